@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from lumos.catalogs import WritesInBatches
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.catalogs.datahub.platform import Datahub
-from lumos.catalogs.datahub_file import DatahubFile
 from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.store import Database, Store

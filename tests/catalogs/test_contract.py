@@ -9,6 +9,7 @@ import pytest
 from lumos.catalogs import (
     Connects,
     Filters,
+    Item,
     Platform,
     Refused,
     WritesInBatches,
@@ -56,6 +57,11 @@ def put(catalog: Catalog, estate: list[CatalogEntry]) -> None:
     with together(catalog):
         for written in catalog.put_many(estate, over={}):
             assert isinstance(written, WrittenEntry), written
+
+
+def held(catalog: Catalog) -> list[Item]:
+    """The items as a catalog holds them."""
+    return [catalog.item_as_held(item) for item in items()]
 
 
 def test_a_catalog_is_made_of_what_it_can_do(opened: Opened) -> None:
@@ -358,10 +364,10 @@ def test_a_catalog_behind_a_network_says_who_it_is(opened: Opened) -> None:
 
 def test_many_items_are_read_and_written_as_each_would_be(opened: Opened) -> None:
     assert list(opened().put_items(items())) == []
-    terms = [item for item in items() if isinstance(item, GlossaryTerm)]
+    terms = [item for item in held(opened()) if isinstance(item, GlossaryTerm)]
     names = [term.name for term in terms]
     assert opened().get_items(GlossaryTerm, [*names, "nothing"]) == {
-        term.name: opened().item_as_held(term) for term in terms
+        term.name: term for term in terms
     }
     assert opened().get_items(User, []) == {}
 
@@ -370,13 +376,13 @@ def test_terms_people_jobs_and_the_rest_come_back(opened: Opened) -> None:
     for item in items():
         opened().put_item(item)
         opened().put_item(item)
-    kept = list(opened().items())
-    assert len(kept) == len(items())
-    assert all(opened().item_as_held(item) in kept for item in items())
+    found = list(opened().items())
+    assert len(found) == len(items())
+    assert all(item in found for item in held(opened()))
     keys = {GlossaryTerm: "Order", User: "jane.smith", Group: "lake, team (eu)",
             Job: "lumos://airflow/nightly/load", CatalogEntity: "atlas:process:7"}  # fmt: skip
-    for item in items():
-        assert opened().get_item(type(item), keys[type(item)]) == opened().item_as_held(item)
+    for item in held(opened()):
+        assert opened().get_item(type(item), keys[type(item)]) == item
         assert opened().get_item(type(item), "nothing") is None
     for item in items()[:2]:
         opened().erase_item(item)

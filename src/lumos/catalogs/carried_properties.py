@@ -1,13 +1,14 @@
-"""What a catalog has no place for, as text in its free-form properties.
+"""What a catalog cannot hold, as text in its free-form properties.
 
-An aspect that the catalog gives back as it was written needs nothing. Any other one travels as
-JSON under `lumos.<aspect>`, whole, beside as much of it as the catalog shows natively. When it is
-read again, edits that people made to the native part are merged into it.
+A field that the catalog returns as it was written needs nothing. Any other field is stored as JSON
+under `lumos.<field>`, in addition to the part of it that the catalog shows. When it is read again,
+edits that people made to the part that is shown are merged into it.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, get_type_hints
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
@@ -21,13 +22,32 @@ from lumos.model.json_codec import from_json, to_json
 _PREFIX: Final = "lumos."
 # A user's own property whose name would be taken for one of ours.
 _ESCAPE: Final = "lumos.property."
-_NAMES: Final = ("name", "platform", "format", *ASPECTS, "timestamps", "raw")
-_TYPES: Final[dict[str, Any]] = get_type_hints(CatalogEntry)
+_ENTRY_FIELDS: Final = ("name", "platform", "format", *ASPECTS, "timestamps", "raw")
 # What earlier releases called `raw`.
 _FORMER: Final = {"carried": "raw"}
-_KEY: Final = re.compile(
-    rf"lumos\.(?P<name>{'|'.join((*_NAMES, *_FORMER))})(?:\.(?P<part>\d{{1,6}}))?\Z", re.ASCII
-)
+
+Held = TypeVar("Held")
+
+
+class _Fields(NamedTuple):
+    """The fields of a type that can be packed, and the keys of their properties."""
+
+    types: dict[str, Any]
+    key: re.Pattern[str]
+
+
+@cache
+def _fields(type: Any) -> _Fields:
+    hints = get_type_hints(type)
+    # An item is read by its key, and its kind follows from that.
+    is_keyed_by_urn = "urn" in hints
+    names = (
+        _ENTRY_FIELDS
+        if type is CatalogEntry
+        else [name for name in hints if name not in ("urn", "kind" if is_keyed_by_urn else "name")]
+    )
+    key = rf"lumos\.(?P<name>{'|'.join((*names, *_FORMER))})(?:\.(?P<part>\d{{1,6}}))?\Z"
+    return _Fields({name: hints[name] for name in names}, re.compile(key, re.ASCII))
 
 
 class Packed(NamedTuple):
@@ -44,15 +64,16 @@ class UnpackedProperties(NamedTuple):
     exact: dict[str, Any]
 
 
-def pack(exact: CatalogEntry, shown: CatalogEntry, *, longest: int) -> Packed:
-    """Packs whatever of an entry a catalog would not give back as it is.
+def pack(exact: Any, shown: Any, *, longest: int) -> Packed:
+    """Packs whatever of an entry or item a catalog would not return as it is.
 
     `shown` is what would be read back without any packing; `longest` is the most characters that
     the catalog takes in one property.
     """
     properties: dict[str, str] = {}
     held: dict[str, How] = {}
-    for name in _NAMES:
+    kind: Any = type(exact)
+    for name in _fields(kind).types:
         value, native = getattr(exact, name), getattr(shown, name)
         # Times in two zones are equal, but not the same in a file.
         if value == native and (name != "timestamps" or to_json(value) == to_json(native)):
@@ -65,12 +86,13 @@ def pack(exact: CatalogEntry, shown: CatalogEntry, *, longest: int) -> Packed:
     return Packed(properties, held)
 
 
-def unpack(properties: Mapping[str, str]) -> UnpackedProperties:
-    """Tells packed aspects from users' properties; what cannot be read is a user's."""
+def unpack(properties: Mapping[str, str], type: Any = CatalogEntry) -> UnpackedProperties:
+    """Separates packed fields from users' properties; what cannot be read is a user's."""
+    fields = _fields(type)
     own: dict[str, str] = {}
     parts: dict[str, dict[int, str]] = {}
     for key, text in properties.items():
-        if match := _KEY.match(key):
+        if match := fields.key.match(key):
             name = _FORMER.get(match["name"], match["name"])
             parts.setdefault(name, {})[int(match["part"] or 1)] = text
         else:
@@ -78,53 +100,56 @@ def unpack(properties: Mapping[str, str]) -> UnpackedProperties:
     exact: dict[str, Any] = {}
     for name, texts in parts.items():
         try:
-            exact[name] = _value("".join(texts[part] for part in sorted(texts)), _TYPES[name])
+            exact[name] = _value("".join(texts[part] for part in sorted(texts)), fields.types[name])
         except (msgspec.MsgspecError, LumosError):
             own.update(_labelled(name, texts))
     return UnpackedProperties(own, exact)
 
 
-def unpacked(properties: Mapping[str, str]) -> dict[str, str]:
-    """A catalog's properties without those that aspects are packed into, all others as they are."""
-    names = unpack(properties).exact.keys()
+def unpacked(properties: Mapping[str, str], type: Any = CatalogEntry) -> dict[str, str]:
+    """A catalog's properties without those that fields are packed into, all others as they are."""
+    names, pattern = unpack(properties, type).exact.keys(), _fields(type).key
     return {
         key: text
         for key, text in properties.items()
-        if (match := _KEY.match(key)) is None
+        if (match := pattern.match(key)) is None
         or _FORMER.get(match["name"], match["name"]) not in names
     }
 
 
-def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
+def own_properties(properties: Mapping[str, str], type: Any = CatalogEntry) -> dict[str, str]:
     """Users' properties under names that nothing of ours has."""
+    pattern = _fields(type).key
     return {
-        f"{_ESCAPE}{key}" if _KEY.match(key) or key.startswith(_ESCAPE) else key: text
+        f"{_ESCAPE}{key}" if pattern.match(key) or key.startswith(_ESCAPE) else key: text
         for key, text in properties.items()
     }
 
 
 def restored(
-    shown: CatalogEntry,
+    shown: Held,
     exact: Mapping[str, Any],
     *,
     native: frozenset[str],
-    as_shown: Callable[[CatalogEntry], CatalogEntry],
-) -> CatalogEntry:
-    """The entry that was packed, with what people changed since in the parts that are shown.
+    as_shown: Callable[[Held], Held],
+) -> Held:
+    """What was packed, with what people changed since in the parts that are shown.
 
-    `as_shown` says what the catalog would show of an entry that nobody edited.
+    `as_shown` returns what the catalog would show of an entry or item that nobody edited.
     """
     if not exact:
         return shown
-    claimed = msgspec.structs.replace(shown, **exact)
+    value: Any = shown
+    claimed = msgspec.structs.replace(value, **exact)
     then = as_shown(claimed) if native & exact.keys() else None
     now = {
-        name: value
+        name: packed
         if then is None or name not in native
-        else _since(name, getattr(then, name), getattr(shown, name), value)
-        for name, value in exact.items()
+        else _since(type(shown), name, getattr(then, name), getattr(shown, name), packed)
+        for name, packed in exact.items()
     }
-    return msgspec.structs.replace(shown, **now)
+    changed: Held = msgspec.structs.replace(value, **now)
+    return changed
 
 
 def _text(value: Any) -> str:
@@ -138,10 +163,10 @@ def _value(text: str, type: Any) -> Any:
     return text if is_plain else from_json(text, type)
 
 
-def _since(name: str, then: Any, now: Any, exact: Any) -> Any:
+def _since(type: Any, name: str, then: Any, now: Any, exact: Any) -> Any:
     if then == now:
         return exact
-    if name in MEASURED or name not in ASPECTS or None in (now, exact):
+    if type is not CatalogEntry or name in MEASURED or name not in ASPECTS or None in (now, exact):
         return now
     if name == "schema" and then.shape != now.shape:
         return now

@@ -117,7 +117,7 @@ def test_datahub_finds_the_oddest_estates_valid_that_are_sent(
 
 def test_what_was_sent_comes_back_through_datahub_lite(datahub: DataHub, tmp_path: Path) -> None:
     """Lite keeps aspects as a server does, and is DataHub's own."""
-    from lumos.catalogs.datahub_file import DatahubFile
+    from lumos.catalogs.datahub.file_platform import DatahubFile
 
     estate = rich()
     path = recorded(tmp_path / "sent.json", put(tmp_path, estate, items()))

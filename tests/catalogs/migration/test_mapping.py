@@ -172,8 +172,7 @@ def test_mapped_tags_and_domains_go_to_the_target_whole_and_come_back_by_the_map
     assert copy.get_item(CatalogEntity, f"urn:li:domain:{MARKETING}") is None
     sales = copy.get_item(CatalogEntity, f"urn:li:domain:{SALES}")
     assert isinstance(sales, CatalogEntity)
-    (said,) = sales.raw["datahub"]["domainProperties"]
-    assert said["body"]["parentDomain"] == "urn:li:domain:Marketing"
+    assert sales.parent == "lumos:domain:Marketing"
     again = named_by_ids.migration.migrate(FILE, "datahub-file:copy.json", mapping="there.yaml")
     assert again.imported.sums.kinds["others"].unchanged == 3
     named_by_ids.migration.migrate(

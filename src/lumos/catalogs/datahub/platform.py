@@ -3,30 +3,26 @@
 import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import msgspec
 
-from lumos.catalogs.datahub.items import ServerItems
-from lumos.catalogs.datahub.normal import DataHubModel
-from lumos.catalogs.datahub.package import check_installed
+from lumos.catalogs.datahub.aspects import CATALOG, Entity
+from lumos.catalogs.datahub.dataset import NATIVE, merge_sides
 from lumos.catalogs.datahub.reader import DATASET, DataHubReader, names_of
-from lumos.catalogs.datahub.server import KIND, Gms
+from lumos.catalogs.datahub.server import KIND, Gms, check_installed
+from lumos.catalogs.datahub.server_items import ServerItems
+from lumos.catalogs.datahub.server_model import DataHubModel
 from lumos.catalogs.datahub.writer import (
     Change,
     WriteJob,
-    change,
-    new_entity,
-    not_unicode,
-    refusal,
-    refused_name,
-    sent,
+    change_entity,
+    create_entity,
+    plan_job,
+    refuse_name,
+    send_jobs,
 )
-from lumos.catalogs.datahub_model import typed
-from lumos.catalogs.datahub_model.entries import NATIVE
-from lumos.catalogs.datahub_model.extras import CATALOG
-from lumos.catalogs.datahub_model.statements import Entity
 from lumos.catalogs.http import Caller
 from lumos.catalogs.interface import (
     NO_FILTERS,
@@ -46,7 +42,6 @@ from lumos.catalogs.interface import (
 )
 from lumos.catalogs.search import found
 from lumos.config.platforms import DatahubPlatform
-from lumos.errors import CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 
@@ -82,7 +77,7 @@ class Datahub(
 
     def check(self) -> str:
         facts = self._parts.gms.config()
-        # A server tells everybody what it is; only who asks for more shows a token.
+        # The configuration is public; this call needs the token.
         count = self._parts.gms.count(DATASET)
         who = _owner_of(self._settings.secret())
         datasets = "" if count is None else f", {count} dataset{'' if count == 1 else 's'}"
@@ -119,9 +114,9 @@ class Datahub(
     ) -> Iterator[WrittenEntry | Refused]:
         self._parts.reading.prepare(entries)
         for some in _without_repeats(entries):
-            # What needs no call is told of as soon as it is come upon.
+            # Entries that need no call are yielded as soon as possible.
             at_once: list[WrittenEntry | Refused] = []
-            for outcome in sent(self._parts.gms, self._jobs(some, over, at_once)):
+            for outcome in send_jobs(self._parts.gms, self._jobs(some, over, at_once)):
                 yield from at_once
                 at_once.clear()
                 written: WrittenEntry = outcome.subject
@@ -133,7 +128,7 @@ class Datahub(
 
     def as_held(self, entry: CatalogEntry) -> CatalogEntry:
         usual, *_ = names_of(entry.urn)
-        if (problem := refused_name(self.name, usual)) is not None:
+        if (problem := refuse_name(self.name, usual)) is not None:
             raise problem
         if CATALOG not in entry.raw:
             return entry
@@ -142,7 +137,7 @@ class Datahub(
     def sides(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-        return typed.sides(base, theirs, ours)
+        return merge_sides(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
         self.erase_many([urn])
@@ -153,7 +148,7 @@ class Datahub(
         jobs = [
             WriteJob(name, [Change(Entity(DATASET, name), [], [], erased=True)]) for name in names
         ]
-        for outcome in sent(gms, jobs):
+        for outcome in send_jobs(gms, jobs):
             if outcome.problem is not None:
                 raise outcome.problem
             reading.erased(outcome.subject)
@@ -183,7 +178,8 @@ class Datahub(
     @cached_property
     def _parts(self) -> _Parts:
         gms, model = Gms(self._settings, self._caller), DataHubModel()
-        return _Parts(gms, DataHubReader(gms, model), ServerItems(gms, model))
+        reader = DataHubReader(gms, model)
+        return _Parts(gms, reader, ServerItems(gms, model, reader))
 
     def _jobs(
         self,
@@ -192,36 +188,28 @@ class Datahub(
         at_once: list[WrittenEntry | Refused],
     ) -> Iterator[WriteJob]:
         for entry in entries:
-            try:
-                written, needed = self._change(entry, over.get(entry.urn))
-                problem = refusal(self.name, needed)
-            except CatalogUnavailable:
-                raise
-            except LumosError as error:
-                at_once.append(Refused(entry.urn, error))
-                continue
-            except UnicodeEncodeError as error:
-                at_once.append(Refused(entry.urn, not_unicode(self.name, entry.urn, error)))
-                continue
-            if problem is not None:
-                at_once.append(Refused(entry.urn, problem))
-            elif needed.is_needed:
-                self._parts.reading.written(entry.urn, needed.entity.urn)
-                yield WriteJob(written, [needed])
+            plan = partial(self._plan, entry, over.get(entry.urn))
+            job = plan_job(self.name, entry.urn, plan)
+            if isinstance(job, Refused):
+                at_once.append(job)
+            elif job.is_needed:
+                self._parts.reading.written(entry.urn, job.changes[0].entity.urn)
+                yield job
             else:
-                at_once.append(written)
+                at_once.append(job.subject)
 
-    def _change(self, entry: CatalogEntry, old: CatalogEntry | None) -> tuple[WrittenEntry, Change]:
-        # Says what is wrong with it, if anything.
+    def _plan(self, entry: CatalogEntry, old: CatalogEntry | None) -> WriteJob:
+        # Raises if the URN is invalid.
         names_of(entry.urn)
         reading = self._parts.reading
-        wanted = reading.aspects(entry)
+        wanted = reading.render(entry)
         if old is None:
-            needed = new_entity(wanted.entity, wanted.state)
+            change = create_entity(wanted.entity, wanted.aspects)
         else:
-            there = reading.aspects(old)
-            needed = change(wanted.entity, there.state, wanted.state, reading.model)
-        return WrittenEntry(urn=entry.urn, changed=needed.is_needed, held=wanted.held), needed
+            there = reading.render(old)
+            change = change_entity(wanted.entity, there.aspects, wanted.aspects, reading.model)
+        written = WrittenEntry(urn=entry.urn, changed=change.is_needed, held=wanted.held)
+        return WriteJob(written, [change])
 
 
 def _without_repeats(entries: Sequence[CatalogEntry]) -> Iterator[list[CatalogEntry]]:
@@ -237,12 +225,12 @@ def _without_repeats(entries: Sequence[CatalogEntry]) -> Iterator[list[CatalogEn
 
 
 def _owner_of(secret: Any) -> str:
-    """Whom a token says that it is for; servers of DataHub give out tokens that say so."""
+    """The user of a token; DataHub's own tokens contain it."""
     if secret is None:
         return "nobody (no token)"
     try:
         _, claims, _ = secret.reveal().split(".")
-        told = msgspec.json.decode(base64.urlsafe_b64decode(f"{claims}{'=' * (-len(claims) % 4)}"))
-        return f"'{told['actorId']}'"
+        claim = msgspec.json.decode(base64.urlsafe_b64decode(f"{claims}{'=' * (-len(claims) % 4)}"))
+        return f"'{claim['actorId']}'"
     except (ValueError, KeyError, TypeError, binascii.Error, msgspec.DecodeError):
         return "the owner of the token"

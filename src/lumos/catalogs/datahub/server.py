@@ -1,13 +1,20 @@
-"""The server: its routes, one call each, and what its failures mean."""
+"""A DataHub server: its routes, one call each, and what its failures mean.
 
+DataHub's own package is large and imported only where a server is used.
+"""
+
+import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from importlib.util import find_spec
 from threading import Lock
+from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from lumos.catalogs.datahub.package import MetadataProposal, classes, graph_of, proposals_of
 from lumos.catalogs.http import (
     Caller,
     CatalogServer,
@@ -17,7 +24,7 @@ from lumos.catalogs.http import (
     unreachable_fault,
 )
 from lumos.config.platforms import DatahubPlatform
-from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable
+from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, MissingDependency
 
 T = TypeVar("T")
 
@@ -31,13 +38,143 @@ _EXPIRED: Final = 400
 _TYPES: Final = "/openapi/v1/registry/models/entity/specifications"
 _TYPES_AT_ONCE: Final = 100
 _WRITES: Final = "/aspects"
-# What an answer without a body says.
+# Stands for an empty response.
 _NOTHING: Final = b"null"
 _ELSEWHERE: Final = (301, 302, 303)
+_CONNECTING: Final = 10.0
+_JSON: Final = "application/json"
+_PATCH: Final = "application/json-patch+json"
+
+
+class MetadataProposal(NamedTuple):
+    """A change of one aspect: what it is from now on, or a patch of what it is."""
+
+    type: str
+    urn: str
+    aspect: str
+    body: bytes
+    patch: bool = False
+
+
+def check_installed() -> None:
+    """Fails where the package is not there, and imports nothing."""
+    if find_spec("datahub") is None:
+        raise MissingDependency("The platform 'datahub'", "acryl-datahub", "datahub")
+
+
+@cache
+def classes() -> ModuleType:
+    """The classes of DataHub's model."""
+    _prepare()
+    import datahub.metadata.schema_classes as found
+
+    return found
+
+
+@cache
+def _ready() -> type[Any]:
+    """A proposal whose aspect is JSON already, so that little is left to turn into it."""
+    base: Any = classes().MetadataChangeProposalClass
+
+    class Ready(base):  # type: ignore[misc]
+        def to_obj(self, tuples: bool = False) -> dict[str, Any]:
+            if tuples:
+                plain: dict[str, Any] = super().to_obj(tuples)
+                return plain
+            return {
+                "entityType": self.entityType,
+                "entityUrn": self.entityUrn,
+                "changeType": self.changeType,
+                "aspectName": self.aspectName,
+                "aspect": {"value": self.aspect.value, "contentType": self.aspect.contentType},
+                "systemMetadata": _metadata_json(self.systemMetadata),
+            }
+
+    return Ready
+
+
+def proposals_of(changes: Iterable[MetadataProposal]) -> list[Any]:
+    """Changes as the package's own proposals."""
+    ready, model = _ready(), classes()
+    metadata = model.SystemMetadataClass()
+    return [
+        ready(
+            entityType=change.type,
+            entityUrn=change.urn,
+            aspectName=change.aspect,
+            changeType="PATCH" if change.patch else "UPSERT",
+            aspect=model.GenericAspectClass(
+                value=change.body, contentType=_PATCH if change.patch else _JSON
+            ),
+            systemMetadata=metadata,
+        )
+        for change in changes
+    ]
+
+
+def graph_of(settings: DatahubPlatform) -> Any:
+    """DataHub's graph client for a server; nothing is asked of the server yet."""
+    _prepare()
+    from datahub.ingestion.graph.client import DataHubGraph
+    from datahub.ingestion.graph.config import DatahubClientConfig
+
+    graph = DataHubGraph(
+        DatahubClientConfig(
+            server=settings.address,
+            timeout_sec=settings.timeout,
+            # Lumos itself tries again: it knows what is already there, and when to stop.
+            retry_max_times=0,
+            pool_maxsize=settings.parallel + 2,
+            ca_certificate_path=None if settings.ca_file is None else str(settings.ca_file),
+            # The other form changes the order of patches, and takes deletions for too much.
+            openapi_ingestion=False,
+        )
+    )
+    _authenticate(graph.session, settings)
+    return graph
+
+
+def _metadata_json(metadata: Any) -> dict[str, Any]:
+    return {
+        "lastObserved": metadata.lastObserved,
+        "runId": metadata.runId,
+        "lastRunId": metadata.lastRunId,
+        "properties": metadata.properties,
+    }
+
+
+def _prepare() -> None:
+    check_installed()
+    # Honoured only if it is set before the first import.
+    os.environ.setdefault("DATAHUB_TELEMETRY_ENABLED", "false")
+    log = logging.getLogger("datahub")
+    if log.level < logging.WARNING:
+        # At lower levels it writes whole bodies.
+        log.setLevel(logging.WARNING)
+
+
+def _authenticate(session: Any, settings: DatahubPlatform) -> None:
+    """Lets a session carry the token that was asked for, and no other, and not wait for ever."""
+    from requests import PreparedRequest
+    from requests.auth import AuthBase
+
+    secret = settings.secret()
+
+    class Bearer(AuthBase):
+        # Without an object here, requests would take whatever ~/.netrc has for the host.
+        def __call__(self, request: PreparedRequest) -> PreparedRequest:
+            request.headers.pop("Authorization", None)
+            if secret is not None:
+                request.headers["Authorization"] = f"Bearer {secret.reveal()}"
+            return request
+
+    session.auth = Bearer()
+    timeout = (min(_CONNECTING, settings.timeout), settings.timeout)
+    session.request = partial(type(session).request, session, timeout=timeout)
 
 
 class ServerFacts(NamedTuple):
-    """What a server says of itself."""
+    """The version of a server."""
 
     version: str
 
@@ -84,21 +221,21 @@ class Gms:
 
     def config(self) -> ServerFacts:
         """Asks the server who it is."""
-        told = self._called("its configuration", "get", "/config", dict[str, Any])
-        if told.get("noCode") != "true":
-            raise self._is_another()
-        versions = told.get("versions") or {}
+        config = self._request("its configuration", "get", "/config", dict[str, Any])
+        if config.get("noCode") != "true":
+            raise self._not_datahub()
+        versions = config.get("versions") or {}
         server = versions.get("acryldata/datahub") or versions.get("linkedin/datahub") or {}
         return ServerFacts(version=str(server.get("version", "of an unknown version")))
 
     def types(self) -> frozenset[str] | None:
-        """The types of entities that the server knows, if it tells."""
+        """The types of entities that the server knows, if it lists them."""
         found: set[str] = set()
         total = 1
         while len(found) < total:
             query = {"start": str(len(found)), "count": str(_TYPES_AT_ONCE)}
             try:
-                page = self._called(
+                page = self._request(
                     "the types of its entities", "get", _TYPES, _Types, params=query
                 )
             except CatalogTooOld:
@@ -110,10 +247,10 @@ class Gms:
         return frozenset(found)
 
     def count(self, type: str) -> int | None:
-        """About how many entities of a type there are, if the server tells."""
+        """About how many entities of a type there are, if the server counts them."""
         return self._page([type], None, count=1, cursor=None).totalCount
 
-    def listed(
+    def list_entities(
         self, types: Sequence[str], aspects: Sequence[str] | None
     ) -> Iterator[EntityAspects]:
         """Every entity of some types, hidden ones too, page by page and not by any window.
@@ -137,7 +274,7 @@ class Gms:
                 retryable=True,
             )
 
-    def entities(
+    def get_entities(
         self, type: str, urns: Sequence[str], aspects: Sequence[str] = ()
     ) -> dict[str, dict[str, Any]]:
         """The aspects of those entities that are there, all or those that are named."""
@@ -145,8 +282,8 @@ class Gms:
         body = msgspec.json.encode([{"urn": urn, **wanted} for urn in urns])
         path = f"/openapi/v3/entity/{type}/batchGet"
         what = f"{len(urns)} entities ({type})"
-        told = self._called(what, "post", path, list[dict[str, Any]], data=body)
-        found = {self._urn_of(entity): _bodies(entity) for entity in told}
+        answer = self._request(what, "post", path, list[dict[str, Any]], data=body)
+        found = {self._urn_of(entity): _bodies(entity) for entity in answer}
         key = key_aspect(type)
         # Some servers answer for what is not there, with its key.
         return {
@@ -166,7 +303,7 @@ class Gms:
     def drop(self, type: str, urn: str, aspect: str) -> None:
         """Takes one aspect of an entity out."""
         path = f"/openapi/v3/entity/{type}/{quote(urn, safe='')}/{aspect}"
-        self._called(f"{urn} {aspect}", "delete", path, Any)
+        self._request(f"{urn} {aspect}", "delete", path, Any)
 
     def erase(self, urn: str) -> None:
         """Takes an entity out with all that is known of it."""
@@ -187,7 +324,7 @@ class Gms:
         body: dict[str, Any] = {"entities": list(types)}
         if aspects is not None:
             body["aspects"] = list(aspects)
-        return self._called(
+        return self._request(
             f"a page of its entities ({', '.join(types)})",
             "post",
             "/openapi/v3/entity/scroll",
@@ -196,12 +333,12 @@ class Gms:
             data=msgspec.json.encode(body),
         )
 
-    def _called(self, what: str, method: str, path: str, type: type[T], **arguments: Any) -> T:
+    def _request(self, what: str, method: str, path: str, type: type[T], **arguments: Any) -> T:
         def attempt() -> T:
             session = self._graph.session
             response = getattr(session, method)(f"{self.settings.address}{path}", **arguments)
             response.raise_for_status()
-            return self._decoded(response.content or _NOTHING, type)
+            return self._decode(response.content or _NOTHING, type)
 
         try:
             return self.caller.call(what, attempt)
@@ -218,37 +355,37 @@ class Gms:
         from datahub.configuration.common import OperationalError
         from requests import exceptions
 
-        said = ""
+        message = ""
         if isinstance(problem, OperationalError):
-            said = str((problem.info or {}).get("message") or problem.message)
+            message = str((problem.info or {}).get("message") or problem.message)
             cause = problem.__cause__
             if not isinstance(cause, Exception):
                 return None
             problem = cause
         if isinstance(problem, exceptions.HTTPError) and problem.response is not None:
             response = problem.response
-            text = self._scrubbed(said or _message(response.content) or response.reason or "")
+            text = self._scrubbed(message or _message(response.content) or response.reason or "")
             return response_fault(response.status_code, text, response.headers.get("Retry-After"))
         if isinstance(problem, exceptions.SSLError | exceptions.ConnectTimeout):
             return unreachable_fault(self._scrubbed(_reason(problem)))
-        if isinstance(problem, exceptions.ConnectionError) and _is_unheard(problem):
+        if isinstance(problem, exceptions.ConnectionError) and _is_unreachable(problem):
             return unreachable_fault(self._scrubbed(_reason(problem)))
         if isinstance(problem, exceptions.RequestException):
             return lost_fault(self._scrubbed(_reason(problem)))
         return None
 
-    def _decoded(self, text: bytes, type: type[T]) -> T:
+    def _decode(self, text: bytes, type: type[T]) -> T:
         from requests.exceptions import ConnectionError as Lost
 
         try:
             return msgspec.json.decode(text, type=type)
         except msgspec.ValidationError as problem:
-            raise self._is_another() from problem
+            raise self._not_datahub() from problem
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             if text[:1] in (b"{", b"["):
                 # As with any other answer that was lost.
                 raise Lost("the answer broke off") from problem
-            raise self._is_another() from problem
+            raise self._not_datahub() from problem
 
     def _check_written(self, response: Any, *_: Any, **__: Any) -> None:
         """Fails where something else answered a write; the emitter looks at failures only."""
@@ -257,16 +394,16 @@ class Gms:
             return
         if response.status_code in _ELSEWHERE:
             # A proposal would not go along.
-            raise self._is_another()
+            raise self._not_datahub()
         if response.ok and not response.is_redirect:
-            self._decoded(response.content, dict[str, Any])
+            self._decode(response.content, dict[str, Any])
 
     def _urn_of(self, entity: Mapping[str, Any]) -> str:
         if not isinstance(urn := entity.get("urn"), str):
-            raise self._is_another()
+            raise self._not_datahub()
         return urn
 
-    def _is_another(self) -> CatalogUnavailable:
+    def _not_datahub(self) -> CatalogUnavailable:
         return CatalogUnavailable(
             f"{self.name} answers, but not as DataHub's metadata service does. Its address "
             "usually ends in :8080, or in /api/gms behind the frontend.",
@@ -296,8 +433,8 @@ def pages_of(urns: Iterable[T], size: int = ASKED_AT_ONCE) -> Iterator[list[T]]:
         yield page
 
 
-def begun_again(read: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """What a reading gives, which is begun once more where it broke off."""
+def repeat_if_broken(read: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """The results of reading, which starts once more where it broke off."""
     try:
         found = list(read())
     except CatalogError as problem:
@@ -313,27 +450,27 @@ def _label(proposal: MetadataProposal) -> str:
 
 def _bodies(entity: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: told["value"]
-        for name, told in entity.items()
-        if name != "urn" and isinstance(told, dict) and "value" in told
+        name: aspect["value"]
+        for name, aspect in entity.items()
+        if name != "urn" and isinstance(aspect, dict) and "value" in aspect
     }
 
 
 def _message(content: bytes) -> str:
     try:
-        told = msgspec.json.decode(content)
+        body = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
-    return str(told.get("message") or "") if isinstance(told, dict) else ""
+    return str(body.get("message") or "") if isinstance(body, dict) else ""
 
 
 def _reason(problem: Exception) -> str:
-    """The innermost words of a problem, which are those that say what happened."""
+    """The innermost message of an exception."""
     inner: Any = problem.args[0] if problem.args else problem
     return str(getattr(inner, "reason", None) or inner)
 
 
-def _is_unheard(problem: Exception) -> bool:
+def _is_unreachable(problem: Exception) -> bool:
     """Whether no connection came about at all."""
     from urllib3.exceptions import NameResolutionError, NewConnectionError
 

@@ -1,17 +1,17 @@
-"""From what is there to what shall be there: as few proposals as say it, in as few calls."""
+"""Writes the differences to a server in as few proposals and calls as possible."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from lumos.catalogs.chunks import chunked, in_halves
-from lumos.catalogs.datahub.package import MetadataProposal
-from lumos.catalogs.datahub.patches import EMPTY, patch
-from lumos.catalogs.datahub.server import Gms
-from lumos.catalogs.datahub_model.names import LONGEST, is_acceptable
-from lumos.catalogs.datahub_model.statements import DataHubExtras, Entity
-from lumos.errors import CatalogError
+from lumos.catalogs.datahub.aspects import Entity, ServerModel
+from lumos.catalogs.datahub.names import LONGEST, is_acceptable
+from lumos.catalogs.datahub.patches import EMPTY, build_patch
+from lumos.catalogs.datahub.server import Gms, MetadataProposal
+from lumos.catalogs.interface import Refused
+from lumos.errors import CatalogError, CatalogUnavailable, LumosError
 
 _MOST_PROPOSALS: Final = 200
 _CALL: Final = 20
@@ -49,6 +49,10 @@ class WriteJob(NamedTuple):
         return sum(change.size for change in self.changes)
 
     @property
+    def is_needed(self) -> bool:
+        return any(change.is_needed for change in self.changes)
+
+    @property
     def parts(self) -> int:
         """How much of a call it is; what needs calls of its own counts for many proposals."""
         alone = sum(len(change.dropped) + change.erased for change in self.changes)
@@ -62,23 +66,23 @@ class WriteOutcome(NamedTuple):
     problem: CatalogError | None
 
 
-def new_entity(entity: Entity, aspects: Mapping[str, Any]) -> Change:
+def create_entity(entity: Entity, aspects: Mapping[str, Any]) -> Change:
     """What makes an entity of which nothing is there."""
     return Change(entity, [_upsert(entity, name, body) for name, body in aspects.items()], [])
 
 
-def change(
-    entity: Entity, old: Mapping[str, Any], new: Mapping[str, Any], keeper: DataHubExtras
+def change_entity(
+    entity: Entity, old: Mapping[str, Any], new: Mapping[str, Any], server: ServerModel
 ) -> Change:
     """What makes some aspects of an entity others; members of lists one by one."""
-    before, after = (keeper.kept(entity, aspects) for aspects in (old, new))
+    before, after = (server.normalize(entity, aspects) for aspects in (old, new))
     proposals: list[MetadataProposal] = []
     dropped: list[str] = []
     for name in {**before, **after}:
         was, now = before.get(name), after.get(name)
         if was == now:
             continue
-        if (difference := patch(name, was, now, new.get(name))) is not None:
+        if (difference := build_patch(name, was, now, new.get(name))) is not None:
             proposals.append(
                 MetadataProposal(entity.type, entity.urn, name, difference, patch=True)
             )
@@ -91,10 +95,29 @@ def change(
     return Change(entity, proposals, dropped)
 
 
-def refusal(name: str, change: Change) -> CatalogError | None:
+def plan_job(name: str, subject: str, plan: Callable[[], WriteJob]) -> WriteJob | Refused:
+    """The job that is planned, or why the server would refuse it."""
+    try:
+        job = plan()
+    except CatalogUnavailable:
+        raise
+    except LumosError as problem:
+        return Refused(subject, problem)
+    except UnicodeEncodeError as problem:
+        where = subject.encode("ascii", "backslashreplace").decode()
+        text = f"something of {where} is not: {problem.object[:_SHOWN]!a}"
+        return Refused(
+            subject, CatalogError(f"{name} takes only text that is Unicode; {text}", platform=name)
+        )
+    refusals = (_find_refusal(name, change) for change in job.changes)
+    refusal = next(filter(None, refusals), None)
+    return job if refusal is None else Refused(subject, refusal)
+
+
+def _find_refusal(name: str, change: Change) -> CatalogError | None:
     """Why a server would not take a change, as far as that is known without asking."""
     urn = change.entity.urn
-    if (problem := refused_name(name, urn)) is not None:
+    if (problem := refuse_name(name, urn)) is not None:
         return problem
     for proposal in change.proposals:
         if (size := _size(proposal)) > _MOST_BYTES:
@@ -106,17 +129,7 @@ def refusal(name: str, change: Change) -> CatalogError | None:
     return None
 
 
-def not_unicode(name: str, subject: str, problem: UnicodeEncodeError) -> CatalogError:
-    """Why a server does not take text that no JSON can say."""
-    where = subject.encode("ascii", "backslashreplace").decode()
-    return CatalogError(
-        f"{name} takes only text that is Unicode; something of {where} is not: "
-        f"{problem.object[:_SHOWN]!a}",
-        platform=name,
-    )
-
-
-def refused_name(name: str, urn: str) -> CatalogError | None:
+def refuse_name(name: str, urn: str) -> CatalogError | None:
     """Why a server would not take anything of that name."""
     if is_acceptable(urn):
         return None
@@ -126,8 +139,8 @@ def refused_name(name: str, urn: str) -> CatalogError | None:
     )
 
 
-def sent(gms: Gms, jobs: Iterable[WriteJob]) -> Iterator[WriteOutcome]:
-    """Does jobs, many with one call and some calls at a time; each is told of when it is done.
+def send_jobs(gms: Gms, jobs: Iterable[WriteJob]) -> Iterator[WriteOutcome]:
+    """Sends jobs, many with one call and some calls in parallel; yields each when it is done.
 
     No entity may be in two of them.
     """

@@ -1,1 +1,1 @@
-"""DataHub's model: entries and items as statements about its entities, and back."""
+"""What modules of other owners still import of DataHub; see each module."""

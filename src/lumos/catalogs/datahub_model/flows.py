@@ -1,9 +1,8 @@
-"""Flows and their jobs as DataHub names them: `dataFlow` and `dataJob`."""
+"""Flows and their jobs as DataHub names them, for a module that is about to use neutral URNs."""
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from lumos.catalogs.datahub_model.annotations import folded_aspect, text_in
 from lumos.model.catalog import CatalogEntity
 
 _PART: Final = r"[^,()]+"
@@ -47,16 +46,10 @@ def job_of(urn: str) -> JobName | None:
 
 def type_of_job(job: CatalogEntity) -> str | None:
     """What kind of work a job is, in the words of its orchestrator."""
-    type: Any = folded_aspect(job, "dataJobInfo").get("type")
-    if isinstance(type, dict):
-        type = next(iter(type.values()), None)
-    return type if isinstance(type, str) and type else None
+    return job.properties.get("type")
 
 
 def before(job: CatalogEntity, name: JobName) -> tuple[str, ...]:
     """The names of the jobs of the same flow that come right before one."""
-    said = folded_aspect(job, "dataJobInputOutput")
-    edges = (text_in(each, "destinationUrn") for each in said.get("inputDatajobEdges") or ())
-    found = (job_of(urn or "") for urn in (*(said.get("inputDatajobs") or ()), *edges))
-    others = (each.id for each in found if each and each.flow == name.flow and each != name)
-    return tuple(dict.fromkeys(others))
+    found = map(job_of, job.references.get("upstream", ()))
+    return tuple(each.id for each in found if each and each.flow == name.flow and each != name)

@@ -1,17 +1,13 @@
-"""Tags and domains as DataHub has them: entities with a title and words, often named by an id."""
+"""Tags and domains by name, for modules that are about to use neutral URNs themselves."""
 
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.catalogs.datahub_model.annotations import folded_aspect, text_in, with_aspect
-from lumos.catalogs.datahub_model.names import entity_name, entity_urn
-from lumos.model.catalog import CatalogEntity
+from lumos.model.catalog import CatalogEntity, entity_id, entity_urn, kind_in_urn
 
 LabelKind: TypeAlias = Literal["tag", "domain"]
 _KINDS: Final[tuple[LabelKind, ...]] = ("tag", "domain")
-_DOMAIN: Final = "domainProperties"
-_PARENT: Final = "parentDomain"
 
 
 class LabelName(NamedTuple):
@@ -26,21 +22,17 @@ class LabelName(NamedTuple):
 
 
 def label_of(urn: str) -> LabelName | None:
-    """The tag or domain that has a URN of DataHub, or nothing."""
-    for kind in _KINDS:
-        name = entity_name(kind, urn)
-        # A name that Lumos would spell in another way is not that of a label in Lumos.
-        if name is not None and entity_urn(kind, name) == urn:
-            return LabelName(kind, name)
-    return None
+    """The tag or domain with a neutral URN, or None."""
+    parts = entity_id(urn)
+    kind = next((each for each in _KINDS if each == kind_in_urn(urn)), None)
+    return None if parts is None or kind is None else LabelName(kind, "/".join(parts))
 
 
 def renamed(other: CatalogEntity, names: dict[LabelName, LabelName]) -> CatalogEntity:
     """A tag or a domain under another name, and below what its parent is called now."""
-    label = label_of(other.urn)
+    label, parent = label_of(other.urn), label_of(other.parent or "")
     if label is None:
         return other
-    above = label_of(text_in(folded_aspect(other, _DOMAIN), _PARENT) or "")
-    if above in names:
-        other = with_aspect(other, _DOMAIN, {_PARENT: names[above].urn})
+    if parent in names:
+        other = msgspec.structs.replace(other, parent=names[parent].urn)
     return msgspec.structs.replace(other, urn=names.get(label, label).urn)

@@ -1,4 +1,4 @@
-"""Schemas: the rows of schemaMetadata, and what people wrote over them."""
+"""Schemas: the rows of `schemaMetadata`, and what people wrote over them."""
 
 import itertools
 from collections import Counter
@@ -8,12 +8,18 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.catalogs.datahub_model import field_paths
-from lumos.catalogs.datahub_model.edits import TAGS, TERMS, Edits, labelled, labels
-from lumos.catalogs.datahub_model.field_paths import FieldPath, FieldPathStep
-from lumos.catalogs.datahub_model.lenses import State
-from lumos.catalogs.datahub_model.names import platform_urn
-from lumos.catalogs.datahub_model.types import class_in, class_of, exact_type, to_class, type_of
+from lumos.catalogs.datahub import field_paths
+from lumos.catalogs.datahub.aspects import Aspects
+from lumos.catalogs.datahub.common_aspects import (
+    TAGS,
+    TERMS,
+    DataHubLabels,
+    read_labels,
+    with_labels,
+)
+from lumos.catalogs.datahub.field_paths import FieldPath, FieldPathStep
+from lumos.catalogs.datahub.names import platform_urn
+from lumos.catalogs.datahub.types import class_in, class_of, exact_type, to_class, type_of
 from lumos.errors import LumosError
 from lumos.model.json_codec import from_plain, to_plain
 from lumos.model.schema import Field, NestedField, Schema
@@ -38,15 +44,98 @@ _HOLDING: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
 _OWN: Final = "lumos"
 # Before the name of a column of a key where the value has a column of the same name.
 _OF_KEY: Final = "[key=True]."
-_WORDS: Final = ("description", TAGS.aspect, TERMS.aspect)
+_ANNOTATIONS: Final = ("description", TAGS.aspect, TERMS.aspect)
 _WRITTEN: Final = frozenset(
     {"fieldPath", "nullable", "type", "nativeDataType", "recursive", "isPartOfKey",
-     "isPartitioningKey", "jsonProps", *_WORDS}
+     "isPartitioningKey", "jsonProps", *_ANNOTATIONS}
 )  # fmt: skip
 
 
+class Edits:
+    """What people wrote over the rows of a schema.
+
+    That stays when a row goes: a scan may have missed the column, which is there again tomorrow.
+    """
+
+    def __init__(self, body: Any) -> None:
+        self._body = body or {}
+        self._infos: dict[str, dict[str, Any]] = {}
+        # Edits are mostly on plain paths, and rows may have typed ones.
+        self._paths: dict[str, str] = {}
+        for info in self._body.get("editableSchemaFieldInfo") or ():
+            self._infos.setdefault(info["fieldPath"], dict(info))
+            self._paths.setdefault(_plain_path(info["fieldPath"]), info["fieldPath"])
+
+    def description(self, row: Mapping[str, Any]) -> str | None:
+        if not self._infos:
+            return row.get("description")
+        written: str | None = self._info(row).get("description")
+        return row.get("description") if written is None else written
+
+    def descriptions(self) -> dict[str, str]:
+        """What people wrote on columns and on what is inside of them, by path."""
+        found = (
+            (path, self._infos[whole].get("description")) for path, whole in self._paths.items()
+        )
+        return {path: text for path, text in found if text is not None}
+
+    def labels(self, kind: DataHubLabels, row: Mapping[str, Any]) -> tuple[str, ...]:
+        if not self._infos:
+            return read_labels(kind, row)
+        return tuple(dict.fromkeys((*read_labels(kind, row), *read_labels(kind, self._info(row)))))
+
+    def update_row(
+        self,
+        row: dict[str, Any],
+        description: str | None,
+        tags: tuple[str, ...],
+        terms: tuple[str, ...],
+    ) -> dict[str, Any]:
+        """A row with other annotations; those that people typed stay edits if they are wanted."""
+        if self.description(row) != description:
+            self._info(row).pop("description", None)
+            row = {key: value for key, value in row.items() if key != "description"}
+            if description is not None:
+                row["description"] = description
+        for kind, wanted in ((TAGS, tags), (TERMS, terms)):
+            row = self._update_labels(kind, row, wanted)
+        return row
+
+    def body(self) -> dict[str, Any]:
+        infos = [info for info in self._infos.values() if info.keys() - {"fieldPath"}]
+        return {**self._body, "editableSchemaFieldInfo": infos}
+
+    def _update_labels(
+        self, kind: DataHubLabels, row: dict[str, Any], wanted: tuple[str, ...]
+    ) -> dict[str, Any]:
+        if self.labels(kind, row) == wanted:
+            return row
+        info = self._info(row)
+        theirs = [name for name in read_labels(kind, info) if name in wanted]
+        ours = [name for name in wanted if name not in theirs]
+        if (*ours, *theirs) != wanted:
+            theirs, ours = [], list(wanted)
+        if info:
+            self._infos[self._path(row)] = with_labels(kind, info, theirs)
+        return with_labels(kind, row, ours)
+
+    def _info(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return self._infos.get(self._path(row), {})
+
+    def _path(self, row: Mapping[str, Any]) -> str:
+        """The path of the edit of a row."""
+        path: str = row["fieldPath"]
+        return path if path in self._infos else self._paths.get(_plain_path(path), path)
+
+
+def _plain_path(path: str) -> str:
+    if not path.startswith(field_paths.VERSION):
+        return path
+    return ".".join(step.name for step in field_paths.parsed(path).steps)
+
+
 class _Node(msgspec.Struct, eq=False):
-    """A row, what it says of itself alone, and the rows inside it."""
+    """A row, the facts that Lumos wrote into it, and the rows inside it."""
 
     row: dict[str, Any]
     step: FieldPathStep
@@ -58,35 +147,35 @@ class _Node(msgspec.Struct, eq=False):
 
 
 class _Column(NamedTuple):
-    """A column and the rows that say it, by their paths in Lumos."""
+    """A column and its rows, by their paths in Lumos."""
 
     field: Field
     rows: dict[str, dict[str, Any]]
 
 
-def read(state: State, platform: str) -> Schema | None:
-    """The schema as people see it: their own words before those of the source."""
-    if SCHEMA not in state:
+def read_schema(aspects: Aspects, platform: str) -> Schema | None:
+    """The schema as people see it: what they typed takes precedence over the source."""
+    if SCHEMA not in aspects:
         return None
-    return Schema(fields=tuple(column.field for column in _columns(state, platform)))
+    return Schema(fields=tuple(column.field for column in _columns(aspects, platform)))
 
 
-def write(state: State, schema: Schema | None, platform: str, name: str) -> bool:
-    """Changes the rows of what changed, and keeps whatever else they say.
+def write_schema(aspects: Aspects, schema: Schema | None, platform: str, name: str) -> bool:
+    """Changes the rows of what changed, and leaves all other keys as they are.
 
-    Gives whether it is certain that the schema will be read as it was written.
+    Returns whether it is certain that the schema will be read as it was written.
     """
     if schema is None:
-        state.pop(SCHEMA, None)
-        state.pop(EDITS, None)
+        aspects.pop(SCHEMA, None)
+        aspects.pop(EDITS, None)
         return True
-    if SCHEMA not in state and EDITS not in state:
+    if SCHEMA not in aspects and EDITS not in aspects:
         plain_rows = [_plain_row(field, platform) for field in schema.fields]
         if None not in plain_rows:
-            state[SCHEMA] = {**_skeleton(platform, name), "fields": plain_rows}
+            aspects[SCHEMA] = {**_skeleton(platform, name), "fields": plain_rows}
             return True
-    before = _numbered(_columns(state, platform) if SCHEMA in state else [])
-    edits = Edits(state.get(EDITS))
+    before = _numbered(_columns(aspects, platform) if SCHEMA in aspects else [])
+    edits = Edits(aspects.get(EDITS))
     rows: list[dict[str, Any]] = []
     seen: dict[str, int] = {}
     for field in schema.fields:
@@ -94,25 +183,25 @@ def write(state: State, schema: Schema | None, platform: str, name: str) -> bool
         old = before.get((field.name, number))
         if old is not None and old.field == field:
             rows += old.rows.values()
-        elif old is not None and _without_words(old.field) == _without_words(field):
-            rows += _reworded(old, field, edits)
+        elif old is not None and _without_annotations(old.field) == _without_annotations(field):
+            rows += _annotate_rows(old, field, edits)
         else:
-            rows += _made_over(field, old.rows if old else {}, platform, edits)
-    state[SCHEMA] = {**(state.get(SCHEMA) or _skeleton(platform, name)), "fields": rows}
-    if EDITS in state:
-        state[EDITS] = edits.body()
+            rows += _rebuild_rows(field, old.rows if old else {}, platform, edits)
+    aspects[SCHEMA] = {**(aspects.get(SCHEMA) or _skeleton(platform, name)), "fields": rows}
+    if EDITS in aspects:
+        aspects[EDITS] = edits.body()
     return False
 
 
-def remembered(edits: Any, fields: Sequence[Field], platform: str) -> list[Field]:
-    """Those of some columns on which people's words are still there, with these words only."""
+def fields_with_edits(edits: Any, fields: Sequence[Field], platform: str) -> list[Field]:
+    """Those of some columns that people annotated, with these annotations only."""
     bare = (
-        [{key: value for key, value in row.items() if key not in _WORDS} for _, row in rows]
+        [{key: value for key, value in row.items() if key not in _ANNOTATIONS} for _, row in rows]
         for rows in (_rows(field, platform) for field in fields)
     )
     columns = (_columns({SCHEMA: {"fields": rows}, EDITS: edits}, platform) for rows in bare)
     found = [column.field for some in columns for column in some]
-    return [field for field in found if field != _without_words(field)]
+    return [field for field in found if field != _without_annotations(field)]
 
 
 def _skeleton(platform: str, name: str) -> dict[str, Any]:
@@ -127,19 +216,19 @@ def _skeleton(platform: str, name: str) -> dict[str, Any]:
 
 
 def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
-    """The row of a column that one row says all of, as most do; nothing for any other column."""
+    """The row of a column that needs nothing else, as most do; None for other columns."""
     name, native = field.name, field.native_type
-    told = _reported_class(field.type, native, platform)
+    type_class = _reported_class(field.type, native, platform)
     has_more = (
         field.nested or field.compliance or field.properties
         or field.default is not None or field.field_id is not None
     )  # fmt: skip
-    if told is None or has_more or not name or name[0] == "[" or "." in name:
+    if type_class is None or has_more or not name or name[0] == "[" or "." in name:
         return None
     row: dict[str, Any] = {
         "fieldPath": name,
         "nullable": field.nullable,
-        "type": {"type": {told: {}}},
+        "type": {"type": {type_class: {}}},
         "nativeDataType": field.type.text if native is None else native,
         "recursive": False,
         "isPartOfKey": field.key,
@@ -149,7 +238,7 @@ def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
     if field.tags or field.terms:
         if "" in (*field.tags, *field.terms):
             return None
-        row = labelled(TERMS, labelled(TAGS, row, field.tags), field.terms)
+        row = with_labels(TERMS, with_labels(TAGS, row, field.tags), field.terms)
     if field.partition:
         row["isPartitioningKey"] = True
     return row
@@ -157,7 +246,7 @@ def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
 
 @lru_cache(maxsize=4_096)
 def _reported_class(type: DataType, native: str | None, platform: str) -> str | None:
-    """The class of a type that its class and its native text say exactly."""
+    """The class of a type, if class and native text identify the type exactly."""
     if isinstance(type, _NESTED) or native in ("", type.text):
         return None
     if type_of(type.text if native is None else native, class_of(type), platform) != type:
@@ -165,9 +254,9 @@ def _reported_class(type: DataType, native: str | None, platform: str) -> str | 
     return str(next(iter(to_class(type)["type"])))
 
 
-def _columns(state: State, platform: str) -> list[_Column]:
-    edits = Edits(state.get(EDITS))
-    nodes = _tree(state[SCHEMA].get("fields") or ())
+def _columns(aspects: Aspects, platform: str) -> list[_Column]:
+    edits = Edits(aspects.get(EDITS))
+    nodes = _tree(aspects[SCHEMA].get("fields") or ())
     names = _column_names(nodes)
     return [_column(node, name, platform, edits) for node, name in zip(nodes, names, strict=True)]
 
@@ -202,17 +291,17 @@ def _tree(rows: Any) -> list[_Node]:
     for row in rows:
         path = field_paths.parsed(row["fieldPath"])
         if path.is_typed:
-            # A key and a value of the same names are two things.
+            # A key and a value can have the same names.
             *above, (name, option) = ((step.name, _option(step)) for step in path.steps)
             key = (path.is_key, *above, (name, option))
             # The options of a union have its name; they are inside it.
             parent = typed.get((path.is_key, *above, (name, ())) if option else key[:-1])
-            node = _Node(row, path.steps[-1], path, path.lumos, _facts(row))
+            node = _Node(row, path.steps[-1], path, path.lumos, _own_facts(row))
             typed.setdefault(key, node)
         else:
             parent, step = _plain_parent(plain, row["fieldPath"])
             lumos = quoted_name(step.name) if parent is None else _inside(parent, step.name)
-            node = _Node(row, step, path, lumos, _facts(row))
+            node = _Node(row, step, path, lumos, _own_facts(row))
             plain.setdefault(row["fieldPath"], node)
         (tops if parent is None else parent.inside).append(node)
     return tops
@@ -252,7 +341,7 @@ def _column(node: _Node, name: str, platform: str, edits: Edits) -> _Column:
         path = f"{top}{each.lumos[len(node.lumos) :]}"
         rows[path] = each.row
         if each is not node:
-            note = NestedField(path=path, **_said(each, platform, edits))
+            note = NestedField(path=path, **_annotations(each, platform, edits))
             if note != NestedField(path=path):
                 notes.append(note)
     row = node.row
@@ -262,7 +351,7 @@ def _column(node: _Node, name: str, platform: str, edits: Edits) -> _Column:
         nullable=bool(row.get("nullable")),
         key=bool(row.get("isPartOfKey")) or node.path.is_key,
         partition=bool(row.get("isPartitioningKey")),
-        **_said(node, platform, edits),
+        **_annotations(node, platform, edits),
     )
     if notes:
         order = {part.path: number for number, part in enumerate(nested_parts(field))}
@@ -278,8 +367,8 @@ def _walk(node: _Node) -> Iterator[_Node]:
         waiting += reversed(next_one.inside)
 
 
-def _said(node: _Node, platform: str, edits: Edits) -> dict[str, Any]:
-    """What a row says beside its name and type."""
+def _annotations(node: _Node, platform: str, edits: Edits) -> dict[str, Any]:
+    """The fields of a column that are not its name and type."""
     native = node.row.get("nativeDataType") or None
     if native == _type(node, platform).text:
         native = None
@@ -309,7 +398,7 @@ def _reported_type(node: _Node, platform: str) -> DataType:
     try:
         return _type_around(node, platform)
     except ValueError:
-        # Deeper than types go. The rows are carried, and nothing more is said of this one.
+        # Deeper than types can be; the rows are kept in `raw`.
         return Unknown(native)
 
 
@@ -330,7 +419,7 @@ def _type_around(node: _Node, platform: str) -> DataType:
     return struct
 
 
-def _facts(row: Mapping[str, Any]) -> dict[str, Any]:
+def _own_facts(row: Mapping[str, Any]) -> dict[str, Any]:
     """What Lumos wrote into a row because DataHub has no place for it."""
     text = row.get("jsonProps")
     if not text or _OWN not in text:
@@ -356,34 +445,34 @@ def _numbered(columns: list[_Column]) -> dict[tuple[str, int], _Column]:
     return found
 
 
-def _without_words(field: Field) -> Field:
+def _without_annotations(field: Field) -> Field:
     bare: dict[str, Any] = {"description": None, "tags": (), "terms": ()}
     notes = (msgspec.structs.replace(note, **bare) for note in field.nested)
-    told = tuple(note for note in notes if note != NestedField(path=note.path))
-    return msgspec.structs.replace(field, **bare, nested=told)
+    left = tuple(note for note in notes if note != NestedField(path=note.path))
+    return msgspec.structs.replace(field, **bare, nested=left)
 
 
-def _reworded(old: _Column, field: Field, edits: Edits) -> Iterator[dict[str, Any]]:
+def _annotate_rows(old: _Column, field: Field, edits: Edits) -> Iterator[dict[str, Any]]:
     """A column's rows with other descriptions and tags."""
-    words: dict[str, Field | NestedField] = {note.path: note for note in field.nested}
-    words[quoted_name(field.name)] = field
+    wanted: dict[str, Field | NestedField] = {note.path: note for note in field.nested}
+    wanted[quoted_name(field.name)] = field
     for path, row in old.rows.items():
-        said = words.get(path) or NestedField(path=path)
-        yield edits.reworded(row, said.description, said.tags, said.terms)
+        each = wanted.get(path) or NestedField(path=path)
+        yield edits.update_row(row, each.description, each.tags, each.terms)
 
 
-def _made_over(
+def _rebuild_rows(
     field: Field, old: Mapping[str, Mapping[str, Any]], platform: str, edits: Edits
 ) -> Iterator[dict[str, Any]]:
     """A column's rows anew, with what others wrote into the rows of the same paths."""
     for path, row in _rows(field, platform):
         before = old.get(path, {})
-        # Who said what stays as it is; only then are the words made those that are wanted.
-        words = {key: before[key] for key in _WORDS if key in before}
-        kept = {key: value for key, value in before.items() if key not in _WRITTEN}
-        bare = {key: value for key, value in row.items() if key not in _WORDS}
-        wanted = row.get("description"), labels(TAGS, row), labels(TERMS, row)
-        yield edits.reworded({**bare, **words, **kept}, *wanted)
+        # Annotations stay attributed to their authors where they are still wanted.
+        annotations = {key: before[key] for key in _ANNOTATIONS if key in before}
+        others = {key: value for key, value in before.items() if key not in _WRITTEN}
+        bare = {key: value for key, value in row.items() if key not in _ANNOTATIONS}
+        wanted = row.get("description"), read_labels(TAGS, row), read_labels(TERMS, row)
+        yield edits.update_row({**bare, **annotations, **others}, *wanted)
 
 
 def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -438,7 +527,7 @@ def _members_of(lumos: str, path: str, type: DataType) -> Iterator[tuple[str, st
                 yield place, below, member
                 yield from _members_of(place, below, member.type)
         case _:
-            # DataHub tells the options of a union apart by names, which ours do not have.
+            # The options of a union have names in DataHub, and none in Lumos.
             return
 
 
@@ -454,9 +543,9 @@ def _row(path: str, type: DataType, said: Field | NestedField, platform: str) ->
     }
     if said.description is not None:
         row["description"] = said.description
-    row = labelled(TERMS, labelled(TAGS, row, said.tags), said.terms)
+    row = with_labels(TERMS, with_labels(TAGS, row, said.tags), said.terms)
     facts: dict[str, Any] = {}
-    # What the rows inside a nested type say of it is not exact.
+    # The rows inside a nested type do not define it exactly.
     is_told = type_of(native, class_of(type), platform) == type and not isinstance(type, _NESTED)
     if native != type.text and not is_told:
         facts["type"] = type.text

@@ -7,6 +7,7 @@ keeps for itself are percent-encoded as DataHub does it; text that only looks en
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
@@ -75,13 +76,22 @@ _INSTANCES: Final = _Spelling("", kept="@")
 _SEGMENTS: Final = {separator: _Spelling(separator, kept="@") for separator in "./"}
 
 
+def encode_name(name: str) -> str:
+    """A name, or a part of one, as it stands in a URN."""
+    return _NAMES.encoded(name)
+
+
+def decode_name(text: str) -> str:
+    return _NAMES.decoded(text)
+
+
 def entity_urn(type: str, name: str) -> str:
     """The URN of something that DataHub knows by one name: a tag, a term, a user."""
     return f"urn:li:{type}:{_NAMES.encoded(name)}"
 
 
 def entity_name(type: str, urn: str) -> str | None:
-    """The name of such a thing, or nothing where the URN is of another type."""
+    """The name in such a URN, or None for a URN of another type."""
     prefix = f"urn:li:{type}:"
     return _NAMES.decoded(urn[len(prefix) :]) if urn.startswith(prefix) and urn != prefix else None
 
@@ -122,7 +132,7 @@ def dataset_urn(urn: Urn, *, apart: bool = False) -> str:
     """DataHub's URN of a dataset.
 
     An instance stands before a dot, as in names that DataHub's own sources make. So a dataset of
-    another instance or of none can have the same name; then they are kept `apart` by another sign.
+    another instance or of none can have the same name; then another sign keeps them `apart`.
     """
     hatched = _hatched(urn)
     if hatched is not None and lumos_urn(hatched) == urn:
@@ -134,7 +144,7 @@ def dataset_urn(urn: Urn, *, apart: bool = False) -> str:
 def lumos_urn(urn: str, instance: str | None = None) -> Urn | None:
     """A dataset's URN in Lumos, or nothing where the text is no URN of a dataset.
 
-    DataHub says in another place which `instance` a dataset belongs to. A URN that Lumos would
+    The `instance` of a dataset is in another aspect. A URN that Lumos would
     spell in another way is kept whole in the path, under a platform of its own.
     """
     if not urn.startswith("urn:li:dataset:"):
@@ -147,7 +157,7 @@ def lumos_urn(urn: str, instance: str | None = None) -> Urn | None:
 
 
 def is_apart(urn: str) -> bool:
-    """Whether a dataset's URN says by itself which instance the dataset is in."""
+    """Whether a dataset's URN contains the instance of the dataset."""
     return _AT in urn
 
 
@@ -206,3 +216,101 @@ def _read(urn: str, instance: str | None) -> Urn | None:
         return Urn.of(match["platform"], path, instance=instance or "", environment=environment)
     except InvalidUrn:
         return None
+
+
+class Naming:
+    """Names that depend on each other: which instances there are, and which names are taken.
+
+    In one catalog a name means one dataset, and a dataset has one name, whether it is there itself
+    or only edges lead to it.
+    """
+
+    def __init__(self) -> None:
+        self._lumos: dict[str, str] = {}
+        self._datahub: dict[str, str] = {}
+        self._expected: dict[str, str] = {}
+        self._meant: dict[str, str] = {}
+        self._called: dict[str, str] = {}
+
+    def know(self, datahub: str, instance: str | None) -> None:
+        """Adds a dataset that is there, with its instance."""
+        self.forget(datahub)
+        self._expected.pop(datahub, None)
+        urn = lumos_urn(datahub, instance)
+        assert urn is not None, "datasets have URNs of datasets"
+        self._lumos[datahub] = str(urn)
+        self._datahub[str(urn)] = datahub
+
+    def forget(self, datahub: str) -> None:
+        """Frees the name of a dataset that is no longer there."""
+        lumos = self._lumos.pop(datahub, None)
+        if lumos is not None and self._datahub.get(lumos) == datahub:
+            del self._datahub[lumos]
+
+    def mean(self, datahub: str, lumos: str) -> None:
+        """Keeps a name for a dataset that an edge leads to by it, also while it is not there."""
+        self._meant.setdefault(datahub, lumos)
+        self._called.setdefault(lumos, datahub)
+
+    def refer(self, lumos: str) -> None:
+        """Settles the name of a dataset that edges will lead to."""
+        if (datahub := self.datahub(lumos)) is not None:
+            self.mean(datahub, lumos)
+
+    def expect(self, lumos: str) -> str | None:
+        """Assumes that a dataset will be there; returns its name if it is not there yet."""
+        datahub = self.datahub(lumos)
+        if datahub is None or datahub in self._lumos:
+            return None
+        self._expected[datahub] = lumos
+        return datahub
+
+    def missing(self) -> frozenset[str]:
+        """The names of datasets that were expected in vain, which they no longer are."""
+        missing = frozenset(self._expected)
+        self._expected.clear()
+        return missing
+
+    def known(self) -> Mapping[str, str]:
+        """The datasets that are there: Lumos's names, and DataHub's."""
+        return self._datahub
+
+    def lumos(self, datahub: str) -> str:
+        """The URN in Lumos; anything but a dataset keeps its own."""
+        known = self._lumos.get(datahub) or self._expected.get(datahub)
+        if known is not None:
+            return known
+        urn = lumos_urn(datahub)
+        return datahub if urn is None else str(urn)
+
+    def datahub(self, lumos: str) -> str | None:
+        """The name in DataHub, or nothing where this names no dataset of Lumos."""
+        if (known := self._datahub.get(lumos)) is not None:
+            return known
+        called = self._called.get(lumos)
+        if called is not None and self._is_free(called, lumos):
+            return called
+        if (urn := _urn(lumos)) is None:
+            return None
+        datahub = dataset_urn(urn)
+        return datahub if self._is_free(datahub, lumos) else dataset_urn(urn, apart=True)
+
+    def _is_free(self, datahub: str, lumos: str) -> bool:
+        """Whether a name means no other dataset; one that is there goes before what edges mean."""
+        return self._lumos.get(datahub, self._meant.get(datahub, lumos)) == lumos
+
+
+@lru_cache(maxsize=65_536)
+def can_mean(datahub: str, lumos: str) -> bool:
+    """Whether a dataset may have that name in DataHub."""
+    urn = _urn(lumos)
+    return urn is not None and dataset_urn(urn, apart=is_apart(datahub)) == datahub
+
+
+@lru_cache(maxsize=4_096)
+def _urn(text: str) -> Urn | None:
+    try:
+        urn = Urn.parse(text)
+    except InvalidUrn:
+        return None
+    return urn if str(urn) == text else None

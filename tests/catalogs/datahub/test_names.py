@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from catalogs.datahub_samples import proposal
 from examples import examples
-from lumos.catalogs.datahub_file import DatahubFile, names
+from lumos.catalogs.datahub import names
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping

@@ -1,4 +1,4 @@
-"""Types of fields: DataHub's dozen classes and the native texts beside them."""
+"""Types of fields: DataHub's dozen classes, and native texts."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -96,11 +96,11 @@ def class_in(value: Any) -> str:
 
 @lru_cache(maxsize=65_536)
 def type_of(native: str, type_class: str, platform: str) -> DataType:
-    """The type of a field that nothing lies inside of, by its native text and its class."""
+    """The type of a field without nested fields, by its native text and its class."""
     for read in _readings(native, platform):
         if read is not None and class_of(read) == type_class:
             return read
-    # The class is what DataHub goes by; a native text that contradicts it says nothing.
+    # DataHub uses the class; a native text that contradicts it is ignored.
     return _PLAIN.get(type_class, Unknown(native))
 
 

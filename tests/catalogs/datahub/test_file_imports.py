@@ -9,7 +9,12 @@ import pytest
 
 from catalogs.datahub_samples import ORDERS, proposal, row
 from lumos import Lumos
+from lumos.catalogs.datahub.file_platform import DatahubFile
+from lumos.model.catalog import CatalogEntity, Group
+from lumos.snapshots.format.reader import open_snapshot
+from lumos.snapshots.format.writer import write_snapshot
 from lumos.snapshots.reports import ImportReport
+from snapshots.sample_inventories import FACTS
 
 Aspects = dict[str, Any]
 STAMP = {"time": 0, "actor": "urn:li:corpuser:x"}
@@ -236,3 +241,22 @@ def test_people_terms_and_charts_are_merged_item_by_item(lumos: Lumos) -> None:
     tags = found["urn:li:chart:(looker,1)", "globalTags"]["tags"]
     assert {tag["tag"][-1] for tag in tags} == set("spq")
     assert found["urn:li:chart:(looker,1)", "chartInfo"]["description"] == "m"
+
+
+def test_what_datahub_cannot_hold_comes_back_from_the_store(lumos: Lumos) -> None:
+    group = Group(name="lake", display_name="Lake team", properties={"cost center": "17"})
+    tag = CatalogEntity(urn="lumos:tag:pii", display_name="PII", raw={"openmetadata": {"a": 1}})
+    write_snapshot(Path("before.jsonl"), FACTS, [], groups=[group], others=[tag])
+    report = lumos.snapshot.load("before.jsonl", platform=TARGET)
+    assert not report.refused
+    file = DatahubFile.at("target.json")
+    assert file.get_item(Group, "lake") == Group(name="lake", display_name="Lake team")
+    lumos.snapshot.export("after.jsonl", platform=TARGET)
+    with open_snapshot(Path("after.jsonl")) as found:
+        assert (list(found.groups()), list(found.others())) == ([group], [tag])
+    # What people change in the catalog is exported as well.
+    file.put_item(CatalogEntity(urn=tag.urn, display_name="Personal data"))
+    lumos.snapshot.export("after.jsonl", platform=TARGET)
+    with open_snapshot(Path("after.jsonl")) as found:
+        (edited,) = found.others()
+    assert (edited.display_name, edited.raw) == ("Personal data", tag.raw)

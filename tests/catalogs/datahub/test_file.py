@@ -10,7 +10,8 @@ import pytest
 
 from catalogs import datahub_samples as samples
 from catalogs.datahub_samples import CUSTOMERS, EVENTS, ORDERS, proposal, row
-from lumos.catalogs.datahub_file import DatahubFile, NotMetadata
+from lumos.catalogs.datahub.file_platform import DatahubFile
+from lumos.catalogs.datahub.metadata_file import NotMetadata
 from lumos.errors import LumosError, MisuseError
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, User
 from lumos.model.dataset import (
@@ -220,8 +221,8 @@ def test_people_and_terms_are_read_and_all_else_is_kept(file: DatahubFile) -> No
     others = [item.urn for item in items if isinstance(item, CatalogEntity)]
     assert others[:3] == [
         "urn:li:container:c0ffee",
-        "urn:li:dashboard:(looker,1)",
-        "urn:li:dataJob:(urn:li:dataFlow:(airflow,nightly,prod),load)",
+        "lumos:dashboard:looker/1",
+        "lumos:task:airflow/nightly/load/prod",
     ]
     assert len(others) == 4, "the old form of usage is there, too"
 
@@ -237,7 +238,7 @@ def test_an_estate_goes_into_another_file_without_loss(file: DatahubFile, tmp_pa
     assert list(again.export()) == list(file.export())
     assert all(item in list(again.items()) for item in file.items())
     for urn in (ORDERS, EVENTS, CUSTOMERS):
-        old, new = (side._opened.file.statements(urn) for side in (file, again))
+        old, new = (side._opened.file.writes(urn) for side in (file, again))
         assert sorted(map(repr, old)) == sorted(map(repr, new))
 
 
@@ -479,7 +480,7 @@ def test_an_aspect_of_another_shape_is_refused_with_its_place(
 def test_what_was_edited_in_a_snapshot_is_refused_with_its_place(path: Path) -> None:
     file = DatahubFile.at(str(path))
     for carried in ({"ownership": [{"body": {"owners": [1]}}]}, {"ownership": 7}, 7):
-        with pytest.raises(LumosError, match=r"ownership|carried\.datahub"):
+        with pytest.raises(LumosError, match=r"ownership|raw\.datahub"):
             file.put(
                 CatalogEntry(urn=ORDERS_URN, name="o", platform="hive", raw={"datahub": carried})
             )

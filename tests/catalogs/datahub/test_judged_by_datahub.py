@@ -13,7 +13,7 @@ from catalogs.sample_inventory import items, rich
 from catalogs.strategies import ITEMS, entries
 from examples import examples
 from lumos.catalogs import Item
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.model.catalog import CatalogEntry
 
 

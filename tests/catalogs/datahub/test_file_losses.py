@@ -9,8 +9,8 @@ import pytest
 
 from catalogs.datahub_samples import CUSTOMERS, EVENTS, proposal, row
 from lumos import Lumos
-from lumos.catalogs.datahub_file import DatahubFile
-from lumos.catalogs.datahub_model.json_patches import patched
+from lumos.catalogs.datahub.aspects import apply_patch
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.catalogs.migration.reports import AspectCount
 from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntry
@@ -213,7 +213,7 @@ def test_an_edit_of_what_was_patched_comes_after_the_patch(path: Path) -> None:
 def test_patches_are_applied_as_servers_do(
     aspect: str, before: Any, patch: Any, after: Any
 ) -> None:
-    assert patched(aspect, before, patch) == after
+    assert apply_patch(aspect, before, patch) == after
 
 
 def test_a_dataset_that_is_only_removed_is_migrated(workplace: Path) -> None:
@@ -306,4 +306,5 @@ def test_the_report_counts_aspects_by_kind_on_both_sides(workplace: Path) -> Non
         "dataset.datahub.browsePathsV2": AspectCount(source=1, target=1, changed=0),
         "dataset.documentation": AspectCount(source=2, target=2, changed=0),
         "other.datahub.containerProperties": AspectCount(source=1, target=1, changed=0),
+        "other.kind": AspectCount(source=1, target=1, changed=0),
     }

@@ -1,6 +1,6 @@
-"""Lineage: upstreamLineage holds what a dataset is made from, column by column.
+"""Lineage: `upstreamLineage` holds the datasets that a dataset is made from, column by column.
 
-What is made from it stands with those others, so that it is carried in the properties.
+Downstream lineage is stored with the other datasets, and therefore in the properties.
 """
 
 from collections.abc import Collection, Iterator
@@ -8,26 +8,26 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.catalogs.datahub_model import field_paths
-from lumos.catalogs.datahub_model.lenses import STAMP, State
-from lumos.catalogs.datahub_model.names import (
+from lumos.catalogs.datahub import field_paths
+from lumos.catalogs.datahub.aspects import STAMP, Aspects, AspectWrite
+from lumos.catalogs.datahub.names import (
+    Naming,
+    can_mean,
     field_name,
     field_urn,
     is_ambiguous,
     is_apart,
     lumos_urn,
 )
-from lumos.catalogs.datahub_model.naming import Naming, can_mean
-from lumos.catalogs.datahub_model.statements import AspectStatement
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, LineageType
 
 UPSTREAM: Final = "upstreamLineage"
-# DataHub's name of a dataset does not always tell which dataset of Lumos it is, so edges of Lumos
-# say it. An edge without this goes wherever DataHub says.
+# The URN of the dataset that an edge written by Lumos leads to, since DataHub's name of a dataset
+# can mean several. Other edges follow the name.
 _URN: Final = "lumos.urn"
 # What the text of an aspect has somewhere if its edges settle what names mean.
-TELLING: Final = (_URN.encode(), b"%40")
+MARKS: Final = (_URN.encode(), b"%40")
 _TO_DATAHUB: Final[dict[LineageType, str]] = {
     "TRANSFORMED": "TRANSFORMED",
     "COPIED": "COPY",
@@ -36,20 +36,20 @@ _TO_DATAHUB: Final[dict[LineageType, str]] = {
 _FROM_DATAHUB: Final = {text: type for type, text in _TO_DATAHUB.items()}
 
 
-def read(state: State, naming: Naming) -> Lineage | None:
-    if UPSTREAM not in state:
+def read_lineage(aspects: Aspects, naming: Naming) -> Lineage | None:
+    if UPSTREAM not in aspects:
         return None
     columns: dict[str, list[ColumnMapping]] = {}
-    for item in state[UPSTREAM].get("fineGrainedLineages") or ():
+    for item in aspects[UPSTREAM].get("fineGrainedLineages") or ():
         for dataset, mapping in _mappings(item):
             columns.setdefault(dataset, []).append(mapping)
     edges = []
-    for item in state[UPSTREAM].get("upstreams") or ():
+    for item in aspects[UPSTREAM].get("upstreams") or ():
         # An edge that is there twice has its columns once.
         mappings = tuple(columns.pop(item["dataset"], ()))
         edges.append(
             UpstreamEdge(
-                urn=_urn(item, naming),
+                urn=_edge_urn(item, naming),
                 type=_FROM_DATAHUB.get(item.get("type", ""), "TRANSFORMED"),
                 columns=mappings,
             )
@@ -57,12 +57,12 @@ def read(state: State, naming: Naming) -> Lineage | None:
     return Lineage(upstream=tuple(edges))
 
 
-def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> None:
+def write_lineage(aspects: Aspects, lineage: Lineage | None, naming: Naming, own: str) -> None:
     """Changes the edges that changed; `own` is the dataset's name in DataHub."""
     if lineage is None:
-        state.pop(UPSTREAM, None)
+        aspects.pop(UPSTREAM, None)
         return
-    body = state.get(UPSTREAM) or {}
+    body = aspects.get(UPSTREAM) or {}
     old = {item["dataset"]: item for item in body.get("upstreams") or ()}
     upstreams, wanted = [], []
     for edge in lineage.upstream:
@@ -71,36 +71,36 @@ def write(state: State, lineage: Lineage | None, naming: Naming, own: str) -> No
             # No dataset; the properties carry it.
             continue
         upstreams.append(_upstream(old.get(dataset), dataset, edge, naming))
-        shown = dict.fromkeys(map(_shown, edge.columns))
+        shown = dict.fromkeys(map(_shown_mapping, edge.columns))
         wanted += [(dataset, column) for column in shown if _has_names(column)]
     seen = old.keys() | {item["dataset"] for item in upstreams}
-    fields = _fields(body.get("fineGrainedLineages") or (), wanted, own, seen)
-    state[UPSTREAM] = {**body, "upstreams": upstreams}
+    fields = _column_lineage(body.get("fineGrainedLineages") or (), wanted, own, seen)
+    aspects[UPSTREAM] = {**body, "upstreams": upstreams}
     if fields or "fineGrainedLineages" in body:
-        state[UPSTREAM]["fineGrainedLineages"] = fields
+        aspects[UPSTREAM]["fineGrainedLineages"] = fields
 
 
-def tidied(statement: AspectStatement) -> AspectStatement:
-    """A statement without the names that Lumos wrote into edges, which are told beside it."""
-    if statement.aspect != UPSTREAM or not statement.replaces:
-        return statement
-    upstreams = [_plain_edge(item) for item in statement.body.get("upstreams") or ()]
-    if upstreams == (statement.body.get("upstreams") or []):
-        return statement
-    return msgspec.structs.replace(statement, body={**statement.body, "upstreams": upstreams})
+def without_stated_urns(write: AspectWrite) -> AspectWrite:
+    """A write without the URNs that Lumos wrote into edges."""
+    if write.aspect != UPSTREAM or not write.replaces:
+        return write
+    upstreams = [_plain_edge(item) for item in write.body.get("upstreams") or ()]
+    if upstreams == (write.body.get("upstreams") or []):
+        return write
+    return msgspec.structs.replace(write, body={**write.body, "upstreams": upstreams})
 
 
-def meanings(state: State) -> Iterator[tuple[str, str]]:
-    """Names of datasets in edges, and the datasets of Lumos that these say they lead to."""
-    for item in (state.get(UPSTREAM) or {}).get("upstreams") or ():
-        if (stated := _stated(item)) is not None:
+def stated_datasets(aspects: Aspects) -> Iterator[tuple[str, str]]:
+    """The names of datasets in edges, and the URNs that Lumos wrote into these."""
+    for item in (aspects.get(UPSTREAM) or {}).get("upstreams") or ():
+        if (stated := _stated_urn(item)) is not None:
             yield item["dataset"], stated
         elif is_apart(item["dataset"]) and (urn := lumos_urn(item["dataset"])) is not None:
             yield item["dataset"], str(urn)
 
 
 def _plain_edge(item: Any) -> Any:
-    if _stated(item) is None:
+    if _stated_urn(item) is None:
         return item
     left = {key: text for key, text in item["properties"].items() if key != _URN}
     plain = {key: value for key, value in item.items() if key != "properties"}
@@ -114,25 +114,25 @@ def _upstream(old: Any, dataset: str, edge: UpstreamEdge, naming: Naming) -> dic
     return item
 
 
-def _fields(
+def _column_lineage(
     items: Any, wanted: list[tuple[str, ColumnMapping]], own: str, seen: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Items that say only what is wanted stay; what they do not say is added one by one.
+    """Items with nothing but wanted mappings stay; the other mappings are added one by one.
 
     Columns of datasets that no edge leads to are not seen as lineage, so they stay, too.
     """
     left = list(wanted)
-    kept = []
+    found = []
     for item in items:
-        said = [mapping for mapping in _mappings(item) if mapping[0] in seen]
-        if all(mapping in left for mapping in said):
-            kept.append(item)
-            for mapping in said:
+        mappings = [mapping for mapping in _mappings(item) if mapping[0] in seen]
+        if all(mapping in left for mapping in mappings):
+            found.append(item)
+            for mapping in mappings:
                 left.remove(mapping)
-    return [*kept, *(_field(dataset, column, own) for dataset, column in left)]
+    return [*found, *(_column_item(dataset, column, own) for dataset, column in left)]
 
 
-def _field(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any]:
+def _column_item(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any]:
     item = {
         "upstreamType": "FIELD_SET",
         "upstreams": [field_urn(dataset, field_paths.plain(column.upstream))],
@@ -145,7 +145,7 @@ def _field(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any]:
     return item
 
 
-def _shown(column: ColumnMapping) -> ColumnMapping:
+def _shown_mapping(column: ColumnMapping) -> ColumnMapping:
     """As much of a mapping as DataHub has a place for."""
     return ColumnMapping(
         upstream=column.upstream,
@@ -171,8 +171,8 @@ def _mappings(item: Any) -> list[tuple[str, ColumnMapping]]:
         (
             upstream.dataset,
             ColumnMapping(
-                upstream=_column(upstream.path),
-                downstream=_column(downstream.path),
+                upstream=_column_path(upstream.path),
+                downstream=_column_path(downstream.path),
                 transformation=item.get("transformOperation"),
             ),
         )
@@ -181,16 +181,16 @@ def _mappings(item: Any) -> list[tuple[str, ColumnMapping]]:
     ]
 
 
-def _column(path: str) -> str:
+def _column_path(path: str) -> str:
     return field_paths.parsed(path).lumos if path.startswith(field_paths.VERSION) else path
 
 
-def _urn(item: Any, naming: Naming) -> str:
-    stated = _stated(item)
+def _edge_urn(item: Any, naming: Naming) -> str:
+    stated = _stated_urn(item)
     return naming.lumos(item["dataset"]) if stated is None else stated
 
 
-def _stated(item: Any) -> str | None:
-    """The dataset of Lumos that an edge says it leads to."""
+def _stated_urn(item: Any) -> str | None:
+    """The URN that Lumos wrote into an edge."""
     stated: str | None = (item.get("properties") or {}).get(_URN)
     return stated if stated is not None and can_mean(item["dataset"], stated) else None

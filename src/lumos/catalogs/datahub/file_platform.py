@@ -6,21 +6,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-from lumos.catalogs.datahub_file import disk
-from lumos.catalogs.datahub_file.records import MetadataFile
-from lumos.catalogs.datahub_model import lineage, typed
-from lumos.catalogs.datahub_model.entries import (
+from lumos.catalogs.datahub import lineage
+from lumos.catalogs.datahub.aspects import CATALOG, AspectWrite, Entity, aspects_after, read_writes
+from lumos.catalogs.datahub.dataset import (
     INSTANCE,
     NATIVE,
-    DataHubEntries,
-    instance_of,
-    tidied,
+    DatasetCodec,
+    merge_sides,
+    read_instance,
 )
-from lumos.catalogs.datahub_model.extras import CATALOG, folded
-from lumos.catalogs.datahub_model.items import DataHubItems
-from lumos.catalogs.datahub_model.naming import Naming
-from lumos.catalogs.datahub_model.shapes import statements_of
-from lumos.catalogs.datahub_model.statements import AspectStatement, Entity
+from lumos.catalogs.datahub.items import DataHubItems
+from lumos.catalogs.datahub.metadata_file import MetadataFile, check_writable
+from lumos.catalogs.datahub.names import Naming
 from lumos.catalogs.interface import (
     NO_FILTERS,
     Filters,
@@ -47,7 +44,7 @@ from lumos.model.urn import Urn
 class _Opened(NamedTuple):
     file: MetadataFile
     naming: Naming
-    entries: DataHubEntries
+    datasets: DatasetCodec
     items: DataHubItems
 
 
@@ -86,7 +83,7 @@ class DatahubFile(
         return f"{self.kind}:{self.path.resolve()}"
 
     def check_writable(self) -> None:
-        disk.check_writable(self.path)
+        check_writable(self.path)
 
     def emit(self, dataset: Dataset) -> None:
         self.write(CatalogEntry.of(dataset))
@@ -96,7 +93,7 @@ class DatahubFile(
         name = opened.naming.known().get(urn)
         if name is None:
             return None
-        return opened.entries.read(urn, statements_of(opened.file, name))
+        return opened.datasets.read(urn, read_writes(opened.file, name))
 
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         return each_or_raise(self.export_each(after=after))
@@ -107,7 +104,7 @@ class DatahubFile(
             if after is not None and urn <= after:
                 continue
             try:
-                entry = opened.entries.read(urn, statements_of(opened.file, name))
+                entry = opened.datasets.read(urn, read_writes(opened.file, name))
             except LumosError as problem:
                 yield Refused(urn, problem)
             else:
@@ -123,11 +120,11 @@ class DatahubFile(
         name = _name_of(opened.naming, entry.urn)
         opened.naming.know(name, Urn.parse(entry.urn).instance or None)
         self._refer(entry)
-        rendered = opened.entries.render(entry)
-        before = opened.file.statements(name)
-        is_other = opened.file.replace(Entity("dataset", name), rendered.statements)
+        rendered = opened.datasets.render(entry)
+        before = opened.file.writes(name)
+        is_other = opened.file.replace(Entity("dataset", name), rendered.writes)
         self._save()
-        changed = is_other and self._differ(before, rendered.statements)
+        changed = is_other and self._differ(before, rendered.writes)
         return WrittenEntry(urn=entry.urn, changed=changed, held=rendered.held)
 
     def as_held(self, entry: CatalogEntry) -> CatalogEntry:
@@ -137,12 +134,12 @@ class DatahubFile(
         _name_of(opened.naming, entry.urn)
         for urn in (entry.urn, *_upstream(entry)):
             opened.naming.refer(urn)
-        return opened.entries.read(entry.urn, opened.entries.render(entry).statements)
+        return opened.datasets.read(entry.urn, opened.datasets.render(entry).writes)
 
     def sides(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-        return typed.sides(base, theirs, ours)
+        return merge_sides(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
         opened = self._opened
@@ -187,9 +184,10 @@ class DatahubFile(
             self._waiting.clear()
 
     @staticmethod
-    def _differ(before: list[AspectStatement], after: list[AspectStatement]) -> bool:
+    def _differ(before: list[AspectWrite], after: list[AspectWrite]) -> bool:
         old, new = (
-            sorted(map(tidied, side), key=lambda each: each.aspect) for side in (before, after)
+            sorted(map(lineage.without_stated_urns, side), key=lambda each: each.aspect)
+            for side in (before, after)
         )
         return old != new
 
@@ -216,8 +214,8 @@ class DatahubFile(
         }
         for urn, entry in again.items():
             if (name := opened.naming.known().get(urn)) is not None:
-                rendered = opened.entries.render(entry)
-                opened.file.replace(Entity("dataset", name), rendered.statements)
+                rendered = opened.datasets.render(entry)
+                opened.file.replace(Entity("dataset", name), rendered.writes)
 
     @cached_property
     def _opened(self) -> _Opened:
@@ -225,12 +223,15 @@ class DatahubFile(
         naming = Naming()
         for entity in file.entities():
             if entity.type == "dataset":
-                naming.know(entity.urn, instance_of(statements_of(file, entity.urn, INSTANCE)))
-                if file.mentions(entity.urn, lineage.UPSTREAM, lineage.TELLING):
-                    said = folded(statements_of(file, entity.urn, lineage.UPSTREAM))
-                    for name, urn in lineage.meanings(said):
+                naming.know(
+                    entity.urn,
+                    read_instance(aspects_after(read_writes(file, entity.urn, INSTANCE))),
+                )
+                if file.mentions(entity.urn, lineage.UPSTREAM, lineage.MARKS):
+                    aspects = aspects_after(read_writes(file, entity.urn, lineage.UPSTREAM))
+                    for name, urn in lineage.stated_datasets(aspects):
                         naming.mean(name, urn)
-        return _Opened(file, naming, DataHubEntries(naming), DataHubItems(file))
+        return _Opened(file, naming, DatasetCodec(naming), DataHubItems(file, naming))
 
     def _save(self) -> None:
         if not self._in_batch:
@@ -240,7 +241,7 @@ class DatahubFile(
 def _name_of(naming: Naming, urn: str) -> str:
     name = naming.datahub(urn)
     if name is None:
-        # Says what is wrong with it.
+        # Explains what is wrong with it.
         Urn.parse(urn)
         raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
     return name

@@ -1,0 +1,534 @@
+"""The kinds of entities that DataHub and Lumos both know, and how DataHub has each of them.
+
+`lumos:task:airflow/nightly/load` is `urn:li:dataJob:(urn:li:dataFlow:(airflow,nightly,PROD),load)`.
+An entity whose DataHub URN has no such counterpart keeps its URN. Entities of all other types keep
+theirs, too, and everything that DataHub has on them is in `raw`.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, NamedTuple
+
+import msgspec
+
+from lumos.catalogs.datahub import common_aspects as common
+from lumos.catalogs.datahub.aspects import (
+    CATALOG,
+    STAMP,
+    Aspects,
+    Entity,
+    ServerModel,
+    entity_of,
+    read_list,
+    update_aspect,
+    update_list,
+    writes_in_raw,
+)
+from lumos.catalogs.datahub.codec import Codec, Rendered, read_own
+from lumos.catalogs.datahub.common_aspects import TAGS, TERMS, read_labels, write_labels
+from lumos.catalogs.datahub.names import (
+    ENVIRONMENTS,
+    Naming,
+    decode_name,
+    encode_name,
+    entity_name,
+)
+from lumos.catalogs.datahub.names import entity_urn as native_urn_of
+from lumos.model.catalog import (
+    CatalogEntity,
+    GlossaryTerm,
+    Group,
+    User,
+    entity_id,
+    entity_urn,
+    kind_in_urn,
+)
+from lumos.model.dataset import Owner, Ownership
+
+_NATIVE: Final = "urn:li:"
+_PLACE: Final = re.compile(r"\\\{(\d)\\\}")
+_STAMPS: Final = {"created": STAMP, "lastModified": STAMP}
+
+
+class _Relation(NamedTuple):
+    """A list of references: in an aspect, and in the edges that newer sources write instead.
+
+    `target` is the kind of the entities, or `dataset`; `member` is the key of the URN where members
+    are objects. `derived` is what DataHub derives from the list, and `empty` the aspect without it.
+    """
+
+    name: str
+    target: str
+    aspect: str
+    list: str
+    edges: str = ""
+    member: str = ""
+    derived: str = ""
+    empty: Mapping[str, Any] = MappingProxyType({})
+
+
+class _EntityKind(NamedTuple):
+    """A kind of entities in DataHub: its URN, and the keys of its properties aspect.
+
+    `urn` has the parts of the id in braces; the last of several may be an environment, which is
+    left out if it is PROD. `title` must always be there; without a display name it is one part of
+    the id. `edited` is the aspect with the description that people typed.
+    """
+
+    kind: str
+    urn: str
+    aspect: str
+    name: str = "name"
+    title: int | None = None
+    description: str = "description"
+    parent: tuple[str, str] | None = None
+    edited: str = ""
+    has_custom: bool = True
+    has_environment: bool = False
+    annotations: frozenset[str] = frozenset({"ownership", "globalTags", "glossaryTerms", "domains"})
+    required: Mapping[str, Any] = MappingProxyType({})
+    relations: tuple[_Relation, ...] = ()
+
+    @property
+    def type(self) -> str:
+        return entity_of(self.urn).type
+
+
+_EDGE: Final = "destinationUrn"
+_IO: Final = "dataJobInputOutput"
+_NO_IO: Final[dict[str, Any]] = {"inputDatasets": [], "outputDatasets": []}
+_SHOWN_TEXT: Final = {"description": "", "lastModified": _STAMPS}
+_DOMAINS: Final = _Relation("domain", "domain", "domains", "domains", derived="domainAssociations")
+_KINDS: Final = (
+    _EntityKind(
+        "tag", "urn:li:tag:{0}", "tagProperties", title=0, has_custom=False,
+        annotations=frozenset({"ownership"}),
+    ),
+    _EntityKind(
+        "domain", "urn:li:domain:{0}", "domainProperties", title=0,
+        parent=("parentDomain", "domain"), annotations=frozenset({"ownership"}),
+    ),
+    _EntityKind(
+        "data_product", "urn:li:dataProduct:{0}", "dataProductProperties",
+        parent=("parentDataProduct", "data_product"),
+        relations=(
+            _Relation("datasets", "dataset", "dataProductProperties", "assets", member=_EDGE),
+        ),
+    ),
+    _EntityKind(
+        "term_group", "urn:li:glossaryNode:{0}", "glossaryNodeInfo", description="definition",
+        parent=("parentNode", "term_group"), required={"definition": ""},
+        annotations=frozenset({"ownership", "globalTags", "domains"}),
+    ),
+    _EntityKind(
+        "pipeline", "urn:li:dataFlow:({0},{1},{2})", "dataFlowInfo", title=1,
+        edited="editableDataFlowProperties", has_environment=True,
+    ),
+    _EntityKind(
+        "task", "urn:li:dataJob:(urn:li:dataFlow:({0},{1},{3}),{2})", "dataJobInfo", title=2,
+        edited="editableDataJobProperties", has_environment=True,
+        required={"type": {"string": "COMMAND"}},
+        relations=(
+            _Relation("inputs", "dataset", _IO, "inputDatasets", "inputDatasetEdges", empty=_NO_IO),
+            _Relation(
+                "outputs", "dataset", _IO, "outputDatasets", "outputDatasetEdges", empty=_NO_IO
+            ),
+            _Relation("upstream", "task", _IO, "inputDatajobs", "inputDatajobEdges", empty=_NO_IO),
+        ),
+    ),
+    _EntityKind(
+        "dashboard", "urn:li:dashboard:({0},{1})", "dashboardInfo", name="title", title=1,
+        edited="editableDashboardProperties", required=_SHOWN_TEXT,
+        relations=(
+            _Relation("charts", "chart", "dashboardInfo", "charts", "chartEdges"),
+            _Relation("datasets", "dataset", "dashboardInfo", "datasets", "datasetEdges"),
+        ),
+    ),
+    _EntityKind(
+        "chart", "urn:li:chart:({0},{1})", "chartInfo", name="title", title=1,
+        edited="editableChartProperties", required=_SHOWN_TEXT,
+        relations=(
+            _Relation("datasets", "dataset", "chartInfo", "inputs", "inputEdges", member="string"),
+        ),
+    ),
+    _EntityKind(
+        "ml_model", "urn:li:mlModel:(urn:li:dataPlatform:{0},{1},{2})", "mlModelProperties",
+        edited="editableMlModelProperties", has_environment=True,
+    ),
+    _EntityKind(
+        "query", "urn:li:query:{0}", "queryProperties", annotations=frozenset(),
+        required={"statement": {"value": "", "language": "SQL"}, "source": "MANUAL", **_STAMPS},
+        relations=(_Relation("datasets", "dataset", "querySubjects", "subjects", member="entity"),),
+    ),
+)  # fmt: skip
+_BY_KIND: Final = {each.kind: each for each in _KINDS}
+_BY_TYPE: Final = {each.type: each for each in _KINDS}
+_DEFAULT_ENVIRONMENT: Final = "PROD"
+
+
+def canonical_urn(urn: str) -> str:
+    """The URN that an entity has in Lumos, given that one or DataHub's."""
+    native = native_entity(urn)
+    return urn if native is None else _neutral_urn(native)
+
+
+def native_entity(urn: str) -> Entity | None:
+    """The entity with a URN in DataHub, or None where DataHub cannot have one of that name."""
+    if urn.startswith(_NATIVE):
+        return entity_of(urn)
+    parts, kind = entity_id(urn), _BY_KIND.get(kind_in_urn(urn))
+    if parts is None or kind is None:
+        return None
+    found = _native_urn(kind, parts)
+    return None if found is None else Entity(kind.type, found)
+
+
+def _native_urn(kind: _EntityKind, parts: tuple[str, ...]) -> str | None:
+    count = kind.urn.count("{")
+    if count == 1:
+        parts = ("/".join(parts),)
+    elif kind.has_environment and len(parts) == count - 1:
+        parts = (*parts, _DEFAULT_ENVIRONMENT)
+    if len(parts) != count or not all(parts):
+        return None
+    if kind.kind == "ml_model" and parts[-1] not in ENVIRONMENTS:
+        return None
+    return kind.urn.format(*map(encode_name, parts))
+
+
+def _neutral_urn(native: Entity) -> str:
+    """The URN in Lumos of an entity, which is DataHub's where Lumos would spell that otherwise."""
+    kind = _BY_TYPE.get(native.type)
+    match = None if kind is None else _pattern(kind.urn).fullmatch(native.urn)
+    if kind is None or match is None:
+        return native.urn
+    parts = [decode_name(match[f"part{number}"]) for number in range(kind.urn.count("{"))]
+    if kind.has_environment and parts[-1] == _DEFAULT_ENVIRONMENT:
+        parts.pop()
+    return (
+        entity_urn(kind.kind, *parts) if _native_urn(kind, (*parts,)) == native.urn else native.urn
+    )
+
+
+@cache
+def _pattern(urn: str) -> re.Pattern[str]:
+    part = "[^,()]+" if "(" in urn else ".+"
+    return re.compile(_PLACE.sub(rf"(?P<part\1>{part})", re.escape(urn)), re.DOTALL)
+
+
+class EntityCodec(Codec[CatalogEntity]):
+    """Entities by the table of kinds; of other types, everything is in `raw`."""
+
+    type: Any = CatalogEntity
+    shown: ClassVar[frozenset[str]] = frozenset(
+        {"display_name", "description", "parent", "owners", "tags", "references", "properties"}
+    )
+
+    def __init__(self, type: str, naming: Naming, server: ServerModel | None = None) -> None:
+        super().__init__(server)
+        self._kind = _BY_TYPE.get(type)
+        self._naming = naming
+        self.custom = (
+            self._kind.aspect if self._kind is not None and self._kind.has_custom else None
+        )
+
+    def entity(self, key: str) -> Entity:
+        found = native_entity(key)
+        assert found is not None, f"{key} has a name in DataHub"
+        return found
+
+    def key(self, item: CatalogEntity) -> str:
+        return canonical_urn(item.urn)
+
+    def render(self, item: CatalogEntity) -> Rendered:
+        key = self.key(item)
+        if item.urn != key and CATALOG in item.raw:
+            # Snapshots of format 1.0 have native URNs, and everything is in `raw`.
+            there = self.decode(key, self.current(chain(*writes_in_raw(item.raw).values())))
+            unset = CatalogEntity(urn=item.urn, kind=item.kind)
+            found = {
+                name: getattr(there, name)
+                for name in self.shown
+                if getattr(item, name) == getattr(unset, name)
+            }
+            item = msgspec.structs.replace(item, **found)
+        kind = kind_in_urn(key) if self._kind is None else self._kind.kind
+        return super().render(msgspec.structs.replace(item, urn=key, kind=kind))
+
+    def datasets(self, aspects: Aspects) -> list[str]:
+        """The datasets that relations lead to, as DataHub calls them."""
+        return [
+            urn
+            for relation in (self._kind.relations if self._kind else ())
+            if relation.target == "dataset"
+            for urn in _members(relation, aspects) or ()
+        ]
+
+    def read_native(self, key: str, aspects: Aspects) -> CatalogEntity:
+        kind = self._kind
+        if kind is None:
+            return CatalogEntity(urn=key)
+        body, parts = aspects.get(kind.aspect) or {}, entity_id(key)
+        name: str | None = body.get(kind.name)
+        if kind.title is not None and name == _title(kind, key):
+            name = None
+        edited = (aspects.get(kind.edited) or {}).get("description")
+        parent: str | None = None
+        if kind.parent is not None and body.get(kind.parent[0]):
+            parent = canonical_urn(body[kind.parent[0]])
+        elif kind.kind == "task" and parts is not None:
+            parent = entity_urn("pipeline", *parts[:2], *parts[3:])
+        owned = common.read_ownership(aspects) if "ownership" in kind.annotations else None
+        tags = read_labels(TAGS, aspects) if TAGS.aspect in kind.annotations else ()
+        return CatalogEntity(
+            urn=key,
+            kind=kind.kind,
+            display_name=name,
+            description=(body.get(kind.description) if edited is None else edited) or None,
+            parent=parent,
+            owners=() if owned is None else owned.owners,
+            tags=tags,
+            references=self._references(aspects),
+            properties=read_own(aspects, kind.aspect, CatalogEntity) if kind.has_custom else {},
+        )
+
+    def write_native(self, aspects: Aspects, item: CatalogEntity, *, is_new: bool) -> None:
+        kind = self._kind
+        if kind is None:
+            return
+        now = self.read_native(self.key(item), aspects)
+        shown = ("display_name", "description", "parent")
+        if is_new or any(getattr(now, name) != getattr(item, name) for name in shown):
+            self._write_properties(kind, aspects, item, now)
+        if "ownership" in kind.annotations and now.owners != item.owners:
+            owners = Ownership(owners=item.owners) if item.owners else None
+            common.write_ownership(aspects, owners)
+        if TAGS.aspect in kind.annotations:
+            write_labels(TAGS, aspects, item.tags)
+        if TERMS.aspect in kind.annotations:
+            write_labels(TERMS, aspects, item.references.get("terms", ()))
+        for relation in _relations(kind):
+            wanted = item.references.get(relation.name, ())
+            if now.references.get(relation.name, ()) != wanted:
+                self._write_relation(relation, aspects, wanted)
+
+    def with_names_of(self, shown: CatalogEntity, item: CatalogEntity) -> CatalogEntity:
+        # The instance of a dataset is unknown until the dataset itself is there.
+        kind = self._kind
+        same = {
+            relation.name: item.references[relation.name]
+            for relation in (kind.relations if kind else ())
+            if relation.name in item.references
+            and self._natives(relation, shown) == self._natives(relation, item)
+        }
+        return msgspec.structs.replace(shown, references={**shown.references, **same})
+
+    def _natives(self, relation: _Relation, item: CatalogEntity) -> list[str | None]:
+        return [self._native(relation, name) for name in item.references.get(relation.name, ())]
+
+    def _write_properties(
+        self, kind: _EntityKind, aspects: Aspects, item: CatalogEntity, now: CatalogEntity
+    ) -> None:
+        name = item.display_name
+        if name is None and kind.title is not None:
+            name = _title(kind, self.key(item))
+        found: dict[str, Any] = {kind.name: name}
+        if kind.parent is not None:
+            parent = native_entity(item.parent or "")
+            is_same_kind = parent is not None and parent.type == kind.type
+            found[kind.parent[0]] = parent.urn if parent is not None and is_same_kind else None
+        if now.description != item.description:
+            if (aspects.get(kind.edited) or {}).get("description") is not None:
+                update_aspect(aspects, kind.edited, description=None)
+            found[kind.description] = item.description or kind.required.get(kind.description)
+        update_aspect(aspects, kind.aspect, kind.required, **found)
+
+    def _references(self, aspects: Aspects) -> dict[str, tuple[str, ...]]:
+        kind = self._kind
+        assert kind is not None, "only known kinds have relations"
+        found: dict[str, tuple[str, ...]] = {}
+        for relation in _relations(kind):
+            urns = _members(relation, aspects)
+            if urns is None:
+                continue
+            names = tuple(dict.fromkeys(self._lumos(relation, urn) for urn in urns))
+            # A relation is read if it can be written again, and is only in `raw` otherwise.
+            if names and [self._native(relation, name) for name in names] == urns:
+                found[relation.name] = names
+        if TERMS.aspect in kind.annotations and (terms := read_labels(TERMS, aspects)):
+            found["terms"] = terms
+        return found
+
+    def _write_relation(
+        self, relation: _Relation, aspects: Aspects, wanted: tuple[str, ...]
+    ) -> None:
+        """Members and edges that are wanted stay as they are; new ones become members."""
+        if _members(relation, aspects) is None:
+            return
+        natives = [native for name in wanted if (native := self._native(relation, name))]
+        body = aspects.get(relation.aspect) or relation.empty
+        edges = [edge for edge in body.get(relation.edges) or () if edge[_EDGE] in natives]
+        in_edges = {edge[_EDGE] for edge in edges}
+        members = update_list(
+            body.get(relation.list) or (),
+            lambda member: _urn_in(relation, member),
+            [native for native in natives if native not in in_edges],
+            lambda native: {relation.member: native} if relation.member else native,
+        )
+        found: dict[str, Any] = {relation.list: members}
+        if relation.edges in body:
+            found[relation.edges] = edges
+        if relation.derived:
+            found[relation.derived] = None
+        if natives or relation.aspect in aspects:
+            update_aspect(aspects, relation.aspect, relation.empty, **found)
+        if relation is _DOMAINS and not members:
+            aspects.pop(relation.aspect, None)
+
+    def _lumos(self, relation: _Relation, native: str) -> str:
+        return self._naming.lumos(native) if relation.target == "dataset" else canonical_urn(native)
+
+    def _native(self, relation: _Relation, name: str) -> str | None:
+        if relation.target == "dataset":
+            return self._naming.datahub(name)
+        found = native_entity(name)
+        return (
+            found.urn
+            if found is not None and found.type == _BY_KIND[relation.target].type
+            else None
+        )
+
+
+def _relations(kind: _EntityKind) -> tuple[_Relation, ...]:
+    return (*kind.relations, _DOMAINS) if "domains" in kind.annotations else kind.relations
+
+
+def _members(relation: _Relation, aspects: Aspects) -> list[str] | None:
+    """The URNs in a relation, or None where it is not as DataHub's model has it."""
+    body = aspects.get(relation.aspect) or {}
+    try:
+        urns = [
+            *(_urn_in(relation, member) for member in body.get(relation.list) or ()),
+            *(edge[_EDGE] for edge in body.get(relation.edges) or ()),
+        ]
+    except (AttributeError, KeyError, TypeError):
+        return None
+    return urns if all(isinstance(urn, str) for urn in urns) else None
+
+
+def _urn_in(relation: _Relation, member: Any) -> Any:
+    return member[relation.member] if isinstance(member, dict) else member
+
+
+def _title(kind: _EntityKind, key: str) -> str:
+    """What DataHub shows for an entity that nobody named."""
+    parts = entity_id(key)
+    if parts is None or kind.title is None:
+        return key
+    return "/".join(parts) if kind.urn.count("{") == 1 else parts[kind.title]
+
+
+class _NamedItem(NamedTuple):
+    """How terms, users or groups are in DataHub: fields of an aspect, and lists of names.
+
+    A list is in an aspect, under a key, and has entities of a type.
+    """
+
+    item: Any
+    type: str
+    aspect: str
+    fields: dict[str, str]
+    lists: dict[str, tuple[str, str, str]]
+    empty: Mapping[str, Any] = MappingProxyType({})
+    has_custom: bool = True
+
+
+_NAMED_ITEMS: Final = (
+    _NamedItem(
+        User, "corpuser", "corpUserInfo",
+        {"display_name": "displayName", "email": "email", "title": "title", "active": "active"},
+        {"groups": ("groupMembership", "groups", "corpGroup")},
+    ),
+    _NamedItem(
+        Group, "corpGroup", "corpGroupInfo",
+        {"display_name": "displayName", "description": "description", "email": "email"},
+        {"members": ("corpGroupInfo", "members", "corpuser")},
+        {"admins": [], "members": [], "groups": []}, has_custom=False,
+    ),
+    _NamedItem(
+        GlossaryTerm, "glossaryTerm", "glossaryTermInfo", {"display_name": "name"},
+        {"related": ("glossaryRelatedTerms", "relatedTerms", "glossaryTerm")},
+        {"definition": "", "termSource": "INTERNAL"},
+    ),
+)  # fmt: skip
+NAMED_TYPES: Final = {each.type: each.item for each in _NAMED_ITEMS}
+"""Types of entities that are terms, users and groups."""
+
+
+class NamedCodec(Codec[Any]):
+    """Terms, users and groups: their names are those of DataHub's entities."""
+
+    shown: ClassVar[frozenset[str]] = frozenset(
+        {"display_name", "email", "title", "active", "groups", "definition", "parent", "related",
+         "domain", "owners", "properties"}
+    )  # fmt: skip
+
+    def __init__(self, type: Any, server: ServerModel | None = None) -> None:
+        super().__init__(server)
+        self.type = type
+        self._named = next(each for each in _NAMED_ITEMS if each.item is type)
+        self.custom = self._named.aspect if self._named.has_custom else None
+
+    def entity(self, key: str) -> Entity:
+        return Entity(self._named.type, native_urn_of(self._named.type, key))
+
+    def key(self, item: Any) -> str:
+        name: str = item.name
+        return name
+
+    def read_native(self, key: str, aspects: Aspects) -> Any:
+        body = aspects.get(self._named.aspect) or {}
+        found = {field: body[name] for field, name in self._named.fields.items() if name in body}
+        for field, (aspect, name, type) in self._named.lists.items():
+            urns = (aspects.get(aspect) or {}).get(name) or ()
+            found[field] = read_list(urns, lambda urn, type=type: entity_name(type, urn))  # type: ignore[misc]
+        if self.custom is not None:
+            found["properties"] = read_own(aspects, self.custom, self.type)
+        if self.type is GlossaryTerm:
+            owned = common.read_ownership(aspects) or Ownership()
+            found |= {
+                "definition": body.get("definition") or None,
+                "parent": entity_name("glossaryNode", body.get("parentNode") or ""),
+                "domain": common.read_domain(aspects),
+                "owners": tuple(owner.name for owner in owned.owners),
+            }
+        return self.type(name=key, **found)
+
+    def write_native(self, aspects: Aspects, item: Any, *, is_new: bool) -> None:
+        now = self.read_native(item.name, aspects)
+        if is_new or now != item:
+            body = {name: getattr(item, field) for field, name in self._named.fields.items()}
+            if self.type is GlossaryTerm:
+                parent = native_urn_of("glossaryNode", item.parent) if item.parent else None
+                body |= {"definition": item.definition or "", "parentNode": parent}
+            update_aspect(aspects, self._named.aspect, self._named.empty, **body)
+        for field, (aspect, name, type) in self._named.lists.items():
+            if getattr(now, field) != getattr(item, field):
+                urns: Any = update_list(
+                    (aspects.get(aspect) or {}).get(name) or (),
+                    lambda urn, type=type: entity_name(type, urn),  # type: ignore[misc]
+                    getattr(item, field),
+                    lambda each, type=type: native_urn_of(type, each),  # type: ignore[misc]
+                )
+                update_aspect(aspects, aspect, **{name: urns})
+        if self.type is GlossaryTerm:
+            if now.domain != item.domain:
+                common.write_domain(aspects, item.domain)
+            if now.owners != item.owners:
+                known = (common.read_ownership(aspects) or Ownership()).owners
+                by_name = {owner.name: owner for owner in known}
+                owners = tuple(by_name.get(name) or Owner(name=name) for name in item.owners)
+                common.write_ownership(aspects, Ownership(owners=owners))

@@ -1,0 +1,506 @@
+"""DataHub's metadata files: change proposals and change events in JSON, in the order of the file.
+
+A file is read as writes of aspects. What is not touched is written again byte for byte. A file is
+replaced as a whole, and never if another program wrote it in the meantime.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import msgspec
+
+from lumos.catalogs.datahub.aspects import AspectWrite, Entity, entity_of
+from lumos.errors import LumosError
+
+_READABLE: Final = 0o644
+# What file systems answer that cannot lock a folder, such as some across a network.
+_CANNOT_LOCK: Final = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
+
+# Identifies a version of a file; None where there is no file.
+_Mark: TypeAlias = tuple[int, int, int] | None
+_JSON: Final = "application/json"
+_IN_EVENTS: Final = "com.linkedin.pegasus2avro."
+_IN_PROPOSALS: Final = "com.linkedin."
+_PLAIN_TYPES: Final = frozenset(
+    {"array", "boolean", "bytes", "double", "float", "int", "long", "map", "string"}
+)
+# Maps whose keys anybody may choose.
+_FREE_KEYS: Final = frozenset({"customProperties", "properties", "ownerTypes", "sourceDetail"})
+# Aspects of ML models whose types do not start with `MLModel`.
+_OF_MODELS: Final = frozenset(
+    {"Metrics", "EvaluationData", "TrainingData", "QuantitativeAnalyses", "EthicalConsiderations",
+     "CaveatsAndRecommendations"}
+)  # fmt: skip
+
+
+class NotMetadata(LumosError):
+    """A file that is no metadata file of DataHub; `position` leads into it."""
+
+    def __init__(self, path: Path, position: str, problem: str) -> None:
+        self.path = path
+        self.position = position
+        where = f"{path}: {position}" if position else str(path)
+        super().__init__(
+            f"{where}: {problem}. A metadata file is a JSON list of DataHub's change proposals "
+            "(entityUrn, aspectName, aspect) and change events (proposedSnapshot)."
+        )
+
+
+class _Snapshot(msgspec.Struct):
+    urn: str
+    aspects: list[dict[str, msgspec.Raw]]
+
+
+class _Change(msgspec.Struct):
+    """The part of a change that names its entity."""
+
+    entityType: str | None = None
+    entityUrn: str | None = None
+    aspectName: str | None = None
+    proposedSnapshot: dict[str, _Snapshot] | None = None
+    proposedDelta: Any = None
+    resource: str | None = None
+
+
+class _Record(msgspec.Struct, eq=False):
+    """A change in the file; those that were added stand behind the one they belong to."""
+
+    text: bytes | None
+    added: list["_Record"] = []
+
+    def texts(self) -> Iterator[bytes]:
+        if self.text is not None:
+            yield self.text
+        for record in self.added:
+            yield from record.texts()
+
+
+class _Position(msgspec.Struct, eq=False):
+    """Where a write stands: in which change, and as which aspect of it if it is an event."""
+
+    record: _Record
+    number: int | None
+    aspect: str
+
+
+class _Named(Protocol):
+    @property
+    def aspect(self) -> str: ...
+
+
+_Item = TypeVar("_Item", bound=_Named)
+
+
+class MetadataFile:
+    """The writes of a file by entity; changes to them are written by `save`."""
+
+    has_unnamed: bool = True
+
+    def __init__(self, path: Path, data: bytes | None = None, mark: _Mark = None) -> None:
+        self.path = path
+        self._records: list[_Record] = []
+        self._types: dict[str, str] = {}
+        self._positions: dict[str, list[_Position]] = {}
+        self._unnamed: dict[str, _Record] = {}
+        self._is_saved = data is not None
+        self._mark = mark
+        for number, text in enumerate(self._parse(b"[]" if data is None else data)):
+            self._add_change(number, bytes(text))
+
+    @classmethod
+    def read(cls, path: Path) -> "MetadataFile":
+        """The file at a path; one that does not exist is empty."""
+        return cls(path, *_read_content(path))
+
+    def entities(self) -> Iterator[Entity]:
+        """All entities, in the order in which the file first names them."""
+        for urn, type in self._types.items():
+            yield Entity(type, urn)
+
+    def writes(self, urn: str, aspect: str | None = None) -> list[AspectWrite]:
+        """The writes of an entity, or of one of its aspects, in the order of the file."""
+        wanted = self._positions.get(urn, [])
+        try:
+            return self._decode_writes(
+                [position for position in wanted if position.aspect == aspect] if aspect else wanted
+            )
+        except msgspec.MsgspecError as problem:
+            # Aspects are decoded only here; a number may be out of range.
+            raise NotMetadata(self.path, urn, str(problem)) from None
+
+    def error(self, position: str, problem: str) -> NotMetadata:
+        """The error for an aspect that is not as DataHub writes it."""
+        return NotMetadata(self.path, position, problem)
+
+    def mentions(self, urn: str, aspect: str, texts: Sequence[bytes]) -> bool:
+        """Whether the text of an aspect of an entity contains any of some texts."""
+        return any(
+            text in (position.record.text or b"")
+            for position in self._positions.get(urn, ())
+            if position.aspect == aspect
+            for text in texts
+        )
+
+    def unnamed(self) -> dict[str, Any]:
+        """Changes that name no entity, by a hash of their content."""
+        return {
+            name: msgspec.json.decode(record.text)
+            for name, record in self._unnamed.items()
+            if record.text is not None
+        }
+
+    def add_unnamed(self, name: str, change: Any) -> bool:
+        """Adds a change that names no entity, once; returns whether it was new."""
+        if name in self._unnamed:
+            return False
+        self._unnamed[name] = _Record(_encode(change))
+        self._records.append(self._unnamed[name])
+        self._is_saved = False
+        return True
+
+    def remove_unnamed(self, name: str) -> None:
+        """Takes such a change out."""
+        if (record := self._unnamed.pop(name, None)) is not None:
+            record.text = None
+            self._is_saved = False
+
+    def replace(self, entity: Entity, writes: Sequence[AspectWrite]) -> bool:
+        """Makes these all writes of an entity; returns whether anything had to change."""
+        old = _by_aspect(self._positions.get(entity.urn, []))
+        new = _by_aspect(writes)
+        changed = [
+            aspect
+            for aspect in {**old, **new}
+            if self._decode_writes(old.get(aspect, [])) != new.get(aspect, [])
+        ]
+        for aspect in changed:
+            self._replace(entity, old.get(aspect, []), new.get(aspect, []))
+        if changed:
+            self._is_saved = False
+        if not self._positions.get(entity.urn):
+            self._positions.pop(entity.urn, None)
+            self._types.pop(entity.urn, None)
+        return bool(changed)
+
+    def save(self) -> None:
+        """Writes the file if anything changed: whole, or not at all."""
+        if self._is_saved:
+            return
+        texts = [text for record in self._records for text in record.texts()]
+        data = b"[\n" + b",\n".join(texts) + b"\n]\n" if texts else b"[]\n"
+        self._mark = _write_content(self.path, data, over=self._mark)
+        self._is_saved = True
+
+    def _parse(self, data: bytes) -> list[msgspec.Raw]:
+        try:
+            if data.lstrip().startswith(b"{"):
+                return [msgspec.json.decode(data, type=msgspec.Raw)]
+            return msgspec.json.decode(data, type=list[msgspec.Raw])
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+            raise NotMetadata(self.path, "", str(problem)) from None
+
+    def _add_change(self, number: int, text: bytes) -> None:
+        record = _Record(text)
+        self._records.append(record)
+        try:
+            change = msgspec.json.decode(text, type=_Change)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+            raise NotMetadata(self.path, f"[{number}]", str(problem)) from None
+        if change.proposedSnapshot and change.proposedDelta is None:
+            self._add_event(f"[{number}].proposedSnapshot", record, change.proposedSnapshot)
+        elif change.entityUrn and change.entityType:
+            entity = entity_of(change.entityUrn)
+            # DataHub itself does not always write the types of users and groups alike.
+            if entity.type.lower() != change.entityType.lower():
+                wrong = f"'{entity.urn}' is not the URN of a {change.entityType}"
+                raise NotMetadata(self.path, f"[{number}].entityUrn", wrong)
+            self._add(entity, _Position(record, None, change.aspectName or ""))
+        elif change.entityType or change.resource or change.proposedSnapshot:
+            # An entity by its key alone, usage in its old form: nothing here can name these.
+            self._unnamed[_digest(text)] = record
+        else:
+            raise NotMetadata(self.path, f"[{number}]", "it is about no entity")
+
+    def _add_event(self, position: str, record: _Record, snapshots: dict[str, _Snapshot]) -> None:
+        if len(snapshots) > 1:
+            raise NotMetadata(self.path, position, f"Expected one snapshot, got {len(snapshots)}")
+        for type, snapshot in snapshots.items():
+            entity = entity_of(snapshot.urn)
+            for number, aspect in enumerate(snapshot.aspects):
+                if len(aspect) != 1:
+                    wrong = f"Expected an aspect under its name, got {len(aspect)} of them"
+                    raise NotMetadata(self.path, f"{position}.{type}.aspects[{number}]", wrong)
+                self._add(entity, _Position(record, number, _aspect_name(next(iter(aspect)))))
+
+    def _add(self, entity: Entity, position: _Position) -> None:
+        self._types.setdefault(entity.urn, entity.type)
+        self._positions.setdefault(entity.urn, []).append(position)
+
+    def _decode_writes(self, positions: Sequence[_Position]) -> list[AspectWrite]:
+        # An event has several aspects and is decoded once for all of them.
+        changes: dict[int, dict[str, Any]] = {}
+        writes = []
+        for position in positions:
+            if (change := changes.get(id(position.record))) is None:
+                change = changes[id(position.record)] = _decode(position.record)
+            writes.append(
+                _write_in_proposal(change, position.aspect)
+                if position.number is None
+                else _write_in_event(change, position.number, position.aspect)
+            )
+        return writes
+
+    def _replace(self, entity: Entity, old: list[_Position], new: list[AspectWrite]) -> None:
+        for position, write in zip(old, new, strict=False):
+            self._rewrite(entity, position, write)
+        for position in old[len(new) :]:
+            self._remove(entity, position)
+        for write in new[len(old) :]:
+            self._append(entity, write)
+
+    def _rewrite(self, entity: Entity, position: _Position, write: AspectWrite) -> None:
+        [before] = self._decode_writes([position])
+        if position.number is None:
+            position.record.text = _proposal(entity, write)
+        elif before.extras == write.extras:
+            event = _decode(position.record)
+            ((_, snapshot),) = event["proposedSnapshot"].items()
+            body = _rename_types(write.body, _IN_PROPOSALS, _IN_EVENTS)
+            snapshot["aspects"][position.number] = dict.fromkeys(
+                snapshot["aspects"][position.number], body
+            )
+            position.record.text = _encode(event)
+        else:
+            self._remove(entity, position)
+            self._append(entity, write)
+
+    def _remove(self, entity: Entity, removed: _Position) -> None:
+        positions = self._positions[entity.urn]
+        positions.remove(removed)
+        siblings = [position for position in positions if position.record is removed.record]
+        if not siblings:
+            removed.record.text = None
+            return
+        assert removed.number is not None, "a proposal has one aspect"
+        event = _decode(removed.record)
+        ((_, snapshot),) = event["proposedSnapshot"].items()
+        del snapshot["aspects"][removed.number]
+        removed.record.text = _encode(event)
+        for position in siblings:
+            if position.number is not None and position.number > removed.number:
+                position.number -= 1
+
+    def _append(self, entity: Entity, write: AspectWrite) -> None:
+        record = _Record(_proposal(entity, write))
+        if positions := self._positions.get(entity.urn):
+            positions[-1].record.added.append(record)
+        else:
+            self._records.append(record)
+        self._add(entity, _Position(record, None, write.aspect))
+
+
+def _write_in_proposal(change: dict[str, Any], aspect: str) -> AspectWrite:
+    """The write in a change proposal."""
+    extras = {
+        key: value
+        for key, value in change.items()
+        if value is not None and key not in ("entityType", "entityUrn", "aspectName", "aspect")
+    }
+    if extras.get("changeType") == "UPSERT":
+        del extras["changeType"]
+    value = change.get("aspect")
+    if isinstance(value, dict) and "json" in value:
+        return AspectWrite(aspect=aspect, body=value["json"], extras=extras)
+    if isinstance(value, dict) and value.get("contentType") == _JSON:
+        try:
+            return AspectWrite(
+                aspect=aspect, body=msgspec.json.decode(value["value"]), extras=extras
+            )
+        except (msgspec.MsgspecError, KeyError, TypeError):
+            # Not JSON after all; kept as it is.
+            return AspectWrite(aspect=aspect, extras={**extras, "aspect": value})
+    return AspectWrite(
+        aspect=aspect, extras=extras if value is None else {**extras, "aspect": value}
+    )
+
+
+def _write_in_event(event: dict[str, Any], number: int, aspect: str) -> AspectWrite:
+    """The write of one aspect in a change event."""
+    ((_, snapshot),) = event["proposedSnapshot"].items()
+    ((_, body),) = snapshot["aspects"][number].items()
+    extras = {
+        key: value
+        for key, value in event.items()
+        if value is not None and key != "proposedSnapshot"
+    }
+    body = _rename_types(_untag(body), _IN_EVENTS, _IN_PROPOSALS)
+    return AspectWrite(aspect=aspect, body=body, extras=extras)
+
+
+def _proposal(entity: Entity, write: AspectWrite) -> bytes:
+    change: dict[str, Any] = {"entityType": entity.type, "entityUrn": entity.urn}
+    change["changeType"] = write.extras.get("changeType", "UPSERT")
+    if write.aspect:
+        change["aspectName"] = write.aspect
+    if write.body:
+        change["aspect"] = {"json": write.body}
+    elif write.body is not None:
+        # DataHub takes an empty body in the short form for none at all.
+        text = msgspec.json.encode(write.body).decode()
+        change["aspect"] = {"value": text, "contentType": _JSON}
+    return _encode({**change, **write.extras})
+
+
+def _rename_types(value: Any, old: str, new: str) -> Any:
+    """JSON with the types in its unions spelled as the other kind of change spells them."""
+    if isinstance(value, list):
+        return [_rename_types(item, old, new) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if chosen := value.get("fieldDiscriminator"):
+        # Only events repeat which of several keys it is that they have.
+        return {chosen: _rename_types(value[chosen], old, new)}
+    if len(value) == 1:
+        ((key, inside),) = value.items()
+        if key.startswith(old):
+            return {f"{new}{key[len(old) :]}": _rename_types(inside, old, new)}
+    return {key: _rename_types(inside, old, new) for key, inside in value.items()}
+
+
+def _untag(value: Any, key: str = "") -> Any:
+    """JSON without the names of plain types, which old events put around optional values."""
+    if isinstance(value, list):
+        return [_untag(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1 and key not in _FREE_KEYS:
+        ((name, inside),) = value.items()
+        if name in _PLAIN_TYPES:
+            return _untag(inside)
+    return {name: _untag(inside, name) for name, inside in value.items()}
+
+
+def _by_aspect(items: Sequence[_Item]) -> dict[str, list[_Item]]:
+    found: dict[str, list[_Item]] = {}
+    for item in items:
+        found.setdefault(item.aspect, []).append(item)
+    return found
+
+
+def _aspect_name(type: str) -> str:
+    """`com.linkedin.pegasus2avro.common.Ownership` as `ownership`."""
+    name = type.rpartition(".")[2]
+    if name in _OF_MODELS:
+        return f"mlModel{name}"
+    capitals = 2 if name.startswith("ML") else 1
+    return name[:capitals].lower() + name[capitals:]
+
+
+def _decode(record: _Record) -> dict[str, Any]:
+    assert record.text is not None, "removed changes have no positions"
+    change: dict[str, Any] = msgspec.json.decode(record.text)
+    return change
+
+
+def _digest(text: bytes) -> str:
+    """A name for a change that has none, whatever its whitespace and order of keys."""
+    plain = msgspec.json.encode(msgspec.json.decode(text), order="sorted")
+    return hashlib.blake2b(plain, digest_size=16).hexdigest()
+
+
+def _encode(change: Any) -> bytes:
+    return msgspec.json.encode(change)
+
+
+class _FileContent(NamedTuple):
+    """What a file held, and the mark that it had then."""
+
+    data: bytes | None
+    mark: _Mark
+
+
+def _read_content(path: Path) -> _FileContent:
+    """A file's content; there is none where there is no file."""
+    # A file that changes after its mark was taken has another one when it is to be written.
+    mark = _file_mark(path)
+    try:
+        return _FileContent(path.read_bytes(), mark)
+    except FileNotFoundError:
+        return _FileContent(None, None)
+    except OSError as problem:
+        raise LumosError(f"{path} cannot be read: {problem.strerror}.") from None
+
+
+def _write_content(path: Path, data: bytes, *, over: _Mark) -> _Mark:
+    """Puts a file in its place once all of it is on disk, if the one there still has that mark."""
+    # A link stays one: what it leads to is written.
+    target = path.resolve()
+    descriptor, temporary, mode = _begin_file(target)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(mode)
+        with _lock_folder(target.parent):
+            if _file_mark(target) != over:
+                raise LumosError(
+                    f"{path} was changed by another program since it was read. Nothing was "
+                    "written; try again."
+                )
+            temporary.replace(target)
+            return _file_mark(target)
+    except OSError as problem:
+        temporary.unlink(missing_ok=True)
+        raise LumosError(f"{path} cannot be written: {problem.strerror}.") from None
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def check_writable(path: Path) -> None:
+    """Fails where a file could not be put there."""
+    descriptor, temporary, _ = _begin_file(path.resolve())
+    os.close(descriptor)
+    temporary.unlink()
+
+
+def _begin_file(path: Path) -> tuple[int, Path, int]:
+    """A new file in the same folder, opened, and the mode of the file at the path."""
+    try:
+        mode = path.stat().st_mode & 0o777 if path.exists() else _READABLE
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as problem:
+        raise LumosError(f"{path} cannot be written: {problem.strerror}.") from None
+    return descriptor, Path(name), mode
+
+
+@contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """Keeps others out who would put a file there in the same moment; they wait."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as problem:
+            # Then the mark alone has to do, which leaves a moment between looking and writing.
+            if problem.errno not in _CANNOT_LOCK:
+                raise
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _file_mark(path: Path) -> _Mark:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
