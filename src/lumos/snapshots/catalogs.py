@@ -19,7 +19,7 @@ from lumos.model.json_codec import from_json
 from lumos.snapshots.format.document import JOBS, EntryKind
 from lumos.snapshots.format.encodings import ENDINGS
 from lumos.snapshots.store_entries import entry_of
-from lumos.store import Store
+from lumos.store import NoStore, Store
 
 
 class SnapshotNotFound(MisuseError):
@@ -114,7 +114,11 @@ class PlatformCatalog(SnapshotCatalog):
         found = {getattr(item, kind.key): item for item in self._items if type(item) is kind.type}
         if self._store is None or not found:
             return iter(found.values())
-        written = self._store().journal.bases(self.name, kind.plural, list(found))
+        try:
+            written = self._store().journal.bases(self.name, kind.plural, list(found))
+        except NoStore:
+            # Lumos has written nothing yet.
+            return iter(found.values())
         return (
             self._restore_unsupported(item, from_json(written[key], kind.type))
             if key in written

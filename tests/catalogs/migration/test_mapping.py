@@ -48,10 +48,10 @@ def test_terms_and_people_whose_new_names_the_target_does_not_have_go_there_unde
     Path("mapping.yaml").write_text("terms: {Order: Sale}\nowners: {jane: joan}")
     report = lumos.migration.migrate("local", FILE, mapping="mapping.yaml")
     assert report.remarks == (
-        "The mapping leads to term 'Sale', which the target does not have yet: 'Order' goes there "
-        "under that name.",
-        "The mapping leads to owner 'joan', which the target does not have yet: 'jane' goes there "
-        "under that name.",
+        "The mapping renames term 'Order' to 'Sale', which the target does not have yet. It is "
+        "created under that name.",
+        "The mapping renames owner 'jane' to 'joan', which the target does not have yet. It is "
+        "created under that name.",
     )
     assert report.verified is not None
     assert (report.verified.items.target, report.verified.items.source) == (2, 2)
@@ -85,7 +85,7 @@ def test_two_datasets_do_not_become_one(lumos: Lumos, mapping: str) -> None:
     )
     fill(lumos, {"datasets": [there]})
     Path("mapping.yaml").write_text(mapping)
-    with pytest.raises(MisuseError, match="makes one dataset of two") as refused:
+    with pytest.raises(MisuseError, match="merges two datasets") as refused:
         lumos.migration.migrate("local", FILE, mapping="mapping.yaml")
     assert "lumos://snowflake/SHOP/customers" in str(refused.value)
     assert not Path("estate.json").exists()
@@ -193,11 +193,7 @@ def test_what_is_mapped_is_compared_under_its_new_name(lumos: Lumos) -> None:
 
 def test_a_tag_of_the_target_that_no_dataset_has_is_known_too(named_by_ids: Lumos) -> None:
     there = DatahubFile.at("copy.json")
-    there.put_item(
-        CatalogEntity(
-            urn="openmetadata:tag:Medals.Gold", raw={"openmetadata": {"description": "x"}}
-        )
-    )
+    there.put_item(CatalogEntity(urn="lumos:tag:Medals.Gold", description="x"))
     needs = named_by_ids.migration.try_migrate(FILE, "datahub-file:copy.json").needs
     assert [(need.kind, need.name, need.like) for need in needs] == [
         ("tag", GOLD, ("Medals.Gold",))

@@ -61,6 +61,7 @@ class DatahubFile(
     """A metadata file of DataHub; it is made by the first write where there is none."""
 
     kind: ClassVar[str] = "datahub-file"
+    shows_display_names: ClassVar[bool] = True
     native: ClassVar[frozenset[str]] = NATIVE
 
     def __init__(self, settings: Any) -> None:

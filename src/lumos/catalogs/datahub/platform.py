@@ -60,6 +60,7 @@ class Datahub(
     kind: ClassVar[str] = KIND
     native: ClassVar[frozenset[str]] = NATIVE
     most: ClassVar[int] = 1_000
+    shows_display_names: ClassVar[bool] = True
 
     def __init__(self, settings: Any, caller: Caller | None = None) -> None:
         check_installed()
