@@ -8,7 +8,7 @@ import pytest
 
 from databases import PostgresDatabase
 from lumos import Lumos
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.catalogs.local import LocalStorePlatform
 from lumos.lineage.reported_lineage import ReportedAnnotations, UrnReference
 from lumos.model.dataset import Dataset

@@ -12,8 +12,8 @@ from catalogs.fake_catalog import PretendedCatalog
 from cost.documented_example import NOW, founding
 from lumos import Lumos
 from lumos.catalogs.auto_publisher import AutoPublisher
-from lumos.catalogs.datahub_file import DatahubFile
-from lumos.catalogs.datahub_file.records import MetadataFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
+from lumos.catalogs.datahub.metadata_file import MetadataFile
 from lumos.catalogs.publisher import CatalogPublisher
 from lumos.catalogs.reports import PublishReport
 from lumos.cost.service import Costs

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lumos import Lumos
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.errors import MisuseError
 from lumos.model.dataset import Governance
 from lumos.plugins import PLATFORMS, register, unregister

@@ -11,7 +11,7 @@ import pytest
 from files import write_text
 from lumos import Lumos, plugins
 from lumos.catalogs import Refused, WrittenEntry
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.errors import CatalogBusy, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Governance

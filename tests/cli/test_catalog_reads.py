@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lumos.catalogs.configured import LOCAL
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.model.schema import parse_schema

@@ -28,7 +28,7 @@ from docs.pages_with_servers import Mongodb, PlatformMigration, Platforms, Postg
 from docs.set_up import SetUp
 from formats.tables.hudi_tables import table_of
 from lumos import Lumos
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.model.dataset import Documentation, Owner, Ownership
 from lumos.store import Store
 from lumos.store.database import REVISIONS, Database, FileLocks

@@ -79,7 +79,7 @@ def edited(
         (entry,) = [each for each in held(lumos, platform) if each.urn == urn]
         write(fill(lumos, {}), edit(entry))
         return
-    from lumos.catalogs.datahub_file import DatahubFile
+    from lumos.catalogs.datahub.file_platform import DatahubFile
 
     catalog = DatahubFile.at(platform.partition(":")[2])
     found = catalog.get(urn)
@@ -523,7 +523,7 @@ def test_lineage_that_leads_nowhere_is_taken_only_where_somebody_says_so(lumos: 
 def test_an_import_that_fails_says_how_to_go_on_and_nothing_else_may_begin(
     lumos: Lumos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lumos.catalogs.datahub_file import DatahubFile
+    from lumos.catalogs.datahub.file_platform import DatahubFile
 
     platform = "datahub-file:estate.json"
     put = DatahubFile.put

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.errors import MisuseError
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership

@@ -14,7 +14,7 @@ import pytest
 from catalogs.sample_inventory import CUSTOMERS, ORDERS, items, rich
 from lumos import Lumos, plugins
 from lumos.catalogs import WrittenEntry
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.catalogs.migration.reports import MigrationReport, Need
 from lumos.config.yaml_tree import ConfigurationError
 from lumos.errors import CatalogError, LumosError, MisuseError
@@ -294,7 +294,7 @@ def test_a_mapping_joins_what_has_two_names(lumos: Lumos, workplace: Path) -> No
     ann = catalog().get_item(User, "ann")
     assert isinstance(ann, User)
     assert ann.title == "Of the catalog"
-    with pytest.raises(MisuseError, match="Give it again with --mapping"):
+    with pytest.raises(MisuseError, match="Pass it again with --mapping"):
         lumos.migration.migrate("local", FILE)
     assert lumos.migration.migrate("local", FILE, mapping="mapping.yaml").is_whole
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, User
 from snapshots.stores import fill
 

@@ -10,7 +10,7 @@ import pytest
 
 from lumos import Lumos, plugins
 from lumos.catalogs import WrittenEntry
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.errors import CatalogError, LumosError, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Governance

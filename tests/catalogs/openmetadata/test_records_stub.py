@@ -15,7 +15,7 @@ from catalogs.servers.openmetadata import Openmetadata as Stub
 from catalogs.servers.spec import specification
 from catalogs.test_lossless import restore, snapshot
 from lumos import Lumos
-from lumos.catalogs.datahub_file import DatahubFile
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.model.catalog import CatalogEntity, GlossaryTerm
 
 from .native_inventory import Native
