@@ -293,7 +293,7 @@ def item_in(file: str, body: EntityFile) -> Item:
         raise CatalogError(f"{file} does not contain the key that it is named after", platform=KIND)
     fields = {key_field: key, title_field: title, text_field: body.description}
     if word == "job" and mark:
-        platform = re.match("lumos://([^/@]+)", key)
-        fields |= {"name": title or name_in(key), "platform": platform[1] if platform else ""}
+        platform = re.split("[/@]", key.removeprefix("lumos://"))[0]
+        fields |= {"name": name_in(key) if title is None else title, "platform": platform}
     item: Item = type(**fields)
     return item

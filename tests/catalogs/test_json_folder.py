@@ -61,7 +61,9 @@ def test_each_item_has_a_file_of_its_own(
 def test_an_item_keeps_its_key(item: Item, name: str) -> None:
     for each in (item, User(name=name), CatalogEntity(urn=urn_of("tag", name))):
         held = item_in(*written(each))
+        assert type(held) is type(each)
         assert written(held) == written(each)
+        assert item_in(*written(held)) == held
 
 
 def test_a_committed_batch_is_finished_by_the_next_reader(tmp_path: Path) -> None:
