@@ -78,7 +78,7 @@ def test_a_clock_of_this_machine_that_is_wrong_is_named(server: S3Server) -> Non
         access_key_id=Secret("key-id"),
         secret_access_key=Secret("hush-hush"),
     )
-    with pytest.raises(SourceNotUsable, match="Set this machine's clock"):
+    with pytest.raises(SourceNotUsable, match="Set the clock of this machine"):
         S3Source(section).roots()
     access = S3Access(
         endpoint_url=server.url, access_key_id="key-id", secret_access_key="hush-hush"

@@ -370,6 +370,6 @@ def test_no_login_shows_itself(login: object) -> None:
 
 
 def test_a_key_that_is_no_base64_is_said_so() -> None:
-    with serving() as server, pytest.raises(NoCredentials, match="not in base64") as refused:
+    with serving() as server, pytest.raises(NoCredentials, match="not valid base64") as refused:
         storage_at(server, account_key="hush é").files(ROOT)
     assert "hush" not in str(refused.value)

@@ -353,7 +353,7 @@ def test_what_is_wrong_is_said_in_one_sentence_with_the_next_step() -> None:
         where = "hdfs://127.0.0.1"
         assert told(paths=("/none",)) == f"There is nothing at {where}/none. Check the path."
         assert "Set 'kerberos: true' after kinit" in told(token=None)
-        assert "Take a new one" in told(token=Secret("other"))
+        assert "Get a new one" in told(token=Secret("other"))
         assert "Set 'url' to its WebHDFS address" in told(urls=())
         server.answer = lambda _request: error(403, "AccessControlException", "Permission denied")
         assert "Grant the user read and execute" in told()

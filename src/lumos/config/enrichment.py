@@ -168,7 +168,7 @@ def read_enrichment(file: Path, missing: FindMissing) -> EnrichmentFile:
         content = file.read_bytes()
     except FileNotFoundError:
         raise MisuseError(
-            f"There is no file {file}. Use an existing one: lumos enrich FILE"
+            f"There is no file {file}. Name one that exists: lumos enrich FILE"
         ) from None
     if len(content) > _MAX_BYTES:
         raise MisuseError(f"{file} is larger than {_MAX_BYTES // 1024 // 1024} MB.")

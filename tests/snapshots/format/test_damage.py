@@ -190,7 +190,7 @@ def test_a_version_that_never_was_is_refused(tmp_path: Path, version: object) ->
             "newer_version",
             "format 2.0",
         ),
-        ("a.yaml", "format: lumos-snapshot\nformat_version: 1.0\n", "format", "with quotes"),
+        ("a.yaml", "format: lumos-snapshot\nformat_version: 1.0\n", "format", "in quotes"),
     ],
 )
 def test_a_version_without_quotes_is_understood(
