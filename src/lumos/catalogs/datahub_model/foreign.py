@@ -15,7 +15,7 @@ from lumos.catalogs.datahub_model.labels import LabelKind
 from lumos.catalogs.datahub_model.lenses import State
 from lumos.catalogs.datahub_model.names import entity_name, entity_urn
 from lumos.catalogs.datahub_model.statements import Entity
-from lumos.catalogs.openmetadata import descriptions
+from lumos.catalogs.openmetadata import texts as descriptions
 from lumos.model.catalog import CatalogEntity
 
 _THEIRS: Final = "openmetadata"

@@ -12,8 +12,7 @@ import msgspec
 
 from lumos.catalogs.carried_properties import Packed, pack, restored, unpack
 from lumos.catalogs.interface import How
-from lumos.catalogs.openmetadata import columns, labels, lineage
-from lumos.catalogs.openmetadata import descriptions as words
+from lumos.catalogs.openmetadata import columns, labels, lineage, texts
 from lumos.catalogs.openmetadata.columns import ColumnAnnotations
 from lumos.catalogs.openmetadata.extra_properties import (
     CATALOG,
@@ -188,7 +187,7 @@ class OpenMetadataEntries:
         """What OpenMetadata has a place for; `like` says what is shown where not all can be."""
         state: State = {}
         documentation, governance = entry.documentation, entry.governance
-        if documentation is not None and (text := words.kept(documentation.description or "")):
+        if documentation is not None and (text := texts.storable(documentation.description or "")):
             state["description"] = text
         if documentation is not None and documentation.domain:
             state["domains"] = [self._labels.domain(documentation.domain)]

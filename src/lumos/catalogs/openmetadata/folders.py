@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from math import ceil
 from typing import Any, Final, NamedTuple
 
-from lumos.catalogs.openmetadata.containers import HOMES
-from lumos.catalogs.openmetadata.names import EntityLocation, joined, split
+from lumos.catalogs.openmetadata.names import HOMES, EntityLocation, joined, split
 from lumos.catalogs.openmetadata.server import Server, Short
 
 # A page costs the server more than one entity does.

@@ -4,11 +4,16 @@ from collections.abc import Collection, Iterable, Iterator
 from threading import Lock, RLock
 from typing import Any, Final, NamedTuple
 
-from lumos.catalogs.openmetadata.containers import HOMES
-from lumos.catalogs.openmetadata.entity_kinds import MADE
 from lumos.catalogs.openmetadata.entries import HIDDEN, PARENT, URN
 from lumos.catalogs.openmetadata.folders import by_shelf, listed
-from lumos.catalogs.openmetadata.names import EntityLocation, OpenMetadataNames, Service, joined
+from lumos.catalogs.openmetadata.labels import MADE
+from lumos.catalogs.openmetadata.names import (
+    HOMES,
+    EntityLocation,
+    OpenMetadataNames,
+    Service,
+    joined,
+)
 from lumos.catalogs.openmetadata.patches import guard
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import Outdated, Server

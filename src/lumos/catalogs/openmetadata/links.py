@@ -9,11 +9,10 @@ import msgspec
 
 from lumos.catalogs.interface import How
 from lumos.catalogs.openmetadata import lineage
-from lumos.catalogs.openmetadata.containers import HOMES
 from lumos.catalogs.openmetadata.entries import EDGES, LINEAGE, said_of_edges
 from lumos.catalogs.openmetadata.index import Index, IndexedEntity
 from lumos.catalogs.openmetadata.lineage import Edges, Mark, Marks, NativeEdge
-from lumos.catalogs.openmetadata.names import EntityLocation
+from lumos.catalogs.openmetadata.names import HOMES, EntityLocation
 from lumos.catalogs.openmetadata.patches import said_again
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.reader import Held, OpenMetadataReader
@@ -25,7 +24,7 @@ from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import UpstreamEdge
 from lumos.model.urn import InvalidUrn, Urn
 
-_THING: Final = "openmetadata:"
+_DATASET: Final = "lumos://"
 _NOT_FOUND: Final = 404
 _INTERNAL: Final = 500
 
@@ -97,7 +96,7 @@ class Linker:
         for edge in told:
             wanted.setdefault(edge.urn, []).append(edge)
         ends = {urn: self._end(urn, job) for urn in wanted}
-        things = {name: self._referring.end(name) for name in said if name.startswith(_THING)}
+        things = {name: self._referring.end(name) for name in said if not name.startswith(_DATASET)}
         if not self._differs(job, wanted, known, ends) and not self._differs_in_words(
             job, said, known, ends, things
         ):

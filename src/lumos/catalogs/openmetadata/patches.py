@@ -7,7 +7,7 @@ reading and our writing makes the server refuse all of them instead of being wri
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from lumos.catalogs.openmetadata import descriptions as words
+from lumos.catalogs.openmetadata import texts
 from lumos.catalogs.openmetadata.states import (
     COLUMN_KEYS,
     COLUMNS,
@@ -61,7 +61,7 @@ def said_again(state: State) -> list[Operation]:
 def _description(raw: Raw, before: State, after: State) -> Iterator[Operation]:
     old, new = before.get("description"), after.get("description")
     if old != new:
-        yield from _set("/description", raw.get("description"), new and words.encoded(new))
+        yield from _set("/description", raw.get("description"), new and texts.encoded(new))
 
 
 def _fields(home: str, raw: Raw, before: State, after: State) -> Iterator[Operation]:
@@ -148,7 +148,7 @@ def _extension(raw: Raw, before: State, after: State) -> Iterator[Operation]:
         return
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) != new.get(key):
-            yield from _set(f"/extension/{_pointer(key)}", old.get(key), new.get(key))
+            yield from _set(f"/extension/{pointer(key)}", old.get(key), new.get(key))
 
 
 def _columns(home: str, raw: Raw, before: State, after: State) -> Iterator[Operation]:
@@ -207,5 +207,5 @@ def _inside(
         )
 
 
-def _pointer(key: str) -> str:
+def pointer(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")

@@ -7,7 +7,7 @@ server tells about an entity is not in it, and is never touched.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from lumos.catalogs.openmetadata import descriptions as words
+from lumos.catalogs.openmetadata import texts
 
 State: TypeAlias = dict[str, Any]
 
@@ -53,7 +53,7 @@ def state_of(home: str, raw: Mapping[str, Any]) -> State:
     """The state that an entity is in, as the server tells it."""
     state: State = {key: raw[key] for key in (*_WORDS, *OWN_FIELDS[home]) if raw.get(key)}
     if "description" in state:
-        state["description"] = words.decoded(state["description"])
+        state["description"] = texts.decoded(state["description"])
     for key in ("size", "numberOfObjects", "retentionTime", "retentionSize"):
         if isinstance(state.get(key), float) and state[key].is_integer():
             state[key] = int(state[key])
@@ -134,7 +134,7 @@ def body_of(home: str, state: State) -> dict[str, Any]:
     if PRODUCTS in state:
         body[PRODUCTS] = names_in(state, PRODUCTS)
     if "description" in state:
-        body["description"] = words.encoded(state["description"])
+        body["description"] = texts.encoded(state["description"])
     columns = state.get(COLUMNS, [])
     if home == "table":
         body[COLUMNS] = columns

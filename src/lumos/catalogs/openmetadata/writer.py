@@ -8,12 +8,11 @@ import msgspec
 
 from lumos.catalogs.chunks import chunked, in_halves
 from lumos.catalogs.interface import Refused, WrittenEntry
-from lumos.catalogs.openmetadata.containers import HOMES
 from lumos.catalogs.openmetadata.entries import PARENT, OpenMetadataEntries, declared_in, is_ours
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
 from lumos.catalogs.openmetadata.links import Linker, LinkJob
-from lumos.catalogs.openmetadata.names import EntityLocation, joined
+from lumos.catalogs.openmetadata.names import HOMES, EntityLocation, joined
 from lumos.catalogs.openmetadata.patches import differences, guard, said_again
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.reader import Held, OpenMetadataReader
