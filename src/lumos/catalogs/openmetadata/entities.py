@@ -299,18 +299,24 @@ class Entities:
             return set()
         self._referring.missed.clear()
         record = write_record(thing, item)
-        if not record and (
-            thing.type in ("user", "team") or (thing.type == "tag" and split(fqn)[0] == OWN)
-        ):
+        if not record and _may_be_placeholder(thing, fqn):
             record["description"] = NOTHING_SAID
-        is_new = entity is None or bool(entity.get("deleted"))
+        is_new = entity is None
         if entity is None:
             predicted = read_item(thing, fqn, record)
             kept = Kept(item, predicted)
             entity = self._create(thing, fqn, record, item, kept if predicted != item else None)
-        elif is_new or self._is_renamed(thing, entity, record):
+        elif entity.get("deleted") or self._is_renamed(thing, entity, record):
             entity = self._create(thing, fqn, record, item, None, over=entity)
-        entity = self._changed(thing, self._linked(thing, entity), record)
+        try:
+            entity = self._changed(thing, self._linked(thing, entity), record)
+        except (CatalogUnavailable, Outdated):
+            raise
+        except LumosError:
+            # Nothing stays of an item that is refused.
+            if is_new:
+                self._delete(thing, entity)
+            raise
         if thing.extends:
             self._keep(thing, entity, item)
         missed = frozenset(self._referring.missed)
@@ -385,7 +391,6 @@ class Entities:
         """Put the exact form of an item into a custom property, if the entity shows less."""
         shown, before = self._shown(thing, entity), _kept(thing, entity)
         is_shown = shown == item and thing not in (JOB, GENERIC)
-        is_shown = is_shown and not is_placeholder(thing, _without_kept(entity))
         kept = None if is_shown else Kept(item, shown)
         if kept != before:
             self._write_property(thing, entity, KEPT, None if kept is None else kept.text)
@@ -591,6 +596,12 @@ def _thing_of(thing: Thing, entity: Mapping[str, Any]) -> Thing:
     return OWN_TERM if thing.type == "glossaryTerm" and home == OWN else thing
 
 
+def _may_be_placeholder(thing: Thing, fqn: str) -> bool:
+    """Whether an entity that says nothing would be taken for a placeholder."""
+    is_own = split(fqn)[0] == OWN and thing.type in ("tag", "glossaryTerm")
+    return is_own or thing.type in ("user", "team", "domain")
+
+
 def _is_built_in(entity: Mapping[str, Any]) -> bool:
     """Whether an entity came with the server."""
     is_first = entity.get("isAdmin") and entity["name"] == "admin"
@@ -702,11 +713,6 @@ def _with_edits(kept: Kept, now: Any) -> Any:
         before = msgspec.structs.replace(kept.shown, schedule=kept.item.schedule)
         kept, now = Kept(kept.item, before), msgspec.structs.replace(now, schedule=schedule)
     return merged_item(kept.shown, now, kept.item).item
-
-
-def _without_kept(entity: Mapping[str, Any]) -> dict[str, Any]:
-    extension = {k: v for k, v in (entity.get("extension") or {}).items() if k != KEPT}
-    return {**entity, "extension": extension}
 
 
 def _kept(thing: Thing, entity: Mapping[str, Any]) -> Kept | None:

@@ -365,6 +365,7 @@ def record_of(thing: Thing, entity: Mapping[str, Any]) -> Record:
         field: value
         for field in thing.fields
         if (value := _said(field, entity.get(field))) not in (None, "", [], {})
+        and value != thing.needed.get(field)
     }
     if record.get("description") in (MADE, NOTHING_SAID):
         del record["description"]
@@ -425,7 +426,7 @@ def is_placeholder(thing: Thing, entity: Mapping[str, Any]) -> bool:
         case "tag":
             return "style" not in record and split(fqn)[0] == OWN
         case "domain":
-            return "style" not in record and record.get("domainType") == "Aggregate"
+            return not {"style", "domainType"} & record.keys()
         case "glossaryTerm":
             return split(fqn)[0] == OWN
         case "user":
