@@ -55,10 +55,10 @@ from lumos.catalogs.openmetadata.names import (
     spelled,
     split,
 )
-from lumos.catalogs.openmetadata.patches import guard
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.references import Referring
 from lumos.catalogs.openmetadata.server import Outdated, Server
+from lumos.catalogs.openmetadata.states import guard
 from lumos.catalogs.openmetadata.texts import shown_text
 from lumos.catalogs.three_way_merge import merged_item
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, LumosError
@@ -112,12 +112,12 @@ class Entities:
         for thing in (*THINGS.values(), GENERIC):
             entities = [each for each in self._pages(thing) if not _is_left_out(thing, each)]
             found: list[Item] = []
-            for some in self._server.each(entities, partial(self._told, thing)):
+            for some in self._server.each(entities, partial(self._items_of, thing)):
                 found += some
             yield from sorted(found, key=key_of)
 
     def _pages(self, thing: Thing) -> list[dict[str, Any]]:
-        query = {}
+        query: dict[str, Any] = {}
         if thing is GENERIC:
             if self._server.named("services/storageServices", OWN_SERVICE) is None:
                 return []
@@ -131,7 +131,7 @@ class Entities:
             # A server without this kind of entity.
             return []
 
-    def _told(self, thing: Thing, entity: dict[str, Any]) -> list[Item]:
+    def _items_of(self, thing: Thing, entity: dict[str, Any]) -> list[Item]:
         thing = _thing_of(thing, entity)
         whole = self._entity(thing, entity["fullyQualifiedName"]) if thing.alone else entity
         if whole is None:
@@ -152,7 +152,8 @@ class Entities:
         entity = self._entity(thing, fqn)
         if entity is None or entity.get("deleted") or is_placeholder(thing, entity):
             return None
-        return self._item(thing, self._linked(thing, entity))
+        found: Item | None = self._item(thing, self._linked(thing, entity))
+        return found
 
     def _place(self, type: type[Item], key: str, item: Any = None) -> tuple[Thing, str]:
         """Where an item is, or is to be written."""
@@ -557,7 +558,7 @@ class Entities:
 
     def tidy(self) -> None:
         """Remove placeholders that nothing refers to or is in, and services of Lumos."""
-        self._index.tidy_all()
+        self._index.tidy()
         for thing in reversed(THINGS.values()):
             left = [
                 entity
@@ -573,7 +574,6 @@ class Entities:
                     self._delete(thing, entity)
         self._labels.forget()
         self._referring.forget()
-        self._index.forget_services()
 
     def _domains_in_use(self) -> set[str]:
         """Domains that something is in; no route of the server tells what is in one."""
@@ -719,7 +719,9 @@ def _kept(thing: Thing, entity: Mapping[str, Any]) -> Kept | None:
     """What Lumos put into a custom property; anything else there is ignored."""
     types = {"glossaryTerm": GlossaryTerm, "pipeline": Job if thing == JOB else CatalogEntity}
     type = types.get(thing.type, CatalogEntity)
-    return _decoded((entity.get("extension") or {}).get(KEPT), lambda said: _kept_from(said, type))
+    text = (entity.get("extension") or {}).get(KEPT)
+    found: Kept | None = _decoded(text, lambda said: _kept_from(said, type))
+    return found
 
 
 def _kept_tasks(pipeline: Mapping[str, Any]) -> dict[str, Kept]:

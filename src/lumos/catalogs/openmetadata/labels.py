@@ -190,7 +190,7 @@ class OpenMetadataLabels:
                 route = "tags" if is_tag else "glossaryTerms"
                 if not any(self._server.named(route, each) for each in (name, own_fqn(name))):
                     return None
-            self.ensure(**{"tags" if is_tag else "terms": [name]})
+            self.ensure(tags=[name] if is_tag else (), terms=() if is_tag else [name])
             return known[name]
 
     def product(self, fqn: str) -> dict[str, Any] | None:

@@ -273,10 +273,6 @@ class OpenMetadataNames:
                 pass
         return Urn(_HATCH, (f"{place.home}:{place.fqn}",))
 
-    def is_known(self, place: EntityLocation) -> bool:
-        """Whether the place's service is there."""
-        return (HOMES[place.home].services, place.parts[0]) in self._origins
-
     def service_type(self, place: EntityLocation) -> str:
         """The type that a place's service is made with."""
         origin = self._origin(place)

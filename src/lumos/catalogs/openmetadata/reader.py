@@ -9,8 +9,7 @@ import msgspec
 
 from lumos.catalogs.openmetadata import lineage
 from lumos.catalogs.openmetadata.entries import HIDDEN, URN, OpenMetadataEntries, is_parent_only
-from lumos.catalogs.openmetadata.folders import by_shelf, listed
-from lumos.catalogs.openmetadata.index import Index
+from lumos.catalogs.openmetadata.index import Index, by_shelf, listed
 from lumos.catalogs.openmetadata.kinds import name_of
 from lumos.catalogs.openmetadata.lineage import Edges, NativeEdge
 from lumos.catalogs.openmetadata.names import HOMES, OWN_SERVICE, EntityLocation, split

@@ -32,10 +32,9 @@ from lumos.catalogs.openmetadata.names import (
     meant,
     split,
 )
-from lumos.catalogs.openmetadata.patches import Operation, pointer
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import Server
-from lumos.catalogs.openmetadata.states import is_own_label
+from lumos.catalogs.openmetadata.states import Operation, is_own_label, pointer
 from lumos.errors import CatalogError
 from lumos.model.dataset import Owner
 from lumos.model.urn import InvalidUrn, Urn
@@ -330,10 +329,11 @@ class Referring:
         """Where an edge begins, with the parts of its qualified name here."""
         if name.startswith("lumos://"):
             found = self.find(DATASET, name)
-            return found and (found, self._index.names.place(Urn.parse(name)).parts)
+            parts = () if found is None else self._index.names.place(Urn.parse(name)).parts
+            return None if found is None else (found, parts)
         place = locate(name)
-        found = place and self.find(*place)
-        return (found, split(place[1])) if place and found else None
+        found = None if place is None else self.find(*place)
+        return None if place is None or found is None else (found, split(place[1]))
 
     def link(self, start: Reference, end: Reference, details: Record) -> None:
         try:
