@@ -244,6 +244,24 @@ def test_items_of_format_1_0_are_read_and_written(estate: Estate, former: str, u
         assert task.raw == {"openmetadata": {"taskSQL": "select 1"}}
 
 
+def test_tags_that_exclude_each_other_are_not_shown_together(estate: Estate) -> None:
+    item = msgspec.structs.replace(CHART, tags=("PII.NonSensitive", "PII.Sensitive", "x"))
+    put(estate, item)
+    shown = [each["tagFQN"] for each in entity(estate, "chart", "7")["tags"]]
+    assert shown == ["Lumos.x", "PII.NonSensitive"]
+    assert held(estate) == {CHART.urn: item}
+
+
+def test_edges_of_format_1_0_are_those_of_the_same_entity(estate: Estate) -> None:
+    put(estate, STAGED)
+    name, details = "openmetadata:pipeline:airflow?env=STG.nightly", {"source": "Manual"}
+    entry = table(raw={"openmetadata": {"edges": {name: details}}})
+    for _ in range(2):
+        estate.catalog().put(entry)
+        assert estate.now().raw == {"openmetadata": {"edges": {STAGED.urn: details}}}
+        assert estate.now() == estate.catalog().as_held(entry)
+
+
 @pytest.mark.parametrize(
     ("type", "fqn", "urn"),
     [

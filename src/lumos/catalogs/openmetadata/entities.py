@@ -19,13 +19,13 @@ from lumos.catalogs.openmetadata.kinds import (
     GENERIC,
     JOB,
     KEPT,
+    KINDS,
     NOTHING_SAID,
     OWN_TERM,
     RANKS,
     TASKS,
-    THINGS,
+    EntityKind,
     Record,
-    Thing,
     is_placeholder,
     key_of,
     labels,
@@ -109,37 +109,37 @@ class Entities:
 
     def all(self) -> Iterator[Item]:
         """Every item that somebody said something about."""
-        for thing in (*THINGS.values(), GENERIC):
-            entities = [each for each in self._pages(thing) if not _is_left_out(thing, each)]
+        for spec in (*KINDS.values(), GENERIC):
+            entities = [each for each in self._pages(spec) if not _is_left_out(spec, each)]
             found: list[Item] = []
-            for some in self._server.each(entities, partial(self._items_of, thing)):
+            for some in self._server.each(entities, partial(self._items_of, spec)):
                 found += some
             yield from sorted(found, key=key_of)
 
-    def _pages(self, thing: Thing) -> list[dict[str, Any]]:
+    def _pages(self, spec: EntityKind) -> list[dict[str, Any]]:
         query: dict[str, Any] = {}
-        if thing is GENERIC:
+        if spec is GENERIC:
             if self._server.named("services/storageServices", OWN_SERVICE) is None:
                 return []
             query = {"service": OWN_SERVICE}
         try:
             pages = self._server.pages(
-                thing.route, fields=thing.asked, include="non-deleted", **query
+                spec.route, fields=spec.asked, include="non-deleted", **query
             )
             return list(pages)
         except CatalogTooOld:
             # A server without this kind of entity.
             return []
 
-    def _items_of(self, thing: Thing, entity: dict[str, Any]) -> list[Item]:
-        thing = _thing_of(thing, entity)
-        whole = self._entity(thing, entity["fullyQualifiedName"]) if thing.alone else entity
+    def _items_of(self, spec: EntityKind, entity: dict[str, Any]) -> list[Item]:
+        spec = _variant_of(spec, entity)
+        whole = self._entity(spec, entity["fullyQualifiedName"]) if spec.alone else entity
         if whole is None:
             return []
         found = (
-            [] if is_placeholder(thing, entity) else [self._item(thing, self._linked(thing, whole))]
+            [] if is_placeholder(spec, entity) else [self._item(spec, self._linked(spec, whole))]
         )
-        if thing.type == "pipeline" and thing is not JOB:
+        if spec.type == "pipeline" and spec is not JOB:
             found += self._tasks(whole).values()
         return [each for each in found if each is not None]
 
@@ -148,19 +148,19 @@ class Entities:
         if type is CatalogEntity and (task := task_of(key)) is not None:
             pipeline = self._pipeline(task[0])
             return None if pipeline is None else self._tasks(pipeline).get(task[1])
-        thing, fqn = self._place(type, key)
-        entity = self._entity(thing, fqn)
-        if entity is None or entity.get("deleted") or is_placeholder(thing, entity):
+        spec, fqn = self._place(type, key)
+        entity = self._entity(spec, fqn)
+        if entity is None or entity.get("deleted") or is_placeholder(spec, entity):
             return None
-        found: Item | None = self._item(thing, self._linked(thing, entity))
+        found: Item | None = self._item(spec, self._linked(spec, entity))
         return found
 
-    def _place(self, type: type[Item], key: str, item: Any = None) -> tuple[Thing, str]:
+    def _place(self, type: type[Item], key: str, item: Any = None) -> tuple[EntityKind, str]:
         """Where an item is, or is to be written."""
         if type is User:
-            return THINGS["user"], joined(user_name(key))
+            return KINDS["user"], joined(user_name(key))
         if type is Group:
-            return THINGS["team"], joined(team_name(key))
+            return KINDS["team"], joined(team_name(key))
         if type is Job:
             return JOB, joined(OWN_SERVICE, shortened(spelled(key)))
         if type is GlossaryTerm:
@@ -176,46 +176,46 @@ class Entities:
         elif kind == "query" and parts is not None and len(parts) > 1:
             own, above = own_query_fqn(key), joined(split(fqn)[0])
             is_own = self._first("query", fqn, own) == own
-            if is_own or self._server.named(THINGS["databaseService"].route, above) is None:
+            if is_own or self._server.named(KINDS["databaseService"].route, above) is None:
                 fqn = own
-        return THINGS[kind], fqn
+        return KINDS[kind], fqn
 
-    def _term_place(self, name: str, item: GlossaryTerm | None) -> tuple[Thing, str]:
+    def _term_place(self, name: str, item: GlossaryTerm | None) -> tuple[EntityKind, str]:
         known = self._labels.known_term(name)
         fqn = own_fqn(name) if known is None else known["fullyQualifiedName"]
         if known is None and item is not None and _is_inside(item, name):
             fqn = name
-        return (OWN_TERM if split(fqn)[0] == OWN else THINGS["glossaryTerm"]), fqn
+        return (OWN_TERM if split(fqn)[0] == OWN else KINDS["glossaryTerm"]), fqn
 
     def _first(self, kind: str, *names: str) -> str | None:
-        route = THINGS[kind].route
+        route = KINDS[kind].route
         return next((fqn for fqn in names if self._server.named(route, fqn)), None)
 
-    def _entity(self, thing: Thing, fqn: str) -> dict[str, Any] | None:
-        found = self._server.named(thing.route, fqn, fields=thing.asked, include="all")
+    def _entity(self, spec: EntityKind, fqn: str) -> dict[str, Any] | None:
+        found = self._server.named(spec.route, fqn, fields=spec.asked, include="all")
         return None if found is None else dict(found)
 
-    def _linked(self, thing: Thing, entity: dict[str, Any]) -> dict[str, Any]:
-        if thing.linked and not entity.get("deleted"):
-            entity["edges"] = self._referring.edges(thing.type, entity)
+    def _linked(self, spec: EntityKind, entity: dict[str, Any]) -> dict[str, Any]:
+        if spec.linked and not entity.get("deleted"):
+            entity["edges"] = self._referring.edges(spec.type, entity)
         return entity
 
-    def _record(self, thing: Thing, entity: Mapping[str, Any]) -> Record:
-        record: Record = self._referring.portable(record_of(thing, entity))
+    def _record(self, spec: EntityKind, entity: Mapping[str, Any]) -> Record:
+        record: Record = self._referring.portable(record_of(spec, entity))
         if entity.get("edges"):
             record["edges"] = entity["edges"]
         if "extension" in record:
-            declared = self._properties.definitions(thing.type, record["extension"])
+            declared = self._properties.definitions(spec.type, record["extension"])
             record["declared"] = declared
         return record
 
-    def _shown(self, thing: Thing, entity: Mapping[str, Any]) -> Any:
-        return read_item(thing, entity["fullyQualifiedName"], self._record(thing, entity))
+    def _shown(self, spec: EntityKind, entity: Mapping[str, Any]) -> Any:
+        return read_item(spec, entity["fullyQualifiedName"], self._record(spec, entity))
 
-    def _item(self, thing: Thing, entity: Mapping[str, Any]) -> Any:
-        shown, kept = self._shown(thing, entity), _kept(thing, entity)
+    def _item(self, spec: EntityKind, entity: Mapping[str, Any]) -> Any:
+        shown, kept = self._shown(spec, entity), _kept(spec, entity)
         if kept is None:
-            return None if thing in (JOB, GENERIC) else shown
+            return None if spec in (JOB, GENERIC) else shown
         return _with_edits(kept, shown)
 
     # Writing
@@ -226,18 +226,18 @@ class Entities:
             item = _in_new_form(item)
             if (place := locate(item.urn)) is None:
                 return item
-            thing, fqn = THINGS[place[0]], place[1]
+            spec, fqn = KINDS[place[0]], place[1]
             urn = name_of(*place)
             if entity_id(urn) is None and entity_id(item.urn) is not None:
                 urn = item.urn
         elif isinstance(item, User | Group):
-            thing = THINGS["user" if isinstance(item, User) else "team"]
+            spec = KINDS["user" if isinstance(item, User) else "team"]
             fqn = joined((user_name if isinstance(item, User) else team_name)(item.name))
         else:
             return item
-        if thing.extends:
+        if spec.extends:
             return item
-        held = read_item(thing, fqn, write_record(thing, item))
+        held = read_item(spec, fqn, write_record(spec, item))
         return held if isinstance(held, User | Group) else msgspec.structs.replace(held, urn=urn)
 
     def put_all(self, items: Iterable[Item]) -> Iterator[Refused]:
@@ -257,11 +257,11 @@ class Entities:
         """Complete items that refer to datasets that are there now, also those of earlier runs."""
         if not self._has_searched:
             self._has_searched = True
-            for thing in THINGS.values():
-                if thing.linked and KEPT in self._properties.known(thing.type):
-                    for entity in self._pages(thing):
-                        kept = _kept(_thing_of(thing, entity), entity)
-                        if kept is not None and (missing := _missing(thing, kept)):
+            for spec in KINDS.values():
+                if spec.linked and KEPT in self._properties.known(spec.type):
+                    for entity in self._pages(spec):
+                        kept = _kept(_variant_of(spec, entity), entity)
+                        if kept is not None and (missing := _missing(spec, kept)):
                             self._waiting.setdefault(key_of(kept.item), (kept.item, missing))
         self._complete({("dataset", urn) for urn in datasets})
 
@@ -294,47 +294,47 @@ class Entities:
             return self._put_task(item)
         if isinstance(item, CatalogEntity):
             item = _in_new_form(item)
-        thing, fqn = self._place(type(item), key_of(item), item)
-        entity = self._entity(thing, fqn)
+        spec, fqn = self._place(type(item), key_of(item), item)
+        entity = self._entity(spec, fqn)
         if entity is not None and _is_built_in(entity):
             return set()
         self._referring.missed.clear()
-        record = write_record(thing, item)
-        if not record and _may_be_placeholder(thing, fqn):
+        record = write_record(spec, item)
+        if not record and _may_be_placeholder(spec, fqn):
             record["description"] = NOTHING_SAID
         is_new = entity is None
         if entity is None:
-            predicted = read_item(thing, fqn, record)
+            predicted = read_item(spec, fqn, record)
             kept = Kept(item, predicted)
-            entity = self._create(thing, fqn, record, item, kept if predicted != item else None)
-        elif entity.get("deleted") or self._is_renamed(thing, entity, record):
-            entity = self._create(thing, fqn, record, item, None, over=entity)
+            entity = self._create(spec, fqn, record, item, kept if predicted != item else None)
+        elif entity.get("deleted") or self._is_renamed(spec, entity, record):
+            entity = self._create(spec, fqn, record, item, None, over=entity)
         try:
-            entity = self._changed(thing, self._linked(thing, entity), record)
+            entity = self._changed(spec, self._linked(spec, entity), record)
         except (CatalogUnavailable, Outdated):
             raise
         except LumosError:
             # Nothing stays of an item that is refused.
             if is_new:
-                self._delete(thing, entity)
+                self._delete(spec, entity)
             raise
-        if thing.extends:
-            self._keep(thing, entity, item)
+        if spec.extends:
+            self._keep(spec, entity, item)
         missed = frozenset(self._referring.missed)
         if missed:
             self._waiting[key_of(item)] = (item, missed)
         fqn = entity["fullyQualifiedName"]
-        return {(thing.type, fqn), (thing.type, (locate(key_of(item)) or ("", fqn))[1])}
+        return {(spec.type, fqn), (spec.type, (locate(key_of(item)) or ("", fqn))[1])}
 
-    def _is_renamed(self, thing: Thing, entity: Mapping[str, Any], record: Record) -> bool:
+    def _is_renamed(self, spec: EntityKind, entity: Mapping[str, Any], record: Record) -> bool:
         """Whether something differs that only a PUT may change: a bot may not patch titles."""
-        there = record_of(thing, entity)
+        there = record_of(spec, entity)
         is_other = there.get("displayName") != record.get("displayName") and self._is_bot
-        return is_other or ("email" in thing.fields and there.get("email") != record.get("email"))
+        return is_other or ("email" in spec.fields and there.get("email") != record.get("email"))
 
     def _create(
         self,
-        thing: Thing,
+        spec: EntityKind,
         fqn: str,
         record: Record,
         item: Any,
@@ -343,13 +343,13 @@ class Entities:
         over: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Create an entity, or write it again with all that a PUT would otherwise remove."""
-        body = self._referring.body(thing, fqn, record)
-        if kept is not None and thing.extends:
-            self._properties.declare(thing.type, [KEPT])
+        body = self._referring.body(spec, fqn, record)
+        if kept is not None and spec.extends:
+            self._properties.declare(spec.type, [KEPT])
             body["extension"] = {**body.get("extension", {}), KEPT: kept.text}
         if over is not None and over.get("tasks"):
             body["tasks"] = [_sent_task(task) for task in over["tasks"]]
-        match thing.type:
+        match spec.type:
             case "user":
                 teams = [
                     t["id"] for t in (over or {}).get("teams") or () if t["name"] != "Organization"
@@ -357,7 +357,7 @@ class Entities:
                 said = {**body, **({"teams": teams} if teams else {})}
                 del said["name"]
                 self._labels.make_user(item.name, said.pop("email", None), **said)
-            case "glossaryTerm" if thing is OWN_TERM:
+            case "glossaryTerm" if spec is OWN_TERM:
                 name = split(fqn)[-1] if over is not None else None
                 said = {
                     key: value for key, value in body.items() if key not in ("name", "glossary")
@@ -365,48 +365,48 @@ class Entities:
                 made = self._labels.make_term(item.name, known_as=name, **said)
                 fqn = made["fullyQualifiedName"]
             case _:
-                self._server.put(thing.route, body)
-        if thing.is_service:
+                self._server.put(spec.route, body)
+        if spec.is_service:
             self._index.forget_services()
-        found = self._entity(thing, fqn)
+        found = self._entity(spec, fqn)
         assert found is not None, "it was just written"
         return found
 
-    def _changed(self, thing: Thing, entity: dict[str, Any], record: Record) -> dict[str, Any]:
+    def _changed(self, spec: EntityKind, entity: dict[str, Any], record: Record) -> dict[str, Any]:
         """The entity after it shows as much of a record as it can."""
-        there = self._record(thing, entity)
+        there = self._record(spec, entity)
         words = entity.get("description")
         if words in (MADE, NOTHING_SAID):
             there["description"] = words
-        operations = self._referring.operations(thing, entity, there, record)
+        operations = self._referring.operations(spec, entity, there, record)
         if operations:
-            self._server.patch(f"{thing.route}/{entity['id']}", [*guard(entity), *operations])
-        drawn = thing.linked and self._referring.draw(thing.type, entity, there, record)
+            self._server.patch(f"{spec.route}/{entity['id']}", [*guard(entity), *operations])
+        drawn = spec.linked and self._referring.draw(spec.type, entity, there, record)
         if operations or drawn:
-            found = self._entity(thing, entity["fullyQualifiedName"])
+            found = self._entity(spec, entity["fullyQualifiedName"])
             assert found is not None, "it was just written"
-            return self._linked(thing, found)
+            return self._linked(spec, found)
         return entity
 
-    def _keep(self, thing: Thing, entity: dict[str, Any], item: Any) -> None:
+    def _keep(self, spec: EntityKind, entity: dict[str, Any], item: Any) -> None:
         """Put the exact form of an item into a custom property, if the entity shows less."""
-        shown, before = self._shown(thing, entity), _kept(thing, entity)
-        is_shown = shown == item and thing not in (JOB, GENERIC)
+        shown, before = self._shown(spec, entity), _kept(spec, entity)
+        is_shown = shown == item and spec not in (JOB, GENERIC)
         kept = None if is_shown else Kept(item, shown)
         if kept != before:
-            self._write_property(thing, entity, KEPT, None if kept is None else kept.text)
+            self._write_property(spec, entity, KEPT, None if kept is None else kept.text)
 
-    def _write_property(self, thing: Thing, entity: Any, key: str, text: str | None) -> None:
-        operations = self._property(thing, entity, key, text)
-        self._server.patch(f"{thing.route}/{entity['id']}", [*guard(entity), *operations])
+    def _write_property(self, spec: EntityKind, entity: Any, key: str, text: str | None) -> None:
+        operations = self._property(spec, entity, key, text)
+        self._server.patch(f"{spec.route}/{entity['id']}", [*guard(entity), *operations])
 
     def _property(
-        self, thing: Thing, entity: Any, key: str, text: str | None
+        self, spec: EntityKind, entity: Any, key: str, text: str | None
     ) -> list[dict[str, Any]]:
         extension = entity.get("extension") or {}
         if text is None:
             return [{"op": "remove", "path": f"/extension/{key}"}] if key in extension else []
-        self._properties.declare(thing.type, [key])
+        self._properties.declare(spec.type, [key])
         path, value = (f"/extension/{key}", text) if extension else ("/extension", {key: text})
         return [{"op": "add", "path": path, "value": value}]
 
@@ -418,7 +418,7 @@ class Entities:
 
     def _pipeline(self, urn: str) -> dict[str, Any] | None:
         place = locate(urn)
-        return None if place is None else self._entity(THINGS["pipeline"], place[1])
+        return None if place is None else self._entity(KINDS["pipeline"], place[1])
 
     def _tasks(self, pipeline: Mapping[str, Any]) -> dict[str, CatalogEntity]:
         """The tasks of a pipeline by their names."""
@@ -437,7 +437,7 @@ class Entities:
         place = locate(urn)
         assert place is not None, "a task names its pipeline"
         if (pipeline := self._pipeline(urn)) is None:
-            body = self._referring.body(THINGS["pipeline"], place[1], {"description": MADE})
+            body = self._referring.body(KINDS["pipeline"], place[1], {"description": MADE})
             self._server.put("pipelines", body)
             pipeline = self._pipeline(urn)
             assert pipeline is not None, "it was just written"
@@ -446,7 +446,7 @@ class Entities:
 
     def _write_tasks(self, pipeline: dict[str, Any], tasks: Mapping[str, CatalogEntity]) -> None:
         """Make the tasks of a pipeline exactly these."""
-        thing = THINGS["pipeline"]
+        spec = KINDS["pipeline"]
         parent = name_of("pipeline", pipeline["fullyQualifiedName"])
         there = {task["name"]: _sent_task(task) for task in pipeline.get("tasks") or ()}
         native = {
@@ -469,7 +469,7 @@ class Entities:
             operations.append({"op": "add", "path": "/tasks", "value": list(native.values())})
         if kept != _kept_tasks(pipeline):
             text = to_json({name: to_plain(each._asdict()) for name, each in kept.items()}).decode()
-            operations += self._property(thing, pipeline, TASKS, text if kept else None)
+            operations += self._property(spec, pipeline, TASKS, text if kept else None)
         if operations:
             self._server.patch(f"pipelines/{pipeline['id']}", [*guard(pipeline), *operations])
 
@@ -502,83 +502,79 @@ class Entities:
                 left = {n: each for n, each in self._tasks(pipeline).items() if n != task[1]}
                 self._write_tasks(pipeline, left)
                 if not left and pipeline.get("description") == MADE:
-                    self._delete(THINGS["pipeline"], pipeline)
+                    self._delete(KINDS["pipeline"], pipeline)
             return
-        thing, fqn = self._place(type(item), key_of(item))
-        entity = self._entity(thing, fqn)
+        spec, fqn = self._place(type(item), key_of(item))
+        entity = self._entity(spec, fqn)
         if entity is None or _is_built_in(entity):
             return
         # What is in a domain is only known once everything is looked at, which `tidy` does.
-        if (
-            thing.type == "domain"
-            or self._is_used(thing, entity)
-            or not self._delete(thing, entity)
-        ):
-            self._empty(thing, fqn, entity, item)
-        if thing.is_service:
+        if spec.type == "domain" or self._is_used(spec, entity) or not self._delete(spec, entity):
+            self._empty(spec, fqn, entity, item)
+        if spec.is_service:
             self._index.forget_services()
         self._referring.forget()
         self._labels.forget()
 
-    def _empty(self, thing: Thing, fqn: str, entity: dict[str, Any], item: Any) -> None:
+    def _empty(self, spec: EntityKind, fqn: str, entity: dict[str, Any], item: Any) -> None:
         """Make a placeholder of an entity."""
         record = {
-            **{key: entity[key] for key in thing.needed if key in entity},
+            **{key: entity[key] for key in spec.needed if key in entity},
             "description": MADE,
         }
-        if self._is_renamed(thing, entity, record):
-            entity = self._create(thing, fqn, record, item, None, over=entity)
-        entity = self._changed(thing, self._linked(thing, entity), record)
+        if self._is_renamed(spec, entity, record):
+            entity = self._create(spec, fqn, record, item, None, over=entity)
+        entity = self._changed(spec, self._linked(spec, entity), record)
         if KEPT in (entity.get("extension") or {}):
-            self._write_property(thing, entity, KEPT, None)
+            self._write_property(spec, entity, KEPT, None)
 
-    def _delete(self, thing: Thing, entity: Mapping[str, Any]) -> bool:
+    def _delete(self, spec: EntityKind, entity: Mapping[str, Any]) -> bool:
         try:
-            self._server.delete(f"{thing.route}/{entity['id']}", hardDelete=True)
+            self._server.delete(f"{spec.route}/{entity['id']}", hardDelete=True)
         except CatalogError as problem:
             if problem.status not in _STAYS:
                 raise
             return False
         return True
 
-    def _is_used(self, thing: Thing, entity: Mapping[str, Any]) -> bool:
+    def _is_used(self, spec: EntityKind, entity: Mapping[str, Any]) -> bool:
         asked = {
             "tag": "usageCount",
             "glossaryTerm": "usageCount",
             "user": "owns,teams",
             "team": "owns",
         }
-        if thing.type == "pipeline":
+        if spec.type == "pipeline":
             return bool(entity.get("tasks"))
-        if thing.type not in asked:
+        if spec.type not in asked:
             return False
-        told = self._server.get(f"{thing.route}/{entity['id']}", fields=asked[thing.type]) or {}
+        told = self._server.get(f"{spec.route}/{entity['id']}", fields=asked[spec.type]) or {}
         teams = {each["name"] for each in told.get("teams") or ()} - {"Organization"}
         return bool(told.get("usageCount") or told.get("owns") or teams)
 
     def tidy(self) -> None:
         """Remove placeholders that nothing refers to or is in, and services of Lumos."""
         self._index.tidy()
-        for thing in reversed(THINGS.values()):
+        for spec in reversed(KINDS.values()):
             left = [
                 entity
-                for entity in self._pages(thing)
-                if entity.get("description") == MADE and is_placeholder(thing, entity)
+                for entity in self._pages(spec)
+                if entity.get("description") == MADE and is_placeholder(spec, entity)
             ]
-            if left and thing.type == "domain":
+            if left and spec.type == "domain":
                 in_use = self._domains_in_use()
                 left = [entity for entity in left if entity["id"] not in in_use]
             # What is in others goes before them.
             for entity in sorted(left, key=lambda each: -len(split(each["fullyQualifiedName"]))):
-                if not self._is_used(thing, entity):
-                    self._delete(thing, entity)
+                if not self._is_used(spec, entity):
+                    self._delete(spec, entity)
         self._labels.forget()
         self._referring.forget()
 
     def _domains_in_use(self) -> set[str]:
         """Domains that something is in; no route of the server tells what is in one."""
         routes = [home.route for home in HOMES.values()]
-        routes += [thing.route for thing in THINGS.values() if "domains" in thing.refers]
+        routes += [spec.route for spec in KINDS.values() if "domains" in spec.refers]
         return {
             domain["id"]
             for route in routes
@@ -588,18 +584,18 @@ class Entities:
         }
 
 
-def _thing_of(thing: Thing, entity: Mapping[str, Any]) -> Thing:
+def _variant_of(spec: EntityKind, entity: Mapping[str, Any]) -> EntityKind:
     """The variant of a kind for what is Lumos's own."""
     home = split(entity["fullyQualifiedName"])[0]
-    if thing.type == "pipeline" and home == OWN_SERVICE:
+    if spec.type == "pipeline" and home == OWN_SERVICE:
         return JOB
-    return OWN_TERM if thing.type == "glossaryTerm" and home == OWN else thing
+    return OWN_TERM if spec.type == "glossaryTerm" and home == OWN else spec
 
 
-def _may_be_placeholder(thing: Thing, fqn: str) -> bool:
+def _may_be_placeholder(spec: EntityKind, fqn: str) -> bool:
     """Whether an entity that says nothing would be taken for a placeholder."""
-    is_own = split(fqn)[0] == OWN and thing.type in ("tag", "glossaryTerm")
-    return is_own or thing.type in ("user", "team", "domain")
+    is_own = split(fqn)[0] == OWN and spec.type in ("tag", "glossaryTerm")
+    return is_own or spec.type in ("user", "team", "domain")
 
 
 def _is_built_in(entity: Mapping[str, Any]) -> bool:
@@ -609,13 +605,13 @@ def _is_built_in(entity: Mapping[str, Any]) -> bool:
     return bool(is_first or is_system or entity.get("teamType") == "Organization")
 
 
-def _is_left_out(thing: Thing, entity: Mapping[str, Any]) -> bool:
+def _is_left_out(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
     if _is_built_in(entity):
         return True
-    is_empty = is_placeholder(thing, entity) and not (
-        thing.type == "pipeline" and entity.get("tasks")
+    is_empty = is_placeholder(spec, entity) and not (
+        spec.type == "pipeline" and entity.get("tasks")
     )
-    return is_empty or (thing.is_service and entity["name"] == OWN_SERVICE)
+    return is_empty or (spec.is_service and entity["name"] == OWN_SERVICE)
 
 
 def _is_inside(item: Any, fqn: str) -> bool:
@@ -637,17 +633,17 @@ def _in_new_form(item: CatalogEntity) -> CatalogEntity:
     place = locate(item.urn)
     if place is None:
         return item
-    thing, urn = THINGS[place[0]], name_of(*place)
+    spec, urn = KINDS[place[0]], name_of(*place)
     mine = item.raw.get(CATALOG)
     is_former = isinstance(mine, dict) and item == CatalogEntity(
         urn=item.urn, kind=item.kind, raw=item.raw
     )
     if is_former:
         others = {key: value for key, value in item.raw.items() if key != CATALOG}
-        read: CatalogEntity = read_item(thing, place[1], write_record(thing, item))
+        read: CatalogEntity = read_item(spec, place[1], write_record(spec, item))
         return msgspec.structs.replace(read, raw={**read.raw, **others})
     if item.urn.startswith(f"{CATALOG}:"):
-        return msgspec.structs.replace(item, urn=urn, kind=thing.kind or thing.type)
+        return msgspec.structs.replace(item, urn=urn, kind=spec.kind or spec.type)
     return item
 
 
@@ -664,7 +660,7 @@ def _with_former_tasks(item: Item) -> Iterator[Item]:
 def _is_plain(item: Item) -> bool:
     """Whether the kind of an item has no custom properties."""
     place = locate(item.urn) if isinstance(item, CatalogEntity) else None
-    return place is not None and not THINGS[place[0]].extends
+    return place is not None and not KINDS[place[0]].extends
 
 
 def _rank(item: Item) -> tuple[int, int, str]:
@@ -684,9 +680,9 @@ def _rank(item: Item) -> tuple[int, int, str]:
             return RANKS[place[0]], len(split(place[1])), item.urn
 
 
-def _missing(thing: Thing, kept: Kept) -> frozenset[tuple[str, str]]:
+def _missing(spec: EntityKind, kept: Kept) -> frozenset[tuple[str, str]]:
     """The datasets and entities that an item refers to and its entity does not."""
-    mine, shown = (set(_references_in(write_record(thing, each))) for each in kept)
+    mine, shown = (set(_references_in(write_record(spec, each))) for each in kept)
     return frozenset(mine - shown)
 
 
@@ -715,10 +711,10 @@ def _with_edits(kept: Kept, now: Any) -> Any:
     return merged_item(kept.shown, now, kept.item).item
 
 
-def _kept(thing: Thing, entity: Mapping[str, Any]) -> Kept | None:
+def _kept(spec: EntityKind, entity: Mapping[str, Any]) -> Kept | None:
     """What Lumos put into a custom property; anything else there is ignored."""
-    types = {"glossaryTerm": GlossaryTerm, "pipeline": Job if thing == JOB else CatalogEntity}
-    type = types.get(thing.type, CatalogEntity)
+    types = {"glossaryTerm": GlossaryTerm, "pipeline": Job if spec == JOB else CatalogEntity}
+    type = types.get(spec.type, CatalogEntity)
     text = (entity.get("extension") or {}).get(KEPT)
     found: Kept | None = _decoded(text, lambda said: _kept_from(said, type))
     return found

@@ -14,6 +14,7 @@ from lumos.catalogs.carried_properties import Packed, pack, restored, unpack
 from lumos.catalogs.interface import How
 from lumos.catalogs.openmetadata import columns, labels, lineage, texts
 from lumos.catalogs.openmetadata.columns import Column, ColumnAnnotations, Reading
+from lumos.catalogs.openmetadata.kinds import CATALOG, canonical
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
 from lumos.catalogs.openmetadata.lineage import Edges
 from lumos.catalogs.openmetadata.names import EntityLocation, joined
@@ -42,7 +43,6 @@ from lumos.model.dataset import (
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 
-CATALOG: Final = "openmetadata"
 _ENTITY: Final = "entity"
 EXTENSION: Final = "extension"
 DECLARED: Final = "declared"
@@ -344,6 +344,16 @@ def said_of_edges(entry: CatalogEntry) -> dict[str, Any]:
     mine = entry.raw.get(CATALOG)
     said: Any = mine.get(_SAID_OF_EDGES) if isinstance(mine, dict) else None
     return dict(said) if lineage.is_said(said) else {}
+
+
+def with_canonical_edges(entry: CatalogEntry) -> CatalogEntry:
+    """An entry whose edges name entities as snapshots do since format 1.1."""
+    said = said_of_edges(entry)
+    named = {canonical(name): each for name, each in said.items()}
+    if named.keys() == said.keys():
+        return entry
+    mine = {**entry.raw[CATALOG], _SAID_OF_EDGES: named}
+    return msgspec.structs.replace(entry, raw={**entry.raw, CATALOG: mine})
 
 
 def _with_edges(

@@ -40,7 +40,7 @@ from lumos.catalogs.openmetadata.names import (
     tool_of_service,
 )
 from lumos.catalogs.openmetadata.states import is_own_label
-from lumos.catalogs.openmetadata.texts import decoded, encoded, shown_text, storable
+from lumos.catalogs.openmetadata.texts import decoded, encoded, has_markup, shown_text, storable
 from lumos.model.catalog import (
     CatalogEntity,
     GlossaryTerm,
@@ -97,7 +97,7 @@ _TOOLS: Final = {
 }  # fmt: skip
 
 
-class Thing(NamedTuple):
+class EntityKind(NamedTuple):
     """A kind of entity.
 
     `kind` is its name in Lumos. `above` are the fields that name what an entity is in, with its
@@ -139,8 +139,8 @@ class Thing(NamedTuple):
         return self.type.endswith("Service")
 
 
-def _service(type: str, custom: str) -> Thing:
-    return Thing(
+def _service(type: str, custom: str) -> EntityKind:
+    return EntityKind(
         f"{type}Service", f"services/{type}Services", (), ("serviceType",),
         needed=MappingProxyType({"serviceType": custom}), extends=False,
     )  # fmt: skip
@@ -149,49 +149,49 @@ def _service(type: str, custom: str) -> Thing:
 def _in_service(
     type: str, route: str, service: str, *own: str, needed: Mapping[str, Any] | None = None,
     refers: Mapping[str, Form] = _PRODUCTS, kind: str = "",
-) -> Thing:  # fmt: skip
-    return Thing(
+) -> EntityKind:  # fmt: skip
+    return EntityKind(
         type, route, (("service", f"{service}Service"),), (*own, "sourceUrl"), refers, needed or {},
         kind=kind, linked=True,
     )  # fmt: skip
 
 
 # In the order in which they are written: what others are in or refer to comes first.
-THINGS: Final = {
-    thing.type: thing
-    for thing in (
-        Thing("user", "users", (), ("email",), {}, tagged=False, extends=False),
-        Thing(
+KINDS: Final = {
+    spec.type: spec
+    for spec in (
+        EntityKind("user", "users", (), ("email",), {}, tagged=False, extends=False),
+        EntityKind(
             "team", "teams", (), ("email",), {"users": "id"}, {"teamType": "Group"}, tagged=False,
             extends=False,
         ),
-        Thing(
+        EntityKind(
             "classification", "classifications", (), ("mutuallyExclusive", "disabled"),
             {"owners": "reference", "reviewers": "reference"}, {"description": ""},
             ("disabled",), tagged=False, extends=False,
         ),
-        Thing(
+        EntityKind(
             "tag", "tags", (("classification", "classification"), ("parent", "tag")),
             ("mutuallyExclusive", "style", "disabled"),
             {**_SHARED, "reviewers": "reference"}, {"description": ""}, ("disabled",), "tag",
             tagged=False, extends=False,
         ),
-        Thing(
+        EntityKind(
             "domain", "domains", (("parent", "domain"),), ("domainType", "style"),
             {"owners": "reference", "experts": "name"},
             {"description": "", "domainType": "Aggregate"}, kind="domain",
         ),
-        Thing(
+        EntityKind(
             "dataProduct", "dataProducts", (),
             ("style", "dataProductType", "visibility", "portfolioPriority", "lifecycleStage"),
             {**_SHARED, "experts": "name", "reviewers": "reference"}, {"description": ""},
             ("lifecycleStage",), "data_product",
         ),
-        Thing(
+        EntityKind(
             "glossary", "glossaries", (), ("mutuallyExclusive",),
             {**_SHARED, "reviewers": "reference"}, {"description": ""}, kind="term_group",
         ),
-        Thing(
+        EntityKind(
             "glossaryTerm", "glossaryTerms", (("glossary", "glossary"), ("parent", "glossaryTerm")),
             ("synonyms", "references", "style", "mutuallyExclusive"),
             {**_SHARED, "reviewers": "reference", "relatedTerms": "name"}, {"description": ""},
@@ -206,11 +206,11 @@ THINGS: Final = {
         _service("mlmodel", "CustomMlModel"),
         _service("search", "CustomSearch"),
         _service("api", "Rest"),
-        Thing(
+        EntityKind(
             "database", "databases", (("service", "databaseService"),),
             ("default", "retentionPeriod", "sourceUrl"), alone=True,
         ),
-        Thing(
+        EntityKind(
             "databaseSchema", "databaseSchemas", (("database", "database"),),
             ("retentionPeriod", "sourceUrl"), alone=True,
         ),
@@ -235,21 +235,21 @@ THINGS: Final = {
         _in_service("searchIndex", "searchIndexes", "search", needed={"fields": []})._replace(
             own=("fields", "searchIndexSettings", "indexType"), alone=True
         ),
-        Thing(
+        EntityKind(
             "apiCollection", "apiCollections", (("service", "apiService"),), ("endpointURL",),
             needed={"endpointURL": "https://lumos.invalid"},
         ),
-        Thing(
+        EntityKind(
             "apiEndpoint", "apiEndpoints", (("apiCollection", "apiCollection"),),
             ("endpointURL", "requestMethod", "requestSchema", "responseSchema", "sourceUrl"),
             _PRODUCTS, {"endpointURL": "https://lumos.invalid"}, alone=True, linked=True,
         ),
-        Thing(
+        EntityKind(
             "storedProcedure", "storedProcedures", (("databaseSchema", "databaseSchema"),),
             ("storedProcedureCode", "storedProcedureType", "sourceUrl"),
             needed={"storedProcedureCode": {}}, linked=True,
         ),
-        Thing(
+        EntityKind(
             "query", "queries", (("service", "databaseService"),),
             ("query", "duration", "queryDate", "dialect", "query_type", "exclude_usage"),
             {"owners": "reference", "queryUsedIn": "reference", "users": "name"},
@@ -257,16 +257,16 @@ THINGS: Final = {
         ),
     )
 }  # fmt: skip
-RANKS: Final = {type: rank for rank, type in enumerate(THINGS)}
+RANKS: Final = {type: rank for rank, type in enumerate(KINDS)}
 # Of a term in the glossary of Lumos nothing else is shown, since relations are mutual there.
-OWN_TERM: Final = THINGS["glossaryTerm"]._replace(refers={}, own=(), tagged=False)
-JOB: Final = THINGS["pipeline"]._replace(
+OWN_TERM: Final = KINDS["glossaryTerm"]._replace(refers={}, own=(), tagged=False)
+JOB: Final = KINDS["pipeline"]._replace(
     own=("scheduleInterval",), refers={}, tagged=False, linked=False
 )
 # What OpenMetadata has no kind for.
-GENERIC: Final = Thing("container", "containers", (("service", "storageService"),), refers={},
+GENERIC: Final = EntityKind("container", "containers", (("service", "storageService"),), refers={},
                        tagged=False)  # fmt: skip
-_BY_KIND: Final = {thing.kind: thing for thing in THINGS.values() if thing.kind}
+_BY_KIND: Final = {spec.kind: spec for spec in KINDS.values() if spec.kind}
 
 
 # Names
@@ -281,14 +281,14 @@ def name_of(type: str, fqn: str) -> str:
         case "domain", _:
             return entity_urn("domain", domain_of({_FQN: fqn}))
         case "dataProduct" | "glossary", (name,):
-            urn = entity_urn(THINGS[type].kind, meant(name))
+            urn = entity_urn(KINDS[type].kind, meant(name))
         case "query", (service, name) if service == OWN_SERVICE:
             return entity_urn("query", *meant(name).split("/"))
         case "query", (service, name):
             urn = entity_urn("query", meant(service), meant(name))
         case "pipeline" | "dashboard" | "chart" | "mlmodel", (service, name):
             tool, cluster = tool_of_service(service)
-            urn = entity_urn(THINGS[type].kind, tool, meant(name), *filter(None, (cluster,)))
+            urn = entity_urn(KINDS[type].kind, tool, meant(name), *filter(None, (cluster,)))
         case _:
             urn = ""
     return urn if locate(urn) == (type, fqn) else f"{CATALOG}:{type}:{fqn}"
@@ -297,28 +297,34 @@ def name_of(type: str, fqn: str) -> str:
 def locate(urn: str) -> tuple[str, str] | None:
     """The type and the qualified name that a URN stands for, if OpenMetadata has such a kind."""
     if (match := _NATIVE.match(urn)) is not None:
-        is_known = match["type"] in THINGS and match["type"] not in ("user", "team", "glossaryTerm")
+        is_known = match["type"] in KINDS and match["type"] not in ("user", "team", "glossaryTerm")
         return (match["type"], match["fqn"]) if is_known and all(split(match["fqn"])) else None
-    parts, thing = entity_id(urn), _BY_KIND.get(kind_in_urn(urn))
-    if parts is None or thing is None:
+    parts, spec = entity_id(urn), _BY_KIND.get(kind_in_urn(urn))
+    if parts is None or spec is None:
         return None
-    match thing.type, parts:
+    match spec.type, parts:
         case "tag", _:
             return "tag", tag_fqn("/".join(parts))
         case "domain", _:
             return "domain", domain_fqn("/".join(parts))
         case "dataProduct" | "glossary", _:
-            return thing.type, joined(_plain_name("/".join(parts)))
+            return spec.type, joined(_plain_name("/".join(parts)))
         case "query", (id,):
             return "query", joined(OWN_SERVICE, _plain_name(id))
         case "query", (service, *names):
             return "query", joined(_plain_name(service), _plain_name("/".join(names)))
         case (("pipeline" | "mlmodel"), (tool, id, cluster)) if cluster != _PROD:
-            return thing.type, joined(service_of_tool(tool, cluster), _plain_name(id))
+            return spec.type, joined(service_of_tool(tool, cluster), _plain_name(id))
         case _, (tool, id):
-            return thing.type, joined(service_of_tool(tool), _plain_name(id))
+            return spec.type, joined(service_of_tool(tool), _plain_name(id))
         case _:
             return None
+
+
+def canonical(urn: str) -> str:
+    """The URN of an entity in place of a former one."""
+    place = locate(urn)
+    return urn if place is None else name_of(*place)
 
 
 def own_query_fqn(urn: str) -> str:
@@ -344,11 +350,11 @@ def task_urn(pipeline: str, task: str) -> str:
     return entity_urn("task", tool, id, meant(task), *cluster)
 
 
-def service_type(thing: Thing, fqn: str) -> str:
+def service_type(spec: EntityKind, fqn: str) -> str:
     """The type that the service of an entity is created with."""
-    service = thing.above[0][1]
+    service = spec.above[0][1]
     known = _TOOLS.get(service.removesuffix("Service"), {})
-    custom: str = THINGS[service].needed["serviceType"]
+    custom: str = KINDS[service].needed["serviceType"]
     return known.get(tool_of_service(split(fqn)[0])[0], custom)
 
 
@@ -359,13 +365,13 @@ def _plain_name(name: str) -> str:
 # Records
 
 
-def record_of(thing: Thing, entity: Mapping[str, Any]) -> Record:
+def record_of(spec: EntityKind, entity: Mapping[str, Any]) -> Record:
     """What is said of an entity; what follows from something else is left out."""
     record = {
         field: value
-        for field in thing.fields
+        for field in spec.fields
         if (value := _said(field, entity.get(field))) not in (None, "", [], {})
-        and value != thing.needed.get(field)
+        and value != spec.needed.get(field)
     }
     if record.get("description") in (MADE, NOTHING_SAID):
         del record["description"]
@@ -375,10 +381,10 @@ def record_of(thing: Thing, entity: Mapping[str, Any]) -> Record:
     properties = {
         key: value for key, value in (entity.get("extension") or {}).items() if key not in own
     }
-    if thing.extends and properties:
+    if spec.extends and properties:
         record["extension"] = properties
     told = entity.get("serviceType")
-    if thing.kind and thing.linked and told not in (None, service_type(thing, entity[_FQN])):
+    if spec.kind and spec.linked and told not in (None, service_type(spec, entity[_FQN])):
         record["serviceType"] = told
     return record
 
@@ -412,17 +418,17 @@ def _is_derived(value: Any) -> bool:
     return bool(value.get("inherited")) or ("tagFQN" in value and not is_own_label(value))
 
 
-def is_placeholder(thing: Thing, entity: Mapping[str, Any]) -> bool:
+def is_placeholder(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
     """Whether an entity is there only because others are in it or refer to it."""
     if {KEPT, TASKS} & (entity.get("extension") or {}).keys():
         return False
-    record = record_of(thing, entity)
-    if record.keys() & {"displayName", "tags", "extension", "email", *thing.refers}:
+    record = record_of(spec, entity)
+    if record.keys() & {"displayName", "tags", "extension", "email", *spec.refers}:
         return False
     if words := entity.get("description"):
         return bool(words == MADE)
     fqn = entity[_FQN]
-    match thing.type:
+    match spec.type:
         case "tag":
             return "style" not in record and split(fqn)[0] == OWN
         case "domain":
@@ -440,10 +446,10 @@ def is_placeholder(thing: Thing, entity: Mapping[str, Any]) -> bool:
 # Items
 
 
-def read_item(thing: Thing, fqn: str, record: Record) -> Any:
+def read_item(spec: EntityKind, fqn: str, record: Record) -> Any:
     """The item that a record describes."""
-    said = _neutral(thing, fqn, record)
-    again = write_record(thing, said)
+    said = _neutral(spec, fqn, record)
+    again = write_record(spec, said)
     rest = {
         key: value
         for key, value in record.items()
@@ -454,15 +460,17 @@ def read_item(thing: Thing, fqn: str, record: Record) -> Any:
     numbers = {k: v for k, v in record.get("extension", {}).items() if not isinstance(v, str)}
     if numbers:
         rest["extension"] = numbers
-    if thing.type in ("tag", "glossaryTerm") and split(fqn)[0] != OWN:
+    if spec.type in ("tag", "glossaryTerm") and split(fqn)[0] != OWN:
         # Otherwise it would be written as a tag or term of Lumos.
-        rest[thing.above[0][0]] = split(fqn)[0]
+        rest[spec.above[0][0]] = split(fqn)[0]
     return msgspec.structs.replace(said, raw={CATALOG: rest}) if rest else said
 
 
 def _is_reproduced(key: str, value: Any, again: Any) -> bool:
     if again is None:
         return False
+    if key == "description":
+        return not has_markup(value)
     if key == "tags":
         return all((e["labelType"], e["state"]) == ("Manual", "Confirmed") for e in value)
     return len(value) == 1 if key == "domains" else is_same(value, again)
@@ -479,7 +487,7 @@ def is_same(one: Any, other: Any) -> bool:
     return is_set and len({tuple(sorted(map(str, side))) for side in sides}) == 1
 
 
-def _neutral(thing: Thing, fqn: str, record: Record) -> Any:
+def _neutral(spec: EntityKind, fqn: str, record: Record) -> Any:
     """What a record says in fields that all catalogs share."""
     name = meant(split(fqn)[-1])
     title = record.get("displayName")
@@ -487,19 +495,19 @@ def _neutral(thing: Thing, fqn: str, record: Record) -> Any:
     domains, owners = record.get("domains") or (), _owners(record)
     texts = record.get("extension", {}).items()
     own = {f"{_PROPERTY}{key}": text for key, text in texts if isinstance(text, str)}
-    if thing.type == "user":
+    if spec.type == "user":
         return User(name=name, display_name=title, email=record.get("email"))
-    if thing.type == "team":
+    if spec.type == "team":
         members = (meant(split(each[_FQN])[0]) for each in record.get("users") or ())
         return Group(
             name=name, display_name=title, description=words, email=record.get("email"),
             members=tuple(sorted(set(members))),
         )  # fmt: skip
-    if thing == JOB:
+    if spec == JOB:
         cron = record.get("scheduleInterval")
         schedule = Schedule(cron=cron) if cron else None
         return Job(urn=name, name=title or "", platform="", description=words, schedule=schedule)
-    if thing.type == "glossaryTerm":
+    if spec.type == "glossaryTerm":
         parts = split(fqn)
         is_inside = len(parts) > 2 and parts[0] != OWN
         related = (
@@ -516,15 +524,15 @@ def _neutral(thing: Thing, fqn: str, record: Record) -> Any:
     references = {
         "domain": tuple(entity_urn("domain", domain_of(each)) for each in domains),
         "terms": terms,
-        **_relations(thing, record),
+        **_relations(spec, record),
     }
     above = split(fqn)[:-1]
     return CatalogEntity(
-        urn=name if thing == GENERIC else name_of(thing.type, fqn),
-        kind="" if thing == GENERIC else thing.kind or thing.type,
+        urn=name if spec == GENERIC else name_of(spec.type, fqn),
+        kind="" if spec == GENERIC else spec.kind or spec.type,
         display_name=title,
         description=words,
-        parent=name_of("domain", joined(*above)) if thing.type == "domain" and above else None,
+        parent=name_of("domain", joined(*above)) if spec.type == "domain" and above else None,
         owners=owners,
         tags=tags,
         references={relation: ends for relation, ends in references.items() if ends},
@@ -532,19 +540,19 @@ def _neutral(thing: Thing, fqn: str, record: Record) -> Any:
     )
 
 
-def _relations(thing: Thing, record: Record) -> dict[str, tuple[str, ...]]:
+def _relations(spec: EntityKind, record: Record) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     if charts := record.get("charts"):
         found["charts"] = tuple(sorted(name_of("chart", each[_FQN]) for each in charts))
     if used := record.get("queryUsedIn"):
         found["datasets"] = tuple(sorted(each[_FQN] for each in used if each["type"] == DATASET))
-    if thing.type in _EDGES:
+    if spec.type in _EDGES:
         starts = (each["from"] for each in record.get("edges") or ())
-        found[_EDGES[thing.type]] = tuple(sorted(filter(_is_dataset, starts)))
+        found[_EDGES[spec.type]] = tuple(sorted(filter(_is_dataset, starts)))
     return found
 
 
-def write_record(thing: Thing, item: Any) -> Record:
+def write_record(spec: EntityKind, item: Any) -> Record:
     """The record that says as much of an item as its kind of entity can hold."""
     record: Record = {}
     title = item.name if isinstance(item, Job) else item.display_name
@@ -553,7 +561,7 @@ def write_record(thing: Thing, item: Any) -> Record:
         record["displayName"] = shown_text(title)
     if words and (text := encoded(storable(words))):
         record["description"] = text
-    if thing.extends:
+    if spec.extends:
         _put(record, "extension", _custom_properties(item))
     match item:
         case User() | Group():
@@ -578,61 +586,65 @@ def write_record(thing: Thing, item: Any) -> Record:
         case CatalogEntity():
             _put(record, "owners", list(map(_reference, shown_owners(item.owners))))
             _put(record, "tags", labels(item.tags, item.references.get("terms", ())))
-            record |= _native_relations(thing, item)
+            record |= _native_relations(spec, item)
     record = {
-        key: value for key, value in record.items() if key in (*thing.fields, "extension", "edges")
+        key: value for key, value in record.items() if key in (*spec.fields, "extension", "edges")
     }
-    return _over(thing, item, record)
+    return _over(spec, item, record)
 
 
-def _over(thing: Thing, item: Any, record: Record) -> Record:
+def _over(spec: EntityKind, item: Any, record: Record) -> Record:
     """A record with what an item has from OpenMetadata, unless its fields say something else."""
     mine = item.raw.get(CATALOG)
     if not isinstance(mine, dict):
         return record
+    if isinstance(mine.get("edges"), list):
+        found = [
+            {**each, "from": canonical(each["from"])} for each in mine["edges"] if _is_edge(each)
+        ]
+        mine = {**mine, "edges": found}
     if isinstance(item, CatalogEntity) and item == CatalogEntity(
         urn=item.urn, kind=item.kind, raw=item.raw
     ):
         # As snapshots of format 1.0 have it: everything is in the record.
-        return {
-            k: v for k, v in mine.items() if k in (*thing.fields, "extension", "declared", "edges")
-        }
+        allowed = {*spec.fields, "extension", "declared", "edges", "serviceType"}
+        return {key: value for key, value in mine.items() if key in allowed}
     for key in ("declared", "serviceType"):
-        if key in mine and thing.type != "user":
+        if key in mine and spec.type != "user":
             record[key] = mine[key]
-    for key in thing.fields:
-        if key in mine and _reads_alike(thing, key, mine[key], record.get(key)):
+    for key in spec.fields:
+        if key in mine and _reads_alike(spec, key, mine[key], record.get(key)):
             record[key] = mine[key]
-    if isinstance(mine.get("extension"), dict) and thing.extends:
+    if isinstance(mine.get("extension"), dict) and spec.extends:
         record["extension"] = {**mine["extension"], **record.get("extension", {})}
-    if isinstance(mine.get("edges"), list) and thing.linked:
-        exact = {each["from"]: each for each in mine["edges"] if _is_edge(each)}
+    if isinstance(mine.get("edges"), list) and spec.linked:
+        exact = {each["from"]: each for each in mine["edges"]}
         starts = {each["from"] for each in record.get("edges", ())}
         kept = [
             each
             for start, each in exact.items()
-            if start in starts or thing.type not in _EDGES or not _is_dataset(start)
+            if start in starts or spec.type not in _EDGES or not _is_dataset(start)
         ]
         new = [each for each in record.get("edges", ()) if each["from"] not in exact]
         _put(record, "edges", sorted([*kept, *new], key=lambda each: each["from"]))
     return record
 
 
-def _reads_alike(thing: Thing, key: str, mine: Any, native: Any) -> bool:
+def _reads_alike(spec: EntityKind, key: str, mine: Any, native: Any) -> bool:
     """Whether a value says the same in the fields of items as another one."""
     if key in ("owners", "tags", "domains", "charts", "queryUsedIn", "relatedTerms", "users"):
         try:
-            sides = [_neutral(thing, "x.x", {key: each} if each else {}) for each in (mine, native)]
+            sides = [_neutral(spec, "x.x", {key: each} if each else {}) for each in (mine, native)]
         except (KeyError, TypeError, AttributeError, IndexError):
             return False
         return bool(sides[0] == sides[1])
     if key == "description":
         return isinstance(mine, str) and decoded(mine) == decoded(native or "")
-    modelled = {"displayName", *(("email",) if thing.type in ("user", "team") else ())}
+    modelled = {"displayName", *(("email",) if spec.type in ("user", "team") else ())}
     return key not in modelled
 
 
-def _native_relations(thing: Thing, item: CatalogEntity) -> Record:
+def _native_relations(spec: EntityKind, item: CatalogEntity) -> Record:
     found: Record = {}
     domains = [parts for urn in item.references.get("domain", ()) if (parts := entity_id(urn))]
     names = ["/".join(parts) for parts in domains[:1]]
@@ -640,10 +652,10 @@ def _native_relations(thing: Thing, item: CatalogEntity) -> Record:
     charts = sorted(filter(None, map(locate, item.references.get("charts", ()))))
     _put(found, "charts", [{"type": type, _FQN: fqn} for type, fqn in charts if type == "chart"])
     datasets = sorted(filter(_is_dataset, item.references.get("datasets", ())))
-    if thing.type == "query":
+    if spec.type == "query":
         _put(found, "queryUsedIn", [{"type": DATASET, _FQN: urn} for urn in datasets])
-    if thing.type in _EDGES:
-        ends = sorted(filter(_is_dataset, item.references.get(_EDGES[thing.type], ())))
+    if spec.type in _EDGES:
+        ends = sorted(filter(_is_dataset, item.references.get(_EDGES[spec.type], ())))
         _put(found, "edges", [{"from": urn, "source": "Manual"} for urn in dict.fromkeys(ends)])
     return found
 

@@ -162,6 +162,13 @@ class OpenMetadataLabels:
             found.append(label)
         return found
 
+    def compatible(self, labels: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Labels without a second tag of a classification that allows only one."""
+        found: dict[str, dict[str, Any]] = {}
+        for label in labels:
+            found.setdefault(self._exclusive.get(label["tagFQN"]) or label["tagFQN"], label)
+        return list(found.values())
+
     def term(self, name: str) -> dict[str, Any]:
         return _label(_TERMS, self._terms.get(name) or own_fqn(name))
 

@@ -21,7 +21,7 @@ from lumos.catalogs.interface import (
     WrittenEntry,
 )
 from lumos.catalogs.openmetadata.entities import Entities
-from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntries
+from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntries, with_canonical_edges
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
 from lumos.catalogs.openmetadata.properties import CustomProperties
@@ -137,6 +137,7 @@ class Openmetadata(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
     ) -> Iterator[WrittenEntry | Refused]:
         opened = self._opened
+        entries = list(map(with_canonical_edges, entries))
         unknown = [entry.urn for entry in entries if entry.urn not in self._asked]
         known = {urn: held for urn, held in self._read.items() if urn in self._asked}
         there = {**known, **opened.reader.many(unknown)}
@@ -153,7 +154,7 @@ class Openmetadata(
     def as_held(self, entry: CatalogEntry) -> CatalogEntry:
         # Whatever the server would not give back as it is travels beside it, exactly.
         Urn.parse(entry.urn)
-        return entry
+        return with_canonical_edges(entry)
 
     def erase(self, urn: str) -> None:
         self.erase_many([urn])

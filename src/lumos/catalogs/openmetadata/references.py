@@ -14,9 +14,9 @@ from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.kinds import (
     DATASET,
     FREE_FORM,
-    THINGS,
+    KINDS,
+    EntityKind,
     Record,
-    Thing,
     is_same,
     locate,
     name_of,
@@ -35,6 +35,7 @@ from lumos.catalogs.openmetadata.names import (
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import Server
 from lumos.catalogs.openmetadata.states import Operation, is_own_label, pointer
+from lumos.catalogs.openmetadata.texts import is_same_text
 from lumos.errors import CatalogError
 from lumos.model.dataset import Owner
 from lumos.model.urn import InvalidUrn, Urn
@@ -99,7 +100,7 @@ class Referring:
 
     def _name_of(self, type: str, id: str) -> str | None:
         if id not in self._names:
-            known = HOMES.get(type) or THINGS.get(type)
+            known = HOMES.get(type) or KINDS.get(type)
             entity = known and self._server.get(f"{known.route}/{id}", include="all")
             self._names[id] = entity[_FQN] if entity else None
         return self._names[id]
@@ -155,10 +156,10 @@ class Referring:
                     self._labels.ensure(domains=[domain_of({_FQN: fqn})])
                     fqn = self._labels.domain(domain_of({_FQN: fqn}))[_FQN]
                 else:
-                    self._above(THINGS[type], joined(fqn, "x"), {})
-        if (thing := THINGS.get(type)) is None:
+                    self._above(KINDS[type], joined(fqn, "x"), {})
+        if (spec := KINDS.get(type)) is None:
             return None
-        there = self._server.named(thing.route, fqn)
+        there = self._server.named(spec.route, fqn)
         if there is None:
             return None
         if fqn != asked:
@@ -172,74 +173,75 @@ class Referring:
             return None
         return None if found is None else {"id": found.id, "type": found.place.home}
 
-    def body(self, thing: Thing, fqn: str, record: Record) -> Record:
+    def body(self, spec: EntityKind, fqn: str, record: Record) -> Record:
         """The request that creates an entity; what it is in is created first."""
-        body = {"name": split(fqn)[-1], **thing.needed, **self._above(thing, fqn, record)}
-        for field in thing.fields:
+        body = {"name": split(fqn)[-1], **spec.needed, **self._above(spec, fqn, record)}
+        for field in spec.fields:
             value = self._possible_in(field, record)
-            if value in (None, [], {}) or field in thing.later:
+            if value in (None, [], {}) or field in spec.later:
                 continue
-            match thing.refers.get(field):
+            match spec.refers.get(field):
                 case "name":
                     body[field] = _names(value)
                 case "id":
                     body[field] = [each["id"] for each in self._sent(field, value)]
                 case _:
                     body[field] = self._sent(field, value)
-        if extension := self._extension(thing, record, {}):
+        if extension := self._extension(spec, record, {}):
             body["extension"] = extension
         return body
 
-    def _above(self, thing: Thing, fqn: str, record: Record) -> Record:
+    def _above(self, spec: EntityKind, fqn: str, record: Record) -> Record:
         """The fields that name what an entity is in."""
         parts = split(fqn)
         fields: Record = {}
-        for field, type in thing.above:
-            if field == "parent" and len(parts) <= len(thing.above):
+        for field, type in spec.above:
+            if field == "parent" and len(parts) <= len(spec.above):
                 continue
-            is_first = type.endswith("Service") or (field != "parent" and len(thing.above) > 1)
+            is_first = type.endswith("Service") or (field != "parent" and len(spec.above) > 1)
             above = joined(*(parts[:1] if is_first else parts[:-1]))
             if (type, above) not in self._found:
-                self._hold(thing, type, above, record)
+                self._hold(spec, type, above, record)
             fields[field] = above
         return fields
 
-    def _hold(self, thing: Thing, type: str, fqn: str, record: Record) -> None:
+    def _hold(self, spec: EntityKind, type: str, fqn: str, record: Record) -> None:
         """Create what an entity is in, if it is missing."""
-        there = self._server.named(THINGS[type].route, fqn)
+        there = self._server.named(KINDS[type].route, fqn)
         if there is None:
-            body = {"name": split(fqn)[-1], **THINGS[type].needed, "description": MADE}
-            body |= self._above(THINGS[type], fqn, {})
-            if THINGS[type].is_service:
+            body = {"name": split(fqn)[-1], **KINDS[type].needed, "description": MADE}
+            body |= self._above(KINDS[type], fqn, {})
+            if KINDS[type].is_service:
                 told = record.get("serviceType")
-                body["serviceType"] = told or service_type(thing, joined(split(fqn)[0], "x"))
+                body["serviceType"] = told or service_type(spec, joined(split(fqn)[0], "x"))
                 self._index.forget_services()
-            there = self._server.put(THINGS[type].route, body)
+            there = self._server.put(KINDS[type].route, body)
         self._found[type, fqn] = {"id": there["id"], "type": type}
 
     def operations(
-        self, thing: Thing, entity: Mapping[str, Any], there: Record, wanted: Record
+        self, spec: EntityKind, entity: Mapping[str, Any], there: Record, wanted: Record
     ) -> list[Operation]:
         """The changes that lead from one record to another, as far as possible here."""
         operations: list[Operation] = []
-        for field in thing.fields:
+        for field in spec.fields:
             old, new = there.get(field), self._possible_in(field, wanted)
             new = None if new in ([], {}, "") else new
-            if is_same(old, new) or field in ("displayName", "email", "serviceType"):
+            is_text = field == "description" and is_same_text(old, new)
+            if is_text or is_same(old, new) or field in ("displayName", "email", "serviceType"):
                 continue
             value = self._sent(field, new)
             if field == "tags":
                 others = [each for each in entity.get("tags") or () if not is_own_label(each)]
                 value = [*(value or ()), *others]
-            if value is None and (isinstance(old, list) or field in thing.needed):
-                value = [] if isinstance(old, list) else thing.needed[field]
+            if value is None and (isinstance(old, list) or field in spec.needed):
+                value = [] if isinstance(old, list) else spec.needed[field]
             operations.append(_set(f"/{field}", value))
-        return [*operations, *self._extended(thing, entity, there, wanted)]
+        return [*operations, *self._extended(spec, entity, there, wanted)]
 
     def _extended(
-        self, thing: Thing, entity: Mapping[str, Any], there: Record, wanted: Record
+        self, spec: EntityKind, entity: Mapping[str, Any], there: Record, wanted: Record
     ) -> list[Operation]:
-        old, new = there.get("extension") or {}, self._extension(thing, wanted, there)
+        old, new = there.get("extension") or {}, self._extension(spec, wanted, there)
         if old == new:
             return []
         if not entity.get("extension"):
@@ -250,22 +252,24 @@ class Referring:
             if old.get(key) != new.get(key)
         ]
 
-    def _extension(self, thing: Thing, wanted: Record, there: Record) -> Record:
+    def _extension(self, spec: EntityKind, wanted: Record, there: Record) -> Record:
         """Custom properties, without those that are declared here in another way or not at all."""
         extension: Record = wanted.get("extension") or {}
         if not extension:
             return extension
         declared = wanted.get("declared")
         if isinstance(declared, dict):
-            self._properties.define(thing.type, declared)
-        refused = self._properties.refused(thing.type, extension, declared)
-        refused |= extension.keys() - self._properties.known(thing.type)
+            self._properties.define(spec.type, declared)
+        refused = self._properties.refused(spec.type, extension, declared)
+        refused |= extension.keys() - self._properties.known(spec.type)
         old: Record = there.get("extension") or {}
         taken = {key: value for key, value in extension.items() if key not in refused}
         return taken | {key: old[key] for key in refused if key in old}
 
     def _possible_in(self, field: str, record: Record) -> Any:
         value = record.get(field)
+        if field == "tags":
+            return self._labels.compatible(self._possible(value or []))
         return value if field in FREE_FORM else self._possible(value)
 
     def _possible(self, value: Any) -> Any:

@@ -30,6 +30,17 @@ def decoded(text: str) -> str:
     return _REFERENCE.sub(_character, text.replace(_BETWEEN_BRACES, ""))
 
 
+def has_markup(text: str) -> bool:
+    """Whether a stored text has HTML in it, which Lumos would escape."""
+    return "<" in text.replace(_BETWEEN_BRACES, "")
+
+
+def is_same_text(one: str | None, other: str | None) -> bool:
+    """Whether two stored texts are the same; the server writes some characters as references."""
+    sides = [(decoded(each or ""), has_markup(each or "")) for each in (one, other)]
+    return sides[0] == sides[1]
+
+
 def storable(text: str) -> str:
     """What of some text comes back: characters that no XML may hold are lost."""
     return _LOST.sub("", text)

@@ -119,9 +119,9 @@ class Linker:
         for edge in told:
             wanted.setdefault(edge.urn, []).append(edge)
         ends = {urn: self._end(urn, job) for urn in wanted}
-        things = {name: self._referring.end(name) for name in said if not name.startswith(_DATASET)}
+        starts = {name: self._referring.end(name) for name in said if not name.startswith(_DATASET)}
         if not self._differs(job, wanted, known, ends) and not self._differs_in_words(
-            job, said, known, ends, things
+            job, said, known, ends, starts
         ):
             return
         if job.raw.get("deleted"):
@@ -147,17 +147,17 @@ class Linker:
                 self._server.delete(
                     f"lineage/{native.type}/{native.id}/{found.place.home}/{found.id}"
                 )
-        drawn_from = self._draw_from_things(found, said, known, things)
+        drawn_from = self._draw_from_entities(found, said, known, starts)
         job.changed = True
         now = drawn if is_sure else self._reader.edges(found.place, found.id).edges
         self._mark(job, found, wanted, now, drawn_from)
 
-    def _draw_from_things(
-        self, to: IndexedEntity, said: Mapping[str, Any], known: Edges, things: Mapping[str, Any]
+    def _draw_from_entities(
+        self, to: IndexedEntity, said: Mapping[str, Any], known: Edges, starts: Mapping[str, Any]
     ) -> Marks:
         """Draws the edges that come from what is no dataset."""
         marks: Marks = {}
-        for name, start in things.items():
+        for name, start in starts.items():
             if start is None:
                 continue
             reference, parts = start
@@ -177,14 +177,14 @@ class Linker:
         said: Mapping[str, Any],
         known: Edges,
         ends: Mapping[str, IndexedEntity | None],
-        things: Mapping[str, Any],
+        starts: Mapping[str, Any],
     ) -> bool:
-        """Whether edges do not say what is said of them, or come from other things."""
+        """Whether edges do not say what is said of them, or come from other entities."""
         if known.others.keys() - said.keys():
             return True
         for name, mine in said.items():
             native = known.edges.get(name) or known.others.get(name)
-            is_there = (things if name in things else ends).get(name) is not None
+            is_there = (starts if name in starts else ends).get(name) is not None
             if is_there and (native is None or not lineage.is_fit(mine, native, job.place.parts)):
                 return True
         return False
