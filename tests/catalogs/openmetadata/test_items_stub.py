@@ -15,7 +15,7 @@ from catalogs.servers.openmetadata import BOT, HUMAN, Openmetadata
 from catalogs.servers.openmetadata_kinds import Writer
 from catalogs.servers.spec import specification
 from catalogs.strategies import ITEMS, WORDS
-from lumos.catalogs.openmetadata.items import OpenMetadataItems
+from lumos.catalogs.openmetadata.kinds import key_of
 from lumos.catalogs.openmetadata.labels import (
     OpenMetadataLabels,
     domain_of,
@@ -24,7 +24,7 @@ from lumos.catalogs.openmetadata.labels import (
     tag_of,
     term_of,
 )
-from lumos.catalogs.openmetadata.properties import CustomProperties
+from lumos.catalogs.openmetadata.platform import Openmetadata as Platform
 from lumos.catalogs.openmetadata.server import Server as Caller
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
@@ -54,8 +54,8 @@ class Catalog:
         return OpenMetadataLabels(self.caller)
 
     @property
-    def items(self) -> OpenMetadataItems:
-        return OpenMetadataItems(self.caller, self.labels, CustomProperties(self.caller))
+    def items(self) -> Platform:
+        return Platform(OpenmetadataPlatform(server=self.server.address, auth_token=Secret(BOT)))
 
     def found(self, type: str, name: str) -> Any:
         return next(each for each in self.stub.entities(type) if each["name"] == name)
@@ -94,16 +94,20 @@ def catalog(shared: Catalog) -> Catalog:
 
 
 def test_an_empty_catalog_has_no_items(catalog: Catalog) -> None:
-    assert list(catalog.items.all()) == []
+    assert list(catalog.items.items()) == []
 
 
 def test_what_open_metadata_has_a_place_for_is_there(catalog: Catalog) -> None:
-    catalog.items.put(GlossaryTerm(name="Order", display_name="An order", definition="a < b & c"))
-    catalog.items.put(User(name="jane.smith", display_name="Jane", email="jane@example.com"))
-    catalog.items.put(Group(name="lake", description="The lake", members=("jane.smith", "bob")))
+    catalog.items.put_item(
+        GlossaryTerm(name="Order", display_name="An order", definition="a < b & c")
+    )
+    catalog.items.put_item(User(name="jane.smith", display_name="Jane", email="jane@example.com"))
+    catalog.items.put_item(
+        Group(name="lake", description="The lake", members=("jane.smith", "bob"))
+    )
     job = Job(urn="lumos://airflow/load", name="load", platform="airflow", description="Loads",
               schedule=Schedule(cron="0 1 * * *", timezone="CET"))  # fmt: skip
-    catalog.items.put(job)
+    catalog.items.put_item(job)
     term = catalog.found("glossaryTerm", "Order")
     assert (term["displayName"], term["description"]) == ("An order", "a &lt; b &amp; c")
     user = catalog.found("user", "jane.smith")
@@ -115,17 +119,17 @@ def test_what_open_metadata_has_a_place_for_is_there(catalog: Catalog) -> None:
     assert (pipeline["displayName"], pipeline["scheduleInterval"]) == ("load", "0 1 * * *")
     assert pipeline["service"]["name"] == "lumos"
     # Bob is only a member: nobody said anything of him.
-    assert {type(each) for each in catalog.items.all()} == {GlossaryTerm, User, Group, Job}
-    assert len(list(catalog.items.all())) == 4
+    assert {type(each) for each in catalog.items.items()} == {GlossaryTerm, User, Group, Job}
+    assert len(list(catalog.items.items())) == 4
 
 
 def test_a_term_that_was_only_a_label_becomes_an_item(catalog: Catalog) -> None:
     catalog.labels.ensure(terms=["id", "ID"])
-    assert list(catalog.items.all()) == []
+    assert list(catalog.items.items()) == []
     terms = [GlossaryTerm(name=name, definition=name, display_name=name) for name in ("ID", "id")]
     for term in terms:
-        catalog.items.put(term)
-    assert sorted(catalog.items.all(), key=lambda term: term.name) == terms
+        catalog.items.put_item(term)
+    assert sorted(catalog.items.items(), key=lambda term: term.name) == terms
     assert {each["displayName"] for each in catalog.stub.entities("glossaryTerm")} == {"id", "ID"}
 
 
@@ -133,17 +137,16 @@ def test_a_term_that_was_only_a_label_becomes_an_item(catalog: Catalog) -> None:
 @given(st.lists(ITEMS, max_size=6, unique_by=lambda item: (type(item), getattr(item, "urn", None) or getattr(item, "name", None))))  # fmt: skip
 def test_items_come_back_as_they_were_put(shared: Catalog, items: list[Any]) -> None:
     shared.stub.empty()
+    held = {}
     for item in items:
-        shared.items.put(item)
-    kept = list(shared.items.all())
-    assert len(kept) == len(items)
+        shared.items.put_item(item)
+        as_held = shared.items.item_as_held(item)
+        held[type(item), key_of(as_held)] = as_held
+        assert shared.items.get_item(type(item), key_of(item)) == as_held
+    assert {(type(item), key_of(item)): item for item in shared.items.items()} == held
     for item in items:
-        assert item in kept
-        key = item.urn if isinstance(item, Job | CatalogEntity) else item.name
-        assert shared.items.get(type(item), key) == item
-    for item in items:
-        shared.items.erase(item)
-    assert list(shared.items.all()) == []
+        shared.items.erase_item(item)
+    assert list(shared.items.items()) == []
     assert shared.stub.violations == []
 
 
@@ -156,37 +159,41 @@ def test_putting_the_same_again_writes_nothing(catalog: Catalog) -> None:
         Job(urn="j", name="j", platform="p", runs=(JobRun(run_id="1", job="j", started_at=datetime(2024, 1, 1, tzinfo=UTC)),)),
     ]  # fmt: skip
     for item in items:
-        catalog.items.put(item)
+        catalog.items.put_item(item)
     catalog.server.forget()
     for item in items:
-        catalog.items.put(item)
+        catalog.items.put_item(item)
     assert {request.method for request in catalog.server.requests} == {"GET"}
 
 
 def test_what_people_changed_since_is_told(catalog: Catalog) -> None:
     term = GlossaryTerm(name="Order", definition="ours", related=("Customer",))
-    user = User(name="jane", display_name="Jane", title="Boss")
-    group = Group(name="lake", description="ours", members=("jane",), properties={"a": "b"})
+    user = User(name="jane", display_name="Jane")
+    group = Group(name="lake", description="ours", members=("jane",))
     job = Job(urn="j", name="j", platform="p", schedule=Schedule(cron="0 1 * * *", timezone="CET"))
     for item in (term, user, group, job):
-        catalog.items.put(item)
+        catalog.items.put_item(item)
     catalog.edit("glossaryTerms", "glossaryTerm", "Order", description="theirs &amp; more")
     catalog.edit("users", "user", "jane", displayName="Jane S.")
     catalog.edit("teams", "team", "lake", users=[])
     catalog.edit("pipelines", "pipeline", "j", scheduleInterval="@daily")
     replace = msgspec.structs.replace
-    assert catalog.items.get(GlossaryTerm, "Order") == replace(term, definition="theirs & more")
-    assert catalog.items.get(User, "jane") == replace(user, display_name="Jane S.")
-    assert catalog.items.get(Group, "lake") == replace(group, members=())
+    assert catalog.items.get_item(GlossaryTerm, "Order") == replace(
+        term, definition="theirs & more"
+    )
+    assert catalog.items.get_item(User, "jane") == replace(user, display_name="Jane S.")
+    assert catalog.items.get_item(Group, "lake") == replace(group, members=())
     daily = Schedule(cron="@daily", timezone="CET")
-    assert catalog.items.get(Job, "j") == replace(job, schedule=daily)
+    assert catalog.items.get_item(Job, "j") == replace(job, schedule=daily)
 
 
 @pytest.mark.parametrize("definition", ["before", None])
 def test_what_somebody_writes_while_lumos_does_is_not_lost_unseen(
     catalog: Catalog, definition: str | None
 ) -> None:
-    catalog.items.put(GlossaryTerm(name="Order", definition=definition, display_name="An order"))
+    catalog.items.put_item(
+        GlossaryTerm(name="Order", definition=definition, display_name="An order")
+    )
     seen: list[str] = []
 
     def meanwhile(request: Request) -> None:
@@ -198,13 +205,13 @@ def test_what_somebody_writes_while_lumos_does_is_not_lost_unseen(
 
     catalog.server.before.append(meanwhile)
     catalog.server.forget()
-    catalog.items.put(GlossaryTerm(name="Order", definition="ours", display_name="An order"))
+    catalog.items.put_item(GlossaryTerm(name="Order", definition="ours", display_name="An order"))
     catalog.server.before.clear()
     answers = [request for request in catalog.server.requests if request.method == "PATCH"]
     # The first patch was for a term that was not like that any more.
     assert [each.json[0]["path"] for each in answers][:2] == ["/updatedAt", "/updatedAt"]
     assert answers[0].json[0]["value"] != answers[1].json[0]["value"]
-    assert catalog.items.get(GlossaryTerm, "Order") == GlossaryTerm(
+    assert catalog.items.get_item(GlossaryTerm, "Order") == GlossaryTerm(
         name="Order", definition="ours", display_name="An order"
     )
 
@@ -215,19 +222,19 @@ def test_an_item_that_was_put_again_is_exactly_that(catalog: Catalog) -> None:
         group = Group(name="g", description=definition, members=members)
         job = Job(urn="j", name=definition or "j", platform="p", description=definition)
         for item in (term, group, job):
-            catalog.items.put(item)
-        assert catalog.items.get(GlossaryTerm, "Order") == term
-        assert catalog.items.get(Group, "g") == group
-        assert catalog.items.get(Job, "j") == job
+            catalog.items.put_item(item)
+        assert catalog.items.get_item(GlossaryTerm, "Order") == term
+        assert catalog.items.get_item(Group, "g") == group
+        assert catalog.items.get_item(Job, "j") == job
     assert catalog.found("glossaryTerm", "Order")["description"] == "third"
 
 
 def test_somebody_who_was_only_a_member_stays_one(catalog: Catalog) -> None:
     group, user = Group(name="g", members=("ann",)), User(name="ann", display_name="Ann")
     for item in (group, user):
-        catalog.items.put(item)
-    assert catalog.items.get(Group, "g") == group
-    assert catalog.items.get(User, "ann") == user
+        catalog.items.put_item(item)
+    assert catalog.items.get_item(Group, "g") == group
+    assert catalog.items.get_item(User, "ann") == user
     assert catalog.found("user", "ann")["displayName"] == "Ann"
 
 
@@ -237,52 +244,74 @@ def test_what_was_only_referred_to_goes_with_its_item(catalog: Catalog) -> None:
     catalog.labels.ensure(owners=owners, terms=["t"])
     catalog.make("teams", {"name": "theirs", "teamType": "Group"})
     for item in items:
-        catalog.items.put(item)
-        catalog.items.erase(item)
-    assert list(catalog.items.all()) == [Group(name="theirs")]
-    catalog.items.put(Group(name="theirs", description="ours"))
-    catalog.items.erase(Group(name="theirs", description="ours"))
-    assert [each.name for each in catalog.items.all()] == ["theirs"]
+        catalog.items.put_item(item)
+        catalog.items.erase_item(item)
+    assert list(catalog.items.items()) == [Group(name="theirs")]
 
 
-def test_what_people_made_is_recognised_and_neither_replaced_nor_removed(catalog: Catalog) -> None:
+def test_what_people_made_is_recognised_and_not_replaced(catalog: Catalog) -> None:
     catalog.make("glossaries", {"name": "Biz", "description": "-"})
     catalog.make("glossaryTerms", {"glossary": "Biz", "name": "Customer", "description": "Pays", "synonyms": ["Buyer"]})  # fmt: skip
     catalog.make("users", {"name": "ann", "email": "ann@example.com", "displayName": "Ann"})
-    # Terms of people's own glossaries are told as things of OpenMetadata's own.
-    assert {type(each): each.name for each in catalog.items.all()} == {User: "ann"}
-    assert catalog.items.get(GlossaryTerm, "Biz.Customer") == GlossaryTerm(
-        name="Biz.Customer", definition="Pays"
+    customer = GlossaryTerm(
+        name="Biz.Customer",
+        definition="Pays",
+        raw={"openmetadata": {"synonyms": ["Buyer"], "glossary": "Biz"}},
     )
-    ann = User(name="ann", display_name="Ann of Lumos", title="Boss")
-    term = GlossaryTerm(name="Biz.Customer", definition="Pays us", owners=("ann",))
+    ann = User(name="ann", display_name="Ann", email="ann@example.com")
+    biz = CatalogEntity(urn="lumos:term_group:Biz", description="-")
+    assert list(catalog.items.items()) == [ann, biz, customer]
+    assert catalog.items.get_item(GlossaryTerm, "Biz.Customer") == customer
+    term = msgspec.structs.replace(customer, definition="Pays us", owners=("ann",))
     for item in (ann, term):
-        catalog.items.put(item)
-        assert catalog.items.get(type(item), item.name) == item
-    assert catalog.found("user", "ann")["displayName"] == "Ann"
+        catalog.items.put_item(item)
+        assert catalog.items.get_item(type(item), item.name) == item
     assert catalog.found("glossaryTerm", "Customer")["description"] == "Pays us"
     assert catalog.found("glossaryTerm", "Customer")["synonyms"] == ["Buyer"]
-    for item in (ann, term):
-        catalog.items.erase(item)
-    assert catalog.items.get(User, "ann") == User(name="ann", display_name="Ann", email="ann@example.com")  # fmt: skip
-    assert catalog.items.get(GlossaryTerm, "Biz.Customer") is not None
+
+
+def test_what_openmetadata_cannot_hold_of_people_is_not_held(catalog: Catalog) -> None:
+    user = User(name="Jane", title="Boss", groups=("lake",), properties={"desk": "4"})
+    group = Group(name="lake", members=("Jane", "bob"), properties={"a": "b"})
+    for item in (user, group):
+        catalog.items.put_item(item)
+    held = [catalog.items.item_as_held(item) for item in (user, group)]
+    assert held == [User(name="jane"), Group(name="lake", members=("bob", "jane"))]
+    assert list(catalog.items.items()) == held
+    assert catalog.stub.entities("container") == []
+
+
+def test_an_item_that_says_nothing_is_not_taken_for_a_placeholder(catalog: Catalog) -> None:
+    catalog.labels.ensure(
+        tags=["label"], owners=[Owner(name="owner"), Owner(name="team", kind="group")]
+    )
+    assert list(catalog.items.items()) == []
+    items = [
+        User(name="quiet"),
+        Group(name="silent"),
+        CatalogEntity(urn="lumos:tag:bare"),
+        GlossaryTerm(name="Silent"),
+    ]
+    for item in items:
+        catalog.items.put_item(item)
+        assert catalog.items.get_item(type(item), key_of(item)) == item
+    assert list(catalog.items.items()) == items
 
 
 def test_somebody_who_came_with_the_server_is_left_alone(catalog: Catalog) -> None:
     before = catalog.found("user", "admin")
-    admin = User(name="admin", display_name="Somebody else", email="admin@example.com")
-    catalog.items.put(admin)
-    assert catalog.items.get(User, "admin") == admin
-    catalog.items.put(Group(name="Organization", members=("admin",)))
+    catalog.items.put_item(User(name="admin", display_name="Somebody else"))
+    catalog.items.put_item(Group(name="Organization", members=("admin",)))
     assert catalog.found("user", "admin") == before
     assert not catalog.found("team", "Organization").get("users")
+    catalog.items.erase_item(User(name="admin"))
+    assert catalog.found("user", "admin") == before
 
 
-def test_two_users_of_one_address_are_two_users(catalog: Catalog) -> None:
-    users = [User(name=name, email="same@example.com") for name in ("a", "b")]
-    for user in users:
-        catalog.items.put(user)
-    assert sorted(catalog.items.all(), key=lambda user: user.name) == users
+def test_an_address_that_somebody_has_is_not_given_to_another_user(catalog: Catalog) -> None:
+    for name in ("a", "b"):
+        catalog.items.put_item(User(name=name, display_name=name, email="same@example.com"))
+    assert [user.email for user in catalog.items.items()] == ["same@example.com", None]
 
 
 def test_labels_read_by_the_name_that_they_were_given(catalog: Catalog) -> None:
@@ -298,7 +327,7 @@ def test_labels_read_by_the_name_that_they_were_given(catalog: Catalog) -> None:
         "PII.Sensitive",
         'Lumos."PII.NonSensitive"',
     ]
-    assert list(catalog.items.all()) == []
+    assert list(catalog.items.items()) == []
     catalog.server.forget()
     labels.ensure(tags=names, terms=names)
     assert catalog.server.calls == 0

@@ -191,8 +191,8 @@ def test_what_people_use_or_changed_stays_when_an_import_is_taken_back(
         body = {"name": "theirs", "databaseSchema": "postgres.shop.public", "owners": owners}
         column = {"name": "id", "dataType": "INT"}
         estate.human("PUT", "tables", {**body, "columns": [column], "tags": tags})
-        container = {"name": "theirs", "service": "lumos"}
-        estate.human("PUT", "containers", container)
+        pipeline = {"name": "theirs", "service": "lumos"}
+        estate.human("PUT", "pipelines", pipeline)
     roll_back(workplace, "a.db")
     assert held(stub) == {
         "user": ["bob"],
@@ -200,7 +200,7 @@ def test_what_people_use_or_changed_stays_when_an_import_is_taken_back(
         "classification": ["Lumos"], "tag": ["Lumos.pii"],
         "databaseService": ["postgres"], "database": ["postgres.shop"],
         "databaseSchema": ["postgres.shop.public"], "table": ["postgres.shop.public.theirs"],
-        "storageService": ["lumos"], "container": ["lumos.theirs"],
+        "pipelineService": ["lumos"], "pipeline": ["lumos.theirs"],
     }  # fmt: skip
 
 

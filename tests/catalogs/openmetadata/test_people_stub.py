@@ -293,6 +293,7 @@ def test_a_bucket_that_is_a_dataset_itself_is_hidden_and_erased_alone(estate: Es
     estate.catalog().erase(lake.urn)
     assert list(estate.catalog().export()) == [inside]
     estate.catalog().erase(inside.urn)
+    estate.catalog().tidy()
     assert estate.stub.entities("container") == []
     assert estate.stub.entities("storageService") == []
 
@@ -323,6 +324,7 @@ def test_nothing_of_others_goes_with_what_lumos_erases(estate: Estate) -> None:
     words = [{"op": "add", "path": "/description", "value": "Ours"}]
     estate.human("PATCH", f"databaseSchemas/{schema['id']}", words, type="json-patch+json")
     estate.catalog().erase(ORDERS.replace("public", "private"))
+    estate.catalog().tidy()
     assert [raw["name"] for raw in estate.stub.entities("databaseSchema")] == ["private", "public"]
 
 

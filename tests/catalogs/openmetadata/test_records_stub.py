@@ -22,7 +22,7 @@ from .native_inventory import Native
 from .people import Estate
 
 Opens = Callable[[], Estate]
-REVENUE = "openmetadata:dashboard:boards.revenue"
+REVENUE = "lumos:dashboard:boards/revenue"
 SETTINGS = {"id": "7", "type": "x", "number_of_shards": 0, "deleted": True, "empty": {}}
 
 

@@ -390,6 +390,8 @@ class Estate:
         before = {key: each for key, each in entity.refers.items() if key != "relatedTerms"}
         changed = changed or facts != entity.facts or refers != before
         kept = {"relatedTerms": entity.refers["relatedTerms"]} if "relatedTerms" in entity.refers else {}  # fmt: skip
+        if entity.kind.type == "user" and facts["email"] != entity.facts["email"]:
+            self._emails[facts["email"]] = self._emails.pop(entity.facts["email"])
         entity.facts, entity.refers = facts, refers | kept
         if related is not None and entity.kind.type == "glossaryTerm":
             self._relate(entity, related)

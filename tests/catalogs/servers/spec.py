@@ -76,6 +76,12 @@ _SINCE_OF: dict[str, dict[str, Any]] = {
     "entity/domains/domain.json": {"tags": _TAGS, "extension": _OBJECT},
     "api/domains/createDataProduct.json": {"tags": _TAGS, "extension": _OBJECT},
     "entity/domains/dataProduct.json": {"tags": _TAGS, "extension": _OBJECT},
+    "api/classification/createTag.json": {"owners": _REFERENCES, "domains": _NAMES},
+    "entity/classification/tag.json": {"owners": _REFERENCES, "domains": _REFERENCES},
+    "api/data/createChart.json": {"extension": _OBJECT},
+    "entity/data/chart.json": {"extension": _OBJECT},
+    "api/data/createDashboardDataModel.json": {"extension": _OBJECT},
+    "entity/data/dashboardDataModel.json": {"extension": _OBJECT},
     # References instead of names.
     "api/data/createGlossary.json": {"reviewers": _REFERENCES},
     "api/data/createGlossaryTerm.json": {"reviewers": _REFERENCES},

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.catalogs.openmetadata.names import joined, meant, shortened, spelled
+from lumos.catalogs.openmetadata.names import meant, shortened, spelled
 from lumos.catalogs.openmetadata.texts import shown_text
 from lumos.errors import LumosError
 from lumos.model.conversions.sql_types import Dialect, type_from_sql
@@ -79,10 +79,6 @@ _LARGEST: Final = 2**31 - 1
 _KEY: Final = "PRIMARY_KEY"
 _REQUIRED: Final = "NOT_NULL"
 _FACTS: Final = ("dataType", "arrayDataType", "dataLength", "precision", "scale")
-# What reading a column goes by. Anything else in it is carried.
-READ: Final = frozenset(
-    (*_FACTS, "name", "dataTypeDisplay", "description", "tags", "constraint", "children")
-)
 
 
 class ColumnAnnotations(NamedTuple):
@@ -113,32 +109,6 @@ def key_columns(schema: Schema) -> list[str]:
     """The names of the columns that are a key together, if several are."""
     names = [shortened(spelled(field.name)) for field in schema.fields if field.key]
     return names if len(names) > 1 else []
-
-
-def paths(schema: Schema, parts: tuple[str, ...]) -> dict[str, str]:
-    """The qualified names of columns and of what is inside them, by their paths in Lumos.
-
-    `parts` is the name of what holds the columns.
-    """
-    found: dict[str, str] = {}
-    for field in schema.fields:
-        own = (*parts, shortened(spelled(field.name)))
-        found.setdefault(field.name, joined(*own))
-        found.setdefault(quoted_name(field.name), joined(*own))
-        for path, names in _places(quoted_name(field.name), field.type, own):
-            found.setdefault(path, joined(*names))
-    return found
-
-
-def _places(
-    path: str, type: DataType, names: tuple[str, ...]
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    place, struct = _struct_in(path, type)
-    for member in struct.members if struct is not None else ():
-        below = f"{place}.{quoted_name(member.name)}"
-        own = (*names, shortened(spelled(member.name)))
-        yield below, own
-        yield from _places(below, member.type, own)
 
 
 def _distinct(columns: list[Column]) -> list[Column]:

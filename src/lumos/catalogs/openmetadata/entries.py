@@ -5,28 +5,27 @@ with what is carried and changes only what says something else than the entry.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from lumos.catalogs.carried_properties import Packed, pack, restored, unpack
 from lumos.catalogs.interface import How
-from lumos.catalogs.openmetadata import columns, labels, lineage
-from lumos.catalogs.openmetadata import descriptions as words
-from lumos.catalogs.openmetadata.columns import ColumnAnnotations
-from lumos.catalogs.openmetadata.extra_properties import (
-    CATALOG,
-    DECLARED,
-    EXTENSION,
-    left_over,
-    over,
-    usable,
-)
+from lumos.catalogs.openmetadata import columns, labels, lineage, texts
+from lumos.catalogs.openmetadata.columns import Column, ColumnAnnotations, Reading
+from lumos.catalogs.openmetadata.kinds import CATALOG, canonical
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
 from lumos.catalogs.openmetadata.lineage import Edges
-from lumos.catalogs.openmetadata.names import EntityLocation
-from lumos.catalogs.openmetadata.states import BESIDE, COLUMNS, State
+from lumos.catalogs.openmetadata.names import EntityLocation, joined
+from lumos.catalogs.openmetadata.states import (
+    COLUMN_KEYS,
+    COLUMNS,
+    OWN_FIELDS,
+    PRODUCTS,
+    State,
+    names_in,
+)
 from lumos.catalogs.openmetadata.texts import kept_text, shown_text
 from lumos.catalogs.plain_merge import merged_objects
 from lumos.model.catalog import CatalogEntry
@@ -44,6 +43,11 @@ from lumos.model.dataset import (
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 
+_ENTITY: Final = "entity"
+EXTENSION: Final = "extension"
+DECLARED: Final = "declared"
+"""How the custom properties that people gave a dataset are declared."""
+_UNDERSTOOD: Final = frozenset({"name", "description", "tags", "children"})
 NATIVE: Final = frozenset(
     {"schema", "lineage", "ownership", "governance", "documentation", "definition", "location",
      "statistics"}
@@ -149,8 +153,6 @@ class OpenMetadataEntries:
             )
         before = there or {}
         self._write_name(state, entry, there)
-        if BESIDE in before:
-            state[BESIDE] = before[BESIDE]
         extension = self._foreign(entry.properties or {}, before, declared, carried)
         if extension:
             state["extension"] = extension
@@ -188,7 +190,7 @@ class OpenMetadataEntries:
         """What OpenMetadata has a place for; `like` says what is shown where not all can be."""
         state: State = {}
         documentation, governance = entry.documentation, entry.governance
-        if documentation is not None and (text := words.kept(documentation.description or "")):
+        if documentation is not None and (text := texts.storable(documentation.description or "")):
             state["description"] = text
         if documentation is not None and documentation.domain:
             state["domains"] = [self._labels.domain(documentation.domain)]
@@ -220,18 +222,8 @@ class OpenMetadataEntries:
     def _owners(
         self, ownership: Ownership, there: Iterable[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Several users or one group, which is all that OpenMetadata allows.
-
-        A group that is there stays there: people have put it in the place of users.
-        """
-        users = [owner for owner in ownership.owners if owner.kind == "user"]
-        groups = sorted(
-            (owner for owner in ownership.owners if owner.kind == "group"),
-            key=lambda owner: owner.name,
-        )
-        shown = {each["name"] for each in there if each["type"] == "team"}
-        kept = [owner for owner in groups if self._labels.owner(owner)["name"] in shown]
-        found = [self._labels.owner(owner) for owner in kept or users or groups[:1]]
+        teams = {each["name"] for each in there if each["type"] == "team"}
+        found = map(self._labels.owner, labels.shown_owners(ownership.owners, teams))
         return list({(each["type"], each["name"]): each for each in found}.values())
 
     @staticmethod
@@ -354,6 +346,16 @@ def said_of_edges(entry: CatalogEntry) -> dict[str, Any]:
     return dict(said) if lineage.is_said(said) else {}
 
 
+def with_canonical_edges(entry: CatalogEntry) -> CatalogEntry:
+    """An entry whose edges name entities as snapshots do since format 1.1."""
+    said = said_of_edges(entry)
+    named = {canonical(name): each for name, each in said.items()}
+    if named.keys() == said.keys():
+        return entry
+    mine = {**entry.raw[CATALOG], _SAID_OF_EDGES: named}
+    return msgspec.structs.replace(entry, raw={**entry.raw, CATALOG: mine})
+
+
 def _with_edges(
     carried: dict[str, Any], edges: Edges, marks: lineage.Marks, told: Lineage | None
 ) -> dict[str, Any]:
@@ -462,3 +464,106 @@ def _as_carriage(extension: Mapping[str, Any]) -> dict[str, str]:
             part = f".{match['part']}" if match["part"] else ""
             found[f"lumos.{match['name'].lower()}{part}"] = text
     return found
+
+
+# What has to be carried because writing an entry would not produce it
+
+
+def left_over(state: State, made: State) -> dict[str, Any]:
+    """What a state says beyond one that was made of the same entry; None is for what it lacks."""
+    fields = {field for each in OWN_FIELDS.values() for field in each}
+    entity = {
+        key: state.get(key)
+        for key in sorted(fields & (state.keys() | made.keys()))
+        if state.get(key) != made.get(key)
+    }
+    if products := sorted(names_in(state, PRODUCTS)):
+        entity[PRODUCTS] = products
+    inside = dict(_columns_left(state.get(COLUMNS, []), made.get(COLUMNS, []), ()))
+    extension = {
+        key: value
+        for key, value in state.get(EXTENSION, {}).items()
+        if not isinstance(value, str) and not key.startswith("lumos")
+    }
+    found = {
+        _ENTITY: entity,
+        COLUMNS: inside,
+        EXTENSION: extension,
+    }
+    return {key: value for key, value in found.items() if value}
+
+
+def usable(carried: Mapping[str, Any]) -> dict[str, Any]:
+    """What is carried for OpenMetadata, as far as it is in the form that reading gives it."""
+    mine = carried.get(CATALOG)
+    if not isinstance(mine, dict):
+        return {}
+    found = {key: mine.get(key) for key in (_ENTITY, COLUMNS, EXTENSION)}
+    return {key: value for key, value in found.items() if isinstance(value, dict) and value}
+
+
+def over(
+    state: State,
+    carried: Mapping[str, Any],
+    *,
+    home: str,
+    said: Reading,
+    read: Callable[[State], CatalogEntry],
+    product: Callable[[str], dict[str, Any] | None],
+) -> State:
+    """A state with what is carried for it, as far as it still reads alike."""
+    shown = read(state)
+    for key, value in carried.get(_ENTITY, {}).items():
+        if key == PRODUCTS and isinstance(value, list):
+            there = [found for fqn in value if isinstance(fqn, str) and (found := product(fqn))]
+            state = _with(state, PRODUCTS, there or None)
+        if key not in OWN_FIELDS[home]:
+            continue
+        changed = _with(state, key, value)
+        if read(changed) == shown:
+            state = changed
+    inside = carried.get(COLUMNS)
+    if not inside or COLUMNS not in state:
+        return state
+    return {**state, COLUMNS: [_column_over(each, inside, said) for each in state[COLUMNS]]}
+
+
+def _column_over(column: Column, carried: Mapping[str, Any], said: Reading) -> Column:
+    changed = _column_with(column, carried, ())
+    if changed == column or columns.read([changed], said) != columns.read([column], said):
+        return column
+    return changed
+
+
+def _column_with(column: Column, carried: Mapping[str, Any], above: tuple[str, ...]) -> Column:
+    path = (*above, column["name"])
+    own = carried.get(joined(*path))
+    for key, value in own.items() if isinstance(own, dict) else ():
+        if key in COLUMN_KEYS and key not in _UNDERSTOOD:
+            column = _with(column, key, value)
+    if "children" in column:
+        children = [_column_with(child, carried, path) for child in column["children"]]
+        column = {**column, "children": children}
+    return column
+
+
+def _with(holder: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
+    rest = {each: held for each, held in holder.items() if each != key}
+    return rest if value is None else {**rest, key: value}
+
+
+def _columns_left(
+    there: list[Column], made: list[Column], above: tuple[str, ...]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    by_name = {column["name"]: column for column in made}
+    for column in there:
+        path = (*above, column["name"])
+        other = by_name.get(column["name"], {})
+        left = {
+            key: column.get(key)
+            for key in COLUMN_KEYS
+            if key not in _UNDERSTOOD and column.get(key) != other.get(key)
+        }
+        if left:
+            yield joined(*path), left
+        yield from _columns_left(column.get("children", []), other.get("children", []), path)

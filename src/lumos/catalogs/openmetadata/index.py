@@ -1,22 +1,86 @@
 """Which entity has which identifier, and the services, databases and buckets that hold them."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from math import ceil
 from threading import Lock, RLock
 from typing import Any, Final, NamedTuple
 
-from lumos.catalogs.openmetadata.containers import HOMES
-from lumos.catalogs.openmetadata.entity_kinds import MADE
 from lumos.catalogs.openmetadata.entries import HIDDEN, PARENT, URN
-from lumos.catalogs.openmetadata.folders import by_shelf, listed
-from lumos.catalogs.openmetadata.names import EntityLocation, OpenMetadataNames, Service, joined
-from lumos.catalogs.openmetadata.patches import guard
+from lumos.catalogs.openmetadata.labels import MADE
+from lumos.catalogs.openmetadata.names import (
+    HOMES,
+    EntityLocation,
+    OpenMetadataNames,
+    Service,
+    joined,
+    split,
+)
 from lumos.catalogs.openmetadata.properties import CustomProperties
-from lumos.catalogs.openmetadata.server import Outdated, Server
+from lumos.catalogs.openmetadata.server import Outdated, Server, Short
+from lumos.catalogs.openmetadata.states import guard
 from lumos.errors import CatalogError
 
 _ATTEMPTS: Final = 4
-# Something is in it, or it is not for us to remove.
+# A page costs the server more than one entity does.
+_WORTH_A_PAGE: Final = 4
+# Something is in it, or Lumos may not remove it.
 _STAYS: Final = (400, 403)
+# What is listed with all its columns, and what only by its name.
+_WHOLE: Final = 100
+_NAMES: Final = 1000
+
+
+class EntityFolder(NamedTuple):
+    """What can be listed alone: the tables of a schema, the containers or topics of a service."""
+
+    home: str
+    field: str
+    fqn: str
+
+    @classmethod
+    def of(cls, place: EntityLocation) -> "EntityFolder":
+        if place.home == "table":
+            return cls(place.home, "databaseSchema", joined(*place.parts[:3]))
+        return cls(place.home, "service", joined(place.parts[0]))
+
+
+def by_shelf(
+    places: Collection[EntityLocation],
+) -> Iterator[tuple[EntityFolder, set[EntityLocation]]]:
+    """Places by what they are listed with."""
+    found: dict[EntityFolder, set[EntityLocation]] = {}
+    for place in places:
+        found.setdefault(EntityFolder.of(place), set()).add(place)
+    yield from found.items()
+
+
+def listed(
+    server: Server,
+    shelf: EntityFolder,
+    wanted: Collection[EntityLocation],
+    *,
+    fields: str = "",
+    include: str,
+) -> Mapping[EntityLocation, dict[str, Any]] | None:
+    """Those of some places that are there; nothing where asking for each is less work."""
+    if len(wanted) < 2 * _WORTH_A_PAGE:
+        return None
+    route, narrowed = HOMES[shelf.home].route, {shelf.field: shelf.fqn}
+    limit = _WHOLE if fields else _NAMES
+    first = server.get(route, limit=0, include="all", **narrowed)
+    total = ((first or {}).get("paging") or {}).get("total")
+    if not isinstance(total, int) or ceil(total / limit) > len(wanted) / _WORTH_A_PAGE:
+        return None
+    asked = {"fields": fields} if fields else {}
+    pages = server.pages(route, include=include, limit=limit, whole=True, **narrowed, **asked)
+    try:
+        told = (
+            (EntityLocation(shelf.home, split(raw["fullyQualifiedName"])), raw) for raw in pages
+        )
+        return {place: raw for place, raw in told if place in wanted}
+    except Short:
+        # Somebody adds to the list or takes from it just now.
+        return None
 
 
 class IndexedEntity(NamedTuple):
@@ -212,68 +276,13 @@ class Index:
             self._held.pop((HOMES[place.home].route, place.fqn), None)
         self.learn(place, None)
 
-    def tidy(self, places: Iterable[EntityLocation]) -> None:
-        """Takes out what Lumos made to hold these, if nothing is left in it."""
-        holders = {holder for place in places for holder in _holders(place)}
-        with self._making:
-            # The deepest first, since the others are empty only then.
-            for route, parts in sorted(holders, key=lambda holder: -len(holder[1])):
-                self._drop_empty(route, joined(*parts))
-
-    def tidy_all(self) -> None:
-        """Takes out all that Lumos made to hold datasets, if nothing is in it."""
-        with self._making:
-            for home in HOMES.values():
-                route = f"services/{home.services}"
-                for service in list(self._server.pages(route, include="non-deleted")):
-                    if service.get("description") == MADE:
-                        for inner, fqn in self._made_inside(home.type, service):
-                            self._drop_empty(inner, fqn)
-                        self._drop_empty(route, service["fullyQualifiedName"])
-
-    def _made_inside(self, home: str, service: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        """What may have been made to hold datasets in a service, the deepest first."""
-        fqn = service["fullyQualifiedName"]
-        match home:
-            case "table":
-                for database in list(self._server.pages("databases", service=fqn)):
-                    above = database["fullyQualifiedName"]
-                    for schema in list(self._server.pages("databaseSchemas", database=above)):
-                        yield "databaseSchemas", schema["fullyQualifiedName"]
-                    yield "databases", above
-            case "container":
-                for bucket in list(self._server.pages("containers", service=fqn, root="true")):
-                    yield "containers", bucket["fullyQualifiedName"]
-
-    def _drop_empty(self, route: str, fqn: str) -> None:
-        asked = {"fields": "extension"} if route == "containers" else {}
-        raw = self._server.named(route, fqn, **asked)
-        if raw is None:
-            return
-        is_ours = raw.get("description") == MADE or PARENT in (raw.get("extension") or {})
-        if not is_ours:
-            return
-        try:
-            self._server.delete(f"{route}/{raw['id']}", hardDelete=True)
-        except CatalogError as problem:
-            if problem.status not in _STAYS:
-                raise
-        else:
-            self._held.pop((route, fqn), None)
-            with self._lock:
-                self._there.discard((route.rpartition("/")[2], raw["name"]))
-
-
-def _holders(place: EntityLocation) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What a dataset is in, by its route and the parts of its name."""
-    home = HOMES[place.home]
-    yield f"services/{home.services}", place.parts[:1]
-    match place.home:
-        case "table":
-            yield "databases", place.parts[:2]
-            yield "databaseSchemas", place.parts[:3]
-        case "container":
-            for depth in range(2, len(place.parts)):
-                yield home.route, place.parts[:depth]
-        case _:
-            return
+    def tidy(self) -> None:
+        """Remove containers that Lumos created for datasets, if nothing is in them."""
+        for bucket in list(self._server.pages("containers", fields="extension", root="true")):
+            if PARENT in (bucket.get("extension") or {}):
+                try:
+                    self._server.delete(f"containers/{bucket['id']}", hardDelete=True)
+                except CatalogError as problem:
+                    if problem.status not in _STAYS:
+                        raise
+        self.forget_services()

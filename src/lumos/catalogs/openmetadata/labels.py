@@ -1,4 +1,4 @@
-"""What datasets refer to and what must be there before they do: tags, terms, owners and domains.
+"""What entities refer to and what must be there before they do: tags, terms, owners and domains.
 
 Tags and terms of Lumos are in a classification and a glossary of its own, both named `Lumos`. One
 that reads like a tag or a term which the catalog has, such as `PII.Sensitive`, is that one. However
@@ -7,7 +7,7 @@ one is written, it is read by the same name.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from threading import RLock
 from typing import Any, Final
 
@@ -17,7 +17,8 @@ from lumos.errors import CatalogError
 from lumos.model.dataset import Owner
 
 OWN: Final = "Lumos"
-ABOUT: Final = "What Lumos found or brought from another catalog."
+MADE: Final = "Created by Lumos, because something refers to it or is in it."
+"""The description of what is there for others alone."""
 _TAGS: Final = "Classification"
 _TERMS: Final = "Glossary"
 # Terms of one glossary may not differ by case alone: the second has a hash of its name at the end.
@@ -65,7 +66,7 @@ def domain_of(reference: Mapping[str, Any]) -> str:
 
 def tag_fqn(name: str) -> str:
     """The qualified name of a tag: one that reads so already is people's, any other Lumos's."""
-    return name if _is_qualified(name) else _own_fqn(name)
+    return name if _is_qualified(name) else own_fqn(name)
 
 
 def term_fqn(name: str) -> str:
@@ -85,6 +86,17 @@ def user_name(name: str) -> str:
 
 def team_name(name: str) -> str:
     return shortened(spelled(name))
+
+
+def shown_owners(owners: Iterable[Owner], there: Collection[str] = ()) -> list[Owner]:
+    """Several users or one group, which is all that OpenMetadata allows.
+
+    A group whose name is `there` already stays: people have put it in the place of users.
+    """
+    users = [owner for owner in owners if owner.kind == "user"]
+    groups = sorted((each for each in owners if each.kind == "group"), key=lambda each: each.name)
+    kept = [owner for owner in groups if team_name(owner.name) in there]
+    return kept or users or groups[:1]
 
 
 def stand_in(name: str) -> str:
@@ -134,7 +146,7 @@ class OpenMetadataLabels:
                 self._once(self._domains, name, self._found_domain)
 
     def tag(self, name: str) -> dict[str, Any]:
-        return _label(_TAGS, self._tags.get(name) or _own_fqn(name))
+        return _label(_TAGS, self._tags.get(name) or own_fqn(name))
 
     def tags(self, names: Iterable[str]) -> list[dict[str, Any]]:
         """The labels of an entity; of a classification that allows one tag only the first one."""
@@ -150,8 +162,15 @@ class OpenMetadataLabels:
             found.append(label)
         return found
 
+    def compatible(self, labels: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Labels without a second tag of a classification that allows only one."""
+        found: dict[str, dict[str, Any]] = {}
+        for label in labels:
+            found.setdefault(self._exclusive.get(label["tagFQN"]) or label["tagFQN"], label)
+        return list(found.values())
+
     def term(self, name: str) -> dict[str, Any]:
-        return _label(_TERMS, self._terms.get(name) or _own_fqn(name))
+        return _label(_TERMS, self._terms.get(name) or own_fqn(name))
 
     def owner(self, owner: Owner) -> dict[str, Any]:
         key = _owner_key(owner)
@@ -164,18 +183,22 @@ class OpenMetadataLabels:
             return {"id": id, "type": "domain", "fullyQualifiedName": fqn}
         return {"type": "domain", "fullyQualifiedName": joined(shortened(spelled(name)))}
 
-    def known_labels(self, route: str, name: str) -> Iterator[Any]:
-        """The tags or domains that a name may mean: first people's, then the one of Lumos."""
-        if (there := self._there(route, name)) is not None:
-            yield there
-        own = _own_fqn(name) if route == "tags" else joined(shortened(spelled(name)))
-        if (made := self._server.named(route, own)) is not None:
-            yield made
+    def find(self, source: str, fqn: str) -> str | None:
+        """The qualified name here of a tag or term that has this one elsewhere.
 
-    def forget_tag(self, name: str) -> None:
-        """Looks for a tag again when it is needed next, since it is gone."""
+        One with a plain name is created; one of people's own may be there later.
+        """
+        label = {"tagFQN": fqn, "source": source}
+        is_tag = source == _TAGS
+        name = (tag_of if is_tag else term_of)(label) or fqn
+        known = self._tags if is_tag else self._terms
         with self._lock:
-            self._tags.pop(name, None)
+            if name not in known and _is_qualified(name):
+                route = "tags" if is_tag else "glossaryTerms"
+                if not any(self._server.named(route, each) for each in (name, own_fqn(name))):
+                    return None
+            self.ensure(tags=[name] if is_tag else (), terms=() if is_tag else [name])
+            return known[name]
 
     def product(self, fqn: str) -> dict[str, Any] | None:
         """The data product of a qualified name, if the catalog has it; none is ever made."""
@@ -188,13 +211,7 @@ class OpenMetadataLabels:
                 self._products[fqn] = reference
             return self._products[fqn]
 
-    def forget(self, fqn: str, id: str) -> None:
-        """Looks for a term or an owner again when it is needed next, since it is gone."""
-        with self._lock:
-            self._terms = {name: each for name, each in self._terms.items() if each != fqn}
-            self._owners = {key: each for key, each in self._owners.items() if each != id}
-
-    def forget_all(self) -> None:
+    def forget(self) -> None:
         """Looks for everything again when it is needed next."""
         with self._lock:
             for known in (self._tags, self._terms, self._exclusive, self._owners, self._domains):
@@ -220,10 +237,10 @@ class OpenMetadataLabels:
     def _own_tag(self, name: str) -> str:
         self._home("classifications")
         # One that was deleted is restored by being made again.
-        if self._server.named("tags", _own_fqn(name)) is None:
-            body = {"classification": OWN, "name": shortened(spelled(name)), "description": ""}
+        if self._server.named("tags", own_fqn(name)) is None:
+            body = {"classification": OWN, "name": shortened(spelled(name)), "description": MADE}
             self._server.put("tags", body)
-        return _own_fqn(name)
+        return own_fqn(name)
 
     def _found_term(self, name: str) -> str:
         there = self.known_term(name)
@@ -236,7 +253,7 @@ class OpenMetadataLabels:
         asked = {"include": "all", **query}
         if (there := self._there("glossaryTerms", name, **asked)) is not None:
             return there
-        for fqn in (_own_fqn(name), joined(OWN, _apart(name))):
+        for fqn in (own_fqn(name), joined(OWN, _apart(name))):
             there = self._server.named("glossaryTerms", fqn, **asked)
             if there is not None and term_named(there["fullyQualifiedName"]) == name:
                 return there
@@ -248,7 +265,7 @@ class OpenMetadataLabels:
         """Makes a term, under another name where one differs from it by case alone."""
         self._home("glossaries")
         plain = known_as or _plain_term(name)
-        body = {"glossary": OWN, "name": plain, "description": "", **said}
+        body = {"glossary": OWN, "name": plain, "description": MADE, **said}
         try:
             return self._server.put("glossaryTerms", body)
         except CatalogError as problem:
@@ -261,13 +278,12 @@ class OpenMetadataLabels:
             name = team_name(owner.name)
             there = self._server.named("teams", joined(name), include="all")
             if there is None or there.get("deleted"):
-                # Nobody joins what only stands for a name; so it is told from people's teams.
-                body = {"name": name, "teamType": "Group", "isJoinable": False}
+                body = {"name": name, "teamType": "Group", "description": MADE}
                 there = self._server.put("teams", body)
             return str(there["id"])
         there = self.known_user(owner.name)
         if there is None or there.get("deleted"):
-            there = self.make_user(owner.name)
+            there = self.make_user(owner.name, description=MADE)
         return str(there["id"])
 
     def known_user(self, name: str, **query: Any) -> Any:
@@ -288,7 +304,7 @@ class OpenMetadataLabels:
         if there is None:
             plain = shortened(spelled(name))
             there = self._server.named("domains", joined(plain)) or self._server.put(
-                "domains", {"name": plain, "domainType": "Aggregate", "description": ""}
+                "domains", {"name": plain, "domainType": "Aggregate", "description": MADE}
             )
         return str(there["id"]), str(there["fullyQualifiedName"])
 
@@ -300,7 +316,7 @@ class OpenMetadataLabels:
         """Makes sure of the classification or glossary that everything of Lumos is in."""
         if route not in self._homes:
             if self._server.named(route, OWN) is None:
-                self._server.put(route, {"name": OWN, "description": ABOUT})
+                self._server.put(route, {"name": OWN, "description": MADE})
             self._homes.add(route)
 
 
@@ -316,7 +332,8 @@ def _label(source: str, fqn: str) -> dict[str, Any]:
     return {"tagFQN": fqn, "source": source, "labelType": "Manual", "state": "Confirmed"}
 
 
-def _own_fqn(name: str) -> str:
+def own_fqn(name: str) -> str:
+    """The qualified name of a tag or term of Lumos."""
     return joined(OWN, shortened(spelled(name)))
 
 

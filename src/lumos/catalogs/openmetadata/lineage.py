@@ -61,7 +61,7 @@ class NativeEdge(NamedTuple):
 class Edges(NamedTuple):
     """The edges that lead to a dataset, by the URNs of where they come from.
 
-    `others` come from what is no dataset, and are by the names that such things have in Lumos.
+    `others` come from what is no dataset, by their URNs.
     """
 
     parts: tuple[str, ...]

@@ -12,15 +12,72 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-from lumos.catalogs.openmetadata.containers import (
-    HOMES,
-    EntityContainer,
-    home_of,
-    platform_of,
-    type_of,
-)
 from lumos.errors import MisuseError
 from lumos.model.urn import DEFAULT_ENVIRONMENT, InvalidUrn, Urn
+
+
+class EntityContainer(NamedTuple):
+    """A kind of entity: its routes, and how deep below its service it may lie.
+
+    `custom` is the type of a service that OpenMetadata has no type for.
+    """
+
+    type: str
+    route: str
+    services: str
+    custom: str
+    depths: tuple[int, ...]
+
+
+HOMES: Final = {
+    home.type: home
+    for home in (
+        EntityContainer("table", "tables", "databaseServices", "CustomDatabase", (3,)),
+        EntityContainer("container", "containers", "storageServices", "CustomStorage", (1, 2)),
+        EntityContainer("topic", "topics", "messagingServices", "CustomMessaging", (1,)),
+    )
+}
+_STORAGES: Final = frozenset(
+    {"s3", "gcs", "abs", "adls", "adlsgen2", "hdfs", "file", "minio", "oss", "r2", "azure", "local"}
+)
+_BROKERS: Final = frozenset({"kafka", "pulsar", "kinesis", "redpanda", "pubsub", "eventhubs"})
+# Types of services as of OpenMetadata 1.5; any other platform is a custom one.
+_TYPES: Final = {
+    "athena": "Athena", "bigquery": "BigQuery", "cassandra": "Cassandra",
+    "clickhouse": "Clickhouse",
+    "couchbase": "Couchbase", "databricks": "Databricks", "db2": "Db2", "delta-lake": "DeltaLake",
+    "doris": "Doris", "druid": "Druid", "dynamodb": "DynamoDB", "glue": "Glue",
+    "greenplum": "Greenplum", "hana": "SapHana", "hive": "Hive", "impala": "Impala",
+    "mariadb": "MariaDB", "mongodb": "MongoDB", "mssql": "Mssql", "mysql": "Mysql",
+    "oracle": "Oracle", "postgres": "Postgres", "presto": "Presto", "redshift": "Redshift",
+    "singlestore": "SingleStore", "snowflake": "Snowflake", "sqlite": "SQLite",
+    "teradata": "Teradata", "trino": "Trino", "unity-catalog": "UnityCatalog",
+    "vertica": "Vertica", "datalake": "Datalake", "iceberg": "Iceberg",
+    "s3": "S3", "gcs": "GCS", "adls": "ADLS",
+    "kafka": "Kafka", "kinesis": "Kinesis", "redpanda": "Redpanda",
+}  # fmt: skip
+_PLATFORMS: Final = {type: platform for platform, type in _TYPES.items()}
+
+
+def home_of(platform: str) -> EntityContainer:
+    """The kind of entity that datasets of a platform are."""
+    if platform in _STORAGES:
+        return HOMES["container"]
+    return HOMES["topic" if platform in _BROKERS else "table"]
+
+
+def type_of(platform: str) -> str:
+    """The type of a platform's services."""
+    return _TYPES.get(platform, home_of(platform).custom)
+
+
+def platform_of(type: str) -> str | None:
+    """The platform that services of a type stand for, if they are not custom ones."""
+    if type in _PLATFORMS:
+        return _PLATFORMS[type]
+    is_custom = any(type == home.custom for home in HOMES.values())
+    return None if is_custom else type.lower()
+
 
 LONGEST_NAME: Final = 256
 OWN_SERVICE: Final = "lumos"
@@ -216,10 +273,6 @@ class OpenMetadataNames:
                 pass
         return Urn(_HATCH, (f"{place.home}:{place.fqn}",))
 
-    def is_known(self, place: EntityLocation) -> bool:
-        """Whether the place's service is there."""
-        return (HOMES[place.home].services, place.parts[0]) in self._origins
-
     def service_type(self, place: EntityLocation) -> str:
         """The type that a place's service is made with."""
         origin = self._origin(place)
@@ -339,3 +392,15 @@ def _path(home: EntityContainer, parts: tuple[str, ...]) -> tuple[str, ...] | No
         case _:
             segments = tuple(part for name in parts for part in name.split("/"))
     return tuple(map(_SEGMENTS.decoded, segments))
+
+
+def service_of_tool(tool: str, cluster: str = "") -> str:
+    """The name of the service for a tool such as an orchestrator, in one of its clusters."""
+    name = _INSTANCES.encoded(tool) + (f"?env={spelled(cluster)}" if cluster else "")
+    return shortened(_ESCAPED_OWN if name == OWN_SERVICE else name)
+
+
+def tool_of_service(service: str) -> tuple[str, str]:
+    """The tool and the cluster that a service stands for; no cluster is the usual one."""
+    tool, _, cluster = service.partition("?env=")
+    return OWN_SERVICE if service == _ESCAPED_OWN else _INSTANCES.decoded(tool), meant(cluster)

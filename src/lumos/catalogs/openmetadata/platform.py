@@ -1,6 +1,6 @@
 """The catalog: an OpenMetadata server."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
@@ -20,19 +20,10 @@ from lumos.catalogs.interface import (
     WritesMany,
     WrittenEntry,
 )
-from lumos.catalogs.openmetadata import terms
-from lumos.catalogs.openmetadata.cleanup import Tidier
-from lumos.catalogs.openmetadata.entity_kinds import name_of
-from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntries
+from lumos.catalogs.openmetadata.entities import Entities
+from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntries, with_canonical_edges
 from lumos.catalogs.openmetadata.index import Index
-from lumos.catalogs.openmetadata.items import OpenMetadataItems
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
-from lumos.catalogs.openmetadata.other_entities import (
-    OtherEntities,
-    is_of_a_glossary,
-    is_thing,
-    named,
-)
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.reader import Held, OpenMetadataReader
 from lumos.catalogs.openmetadata.references import Referring
@@ -40,8 +31,8 @@ from lumos.catalogs.openmetadata.server import KIND, Server
 from lumos.catalogs.openmetadata.writer import MOST, Writer
 from lumos.catalogs.search import found
 from lumos.config.platforms import OpenmetadataPlatform
-from lumos.errors import CatalogUnavailable, LumosError, MissingDependency, MisuseError
-from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Job
+from lumos.errors import MissingDependency, MisuseError
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
 
@@ -51,9 +42,7 @@ class _Opened(NamedTuple):
     places: Index
     reader: OpenMetadataReader
     writer: Writer
-    items: OpenMetadataItems
-    others: OtherEntities
-    tidier: Tidier
+    entities: Entities
 
 
 class Openmetadata(
@@ -148,6 +137,7 @@ class Openmetadata(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
     ) -> Iterator[WrittenEntry | Refused]:
         opened = self._opened
+        entries = list(map(with_canonical_edges, entries))
         unknown = [entry.urn for entry in entries if entry.urn not in self._asked]
         known = {urn: held for urn, held in self._read.items() if urn in self._asked}
         there = {**known, **opened.reader.many(unknown)}
@@ -156,7 +146,7 @@ class Openmetadata(
         yield from opened.writer.write(entries, over=over, there=there, newer=set(unknown))
         # Something may have waited for them.
         if new := [entry.urn for entry in entries if entry.urn not in there]:
-            opened.others.complete(new)
+            opened.entities.complete(new)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         return WritesMany.put(self, entry)
@@ -164,7 +154,7 @@ class Openmetadata(
     def as_held(self, entry: CatalogEntry) -> CatalogEntry:
         # Whatever the server would not give back as it is travels beside it, exactly.
         Urn.parse(entry.urn)
-        return entry
+        return with_canonical_edges(entry)
 
     def erase(self, urn: str) -> None:
         self.erase_many([urn])
@@ -174,75 +164,27 @@ class Openmetadata(
         self._opened.writer.erase(list(dict.fromkeys(urns)))
 
     def items(self) -> Iterator[Item]:
-        opened = self._opened
-        yield from opened.items.all()
-        for thing in opened.others.all():
-            yield terms.as_term(thing) if is_of_a_glossary(thing) else thing
+        return self._opened.entities.all()
 
     def get_item(self, type: type[Item], key: str) -> Item | None:
-        opened = self._opened
-        if type is GlossaryTerm and terms.is_named_so(key):
-            thing = opened.others.get(name_of(terms.TYPE, key))
-            if thing is not None:
-                return terms.as_term(thing)
-        if type is CatalogEntity and named(key) is not None:
-            return opened.others.get(key) or opened.items.get(type, key)
-        return opened.items.get(type, key)
+        return self._opened.entities.get(type, key)
 
     def put_item(self, item: Item) -> None:
         for refused in self.put_items([item]):
             raise refused.problem
 
     def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
-        opened = self._opened
-        things: dict[str, CatalogEntity] = {}
-        native: list[Item] = []
-        foreign: list[Item] = []
-        people: list[Item] = []
-        for item in items:
-            if (thing := _thing_of(item)) is not None:
-                things[_name(item)] = thing
-            if thing is not None and isinstance(item, GlossaryTerm):
-                native.append(item)
-            elif thing is None:
-                (foreign if isinstance(item, CatalogEntity) else people).append(item)
-        # Things refer to people; and where a thing has a name, nothing else is shown under it.
-        yield from self._put_one_by_one(opened.items.put, people)
-        refused = [*self._put_one_by_one(opened.items.release, native)]
-        yield from refused
-        for each in refused:
-            del things[each.urn]
-        names = {thing.urn: name for name, thing in things.items()}
-        for each in opened.others.put_all(things.values()):
-            yield Refused(names[each.urn], each.problem)
-        yield from self._put_one_by_one(opened.items.put, foreign)
-        if foreign:
-            opened.others.complete_pipelines()
-
-    @staticmethod
-    def _put_one_by_one(put: Callable[[Any], None], items: Iterable[Item]) -> Iterator[Refused]:
-        for item in items:
-            try:
-                put(item)
-            except CatalogUnavailable:
-                raise
-            except LumosError as problem:
-                yield Refused(_name(item), problem)
+        return self._opened.entities.put_all(items)
 
     def item_as_held(self, item: Item) -> Item:
-        return self._opened.items.as_held(item)
+        return self._opened.entities.as_held(item)
 
     def erase_item(self, item: Item) -> None:
-        if (thing := _thing_of(item)) is not None:
-            self._opened.others.erase(thing)
-        else:
-            self._opened.items.erase(item)
+        self._opened.entities.erase(item)
 
     def tidy(self) -> None:
         self._forget()
-        self._opened.others.tidy()
-        self._opened.tidier.tidy()
-        self._opened.others.forget()
+        self._opened.entities.tidy()
 
     def _forget(self) -> None:
         self._asked, self._read = set(), {}
@@ -257,20 +199,5 @@ class Openmetadata(
         reader = OpenMetadataReader(server, index, entries)
         referring = Referring(server, labels, properties, index)
         writer = Writer(server, index, entries, labels, properties, reader, referring)
-        items = OpenMetadataItems(server, labels, properties)
-        others = OtherEntities(
-            server, index, items.keeper, referring, items.shown_elsewhere, items.give_way
-        )
-        tidier = Tidier(server, index, labels, items)
-        return _Opened(server, index, reader, writer, items, others, tidier)
-
-
-def _name(item: Item) -> str:
-    return item.urn if isinstance(item, Job | CatalogEntity) else item.name
-
-
-def _thing_of(item: Item) -> CatalogEntity | None:
-    """The thing of OpenMetadata's own that an item is, if it is one."""
-    if isinstance(item, GlossaryTerm) and terms.is_native(item):
-        return terms.as_thing(item)
-    return item if isinstance(item, CatalogEntity) and is_thing(item) else None
+        items = Entities(server, index, labels, properties, referring)
+        return _Opened(server, index, reader, writer, items)

@@ -8,13 +8,11 @@ from typing import IO, Any, Final, NamedTuple
 import msgspec
 
 from lumos.catalogs.openmetadata import lineage
-from lumos.catalogs.openmetadata.containers import HOMES
-from lumos.catalogs.openmetadata.entity_kinds import name_of
 from lumos.catalogs.openmetadata.entries import HIDDEN, URN, OpenMetadataEntries, is_parent_only
-from lumos.catalogs.openmetadata.folders import by_shelf, listed
-from lumos.catalogs.openmetadata.index import Index
+from lumos.catalogs.openmetadata.index import Index, by_shelf, listed
+from lumos.catalogs.openmetadata.kinds import name_of
 from lumos.catalogs.openmetadata.lineage import Edges, NativeEdge
-from lumos.catalogs.openmetadata.names import OWN_SERVICE, EntityLocation, split
+from lumos.catalogs.openmetadata.names import HOMES, OWN_SERVICE, EntityLocation, split
 from lumos.catalogs.openmetadata.server import Server, Short
 from lumos.catalogs.openmetadata.states import FIELDS, State, state_of
 from lumos.errors import LumosError

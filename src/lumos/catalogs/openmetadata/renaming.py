@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.catalogs.openmetadata.entity_kinds import CATALOG, FREE_FORM, Record, name_of
+from lumos.catalogs.openmetadata.kinds import CATALOG, FREE_FORM, Record, name_of
 from lumos.catalogs.openmetadata.labels import (
     domain_fqn,
     domain_of,
