@@ -14,8 +14,10 @@ from lumos.catalogs.interface import (
     HoldsItems,
     Item,
     MergesWrites,
+    NewNames,
     Platform,
     Refused,
+    RenamesRaw,
     Searches,
     WritesMany,
     WrittenEntry,
@@ -27,6 +29,7 @@ from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.reader import Held, OpenMetadataReader
 from lumos.catalogs.openmetadata.references import Referring
+from lumos.catalogs.openmetadata.renaming import rename_record
 from lumos.catalogs.openmetadata.server import KIND, Server
 from lumos.catalogs.openmetadata.writer import MOST, Writer
 from lumos.catalogs.search import found
@@ -46,9 +49,17 @@ class _Opened(NamedTuple):
 
 
 class Openmetadata(
-    Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches, HoldsItems, Tidies
+    Platform,
+    HasAddress,
+    Connects,
+    WritesMany,
+    MergesWrites,
+    Searches,
+    HoldsItems,
+    RenamesRaw,
+    Tidies,
 ):
-    """An OpenMetadata server; nothing is asked of it before something is asked of this."""
+    """An OpenMetadata server; it is connected to by the first call."""
 
     kind: ClassVar[str] = KIND
     native: ClassVar[frozenset[str]] = NATIVE
@@ -66,6 +77,10 @@ class Openmetadata(
         # What was asked for last, and what of it was there.
         self._asked: set[str] = set()
         self._read: dict[str, Held] = {}
+
+    @classmethod
+    def rename_raw(cls, raw: Any, names: NewNames) -> Any:
+        return rename_record(raw, names) if isinstance(raw, dict) else raw
 
     @classmethod
     def at(cls, address: str, configured: Any = None) -> Self:

@@ -1,1 +1,0 @@
-"""What modules of other owners still import of DataHub; see each module."""
