@@ -45,8 +45,9 @@ def moves_without_loss(pair: Pair, estate: list[CatalogEntry], things: list[Item
     with TemporaryDirectory() as name:
         folder = Path(name)
         source, target = here(), there()
-        # What one of them cannot hold stays in the store of Lumos, which is not asked here.
-        fill(source, estate, [source.item_as_held(target.item_as_held(item)) for item in things])
+        # What a catalog cannot hold is in the store, which is not part of this.
+        held = [source.item_as_held(target.item_as_held(item)) for item in things]
+        fill(source, estate, held)
         first = snapshot(source, folder / "first.jsonl")
         restore(folder / "first.jsonl", target)
         second = snapshot(target, folder / "second.jsonl")

@@ -62,7 +62,8 @@ MODEL = thing(
 INDEX = thing("searchIndex", "el.i", searchIndexSettings=reference("user", "ann"))
 QUERY = thing("query", "pg.q", query="select 1", queryUsedIn=[reference("dataset", ORDERS)])
 PRODUCT = thing("dataProduct", "Shirts", experts=[reference("user", "ann")])
-TAG, DOMAIN = thing("tag", "P.Gold", description="Dear"), thing("domain", "Sales", description="d")
+TAG = CatalogEntity(urn="lumos:tag:P.Gold", description="Dear")
+DOMAIN = CatalogEntity(urn="lumos:domain:Sales", description="d")
 TERM = GlossaryTerm(
     name="B.Gross",
     owners=("lakers",),
@@ -141,17 +142,19 @@ def test_what_things_refer_to_has_its_name_in_the_target() -> None:
 def test_a_tag_and_a_domain_that_are_mapped_go_there_under_their_new_names_alone() -> None:
     copy = DatahubFile.at("copy.json")
     for type, old, new in (("tag", "P.Gold", "PII.Gold"), ("domain", "Sales", "Shop.Sales")):
-        assert copy.get_item(CatalogEntity, f"openmetadata:{type}:{old}") is None
-        assert "description" in said(copy, type, new)
+        assert copy.get_item(CatalogEntity, f"lumos:{type}:{old}") is None
+        found = copy.get_item(CatalogEntity, f"lumos:{type}:{new}")
+        assert isinstance(found, CatalogEntity)
+        assert found.description is not None
 
 
 def test_a_tag_that_the_target_has_stays_as_it_is_there(lumos: Lumos) -> None:
     target = DatahubFile.at("full.json")
-    theirs = thing("tag", "PII.Gold", description="The target's")
+    theirs = CatalogEntity(urn="lumos:tag:PII.Gold", description="The target's")
     assert list(target.put_items([theirs])) == []
     lumos.migration.migrate("local", "datahub-file:full.json", mapping="there.yaml")
     full = DatahubFile.at("full.json")
-    assert full.get_item(CatalogEntity, theirs.urn) == theirs
+    assert full.get_item(CatalogEntity, theirs.urn) == target.item_as_held(theirs)
     assert full.get_item(CatalogEntity, TAG.urn) is None
 
 
