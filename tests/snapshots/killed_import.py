@@ -23,7 +23,7 @@ def main() -> None:
     act, file, platform, point, overrides = sys.argv[1:]
     last = int(point)
     # Small portions, so that there are many moments between two of them.
-    targets.TOGETHER = 4  # type: ignore[misc]
+    targets.FILE_BATCH = 4  # type: ignore[misc]
     local_target.LocalTarget.batch = 4
 
     def watch(_frame: FrameType, event: str, _argument: Any) -> None:

@@ -528,7 +528,7 @@ def test_documents_that_are_no_bson_are_counted_and_others_read() -> None:
     whole = encode({"a": 1})
     broken = whole.replace(b"\x10a", b"\x77a")
     documents = DocumentCounter()
-    documents.note_all(Cursor([RawBSONDocument(whole), RawBSONDocument(broken)]))
+    documents.count_documents(Cursor([RawBSONDocument(whole), RawBSONDocument(broken)]))
     assert (documents.seen.count, documents.damaged) == (1, 1)
     assert msgspec.msgpack.encode(documents.seen)
 
@@ -563,7 +563,7 @@ def test_no_secret_of_the_address_is_told_however_it_is_written(secret: str) -> 
         shown="h",
         uri=f"mongodb://u:p%40ss+W0rd@h/shop?tlsCertificateKeyFilePassword=KEYPW&{properties}",
     )
-    told = access.words(OperationFailure(f"login with {secret} failed"))
+    told = access.describe(OperationFailure(f"login with {secret} failed"))
     assert told == "login with *** failed"
 
 

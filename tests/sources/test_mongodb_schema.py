@@ -32,7 +32,7 @@ def seen_in(documents: Sequence[Mapping[str, Any]]) -> FieldCounts:
     noted = DocumentCounter()
     for document in documents:
         # As they come over the wire.
-        noted.note(bson.decode(bson.encode(document), DECODING))
+        noted.count_document(bson.decode(bson.encode(document), DECODING))
     return noted.seen
 
 
@@ -159,13 +159,13 @@ def test_documents_that_nest_without_end_are_cut() -> None:
 
 def test_documents_with_keys_without_end_are_cut_and_that_is_said() -> None:
     documents = DocumentCounter()
-    documents.note({f"k{number}": 1 for number in range(MAX_KEYS + 1)})
-    assert documents.is_cut
+    documents.count_document({f"k{number}": 1 for number in range(MAX_KEYS + 1)})
+    assert documents.is_truncated
     assert len(documents.seen.members) == MAX_KEYS
     many = DocumentCounter()
     for number in range(60):
-        many.note({f"k{number}": {f"x{inner}": 1 for inner in range(500)}})
-    assert many.is_cut
+        many.count_document({f"k{number}": {f"x{inner}": 1 for inner in range(500)}})
+    assert many.is_truncated
     assert sum(len(each.members) + 1 for each in many.seen.members.values()) <= MAX_FIELDS
 
 

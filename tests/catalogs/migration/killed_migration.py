@@ -21,7 +21,7 @@ def main() -> None:
     act, source, target, point = sys.argv[1:]
     last = int(point)
     # Small portions, so that there are many moments between two of them.
-    targets.TOGETHER = 4  # type: ignore[misc]
+    targets.FILE_BATCH = 4  # type: ignore[misc]
 
     def watch(_frame: FrameType, event: str, _argument: Any) -> None:
         global calls

@@ -22,7 +22,7 @@ FLOW = [("raw", "core"), ("core", "A"), ("core", "B"), ("other", "C"), ("raw", "
 def exact(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether all choices are tried."""
     if not request.param:
-        monkeypatch.setattr(retiring, "_EXACT", -1)
+        monkeypatch.setattr(retiring, "_MAX_EXACT_ENDS", -1)
     return bool(request.param)
 
 
