@@ -101,7 +101,7 @@ class _Statement:
         self.node = node
         self.leaves: dict[int, ColumnReference] = {}
         self.shared: list[tuple[str, Sequence[QueryColumn | None], Excerpt | None]] = []
-        self.singled_out: list[tuple[exp.Expr, Sequence[QueryColumn], Excerpt | None]] = []
+        self.star_columns_named: list[tuple[exp.Expr, Sequence[QueryColumn], Excerpt | None]] = []
         self.rows: list[tuple[Sequence[QueryColumn], ColumnReference]] = []
         self.numbered: list[tuple[QueryRelation, int]] = []
         self.unions: dict[int, tuple[exp.SetOperation, Sequence[QueryRelation], bool]] = {}
@@ -161,15 +161,15 @@ class _ScriptAnalysis:
     ) -> None:
         self._current.shared.append((name, sides, excerpt))
 
-    def singled_out(
+    def star_columns_named(
         self, node: exp.Expr, columns: Sequence[QueryColumn], excerpt: Excerpt | None
     ) -> None:
         is_strict = isinstance(node.parent, exp.Anonymous)
         # Only ClickHouse ignores missing columns in EXCEPT.
         if is_strict or self._dialect != "clickhouse":
-            self._current.singled_out.append((node, columns, excerpt))
+            self._current.star_columns_named.append((node, columns, excerpt))
 
-    def taken_whole(
+    def whole_row_used(
         self, node: exp.Expr, columns: Sequence[QueryColumn], usage: UseKind | None,
         excerpt: Excerpt | None,
     ) -> None:  # fmt: skip
@@ -182,7 +182,7 @@ class _ScriptAnalysis:
     def numbered(self, relation: QueryRelation, names: int) -> None:
         self._current.numbered.append((relation, names))
 
-    def laid_over(
+    def set_operation_read(
         self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
     ) -> None:
         self._current.unions[id(node)] = (node, branches, is_by_name)
@@ -238,7 +238,7 @@ class _ScriptAnalysis:
                 self._uses.follow(leaf)
         for name, sides, excerpt in statement.shared:
             self._collect_shared_join_columns(name, sides, excerpt)
-        for node, columns, excerpt in statement.singled_out:
+        for node, columns, excerpt in statement.star_columns_named:
             self._collect_star_exceptions(node, columns, excerpt)
         for row, leaf in statement.rows:
             for column in self._values.changed_in_row(row):
