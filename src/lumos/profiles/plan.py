@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from lumos.formats.interface import LARGEST
+from lumos.formats.interface import MAX_COUNT
 from lumos.profiles.measurements import UnitMeasurement
 from lumos.profiles.tasks import FileTask
 from lumos.spark.spill import SpillSort, read_blocks, write_blocks
@@ -184,7 +184,7 @@ class SourceFiles:
                 number, last = number + 1, file.partition
             self._identities += file.identity
             # The size in a table's log may be wrong.
-            self.sizes.append(max(0, min(file.task.size, LARGEST)))
+            self.sizes.append(max(0, min(file.task.size, MAX_COUNT)))
             self.partitions.append(number)
 
     def close(self) -> None:

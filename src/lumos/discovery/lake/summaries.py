@@ -22,7 +22,7 @@ from lumos.discovery.grouping.patterns import (
 )
 from lumos.formats.columns import ColumnFacts, merge_columns, pack_columns, unpack_columns
 from lumos.formats.identification import read_file
-from lumos.formats.interface import LARGEST, UnreadableFile
+from lumos.formats.interface import MAX_COUNT, UnreadableFile
 from lumos.model.discovery import Problem
 from lumos.spark.problems import ProblemCount, ProblemList, count_problems
 from lumos.storage import FileHint, FileStorage, ListedFile
@@ -174,7 +174,7 @@ def merge_file_sets(file_sets: Iterable[FileSet]) -> list[FileSet]:
 
 def add_row_counts(left: int | None, right: int | None) -> int | None:
     """The sum of two row counts; None if one is unknown or the sum is impossibly large."""
-    if left is None or right is None or left + right > LARGEST:
+    if left is None or right is None or left + right > MAX_COUNT:
         return None
     return left + right
 
