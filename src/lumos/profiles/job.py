@@ -54,7 +54,7 @@ from lumos.profiles.plan import (
 from lumos.profiles.rows import deleted_rows, read_batches
 from lumos.profiles.tasks import FileTask, RowBatch
 from lumos.profiles.values import column_values
-from lumos.spark.problems import MOST_OF_ALL, ProblemCount, ProblemList
+from lumos.spark.problems import MAX_LISTED_IN_TOTAL, ProblemCount, ProblemList
 from lumos.spark.session import is_local
 from lumos.spark.tasks import task_rows
 from lumos.storage import DEFAULT_ACCESS, StorageAccess, storage_of
@@ -254,7 +254,7 @@ def measure(
         F.sum("rows").alias("rows"),
         F.sum("files").alias("files"),
         F.collect_list("tallies").alias("tallies"),
-        F.slice(F.flatten(F.collect_list("problems")), 1, MOST_OF_ALL).alias("problems"),
+        F.slice(F.flatten(F.collect_list("problems")), 1, MAX_LISTED_IN_TOTAL).alias("problems"),
         F.flatten(F.collect_list("problem_counts")).alias("problem_counts"),
         *(sketch for each in inputs for sketch in each.aggregates()),
     )
@@ -265,7 +265,7 @@ def measure(
 
 def _measurement_from_row(row: dict[str, Any], inputs: Sequence[SketchInput]) -> UnitMeasurement:
     first, *others = map(_decode_tallies, row["tallies"])
-    totals = FileTotals(row["rows"], row["files"], first, ProblemList(MOST_OF_ALL))
+    totals = FileTotals(row["rows"], row["files"], first, ProblemList(MAX_LISTED_IN_TOTAL))
     for other in others:
         totals.add_tallies(other)
     totals.problems.take(
@@ -446,7 +446,7 @@ def measure_files(
     if keep:
         cache.replace(division.kept, _new_units(spec, files, division, fresh))
     parts = [*(unit.measured for unit in division.kept), *fresh.values()]
-    totals = FileTotals(0, 0, [ColumnTally() for _ in leaves], ProblemList(MOST_OF_ALL))
+    totals = FileTotals(0, 0, [ColumnTally() for _ in leaves], ProblemList(MAX_LISTED_IN_TOTAL))
     for part in parts:
         totals.join(part.facts)
     sketches = [(leaf, each) for part in parts for leaf, each in part.sketches.items()]

@@ -22,8 +22,8 @@ from lumos.spark.executors import ship_package
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ALWAYS: Final = {"spark.app.name": "lumos", "spark.sql.session.timeZone": "UTC"}
-_LOCALLY: Final = {
+_DEFAULT_SETTINGS: Final = {"spark.app.name": "lumos", "spark.sql.session.timeZone": "UTC"}
+_LOCAL_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
@@ -34,7 +34,7 @@ _LOCALLY: Final = {
 }
 
 # For short jobs, code generation takes longer than it saves.
-_FOR_SHORT_JOBS: Final = {
+_SHORT_JOB_SETTINGS: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -148,7 +148,12 @@ def archiving_session(file: Path) -> Iterator["SparkSession"]:
     from pyspark.sql import SparkSession
 
     _use_this_python()
-    settings = {**_ALWAYS, **_LOCALLY, **_FOR_SHORT_JOBS, "spark.master": "local[2]"}
+    settings = {
+        **_DEFAULT_SETTINGS,
+        **_LOCAL_SETTINGS,
+        **_SHORT_JOB_SETTINGS,
+        "spark.master": "local[2]",
+    }
     process = jvm.start_jvm(settings, short=True, archive_to=file)
     try:
         with process.used_by_pyspark():
@@ -176,7 +181,7 @@ def _start_session(
         return _local(master, settings, short=short)
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.config(map={**_ALWAYS, **settings})
+    builder = SparkSession.builder.config(map={**_DEFAULT_SETTINGS, **settings})
     if is_connect(master):
         try:
             import grpc  # noqa: F401
@@ -201,8 +206,8 @@ def is_local(master: str) -> bool:
 
 
 def _local_settings(master: str, settings: Mapping[str, str], *, short: bool) -> dict[str, str]:
-    tuning = _FOR_SHORT_JOBS if short else {}
-    return {**_ALWAYS, **_LOCALLY, **tuning, "spark.master": master, **settings}
+    tuning = _SHORT_JOB_SETTINGS if short else {}
+    return {**_DEFAULT_SETTINGS, **_LOCAL_SETTINGS, **tuning, "spark.master": master, **settings}
 
 
 def start_ahead(*, master: str, settings: Mapping[str, str], short: bool = True) -> None:

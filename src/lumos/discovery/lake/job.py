@@ -55,7 +55,7 @@ from lumos.discovery.lake.table_selection import (
 from lumos.formats.tables.interface import TableFacts
 from lumos.model.discovery import Discovery, FoundDataset, Problem, SchemaMemory
 from lumos.model.json_codec import from_json
-from lumos.spark.problems import MOST_OF_ALL, ProblemList
+from lumos.spark.problems import MAX_LISTED_IN_TOTAL, ProblemList
 from lumos.spark.session import is_local
 from lumos.spark.tasks import run_tasks
 from lumos.storage import (
@@ -284,7 +284,7 @@ class _Scan:
             recorded_formats=self._recorded_formats,
         )
         merged = self._merge_schemas(grouping.groups, schemas)
-        problems = ProblemList(MOST_OF_ALL)
+        problems = ProblemList(MAX_LISTED_IN_TOTAL)
         for each in results:
             problems.join(each.unlisted)
         of_tables = (problem for each in tables for problem in each.problems)
