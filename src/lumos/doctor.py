@@ -82,12 +82,12 @@ def _java() -> Check:
     install = "Install Java 17 (Debian, Ubuntu: apt-get install openjdk-17-jre-headless)."
     if java is None or not Path(java).exists():
         return Check(name="java", status="failed", found="none was found", next_step=install)
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', told)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', output)
     if version is None or int(version.group(1)) < _JAVA_NEEDED:
-        found = f"{java} is too old: {told.splitlines()[0] if told else 'unknown'}"
+        found = f"{java} is too old: {output.splitlines()[0] if output else 'unknown'}"
         return Check(name="java", status="failed", found=found, next_step=install)
-    return Check(name="java", status="ok", found=f"{told.splitlines()[0]} ({java})")
+    return Check(name="java", status="ok", found=f"{output.splitlines()[0]} ({java})")
 
 
 def _store(database: Callable[[], Database]) -> Check:

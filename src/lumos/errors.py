@@ -139,13 +139,13 @@ def nearest(name: str, known: Iterable[str], *, limit: int = 1) -> list[str]:
 
     Where none is alike, those that contain it.
     """
-    wanted = name.casefold()
-    last = _last_part(wanted)
+    folded = name.casefold()
+    last = _last_part(folded)
     by_spelling: dict[str, str] = {}
     for each in islice(known, _MOST_COMPARED):
         by_spelling.setdefault(each.casefold(), each)
         by_spelling.setdefault(_last_part(each.casefold()), each)
-    alike = difflib.get_close_matches(wanted, by_spelling, n=limit, cutoff=0.6)
+    alike = difflib.get_close_matches(folded, by_spelling, n=limit, cutoff=0.6)
     if not alike:
         alike = difflib.get_close_matches(last, by_spelling, n=limit, cutoff=0.6)
     if not alike and len(last) >= _SHORTEST_PART:

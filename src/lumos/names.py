@@ -114,8 +114,8 @@ def find_datasets(store: Store, text: str) -> list[KnownDataset]:
 
 def find_matching(store: Store, pattern: DatasetPattern) -> list[KnownDataset]:
     """The live datasets that match a pattern."""
-    everything = store.list(DatasetFilter())
-    return [each for each in everything if pattern.matches(each.urn, each.name)]
+    all_datasets = store.list(DatasetFilter())
+    return [each for each in all_datasets if pattern.matches(each.urn, each.name)]
 
 
 def is_dataset(store: Store, text: str) -> bool:
