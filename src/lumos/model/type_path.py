@@ -140,24 +140,24 @@ class NestedPart(NamedTuple):
 
 def nested_parts(field: Field) -> Iterator[NestedPart]:
     """All parts of a column's type, each before its own parts."""
-    yield from _inside(quoted_name(field.name), field.type)
+    yield from _parts_below(quoted_name(field.name), field.type)
 
 
 def removed_paths(before: Field, after: Field) -> frozenset[str]:
-    """The paths inside of a column that another type of it lacks."""
+    """Return the paths inside of a column that its new type no longer has."""
     if before.type == after.type:
         return frozenset()
     remaining_paths = {part.path for part in nested_parts(after)}
     return frozenset(part.path for part in nested_parts(before)) - remaining_paths
 
 
-def _inside(path: str, type: DataType) -> Iterator[NestedPart]:
-    for part in _directly_inside(path, type):
+def _parts_below(path: str, type: DataType) -> Iterator[NestedPart]:
+    for part in _direct_parts(path, type):
         yield part
-        yield from _inside(part.path, part.type)
+        yield from _parts_below(part.path, part.type)
 
 
-def _directly_inside(path: str, type: DataType) -> Iterator[NestedPart]:
+def _direct_parts(path: str, type: DataType) -> Iterator[NestedPart]:
     match type:
         case Struct(members):
             for member in members:

@@ -74,8 +74,8 @@ class Urn(msgspec.Struct, frozen=True):
             raise InvalidUrn(text, "it has no path")
         return cls(
             platform=platform,
-            path=tuple(_decoded(text, segment) for segment in path.split("/")),
-            instance=_decoded(text, instance),
+            path=tuple(_decode(text, segment) for segment in path.split("/")),
+            instance=_decode(text, instance),
             environment=_environment(text, query) if mark else DEFAULT_ENVIRONMENT,
         )
 
@@ -87,10 +87,10 @@ class Urn(msgspec.Struct, frozen=True):
     @property
     def path_text(self) -> str:
         """The encoded path."""
-        return "/".join(_encoded(segment) for segment in self.path)
+        return "/".join(_encode(segment) for segment in self.path)
 
     def __str__(self) -> str:
-        instance = f"@{_encoded(self.instance)}" if self.instance else ""
+        instance = f"@{_encode(self.instance)}" if self.instance else ""
         is_default = self.environment == DEFAULT_ENVIRONMENT
         environment = "" if is_default else f"?env={self.environment}"
         return f"{SCHEME}{self.platform}{instance}/{self.path_text}{environment}"
@@ -154,11 +154,11 @@ def _environment(text: str, query: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _encoded(segment: str) -> str:
+def _encode(segment: str) -> str:
     return quote(segment, safe=_SAFE, errors="surrogatepass")
 
 
-def _decoded(text: str, segment: str) -> str:
+def _decode(text: str, segment: str) -> str:
     try:
         return unquote(segment, errors="surrogatepass")
     except UnicodeDecodeError:

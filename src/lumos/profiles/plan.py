@@ -164,7 +164,9 @@ class SourceFiles:
 
     def __init__(self, files: Iterable[SourceFile]) -> None:
         self._sorted = SpillSort(
-            _decode, key=lambda file: (file.partition, file.task.path), most=_MAX_FILES_IN_MEMORY
+            _decode,
+            key=lambda file: (file.partition, file.task.path),
+            max_in_memory=_MAX_FILES_IN_MEMORY,
         )
         self._identities = bytearray()
         self.sizes = array("q")

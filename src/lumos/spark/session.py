@@ -124,13 +124,13 @@ def _end_jvm_on_interrupt() -> Iterator[None]:
     if not (_jvms and is_main and callable(before)):
         yield
         return
-    waiting: list[threading.Timer] = []
+    timers: list[threading.Timer] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         timer = threading.Timer(_CANCEL_SECONDS, _jvms[-1].end)
         timer.daemon = True
         timer.start()
-        waiting.append(timer)
+        timers.append(timer)
         before(number, frame)
 
     signal.signal(signal.SIGINT, interrupt)
@@ -138,7 +138,7 @@ def _end_jvm_on_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        for timer in waiting:
+        for timer in timers:
             timer.cancel()
 
 
@@ -219,9 +219,9 @@ def start_ahead(*, master: str, settings: Mapping[str, str], short: bool = True)
         return
     _check_java()
     _use_this_python()
-    wanted = _local_settings(master, settings, short=short)
-    process = jvm.start_jvm(wanted, short=short)
-    _ahead.append((wanted, process))
+    local_settings = _local_settings(master, settings, short=short)
+    process = jvm.start_jvm(local_settings, short=short)
+    _ahead.append((local_settings, process))
     atexit.register(_end_unused)
 
 
@@ -234,17 +234,17 @@ def _local(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSe
     from pyspark.sql import SparkSession
 
     _check_java()
-    wanted = _local_settings(master, settings, short=short)
-    builder = SparkSession.builder.config(map=dict(wanted))
+    local_settings = _local_settings(master, settings, short=short)
+    builder = SparkSession.builder.config(map=dict(local_settings))
     if not jvm.is_plain(settings, os.environ):
         return builder.getOrCreate()
     if _jvms and _jvms[-1].is_running:
         return builder.getOrCreate()
-    if _ahead and _ahead[-1][0] == wanted:
+    if _ahead and _ahead[-1][0] == local_settings:
         _, process = _ahead.pop()
     else:
         _end_unused()
-        process = jvm.start_jvm(wanted, short=short)
+        process = jvm.start_jvm(local_settings, short=short)
     _jvms.append(process)
     try:
         with process.used_by_pyspark():
@@ -285,7 +285,7 @@ def _translate_errors() -> Iterator[None]:
 def _is_from_spark(problem: ConnectionError) -> bool:
     """Whether a connection to Spark's JVM failed, rather than one to a storage or database.
 
-    Py4J and PySpark do not wrap errors of sockets, so only the traceback tells.
+    Py4J and PySpark do not wrap errors of sockets, so only the traceback shows the origin.
     """
     frames = traceback.walk_tb(problem.__traceback__)
     packages = [str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in frames]
