@@ -139,8 +139,8 @@ def test_too_many_files_for_a_task_come_in_portions(
 ) -> None:
     scanner.scan()
     whole = scanner.places()
-    monkeypatch.setattr(work, "_MOST_FILES", 4)
-    monkeypatch.setattr(work, "_BATCH", 2)
+    monkeypatch.setattr(work, "_MAX_FILES", 4)
+    monkeypatch.setattr(work, "_BATCH_SIZE", 2)
     portioned = Scanner(lake, tmp_path / "other")
     assert portioned.scan() == 16
     assert portioned.places() == whole
