@@ -206,7 +206,7 @@ class LineageIngest:
         if not earlier:
             return resolved
         reason = (
-            "Some statements could not be parsed. Their earlier lineage is kept: "
+            "Some statements could not be parsed. The earlier lineage of these datasets is kept: "
             f"{', '.join(sorted({edge.downstream for edge in earlier}))}."
         )
         remark = LineageProblem(place=place, reason=reason, severity="remark")

@@ -75,7 +75,7 @@ def test_a_statement_of_too_many_words_is_a_problem(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("lumos.lineage.sql.analysis._MAX_TOKENS", 50)
     sql = f"insert into o select {', '.join('abcdefghijklmnopqrstuvwxyz')} from t"
     script = of(sql)
-    assert "more than 50 words" in problem(script)
+    assert "more than 50 tokens" in problem(script)
     assert script.unparsed[0].reads == (("t",),)
 
 

@@ -269,7 +269,7 @@ class _Report:
         if bare:
             more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
             reason = (
-                f"{bare[0]}{more} without compiled SQL: only their dependencies are known.  "
+                f"{bare[0]}{more} without compiled SQL: only their dependencies are known. "
                 "Run: dbt compile"
             )
             place = f"dbt:{self._project.name}"
