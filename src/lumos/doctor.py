@@ -1,4 +1,4 @@
-"""`lumos doctor`: what works, what does not, and the exact next step."""
+"""`lumos doctor`: checks installation and configuration, with the next step for each problem."""
 
 import os
 import platform
@@ -29,12 +29,12 @@ from lumos.version import __version__
 
 Status = Literal["ok", "warning", "failed"]
 _JAVA_NEEDED = 17
-# Who asks whether a catalog answers does not want to wait until it does.
-_HASTY: Final = Retries(attempts=2, longest=10)
+# A check should not wait long for a catalog that does not respond.
+_SHORT_RETRIES: Final = Retries(attempts=2, longest=10)
 
 
 class Check(Report, frozen=True, kw_only=True):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     status: Status
@@ -43,7 +43,7 @@ class Check(Report, frozen=True, kw_only=True):
 
 
 class DoctorReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos doctor`."""
+    """The report of `lumos doctor`."""
 
     format_version: str = FORMAT_VERSION
     healthy: bool
@@ -53,7 +53,7 @@ class DoctorReport(Report, frozen=True, kw_only=True):
 def examine(
     settings: Settings, database: Callable[[], Database], progress: Callable[[str], None]
 ) -> DoctorReport:
-    """Looks at everything a scan needs, and goes on where something fails."""
+    """Check everything that a scan needs; a failed check does not stop the others."""
     checks = [_python()]
     java = _java()
     checks.append(java)
@@ -82,20 +82,20 @@ def _java() -> Check:
     install = "Install Java 17 (Debian, Ubuntu: apt-get install openjdk-17-jre-headless)."
     if java is None or not Path(java).exists():
         return Check(name="java", status="failed", found="none was found", next_step=install)
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', told)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', output)
     if version is None or int(version.group(1)) < _JAVA_NEEDED:
-        found = f"{java} is too old: {told.splitlines()[0] if told else 'unknown'}"
+        found = f"{java} is too old: {output.splitlines()[0] if output else 'unknown'}"
         return Check(name="java", status="failed", found=found, next_step=install)
-    return Check(name="java", status="ok", found=f"{told.splitlines()[0]} ({java})")
+    return Check(name="java", status="ok", found=f"{output.splitlines()[0]} ({java})")
 
 
 def _store(database: Callable[[], Database]) -> Check:
     try:
         opened = database()
         if opened.is_empty():
-            found = f"{opened.location} is not there yet"
-            step = "The first lumos ingest makes it."
+            found = f"{opened.location} does not exist yet"
+            step = "The first lumos ingest creates it."
             return Check(name="store", status="ok", found=found, next_step=step)
         opened.check_revision()
         opened.check_writable()
@@ -146,22 +146,22 @@ def _state(settings: Settings) -> Iterator[Check]:
 
 
 def platform_checks(settings: Settings) -> Iterator[Check]:
-    """The catalog that is kept true, and the others that are configured beside it."""
+    """Check the catalog that is kept in sync, and the other configured catalogs."""
     config = settings.platform_config
-    hasty = {
-        name: msgspec.structs.replace(section, retries=_HASTY)
+    with_short_retries = {
+        name: msgspec.structs.replace(section, retries=_SHORT_RETRIES)
         for name in PLATFORMS
         if isinstance(section := config.of(name), ServerPlatform)
     }
     settings = msgspec.structs.replace(
-        settings, platform_config=msgspec.structs.replace(config, **hasty)
+        settings, platform_config=msgspec.structs.replace(config, **with_short_retries)
     )
     yield _platform(settings, settings.platform)
     others = [*(name for name in PLATFORMS if config.of(name) is not None), *config.others]
     for name in others:
         if name not in (LOCAL, platform_kind(settings.platform)):
             check = _platform(settings, name)
-            # Nothing is written there unless somebody names it.
+            # Nothing is written to these catalogs unless they are named.
             unused: Status = "warning" if check.status == "failed" else check.status
             yield msgspec.structs.replace(check, status=unused)
 
@@ -180,8 +180,8 @@ def _platform(settings: Settings, platform: str) -> Check:
 
 
 def _catalog(catalog: Platform) -> str:
-    """What a catalog is, once it has answered."""
-    # Only some catalogs are behind a network, or in a file.
+    """Describe a catalog that has responded."""
+    # Only some catalogs have an address or a file.
     found: object = catalog
     if isinstance(found, Connects):
         try:
@@ -190,7 +190,7 @@ def _catalog(catalog: Platform) -> str:
             found.close()
     if isinstance(found, KeptInFile):
         found.check_writable()
-        return f"{found.path}, writable" if found.path.exists() else f"{found.path} is to be made"
+        return f"{found.path}, writable" if found.path.exists() else f"{found.path} will be created"
     return "installed"
 
 

@@ -1,4 +1,4 @@
-"""One tree of errors: each says what is wrong, with which value, and what would be right."""
+"""All errors of Lumos: each message contains the problem, the value and a possible fix."""
 
 import difflib
 import re
@@ -10,13 +10,13 @@ FAILED = 1
 MISUSED = 2
 _UNAUTHORIZED = 401
 # More names than these are neither listed nor compared.
-_MOST_LISTED: Final = 20
-_MOST_COMPARED: Final = 20_000
-_SHORTEST_PART: Final = 3
+_MAX_LISTED: Final = 20
+_MAX_COMPARED: Final = 20_000
+_MIN_PART_LENGTH: Final = 3
 
 
 class LumosError(Exception):
-    """Anything Lumos reports to its user as one sentence instead of a traceback."""
+    """An error that Lumos reports to its user as one sentence instead of a traceback."""
 
     exit_code: ClassVar[int] = FAILED
 
@@ -36,8 +36,8 @@ class UnknownName(MisuseError):
         self.what = what
         self.name = name
         self.known = sorted(known)
-        some = ", ".join(self.known[:_MOST_LISTED])
-        more = f" and {rest:,} more" if (rest := len(self.known) - _MOST_LISTED) > 0 else ""
+        some = ", ".join(self.known[:_MAX_LISTED])
+        more = f" and {rest:,} more" if (rest := len(self.known) - _MAX_LISTED) > 0 else ""
         listing = f" {listed}: {some}{more}." if self.known else ""
         step = f" {next}" if next else ""
         nearest = did_you_mean(name, self.known)
@@ -57,7 +57,7 @@ class CatalogError(LumosError):
     """A failed request to a catalog.
 
     `platform` is the name of the catalog and `status` the HTTP status, if there was a response.
-    `retryable` failures may go away without any change.
+    `retryable` failures may disappear without any change.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class CatalogError(LumosError):
 
 
 class CatalogUnavailable(CatalogError):
-    """A catalog that answers no request at the moment, so further requests are pointless."""
+    """A catalog that currently does not respond, so further requests are pointless."""
 
 
 class CatalogRefused(CatalogUnavailable):
@@ -139,16 +139,16 @@ def nearest(name: str, known: Iterable[str], *, limit: int = 1) -> list[str]:
 
     Where none is alike, those that contain it.
     """
-    wanted = name.casefold()
-    last = _last_part(wanted)
+    folded = name.casefold()
+    last = _last_part(folded)
     by_spelling: dict[str, str] = {}
-    for each in islice(known, _MOST_COMPARED):
+    for each in islice(known, _MAX_COMPARED):
         by_spelling.setdefault(each.casefold(), each)
         by_spelling.setdefault(_last_part(each.casefold()), each)
-    alike = difflib.get_close_matches(wanted, by_spelling, n=limit, cutoff=0.6)
+    alike = difflib.get_close_matches(folded, by_spelling, n=limit, cutoff=0.6)
     if not alike:
         alike = difflib.get_close_matches(last, by_spelling, n=limit, cutoff=0.6)
-    if not alike and len(last) >= _SHORTEST_PART:
+    if not alike and len(last) >= _MIN_PART_LENGTH:
         alike = sorted((each for each in by_spelling if last in each), key=len)
     return list(dict.fromkeys(by_spelling[each] for each in alike))[:limit]
 

@@ -19,7 +19,7 @@ from lumos.store import DatasetFilter, KnownDataset, Store
 from lumos.store.errors import AmbiguousName, UnknownDataset
 
 _NESTING_MARKS: Final = ("[]", "{}", "{key}")
-_MOST_SUGGESTED: Final = 3
+_MAX_SUGGESTED: Final = 3
 
 
 class NoMatchingDataset(MisuseError):
@@ -35,7 +35,7 @@ class UnknownField(MisuseError):
 
     def __init__(self, field: str, owner: str, known: Iterable[str]) -> None:
         self.field = field
-        question = did_you_mean(field, known, limit=_MOST_SUGGESTED)
+        question = did_you_mean(field, known, limit=_MAX_SUGGESTED)
         super().__init__(f"No field '{field}' in {owner}.{question}")
 
 
@@ -47,19 +47,19 @@ class ColumnName(NamedTuple):
 
 
 def find_dataset(store: Store, text: str) -> KnownDataset:
-    """The dataset that a URN, a name or the end of a path means, whether or not it is live.
+    """Find the dataset with a URN, a name or the end of a path, whether or not it is live.
 
     Raises UnknownDataset, with the nearest names, or AmbiguousName.
     """
-    return store.known_dataset(store.find(_not_empty(text)))
+    return store.known_dataset(store.find(_require_name(text)))
 
 
 def find_urn(store: Store, text: str, *, with_lineage: bool = False) -> str:
-    """The URN of the same; `with_lineage` also of a dataset that is only known from lineage."""
+    """Find the URN of a dataset; `with_lineage` includes datasets known only from lineage."""
     if not with_lineage:
         return find_dataset(store, text).urn
     try:
-        urn = store.find(_not_empty(text))
+        urn = store.find(_require_name(text))
     except UnknownDataset:
         urns = () if text.startswith(SCHEME) else store.lineage.find_by_name(text)
         if len(urns) > 1:
@@ -80,7 +80,7 @@ def has_lineage(store: Store, urn: str) -> bool:
 
 
 def find_column(store: Store, text: str, *, with_lineage: bool = False) -> ColumnName:
-    """The column that `orders.customer_id` means, or the whole dataset that `orders` means.
+    """Find the column that `orders.customer_id` refers to, or the dataset for `orders`.
 
     Names of datasets may contain dots, so the longest name of a dataset wins.
     """
@@ -99,7 +99,7 @@ def find_column(store: Store, text: str, *, with_lineage: bool = False) -> Colum
 
 
 def find_datasets(store: Store, text: str) -> list[KnownDataset]:
-    """The live datasets that a name or a pattern means; fails if there are none."""
+    """Find the live datasets that match a name or a pattern; raises if there are none."""
     pattern = DatasetPattern(text)
     if pattern.is_open:
         found = find_matching(store, pattern)
@@ -114,12 +114,12 @@ def find_datasets(store: Store, text: str) -> list[KnownDataset]:
 
 def find_matching(store: Store, pattern: DatasetPattern) -> list[KnownDataset]:
     """The live datasets that match a pattern."""
-    everything = store.list(DatasetFilter())
-    return [each for each in everything if pattern.matches(each.urn, each.name)]
+    all_datasets = store.list(DatasetFilter())
+    return [each for each in all_datasets if pattern.matches(each.urn, each.name)]
 
 
 def is_dataset(store: Store, text: str) -> bool:
-    """Whether a name or a pattern means one or several live datasets."""
+    """Whether a name or a pattern matches at least one live dataset."""
     try:
         return bool(find_datasets(store, text))
     except AmbiguousName:
@@ -128,19 +128,19 @@ def is_dataset(store: Store, text: str) -> bool:
         return False
 
 
-def _not_empty(text: str) -> str:
+def _require_name(text: str) -> str:
     if not text.strip():
         raise MisuseError("The name of a dataset is empty. See them all with: lumos list")
     return text
 
 
 def find_fields(schema: Schema | None, names: Sequence[str]) -> list[str]:
-    """The paths of the fields that names mean in a schema; unknown names are left out."""
+    """Find the paths of the named fields in a schema; unknown names are left out."""
     return match_paths(names, [] if schema is None else field_paths(schema))
 
 
 def match_paths(names: Sequence[str], paths: Sequence[str]) -> list[str]:
-    """Those of some field paths that names mean, each once."""
+    """Select the field paths that match the names, each once."""
     return list(dict.fromkeys(path for name in names for path in _match_path(name, paths)))
 
 
@@ -162,12 +162,12 @@ def _match_path(name: str, paths: Sequence[str]) -> list[str]:
             return [candidate]
     if any(sign in name for sign in "*?"):
         return [path for path in paths if fnmatchcase(path, name)]
-    plain = [path for path in paths if _without_marks(path) == _without_marks(name)]
-    if plain:
-        return plain[:1]
+    same_without_marks = [path for path in paths if _without_marks(path) == _without_marks(name)]
+    if same_without_marks:
+        return same_without_marks[:1]
     folded = _without_marks(name).casefold()
-    alike = [path for path in paths if _without_marks(path).casefold() == folded]
-    return alike if len(alike) == 1 else []
+    same_ignoring_case = [path for path in paths if _without_marks(path).casefold() == folded]
+    return same_ignoring_case if len(same_ignoring_case) == 1 else []
 
 
 def _without_marks(path: str) -> str:

@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Called with each step of long-running work, and with how far it is where that is known."""
+    """Called with each step of long-running work, and with its progress if known."""
 
     def __call__(
         self, step: str, /, *, files: int = 0, share: float | None = None, unit: str = "files"

@@ -147,7 +147,7 @@ def test_owners_come_from_codeowners_and_go_with_it(lake: RecordedLake, tmp_path
     ]  # fmt: skip
     assert owners(lake, "raw/clicks") == [("ray", "user", "TECHNICAL_OWNER")]
     assert owners(lake, "tmp/x") == []
-    assert any("x/y/ decides for no dataset" in remark for remark in report.remarks)
+    assert any("x/y/ applies to no dataset" in remark for remark in report.remarks)
     assert {"group sales", "user jane"} <= set(report.items)
     assert lake.lumos.annotations.owners.load(file).changed == 0
     file.write_text("/lake/raw/ raw@example.com\n")

@@ -69,7 +69,7 @@ def test_a_catalog_that_does_not_answer_fails_where_it_is_used(workplace: Path) 
 
 def test_a_catalog_in_a_file_is_tried(workplace: Path) -> None:
     ((_, status, found),) = checks(workplace, "platform: datahub-file:estate.json")
-    assert (status, found) == ("ok", f"{workplace / 'estate.json'} is to be made")
+    assert (status, found) == ("ok", f"{workplace / 'estate.json'} will be created")
     assert not (workplace / "estate.json").exists()
     ((_, status, found),) = checks(workplace, "platform: datahub-file:nowhere/estate.json")
     assert (status, "nowhere" in found) == ("failed", True)

@@ -174,7 +174,7 @@ def test_owners_are_taken_from_a_file(lumos: Any, shop: Path) -> None:
     (shop / "CODEOWNERS").write_text("sales/ @acme/sales\nelsewhere/ @acme/x\n")
     done = lumos("owner", "import", "CODEOWNERS")
     assert "2 datasets changed." in done.out
-    assert "CODEOWNERS:2: elsewhere/ decides for no dataset" in done.err
+    assert "CODEOWNERS:2: elsewhere/ applies to no dataset" in done.err
     (shop / "manifest.json").write_text(json.dumps({"nodes": {"n": {
         "unique_id": "model.a.b", "resource_type": "model", "name": "b", "meta": {"owner": "x"}}}}))  # fmt: skip
     assert "model.a.b: no dataset" in lumos("owner", "import", "manifest.json").err

@@ -173,9 +173,9 @@ def test_nearly_all_columns_are_matched_by_the_pattern(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     walked = []
-    walk = parquet_columns._walked_chunk
+    walk = parquet_columns._walk_chunk
     monkeypatch.setattr(
-        parquet_columns, "_walked_chunk", lambda *place: walked.append(place) or walk(*place)
+        parquet_columns, "_walk_chunk", lambda *place: walked.append(place) or walk(*place)
     )
     table = TABLE if name == "matched" else pa.table({"x": ["t" * 200]})
     facts_of("a.parquet", parquet_bytes(table), column_stats=True)
@@ -189,7 +189,7 @@ def footer_of(data: bytes) -> bytes:
 def test_what_the_pattern_matches_is_what_walking_finds() -> None:
     """Also in damaged footers: the pattern is a shortcut and nothing else."""
     chance = random.Random(1)
-    pattern = parquet_columns._usual_chunk()
+    pattern = parquet_columns._common_chunk_pattern()
     footers = [
         footer_of(parquet_bytes(TABLE, row_group_size=20)),
         footer_of(parquet_bytes(pa.table(VALUES), write_page_index=True)),
@@ -205,7 +205,7 @@ def test_what_the_pattern_matches_is_what_walking_finds() -> None:
             if match is None:
                 continue
             try:
-                chunk, end = parquet_columns._walked_chunk(bytes(footer), position)
+                chunk, end = parquet_columns._walk_chunk(bytes(footer), position)
             except MalformedData as problem:
                 pytest.fail(f"matched what is malformed: {problem}")
             assert (parquet_columns._matched_chunk(match), match.end()) == (chunk, end)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lumos.formats.inference import MOST_MEMBERS, struct_or_map, type_of_texts, widen
+from lumos.formats.inference import MAX_MEMBERS, struct_or_map, type_of_texts, widen
 from lumos.formats.json import type_of_values
 from lumos.model.types import BOOLEAN, FLOAT64, INT64, NULL, STRING, Array, Map, Struct
 
@@ -67,7 +67,7 @@ def test_types_widen_both_ways(left: Any, right: Any, together: Any) -> None:
 
 
 def test_an_object_with_data_for_keys_is_a_map() -> None:
-    many = {f"k{number}": INT64 for number in range(MOST_MEMBERS + 1)}
+    many = {f"k{number}": INT64 for number in range(MAX_MEMBERS + 1)}
     few = {"other": FLOAT64}
     assert isinstance(struct_or_map(few), Struct)
     assert struct_or_map(many) == Map(STRING, INT64)

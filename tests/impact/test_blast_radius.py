@@ -221,7 +221,7 @@ def test_sql_that_is_kept_decides(lake: RecordedLake) -> None:
 def test_where_too_much_sql_is_reached_at_once_the_rest_is_undetermined(
     lake: RecordedLake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("lumos.impact.blast_radius.MOST_ANALYSED", 0)
+    monkeypatch.setattr("lumos.impact.blast_radius.MAX_ANALYSED_CHARACTERS", 0)
     _make_odd(lake)
     with caplog.at_level(logging.WARNING):
         lake.see("events", EVENTS.replace("amount INT64", "amount INT32"))

@@ -75,9 +75,9 @@ def free_port() -> int:
     ("address", "problem"),
     [
         (f"json://127.0.0.1:{{}}/{HUSH}", "the service cannot be reached"),
-        (f"nonsense://{HUSH}", "apprise does not understand its address"),
-        (HUSH, "apprise does not understand its address"),
-        (f"slack://{HUSH}", "apprise does not understand its address"),
+        (f"nonsense://{HUSH}", "apprise cannot parse its address"),
+        (HUSH, "apprise cannot parse its address"),
+        (f"slack://{HUSH}", "apprise cannot parse its address"),
         (
             f"mailto://user:{HUSH}@b.example:{{}}?smtp=127.0.0.1&to=a@b.example",
             "the service cannot be reached",

@@ -16,7 +16,7 @@ from lumos.model.schema import Field, Schema
 from lumos.model.types import STRING, parse_type
 from lumos.profiles import values
 from lumos.profiles.columns import ProfiledColumn, profiled_columns
-from lumos.profiles.measurements import MOST_TRACKED_VALUES, ColumnTally
+from lumos.profiles.measurements import MAX_TRACKED_VALUES, ColumnTally
 from lumos.profiles.values import array_from_values, column_values
 
 STRUCT = parse_type("STRUCT<x: INT64, y: STRING>")
@@ -146,8 +146,8 @@ def test_many_values_of_another_type_are_not_looked_at_one_by_one(
         tries.append(len(array))
         return original(array, target)
 
-    original = values._converted
-    monkeypatch.setattr(values, "_converted", converted)
+    original = values._convert
+    monkeypatch.setattr(values, "_convert", converted)
     assert tally(type, [odd] * 1000).misfits == 1000
     assert len(tries) < 10
 
@@ -220,8 +220,8 @@ def test_frequent_values_are_never_counted_too_high_and_off_by_the_slack_at_most
     values = [some.choice([7, 8, some.randrange(10**6)]) for _ in range(20_000)]
     truth = Counter(values)
     found = tally("INT64", values, pieces=pieces)
-    assert len(found.top) <= MOST_TRACKED_VALUES
-    assert found.slack < len(values) / MOST_TRACKED_VALUES + pieces
+    assert len(found.top) <= MAX_TRACKED_VALUES
+    assert found.slack < len(values) / MAX_TRACKED_VALUES + pieces
     for value, count in found.top:
         assert truth[value] - found.slack <= count <= truth[value]
     assert {value for value, _ in found.top[:2]} == {7, 8}

@@ -43,7 +43,7 @@ def unit(identities: bytes) -> MeasuredUnit:
 
 @pytest.fixture
 def few_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "_MOST_IN_MEMORY", 16)
+    monkeypatch.setattr(planning, "_MAX_FILES_IN_MEMORY", 16)
 
 
 @pytest.mark.usefixtures("few_in_memory")
@@ -78,7 +78,7 @@ def test_files_without_bytes_are_one_unit() -> None:
 def test_every_file_is_in_one_part_and_no_part_has_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(planning, "_MOST_IN_A_PART", 7)
+    monkeypatch.setattr(planning, "_MAX_FILES_PER_PART", 7)
     with closing(SourceFiles(source_files(100))) as files:
         parts = list(task_parts(files, divide(files, (), leaves=1), parts=4))
         assert max(len(part.tasks) for part in parts) == 7

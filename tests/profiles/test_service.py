@@ -253,7 +253,7 @@ def test_a_file_that_went_or_broke_since_the_scan_is_told(lake: Path) -> None:
 def test_of_many_unreadable_files_the_first_are_listed_and_the_others_counted(
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumos.profiles.job.MOST_OF_ALL", 1)
+    monkeypatch.setattr("lumos.profiles.job.MAX_LISTED_IN_TOTAL", 1)
     lumos = Lumos()
     lumos.ingest(lake)
     for day in ("01", "02"):

@@ -39,7 +39,7 @@ def answering() -> Task:
 def test_rows_are_divided_evenly_and_answers_come_in_order(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, large: int, several: int | None
 ) -> None:
-    monkeypatch.setattr(tasks, "_LARGE", large)
+    monkeypatch.setattr(tasks, "_MAX_LOCAL_BYTES", large)
     before = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
     found = run_tasks(spark, SCHEMA, ROWS, answering(), ANSWERS, tasks=several)
     works, partitions = zip(*(each.split(b" in ") for each in found), strict=True)

@@ -101,8 +101,8 @@ def test_keys_of_statements_come_home_and_go_out_in_parts(
         return found
 
     monkeypatch.setattr(NewStatementsOnSpark, "keys", keys)
-    monkeypatch.setattr(ingesting, "_STATEMENTS_AT_ONCE", 100)
-    monkeypatch.setattr(query_log, "_KEYS_IN_A_FILE", 50)
+    monkeypatch.setattr(ingesting, "_MAX_STATEMENTS_IN_MEMORY", 100)
+    monkeypatch.setattr(query_log, "_KEYS_PER_FILE", 50)
     given = logs(tmp_path)[:1]
     lumos = shop(tmp_path)
     first = lumos.usage.ingest_logs(given, spark_from_bytes=0)

@@ -35,11 +35,11 @@ def attribute(
     *,
     is_scanned: bool,
 ) -> dict[str, AnnotationMap]:
-    """The annotations, where values that no reporter claims are attributed to one.
+    """Attribute values that no reporter claims to a reporter.
 
-    `values` are all that the dataset has now; only those of `keys` are attributed. Unclaimed values
-    on fields of a scanned dataset come from the data source. Other values that the source did not
-    report were imported.
+    `values` are all current values of the dataset; only those of `keys` are attributed. Unclaimed
+    values on fields of a scanned dataset come from the data source. Other values that the source
+    did not report were imported.
     """
     after = {reporter: dict(own) for reporter, own in annotations.items()}
     claimed, reported = claimed_keys(annotations), annotations.get(DATA_SOURCE, {})
@@ -62,9 +62,10 @@ def refresh_source_annotations(
     metadata: SourceMetadata | None,
     platform: str,
 ) -> dict[str, AnnotationMap]:
-    """The annotations after a scan, with what the data source reports now.
+    """Return the annotations after a scan, with the current report of the data source.
 
-    Of fields, only what other reporters have annotated as well: the schema has the rest.
+    Annotations on fields are only stored if other reporters annotate the same field: the schema
+    contains the rest.
     """
     annotations = match_field_case(annotations, found)
     if metadata is None:
@@ -91,21 +92,21 @@ def without_uncontested_source(
         for key, each in annotations.get(DATA_SOURCE, {}).items()
         if key in claimed or (of_fields_only and not key.path)
     }
-    kept = {**annotations, DATA_SOURCE: source}
-    return {reporter: own for reporter, own in kept.items() if own}
+    result = {**annotations, DATA_SOURCE: source}
+    return {reporter: own for reporter, own in result.items() if own}
 
 
 def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[str, AnnotationMap]:
-    """The annotations, moved to fields whose names differ from the annotated ones in case only."""
+    """Move annotations to fields whose names differ from the annotated ones only in case."""
     annotated = {key.path for own in annotations.values() for key in own if key.path}
     present = field_paths(found) if annotated else []
-    lost = annotated - set(present)
-    if not lost:
+    missing = annotated - set(present)
+    if not missing:
         return dict(annotations)
     by_folded: dict[str, list[str]] = {}
     for path in present:
         by_folded.setdefault(path.casefold(), []).append(path)
-    candidates = {path: by_folded.get(path.casefold(), []) for path in lost}
+    candidates = {path: by_folded.get(path.casefold(), []) for path in missing}
     moved = {path: paths[0] for path, paths in candidates.items() if len(paths) == 1}
     return {
         reporter: {
@@ -131,7 +132,7 @@ def adopt_imported(
 
 
 def annotate_scanned_schema(schema: Schema, annotations: AnnotationsByReporter) -> Schema:
-    """A schema as it was scanned, with the annotations that count."""
+    """Apply the effective annotations to a scanned schema."""
     keys = {key for own in annotations.values() for key in own if key.path}
     if not keys:
         return schema
@@ -140,7 +141,7 @@ def annotate_scanned_schema(schema: Schema, annotations: AnnotationsByReporter) 
 
 
 def annotate_scanned_dataset(dataset: Dataset, annotations: AnnotationsByReporter) -> Dataset:
-    """A dataset as it was scanned, with the annotations of the dataset itself that count."""
+    """Apply the effective annotations of the dataset itself to a scanned dataset."""
     keys = {
         key
         for key in claimed_keys(annotations)

@@ -86,7 +86,7 @@ def _unknown_names(store: Store, name: str, fields: Sequence[str]) -> Iterator[t
 
 
 class _FileItems:
-    """The users, groups and terms of one file; what the file last wrote of them is remembered."""
+    """The users, groups and terms of one file; the store remembers what the file last wrote."""
 
     def __init__(self, writer: AnnotationWriter, read: EnrichmentFile, reporter: str) -> None:
         self._writer = writer
@@ -107,7 +107,7 @@ class _FileItems:
         for type, entries in self._entries.items():
             known = self._items.all(type) if entries else {}
             for name, entry in entries.items():
-                # What an entry leaves out stays as it is.
+                # Facts that an entry omits do not change.
                 facts = msgspec.structs.asdict(entry)
                 given = {key: value for key, value in facts.items() if value not in (None, ())}
                 after: Item = replace_given(known.get(name) or type(name=name), **given)
@@ -133,7 +133,7 @@ class _FileItems:
                 for name in sorted(bases.keys() - set(entries)):
                     transaction.journal.save_bases(self._reporter, kind, {name: None})
                     item = known[name]
-                    # An item that was changed since belongs to others as well.
+                    # Someone else has changed the item since, so it is not erased.
                     if to_json(item) == bases[name] and not _is_used(self._writer.store, item):
                         label = self._items.erase(transaction, item, action=_ACTION)
                         erased.append(f"{label} (gone)")
@@ -164,11 +164,11 @@ class _FileItems:
             if unknown:
                 text = f"No term named '{unknown[0]}' in the glossary."
                 problems.append(file_problem(self._read.term(name), text))
-            above, seen = term.parent, {name}
-            while above is not None and above not in seen:
-                seen.add(above)
-                above = parents.get(above)
-            if above is not None:
+            ancestor, seen = term.parent, {name}
+            while ancestor is not None and ancestor not in seen:
+                seen.add(ancestor)
+                ancestor = parents.get(ancestor)
+            if ancestor is not None:
                 text = f"The term '{name}' is its own ancestor."
                 problems.append(file_problem(self._read.term(name), text))
         if problems:
@@ -215,7 +215,7 @@ class _FileOwners:
 
 
 class _DatasetEntries:
-    """The entries of a file on datasets, and the datasets that they mean."""
+    """The entries of a file for datasets, and the datasets that they refer to."""
 
     def __init__(self, writer: AnnotationWriter, read: EnrichmentFile) -> None:
         self._store = writer.store
@@ -285,7 +285,7 @@ class _DatasetEntries:
             self._add_problem(number, str(error), "fields", name)
 
     def _urns(self, number: int, entry: DatasetEntry) -> list[str]:
-        """The live datasets that an entry means; the parts of one that was split."""
+        """Return the live datasets that an entry refers to; the parts of one that was split."""
         position = self._read.dataset(number)
         try:
             pattern = DatasetPattern(entry.dataset)

@@ -26,7 +26,7 @@ _ACTION: Final = "enrich --infer"
 
 
 def infer(settings: Settings, writer: AnnotationWriter, *, dry_run: bool) -> AnnotationReport:
-    """Fills empty descriptions and terms; what the rules no longer give is retracted."""
+    """Fill empty descriptions and terms; values that the rules no longer give are retracted."""
     if not settings.glossary_mappings and not settings.path_patterns:
         raise MisuseError(
             "There are no rules to infer from. Write some under glossary_mappings or path_patterns "
@@ -37,8 +37,8 @@ def infer(settings: Settings, writer: AnnotationWriter, *, dry_run: bool) -> Ann
     for stored, annotations in annotated_entries(writer.store, None):
         rules.known[stored.known.urn] = stored.known
         own = annotations.get(INFERRED, {})
-        wanted = rules.edit(stored.dataset, own)
-        if any(key not in own or own[key].value != value for key, value in wanted.items()):
+        changes = rules.edit(stored.dataset, own)
+        if any(key not in own or own[key].value != value for key, value in changes.items()):
             urns.append(stored.known.urn)
     written = writer.write(
         urns, rules.edit, action=_ACTION, target="*", reporter=INFERRED, dry_run=dry_run
@@ -70,14 +70,14 @@ class _InferenceRules:
         paths_with_terms = {key.path for key in others if key.slot == "term"}
         inferred = {
             key: value
-            for key, value in self._inferred(dataset)
+            for key, value in self._infer_values(dataset)
             if (key not in others or key in own)
             and not (key.slot == "term" and key.path in paths_with_terms)
         }
         self.used_terms |= {key.name for key in inferred if key.slot == "term"}
         return {**dict.fromkeys(own.keys() - inferred.keys(), RETRACT), **inferred}
 
-    def _inferred(self, dataset: Dataset) -> Iterator[tuple[AnnotationKey, str]]:
+    def _infer_values(self, dataset: Dataset) -> Iterator[tuple[AnnotationKey, str]]:
         for pattern, text in self._paths:
             if is_match(pattern, self.known[dataset.urn], dataset):
                 yield AnnotationKey("", "description"), text

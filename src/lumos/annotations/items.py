@@ -1,4 +1,4 @@
-"""Users, groups and glossary terms of the store, and the owners that names in files mean."""
+"""Users, groups and glossary terms of the store, and the owners that names in files refer to."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -34,7 +34,7 @@ _KINDS: Final[dict[type[Any], ItemKind]] = {
 
 
 class ItemStore:
-    """Reads and writes users, groups and terms; what is written is published as well."""
+    """Reads and writes users, groups and terms; changes are published too."""
 
     def __init__(self, writer: AnnotationWriter) -> None:
         self._writer = writer
@@ -68,7 +68,7 @@ class ItemStore:
         return written
 
     def _erase_namesake(self, transaction: Transaction, item: User | Group, *, action: str) -> None:
-        """Erases a user who is a group now, or the reverse, if only the name is known of it."""
+        """Erase a user who is now a group, or the reverse, if only its name is known."""
         other = Group(name=item.name) if isinstance(item, User) else User(name=item.name)
         if transaction.entries.item(kind_of(other).plural, other.name) == to_json(other):
             self.erase(transaction, other, action=action)
@@ -103,7 +103,7 @@ def kind_of(item: Item) -> ItemKind:
 
 
 def label_of(item: Item) -> str:
-    """An item in words: `term Customer`."""
+    """Format an item as text: `term Customer`."""
     return f"{kind_of(item).singular} {item.name}"
 
 
@@ -125,8 +125,8 @@ class OwnerDirectory:
     ):
         items = ItemStore(writer)
         self._rules = writer.owner_rules
-        known_users = self._confirmed(items.all(User), User, "user")
-        known_groups = self._confirmed(items.all(Group), Group, "group")
+        known_users = self._confirmed_items(items.all(User), User, "user")
+        known_groups = self._confirmed_items(items.all(Group), Group, "group")
         self._kinds: dict[str, OwnerKind] = {
             **dict.fromkeys((*known_users, *users), "user"),
             **dict.fromkeys((*known_groups, *groups), "group"),
@@ -138,7 +138,7 @@ class OwnerDirectory:
                 if text := getattr(item, attribute):
                     self._spellings[text.casefold()] = item.name
 
-    def _confirmed(
+    def _confirmed_items(
         self, known: Mapping[str, ItemT], type: type[ItemT], kind: OwnerKind
     ) -> dict[str, ItemT]:
         """The items with more facts than a name, or whose kind the configuration does not deny.
@@ -156,7 +156,7 @@ class OwnerDirectory:
         return self._kinds.get(name)
 
     def resolve(self, owners: Iterable[Owner]) -> dict[Owner, Owner]:
-        """The users and groups that the owners of one file mean."""
+        """Resolve the owners of one file to users and groups."""
         with_kind = {
             each: Owner(name=each.name, kind=self._rules.kind(each.name), type=each.type)
             if isinstance(each, OwnerOfUnknownKind)

@@ -40,7 +40,7 @@ def list_annotations(
 
 
 def stored_entries(store: Store, dataset: str | None) -> Iterator[StoredEntry]:
-    """The live datasets that a name or a pattern means, or all of them."""
+    """The live datasets that match a name or a pattern, or all of them."""
     for batch in _batches(store, dataset):
         found = store.entries.get_many(batch)
         yield from (found[urn] for urn in batch if urn in found)
@@ -49,7 +49,7 @@ def stored_entries(store: Store, dataset: str | None) -> Iterator[StoredEntry]:
 def annotated_entries(
     store: Store, dataset: str | None
 ) -> Iterator[tuple[StoredEntry, AnnotationsByReporter]]:
-    """The live datasets that a name or a pattern means, or all of them, with their annotations."""
+    """The live datasets that match a name or a pattern, or all, with their annotations."""
     for batch in _batches(store, dataset):
         found, annotations = store.entries.get_many(batch), store.annotations.of(batch)
         yield from ((found[urn], annotations.get(urn, {})) for urn in batch if urn in found)
@@ -63,20 +63,22 @@ def _batches(store: Store, dataset: str | None) -> Iterator[list[str]]:
 
 
 def _annotations(
-    stored: StoredEntry, stated: AnnotationsByReporter, slots: Collection[Slot]
+    stored: StoredEntry, annotations_by_reporter: AnnotationsByReporter, slots: Collection[Slot]
 ) -> Iterator[ListedAnnotation]:
     values = annotations_of(stored.dataset)
-    attributed = attribute(stated, values, values, is_scanned=is_scanned(stored))
+    attributed = attribute(annotations_by_reporter, values, values, is_scanned=is_scanned(stored))
     for key, value in values.items():
         if key.slot in slots:
-            yield _listed(stored, attributed, key, value, is_gone=False)
-    for key in keys_of_missing_fields(stored.dataset.schema, stated):
-        resolved = resolve(stated, key)
+            yield _to_listed(stored, attributed, key, value, is_gone=False)
+    for key in keys_of_missing_fields(stored.dataset.schema, annotations_by_reporter):
+        resolved = resolve(annotations_by_reporter, key)
         if key.slot in slots and resolved is not None and resolved.annotation.value is not None:
-            yield _listed(stored, stated, key, resolved.annotation.value, is_gone=True)
+            yield _to_listed(
+                stored, annotations_by_reporter, key, resolved.annotation.value, is_gone=True
+            )
 
 
-def _listed(
+def _to_listed(
     stored: StoredEntry,
     annotations: AnnotationsByReporter,
     key: AnnotationKey,

@@ -15,7 +15,7 @@ from lumos.store import KnownDataset
 
 _LUMOS_FOLDER: Final = ".lumos"
 _LOCAL_SCHEMES: Final = ("", "file")
-# The extension of data files, where that is not the name of the format.
+# The extension of data files if it is not the name of the format.
 _DATA_EXTENSIONS: Final = {"delta": "parquet", "iceberg": "parquet", "hudi": "parquet"}
 
 
@@ -35,9 +35,9 @@ def path_in_repository(settings: Settings, name: str, root: Path) -> str | None:
     if folder is not None and folder.name == _LUMOS_FOLDER:
         folder = folder.parent
     path = Path(name) if folder is None else folder / name
-    inside = path_from_root(path, root)
-    # Lineage that was ingested on another machine has the names of that machine.
-    return name if inside is None and not path.exists() else inside
+    relative = path_from_root(path, root)
+    # Lineage that was ingested on another machine has that machine's file names.
+    return name if relative is None and not path.exists() else relative
 
 
 def _store_folder(settings: Settings) -> Path | None:
@@ -56,18 +56,18 @@ def path_from_root(path: str | Path, root: Path) -> str | None:
 
 
 def path_below_source(known: KnownDataset, dataset: Dataset) -> str | None:
-    """The path of local files from the scanned folder, starting with that folder's name.
+    """Return the path of local files from the scanned folder, starting with that folder's name.
 
-    The folders above it differ between machines. None for data elsewhere.
+    The folders above it differ between machines. None for data in other locations.
     """
     path = local_path(dataset)
     root = known.source.partition(":")[2]
     if path is None or not root.startswith("/"):
         return None
-    inside = path_from_root(path, Path(root))
-    if inside is None:
+    relative = path_from_root(path, Path(root))
+    if relative is None:
         return None
-    return f"{Path(root).name}/{inside}" if inside != "." else Path(root).name
+    return f"{Path(root).name}/{relative}" if relative != "." else Path(root).name
 
 
 def local_path(dataset: Dataset) -> str | None:
@@ -97,8 +97,8 @@ def possible_paths(path: str, dataset: Dataset) -> Iterator[str]:
 
 def is_match(pattern: DatasetPattern, known: KnownDataset, dataset: Dataset) -> bool:
     """Whether a pattern matches a dataset by its path below the scanned folder."""
-    inside = None if pattern.text.startswith(SCHEME) else path_below_source(known, dataset)
-    if inside is None:
+    relative = None if pattern.text.startswith(SCHEME) else path_below_source(known, dataset)
+    if relative is None:
         return pattern.matches(dataset.urn, dataset.name)
-    urn = Urn.of(Urn.parse(dataset.urn).platform, inside.split("/"))
+    urn = Urn.of(Urn.parse(dataset.urn).platform, relative.split("/"))
     return pattern.matches(str(urn), dataset.name)

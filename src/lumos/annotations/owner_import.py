@@ -34,8 +34,8 @@ from lumos.model.urn import Urn
 from lumos.store import DatasetFilter, Store
 from lumos.store.entries import StoredEntry
 
-_MOST_BYTES: Final = 512 * 1024 * 1024
-_MOST_REMARKS: Final = 20
+_MAX_BYTES: Final = 512 * 1024 * 1024
+_MAX_REMARKS: Final = 20
 # The prefix of lineage reporters that are SQL files.
 _SQL_PREFIX: Final = "sql:"
 # Folders in which a repository may keep the file, besides its root.
@@ -63,7 +63,7 @@ class CodeOwnersRule:
 
 
 class CodeOwnersProblem(NamedTuple):
-    """A line that is not understood."""
+    """A line that could not be parsed."""
 
     line: int
     reason: str
@@ -144,8 +144,8 @@ def import_owners(
     """Imports owners of datasets from a file; earlier owners from it are replaced."""
     if not file.is_file():
         raise MisuseError(f"There is no file {file}. Give a CODEOWNERS file or a dbt manifest.json")
-    if file.stat().st_size > _MOST_BYTES:
-        raise MisuseError(f"{file} is larger than {_MOST_BYTES // 1024 // 1024} MB.")
+    if file.stat().st_size > _MAX_BYTES:
+        raise MisuseError(f"{file} is larger than {_MAX_BYTES // 1024 // 1024} MB.")
     if root is not None and not root.is_dir():
         raise MisuseError(f"There is no folder {root}.")
     content = file.read_bytes()
@@ -159,7 +159,7 @@ def import_owners(
     was_emptied = not rules.problems and bool(writer.store.annotations.urns(reporter))
     if not rules.rules and not was_emptied:
         raise MisuseError(f"{file} contains no rule such as: /models/sales/ @org/sales-team")
-    people = OwnerDirectory(writer).resolve(
+    resolved = OwnerDirectory(writer).resolve(
         parse_owner(each, type=type) for rule in rules.rules for each in rule.owners
     )
     base = root or _repository_of(file)
@@ -170,12 +170,12 @@ def import_owners(
         paths = _paths_in_repository(stored, sql_files.get(stored.known.urn, ()), base)
         if (rule := rules.rule_for(paths)) is not None:
             unused.pop(rule.line, None)
-            owners = (people[parse_owner(each, type=type)] for each in rule.owners)
+            owners = (resolved[parse_owner(each, type=type)] for each in rule.owners)
             owned[stored.known.urn] = _owner_annotations(owners)
     written = apply_report(writer, reporter, owned, dry_run=dry_run, action="owner import")
     remarks = [f"{file}:{each.line}: {each.reason}" for each in rules.problems]
     remarks += [
-        f"{file}:{line}: {pattern} decides for no dataset"
+        f"{file}:{line}: {pattern} applies to no dataset"
         for line, pattern in sorted(unused.items())
     ]
     return _report(written, "codeowners", rules=len(rules.rules), remarks=remarks)
@@ -193,7 +193,7 @@ def _owner_annotations(owners: Iterable[Owner]) -> dict[AnnotationKey, str]:
 def _paths_in_repository(
     stored: StoredEntry, sql_files: Iterable[str], root: Path
 ) -> Iterator[str]:
-    """The possible paths of a dataset in a repository: of its data, or of the SQL that makes it."""
+    """Return the possible paths of a dataset in a repository: of its data or its SQL."""
     for path in _data_paths(stored, root):
         yield from possible_paths(path, stored.dataset)
     yield from sql_files
@@ -203,8 +203,8 @@ def _data_paths(stored: StoredEntry, root: Path) -> Iterator[str]:
     """Paths of the data: in the repository, else below the scanned folder, else from the URN."""
     dataset = stored.dataset
     local = local_path(dataset)
-    if local is not None and (inside := path_from_root(local, root)) is not None:
-        yield inside
+    if local is not None and (relative := path_from_root(local, root)) is not None:
+        yield relative
     elif (below := path_below_source(stored.known, dataset)) is not None:
         yield below
         yield below.partition("/")[2]
@@ -215,7 +215,7 @@ def _data_paths(stored: StoredEntry, root: Path) -> Iterator[str]:
 
 
 def _sql_files_of_datasets(settings: Settings, store: Store, root: Path) -> dict[str, set[str]]:
-    """The SQL files of the repository that make each dataset, according to lineage."""
+    """Return the SQL files of the repository that create each dataset, according to lineage."""
     files: dict[str, set[str]] = {}
     for edge in store.lineage.all():
         names = {each.file for each in edge.columns if each.file}
@@ -249,7 +249,7 @@ def _import_from_dbt(
         if (owners := tuple(_dbt_owners(node, manifest, type)))
     ]
     urns = _DatasetsByTableName(writer.store)
-    people = OwnerDirectory(writer).resolve(owner for _, owners in nodes for owner in owners)
+    resolved = OwnerDirectory(writer).resolve(owner for _, owners in nodes for owner in owners)
     owned: dict[str, dict[AnnotationKey, str]] = {}
     unmatched: list[str] = []
     for node, owners in nodes:
@@ -257,7 +257,7 @@ def _import_from_dbt(
         if urn is None:
             unmatched.append(str(node.get("unique_id", node.get("name"))))
         else:
-            own = _owner_annotations(people[owner] for owner in owners)
+            own = _owner_annotations(resolved[owner] for owner in owners)
             owned.setdefault(urn, {}).update(own)
     written = apply_report(writer, reporter, owned, dry_run=dry_run, action="owner import")
     return _report(written, "dbt", rules=len(nodes), unmatched=unmatched)
@@ -271,7 +271,7 @@ def _report(
     remarks: Iterable[str] = (),
     unmatched: Iterable[str] = (),
 ) -> OwnerImportReport:
-    facts = msgspec.structs.asdict(written) | {"remarks": tuple(islice(remarks, _MOST_REMARKS))}
+    facts = msgspec.structs.asdict(written) | {"remarks": tuple(islice(remarks, _MAX_REMARKS))}
     return OwnerImportReport(**facts, kind=kind, rules=rules, unmatched=tuple(unmatched))
 
 

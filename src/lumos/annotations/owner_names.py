@@ -32,7 +32,7 @@ _PLACEHOLDERS: Final = frozenset(
 
 
 class OwnerOfUnknownKind(Owner, frozen=True, kw_only=True):
-    """An owner whose text does not tell whether it is a user or a group.
+    """An owner whose text does not show whether it is a user or a group.
 
     Registered users and groups decide, then the section `owners` of the configuration.
     """

@@ -118,15 +118,15 @@ class Owners:
         """Adds an owner to datasets, or with `remove` removes one."""
         urns = [each.urn for each in find_datasets(self._writer.store, dataset)]
         kind = self._kind(owner, may_be_unregistered=remove)
-        wanted = Owner(name=owner, kind=kind, type=owner_type(type))
+        target = Owner(name=owner, kind=kind, type=owner_type(type))
         value = None if remove else ""
 
         def edit(each: Dataset, _own: AnnotationMap) -> AnnotationChanges:
             if not remove:
-                return {AnnotationKey("", "owner", owner_key(wanted)): value}
+                return {AnnotationKey("", "owner", owner_key(target)): value}
             # The data source may have reported the owner with another kind.
             owners = each.ownership.owners if each.ownership else ()
-            same = [one for one in owners if (one.name, one.type) == (owner, wanted.type)]
+            same = [one for one in owners if (one.name, one.type) == (owner, target.type)]
             return {AnnotationKey("", "owner", owner_key(one)): value for one in same}
 
         return self._writer.write(
@@ -154,7 +154,7 @@ class Owners:
         raise UnknownOwner(first, known, next_command=command)
 
     def list(self, dataset: str | None = None, *, unowned: bool = False) -> OwnerListReport:
-        """How many datasets each owner has and how many have none; with `dataset` also which."""
+        """Count the datasets of each owner and those without; with `dataset`, list them too."""
         store = self._writer.store
         known = (
             list(store.list(DatasetFilter())) if dataset is None else find_datasets(store, dataset)

@@ -13,7 +13,7 @@ from lumos.model.annotation import AnnotationKey, AnnotationMap
 from lumos.model.dataset import Dataset, Owner
 from lumos.names import find_fields
 
-# The annotations that a reporter makes, by URN; field paths are spelled as the reporter does.
+# The annotations of a reporter, by URN; field paths are spelled as in the report.
 ReportedAnnotations: TypeAlias = Mapping[str, Mapping[AnnotationKey, str]]
 
 

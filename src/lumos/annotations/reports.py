@@ -20,7 +20,7 @@ class AnnotatedDataset(Report, frozen=True, kw_only=True):
 
 
 class OverruledAnnotation(Report, frozen=True, kw_only=True):
-    """An annotation that does not count because of another one of higher rank, made by `by`."""
+    """An annotation that is hidden by one of higher rank, made by `by`."""
 
     urn: str
     field: str
@@ -29,7 +29,7 @@ class OverruledAnnotation(Report, frozen=True, kw_only=True):
 
 
 class AnnotationReport(Report, frozen=True, kw_only=True):
-    """The answer of every command that changes annotations.
+    """The report of every command that changes annotations.
 
     `matched` datasets were selected and `changed` ones differ now, or would in a dry run. `kept`
     are annotations that others overrule.
@@ -50,7 +50,7 @@ class AnnotationReport(Report, frozen=True, kw_only=True):
 class ListedAnnotation(Report, frozen=True, kw_only=True):
     """An annotation of a dataset or a field, with its reporter, author and time if known.
 
-    Annotations of a field that is gone are kept until the field comes back.
+    Annotations of a deleted field are kept in case the field returns.
     """
 
     urn: str

@@ -40,7 +40,7 @@ def find_missing_docs(
             )
             continue
         checked += 1
-        missing = tuple(name for name in rules.required_fields if not _has(each, name))
+        missing = tuple(name for name in rules.required_fields if not _has_field(each, name))
         if missing:
             owners = each.ownership.owners if each.ownership else ()
             names = tuple(owner.name for owner in owners)
@@ -58,7 +58,7 @@ def find_missing_docs(
     )
 
 
-def _has(dataset: Dataset, name: str) -> bool:
+def _has_field(dataset: Dataset, name: str) -> bool:
     """Whether a dataset has a required field; an unknown field is the name of a property."""
     if (value := _REQUIRED.get(name.casefold())) is not None:
         return bool(value(dataset))

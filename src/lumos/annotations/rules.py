@@ -1,7 +1,7 @@
-"""Which annotation counts where reporters disagree, and how annotations change a dataset.
+"""Decides which annotation applies if reporters disagree, and applies annotations to datasets.
 
 People rank before tools, tools before the data source, and inferred annotations come last. Within
-a rank the newest counts. An annotation without a value denies those of lower rank.
+a rank the newest applies. An annotation without a value denies those of lower rank.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,20 +32,20 @@ _RANK_OF_TOOLS: Final = 1
 _RANKS: Final = {USER: 0, IMPORT: 0, DATA_SOURCE: 2, INFERRED: 3}
 DOC_SLOTS: Final[tuple[Slot, ...]] = ("description", "business_context", "domain")
 _LABELS: Final[Mapping[Slot, str]] = {"tag": "tags", "term": "terms", "compliance": "compliance"}
-# Properties `<platform>.comment` and `<platform>.owner` hold what the data source reported last.
+# Properties `<platform>.comment` and `<platform>.owner` contain the last report of the source.
 COMMENT_PROPERTY: Final = "comment"
 OWNER_PROPERTY: Final = "owner"
 
 
 class ResolvedAnnotation(NamedTuple):
-    """The annotation that counts, and its reporter."""
+    """The annotation that applies, and its reporter."""
 
     reporter: str
     annotation: Annotation
 
 
 def resolve(annotations: AnnotationsByReporter, key: AnnotationKey) -> ResolvedAnnotation | None:
-    """The annotation that counts for a key."""
+    """Return the annotation that applies to a key."""
     candidates = [
         ResolvedAnnotation(reporter, own[key])
         for reporter, own in annotations.items()
@@ -55,7 +55,7 @@ def resolve(annotations: AnnotationsByReporter, key: AnnotationKey) -> ResolvedA
 
 
 def resolve_value(annotations: AnnotationsByReporter, key: AnnotationKey) -> str | None:
-    """The value that counts for a key; None if there is none or it is denied."""
+    """Return the value that applies to a key; None if there is none or it is denied."""
     resolved = resolve(annotations, key)
     return None if resolved is None else resolved.annotation.value
 
@@ -174,10 +174,10 @@ def reported_properties(annotations: AnnotationsByReporter, platform: str) -> Pr
 def source_annotations_in(
     dataset: Dataset, annotations: AnnotationsByReporter
 ) -> dict[AnnotationKey, Annotation]:
-    """What the data source reported about a dataset that comes from a snapshot or a catalog.
+    """Return the source's annotations of a dataset that comes from a snapshot or a catalog.
 
-    These have it as properties that start with the platform's name. If others have annotated such
-    a property in this store, its value is theirs, and what the source reported here stays.
+    These are properties that start with the platform's name. If others have annotated such a
+    property in this store, the value is theirs, and the last report of the source is kept.
     """
     platform, claimed = dataset.platform, claimed_keys(annotations)
     earlier = annotations.get(DATA_SOURCE, {})
@@ -199,7 +199,7 @@ def source_annotations_in(
 
 
 def _named_owner(name: str, dataset: Dataset, annotations: AnnotationsByReporter) -> Owner:
-    """The owner of a name: the property does not say whether it is a user or a group."""
+    """Return the owner of a name: the property does not contain whether it is a user or a group."""
     user, group = Owner(name=name), Owner(name=name, kind="group")
     known = {*(dataset.ownership.owners if dataset.ownership else ())}
     for own in annotations.values():
@@ -253,12 +253,12 @@ def _documentation(
 def _ownership(
     before: Ownership | None, changes: Mapping[AnnotationKey, str | None]
 ) -> Ownership | None:
-    wanted = {
+    owner_changes = {
         owner_from_key(key.name): value for key, value in changes.items() if key.slot == "owner"
     }
-    if not wanted:
+    if not owner_changes:
         return before
-    owners = _updated_members(before.owners if before else (), wanted)
+    owners = _update_members(before.owners if before else (), owner_changes)
     return Ownership(owners=owners) if owners or before is not None else None
 
 
@@ -275,10 +275,10 @@ def _governance(
 def _properties(
     before: dict[str, str] | None, changes: Mapping[AnnotationKey, str | None]
 ) -> dict[str, str] | None:
-    wanted = {key.name: value for key, value in changes.items() if key.slot == "property"}
-    if not wanted:
+    property_changes = {key.name: value for key, value in changes.items() if key.slot == "property"}
+    if not property_changes:
         return before
-    after = _updated_mapping(before or {}, wanted)
+    after = _update_mapping(before or {}, property_changes)
     return after if after or before is not None else None
 
 
@@ -288,20 +288,20 @@ def _changed_labels(
     """The tags, terms and compliance labels of a dataset or a field that change."""
     labels: dict[str, tuple[str, ...]] = {}
     for slot, name in _LABELS.items():
-        wanted = {key.name: value for key, value in changes.items() if key.slot == slot}
-        if wanted:
-            labels[name] = _updated_members(getattr(holder, name), wanted)
+        label_changes = {key.name: value for key, value in changes.items() if key.slot == slot}
+        if label_changes:
+            labels[name] = _update_members(getattr(holder, name), label_changes)
     return labels
 
 
-def _updated_members(before: Sequence[Any], wanted: Mapping[Any, str | None]) -> tuple[Any, ...]:
-    staying = [each for each in before if wanted.get(each, "") is not None]
-    new = (each for each, value in wanted.items() if value is not None and each not in staying)
-    return (*staying, *new)
+def _update_members(before: Sequence[Any], changes: Mapping[Any, str | None]) -> tuple[Any, ...]:
+    remaining = [each for each in before if changes.get(each, "") is not None]
+    new = (each for each, value in changes.items() if value is not None and each not in remaining)
+    return (*remaining, *new)
 
 
-def _updated_mapping(before: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in {**before, **wanted}.items() if value is not None}
+def _update_mapping(before: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in {**before, **changes}.items() if value is not None}
 
 
 def annotate_schema(schema: Schema, changes: Mapping[AnnotationKey, str | None]) -> Schema:
@@ -347,5 +347,5 @@ def _changed_facts(
             facts["description"] = value
     properties = {key.name: value for key, value in changes.items() if key.slot == "property"}
     if properties:
-        facts["properties"] = _updated_mapping(field.properties, properties)
+        facts["properties"] = _update_mapping(field.properties, properties)
     return facts

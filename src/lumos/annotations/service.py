@@ -31,7 +31,7 @@ from lumos.store import Store
 
 # New values by slot and name, for a dataset or for each of some fields.
 AnnotationValues: TypeAlias = Mapping[tuple[Slot, str], str | Retraction | None]
-_LONGEST: Final = 100_000
+_MAX_TEXT_LENGTH: Final = 100_000
 
 
 class AnnotationEditor:
@@ -62,14 +62,16 @@ class AnnotationEditor:
         known = find_datasets(self._writer.store, dataset)
         is_removal = not any(isinstance(value, str) for value in values.values())
         store = self._writer.store
-        gone = _annotated_missing_fields(store, dataset, fields) if fields and is_removal else {}
+        missing = _annotated_missing_fields(store, dataset, fields) if fields and is_removal else {}
         searched: list[Schema] = []
         has_field = False
 
         def edit(each: Dataset, _own: AnnotationMap) -> AnnotationChanges:
             nonlocal has_field
             check(each)
-            paths = [*find_fields(each.schema, fields), *gone.get(each.urn, ())] if fields else [""]
+            paths = (
+                [*find_fields(each.schema, fields), *missing.get(each.urn, ())] if fields else [""]
+            )
             has_field = has_field or bool(paths)
             if not has_field and each.schema is not None:
                 searched.append(each.schema)
@@ -95,7 +97,7 @@ class AnnotationEditor:
 def _annotated_missing_fields(
     store: Store, dataset: str, fields: Sequence[str]
 ) -> dict[str, list[str]]:
-    """The named fields that are gone but still have annotations, by URN."""
+    """Return the named fields that no longer exist but still have annotations, by URN."""
     found = {}
     for stored, annotations in annotated_entries(store, dataset):
         paths = [key.path for key in keys_of_missing_fields(stored.dataset.schema, annotations)]
@@ -130,9 +132,11 @@ class LabelEditor(AnnotationEditor):
         mine: bool = False,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Removes labels, whoever added them; `mine` only retracts those that people added."""
-        gone = RETRACT if mine else None
-        values: AnnotationValues = {(self._slot, name): gone for name in _check(names, self._noun)}
+        """Remove labels of any author; `mine` only retracts those that people added."""
+        new_value = RETRACT if mine else None
+        values: AnnotationValues = {
+            (self._slot, name): new_value for name in _check(names, self._noun)
+        }
         return self._edit("remove", dataset, values, fields=fields, dry_run=dry_run)
 
 
@@ -166,8 +170,8 @@ class DocEditor(AnnotationEditor):
                     f"The {slot.replace('_', ' ')} is empty. "
                     "To remove one: lumos doc remove DATASET"
                 )
-            if len(text) > _LONGEST:
-                raise MisuseError(f"The {slot} has more than {_LONGEST:,} characters.")
+            if len(text) > _MAX_TEXT_LENGTH:
+                raise MisuseError(f"The {slot} has more than {_MAX_TEXT_LENGTH:,} characters.")
         if fields and texts.keys() - {"description"}:
             raise MisuseError(
                 "Fields only have a description; --context and --domain are for datasets."
@@ -336,12 +340,12 @@ def unknown_term_error(name: str, known: Iterable[str]) -> UnknownName:
 
 
 def _check_parents(term: GlossaryTerm, known: Mapping[str, GlossaryTerm]) -> None:
-    above, seen = term.parent, [term.name]
-    while above is not None:
-        if above in seen:
-            raise MisuseError(f"A term cannot be its own ancestor: {' < '.join((*seen, above))}")
-        seen.append(above)
-        above = known[above].parent if above in known else None
+    ancestor, seen = term.parent, [term.name]
+    while ancestor is not None:
+        if ancestor in seen:
+            raise MisuseError(f"A term cannot be its own ancestor: {' < '.join((*seen, ancestor))}")
+        seen.append(ancestor)
+        ancestor = known[ancestor].parent if ancestor in known else None
 
 
 def _check(names: Sequence[str], noun: str) -> list[str]:

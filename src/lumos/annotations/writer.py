@@ -41,7 +41,7 @@ from lumos.store.entries import StoredEntry, is_scanned
 from lumos.store.transaction import current_user, record_audit
 
 _BATCH_SIZE: Final = 50
-_MOST_PHRASES: Final = 5
+_MAX_PHRASES: Final = 5
 _NOUNS: Final[Mapping[Slot, str]] = {
     "description": "description",
     "business_context": "business context",
@@ -63,8 +63,8 @@ class Retraction(enum.Enum):
 
 RETRACT: Final = Retraction.RETRACT
 AnnotationChanges: TypeAlias = Mapping[AnnotationKey, str | Retraction | None]
-# The changes that a reporter makes to a dataset, given its annotations so far. None denies what
-# others state.
+# Returns the changes that a reporter makes to a dataset, given its annotations so far. None denies
+# the annotations of others.
 AnnotationEdit: TypeAlias = Callable[[Dataset, AnnotationMap], AnnotationChanges]
 
 
@@ -82,10 +82,10 @@ class AnnotationRevision(NamedTuple):
 
 
 class AnnotationWriter:
-    """Writes annotations into one store and has them published to the configured catalog.
+    """Writes annotations into one store and publishes them to the configured catalog.
 
-    `check_catalog` fails if the catalog is not configured correctly, `publish` publishes what
-    changed, and inside of `batch_publishing` that is done once at the end.
+    `check_catalog` fails if the catalog is not configured correctly, `publish` publishes changes,
+    and inside of `batch_publishing` that is done once at the end.
     """
 
     def __init__(
@@ -294,7 +294,7 @@ def revise(
     """A dataset after one reporter changed some of its annotations."""
     before = annotations_of(dataset)
     annotations = attribute(annotations, before, wanted, is_scanned=is_scanned)
-    others = {each: theirs for each, theirs in annotations.items() if each != reporter}
+    others = {each: values for each, values in annotations.items() if each != reporter}
     own = dict(annotations.get(reporter, {}))
     for key, value in wanted.items():
         if value is RETRACT or (value is None and resolve_value(others, key) is None):
@@ -302,8 +302,8 @@ def revise(
         elif key not in own or own[key].value != value:
             assert not isinstance(value, Retraction)
             own[key] = Annotation(value=value, author=author, at=at)
-    every = {**others, reporter: own}
-    after = without_uncontested_source(every, of_fields_only=True)
+    all_annotations = {**others, reporter: own}
+    after = without_uncontested_source(all_annotations, of_fields_only=True)
     is_on_fields = any(key.path for key in wanted)
     present = set(field_paths(dataset.schema)) if is_on_fields and dataset.schema else set()
     changes: dict[AnnotationKey, str | None] = {}
@@ -315,7 +315,7 @@ def revise(
             if was_stated and resolve_value(after, key) is None:
                 removed_from_missing_fields[key] = None
             continue
-        resolved = resolve(every, key)
+        resolved = resolve(all_annotations, key)
         value = None if resolved is None else resolved.annotation.value
         if before.get(key) != value:
             changes[key] = value
@@ -342,7 +342,7 @@ def summarise_changes(
     before: Mapping[AnnotationKey, str], changes: Mapping[AnnotationKey, str | None]
 ) -> str:
     """The changes in one line."""
-    shown, more = few(describe_changes(before, changes), _MOST_PHRASES)
+    shown, more = few(describe_changes(before, changes), _MAX_PHRASES)
     return "; ".join([*shown, *([f"{more} more changes"] if more else [])])
 
 

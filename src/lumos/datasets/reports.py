@@ -86,14 +86,14 @@ class ListedDataset(Report, frozen=True, kw_only=True):
 
 
 class ListReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos list`."""
+    """The report of `lumos list`."""
 
     format_version: str = FORMAT_VERSION
     datasets: tuple[ListedDataset, ...]
 
 
 class ShowReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos show`: the dataset with all its aspects.
+    """The report of `lumos show`: the dataset with all its aspects.
 
     An `assumed` dataset is only known from lineage. `split` lists its parts if it was split.
     """

@@ -28,8 +28,8 @@ class Datasets:
         limit: int | None = None,
     ) -> ListReport:
         """The live datasets that match the filters."""
-        wanted = DatasetFilter(platform=platform, format=format, contains=contains, limit=limit)
-        return ListReport(datasets=tuple(map(ListedDataset.of, self._store().list(wanted))))
+        filter = DatasetFilter(platform=platform, format=format, contains=contains, limit=limit)
+        return ListReport(datasets=tuple(map(ListedDataset.of, self._store().list(filter))))
 
     def search(
         self,
@@ -55,7 +55,7 @@ class Datasets:
         )
 
     def show(self, name: str) -> ShowReport:
-        """Everything that is known about a dataset."""
+        """Show all aspects of a dataset."""
         # Imported late: `list` and `search` start faster without it.
         from lumos.schemas.changes import last_split
 

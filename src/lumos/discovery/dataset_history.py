@@ -30,9 +30,9 @@ from lumos.model.urn import Urn
 from lumos.schemas.wording import split_summary
 from lumos.store import KnownDataset, Transaction
 
-# What people and tools state. Measured aspects start again with each part of a split.
+# Aspects that people and tools annotate. Measured aspects start again with each part of a split.
 _INHERITED: Final = ("documentation", "ownership", "governance", "properties", "schedule")
-_MOST_PARTS: Final = 1_000
+_MAX_PARTS: Final = 1_000
 
 
 def event_id(*facts: str) -> str:
@@ -68,27 +68,27 @@ class DatasetSuccession:
         old = self._known(transaction, found.renamed_from)
         if old is not None and transaction.known(str(urn)) is None:
             transaction.rename(old, to=str(urn), name=name, at=self._at)
-            event = self._saved(transaction, EventType.RENAMED, urn, old, old, found)
+            event = self._save_event(transaction, EventType.RENAMED, urn, old, old, found)
         return self.complete(transaction, found, urn) or event
 
     def complete(
         self, transaction: Transaction, found: FoundDataset, urn: Urn
     ) -> ChangeEvent | None:
-        """Merge the datasets that are part of this one now, if it is recorded."""
+        """Merge the datasets that are now part of this one, if it is recorded."""
         event = None
         for path in filter(None, (found.renamed_from, *found.merged_from)):
             old, now = self._known(transaction, path), transaction.known(str(urn))
             if old is not None and now is not None and old.state == "live":
                 transaction.merge_into(old, into=str(urn), at=self._at)
-                event = self._saved(transaction, EventType.MERGED, urn, old, now, found)
+                event = self._save_event(transaction, EventType.MERGED, urn, old, now, found)
         return event
 
     def origin(
         self, transaction: Transaction, found: FoundDataset, known: KnownDataset | None
     ) -> KnownDataset | None:
-        """The dataset that a found one was split from.
+        """Return the dataset that a found one was split from.
 
-        A part that is found later than the others, such as an unreadable file, still has one.
+        This includes a part that is found later than the others, such as an unreadable file.
         """
         old = self._known(transaction, found.split_from)
         if old is None or old.state == "missing" or (old.state == "split" and known is not None):
@@ -103,7 +103,7 @@ class DatasetSuccession:
         aspects = {name: transaction.aspect(old.urn, name) for name in _INHERITED}
         before = transaction.annotations.get(old.urn)
         if properties := aspects["properties"]:
-            # What the source reported describes the old dataset, not its parts.
+            # The source's own annotations describe the old dataset, not its parts.
             reported = before.get(DATA_SOURCE, {})
             aspects["properties"] = {
                 name: text
@@ -115,8 +115,10 @@ class DatasetSuccession:
         if not claimed_keys(transaction.annotations.get(str(urn))):
             stated = without_uncontested_source(before, of_fields_only=False)
         annotations = {
-            reporter: {key: word for key, word in words.items() if key.path in paths}
-            for reporter, words in match_field_case(stated, found.schema).items()
+            reporter: {
+                key: word for key, word in annotations_of_reporter.items() if key.path in paths
+            }
+            for reporter, annotations_of_reporter in match_field_case(stated, found.schema).items()
         }
         return InheritedAnnotations(
             {name: value for name, value in aspects.items() if value and name not in own},
@@ -128,21 +130,23 @@ class DatasetSuccession:
     ) -> ChangeEvent | None:
         """Record that a dataset was split, and retire it unless one part continues its URN.
 
-        Nothing is recorded where it is known already.
+        Nothing is recorded if the split is already known.
         """
         old = self._known(transaction, path)
         urns = sorted(map(str, parts))
         if old is None or old.state != "live" or urns == [old.urn]:
             return None
-        goes_on = old.urn in urns
+        is_continued = old.urn in urns
         # The cloud version of a part that keeps the URN changes with the split itself. So it cannot
         # distinguish a repeated scan from a second split after the parts were merged again.
-        begun = (
-            transaction.last_event_id(old.urn, EventType.MERGED) if goes_on else old.cloud_version
+        started_at = (
+            transaction.last_event_id(old.urn, EventType.MERGED)
+            if is_continued
+            else old.cloud_version
         )
         location: Location | None = transaction.aspect(old.urn, "location")
         event = ChangeEvent(
-            event_id=event_id(old.urn, EventType.SPLIT, begun or "", *urns),
+            event_id=event_id(old.urn, EventType.SPLIT, started_at or "", *urns),
             urn=old.urn,
             type=EventType.SPLIT,
             at=self._at,
@@ -156,11 +160,11 @@ class DatasetSuccession:
             metadata={
                 "source": self._source,
                 "part_count": len(urns),
-                "parts": " ".join(urns[:_MOST_PARTS]),
+                "parts": " ".join(urns[:_MAX_PARTS]),
             },
         )
         is_new = transaction.save_event(event)
-        if not goes_on:
+        if not is_continued:
             transaction.mark_split(old, at=self._at)
         if not is_new:
             return None
@@ -171,7 +175,7 @@ class DatasetSuccession:
     def _known(self, transaction: Transaction, path: str | None) -> KnownDataset | None:
         return None if path is None else transaction.known(str(self._urn_of(path)))
 
-    def _saved(
+    def _save_event(
         self,
         transaction: Transaction,
         type: EventType,
@@ -180,7 +184,7 @@ class DatasetSuccession:
         now: KnownDataset,
         found: FoundDataset,
     ) -> ChangeEvent:
-        what = "was" if type is EventType.RENAMED else "took in"
+        verb = "was" if type is EventType.RENAMED else "took in"
         event = ChangeEvent(
             event_id=event_id(str(urn), type, old.urn, old.cloud_version),
             urn=str(urn),
@@ -192,7 +196,7 @@ class DatasetSuccession:
             source_path=found.location.uri,
             old_schema=old.schema_hash,
             new_schema=now.schema_hash,
-            summary=f"{what} {old.urn}",
+            summary=f"{verb} {old.urn}",
             metadata={"source": self._source, "from": old.urn},
         )
         transaction.save_event(event)
@@ -210,7 +214,7 @@ def _labels(parts: Mapping[Urn, FoundDataset]) -> list[str]:
     ]
 
 
-# Later than any scan, so that the time of the scan is used.
+# Later than any scan, so that the time of the scan is used instead.
 _UNKNOWN: Final = datetime.max.replace(tzinfo=UTC)
 
 
@@ -267,11 +271,15 @@ def schema_steps(
         # Another table at the same location, so its whole log is new.
         return SchemaSteps(between, last)
     # Snapshots are not ordered by name, and logs lose their beginning, so compare schemas.
-    alike = [number for number, each in enumerate(past) if each.schema.shape == before.schema.shape]
-    if not alike:
+    matching = [
+        number for number, each in enumerate(past) if each.schema.shape == before.schema.shape
+    ]
+    if not matching:
         return SchemaSteps((), last)
-    # A schema that came back occurs in the log twice: use the last one that the scan has seen.
-    last_seen = max((number for number in alike if past[number].at <= before.at), default=alike[-1])
+    # A schema that was restored occurs twice in the log: use the last one that the scan has seen.
+    last_seen = max(
+        (number for number in matching if past[number].at <= before.at), default=matching[-1]
+    )
     return SchemaSteps(between[last_seen + 1 :], last)
 
 

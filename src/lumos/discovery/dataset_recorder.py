@@ -51,8 +51,8 @@ from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.datasets import IMPORTED
 
 _WRITER = "scan"
-_BATCH = 50
-_USUAL_CLASS = "standard"
+_BATCH_SIZE = 50
+_DEFAULT_STORAGE_CLASS = "standard"
 _SCANNED_ASPECTS = ("location", "statistics", "drift")
 
 
@@ -118,7 +118,7 @@ class DatasetRecorder:
     ) -> Iterator[RecordingOutcome]:
         """Record found datasets; those that are the same in `known` need no transaction."""
         remaining = iter(datasets)
-        while some := list(islice(remaining, _BATCH)):
+        while some := list(islice(remaining, _BATCH_SIZE)):
             yield from map(self._with_labels, self._record_batch(some, known))
 
     def _with_labels(self, outcome: RecordingOutcome) -> RecordingOutcome:
@@ -143,7 +143,7 @@ class DatasetRecorder:
             for name in named
             if name not in known
             or not self._is_unchanged(annotated[name], known[name])
-            # Scans of folders inside may have recorded parts as datasets of their own.
+            # Scans of nested folders may have recorded parts as separate datasets.
             or named[name][1].split_from is not None
             or named[name][1].merged_from
         }
@@ -179,7 +179,7 @@ class DatasetRecorder:
         outcomes: dict[str, RecordingOutcome] = {}
         if changed or updated or remembered:
             outcomes, transaction = self._store.transact(attempt)
-            # The transaction has added downstream breakage to the events.
+            # The transaction has added the downstream impact to the events.
             recorded = {event.event_id: event for event in transaction.new_events}
             outcomes = {name: each.as_recorded(recorded) for name, each in outcomes.items()}
         for name, (urn, _) in named.items():
@@ -187,13 +187,13 @@ class DatasetRecorder:
 
     def _has_new_facts(self, urn: str, found: FoundDataset) -> bool:
         # Statistics of files change with the files; those of databases change at any time.
-        is_counted_anew = (
+        has_new_statistics = (
             bool(found.statistics.columns) or self._has_new_storage_class(urn, found)
             if not found.is_reported_by_source
             else self._statistics.get(urn) != found.statistics
         )
         return (
-            is_counted_anew
+            has_new_statistics
             or self.locations.get(urn) != found.location
             or self._has_new_source_annotations(urn, found)
         )
@@ -201,7 +201,7 @@ class DatasetRecorder:
     def _has_new_storage_class(self, urn: str, found: FoundDataset) -> bool:
         """Whether files moved to another storage class, which does not change their content."""
         by_class = found.statistics.bytes_by_class
-        if not by_class or by_class.keys() == {_USUAL_CLASS}:
+        if not by_class or by_class.keys() == {_DEFAULT_STORAGE_CLASS}:
             # Files only return to the standard class by being rewritten.
             return False
         known = self._statistics.get(urn)
@@ -241,9 +241,9 @@ class DatasetRecorder:
 
     @staticmethod
     def _is_outdated(transaction: Transaction, found: FoundDataset, urn: str) -> bool:
-        """Whether a scan of another root has recorded the dataset since this one recalled it.
+        """Whether a scan of another root has recorded the dataset since this scan loaded it.
 
-        What this scan found may be older then. The next scan compares again.
+        The results of this scan may then be older. The next scan compares again.
         """
         if found.memory is None:
             return False
@@ -258,13 +258,13 @@ class DatasetRecorder:
             transaction.save_schema_memory(urn, memory.body, memory.schema)
 
     def remove(self, transaction: Transaction, known: KnownDataset) -> None:
-        """Record that a dataset is deleted; its history stays."""
+        """Record that a dataset is deleted; its history is kept."""
         cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self._prefix)
         location = self.locations.get(known.urn)
-        gone = msgspec.structs.replace(
+        deleted = msgspec.structs.replace(
             known, state="missing", cloud_version=str(cloud_version), updated_at=self._at
         )
-        transaction.save(gone)
+        transaction.save(deleted)
         transaction.save_event(
             ChangeEvent(
                 event_id=event_id(known.urn, EventType.DELETED, str(cloud_version), known.content),
@@ -357,7 +357,9 @@ class DatasetRecorder:
         if found.table is not None and before is not None:
             is_same = is_same_metadata(before, found, metadata or SourceMetadata())
             seen = msgspec.structs.replace(seen, has_new_source_metadata=not is_same)
-        decision = decide_event(seen, self._on_record(transaction, past.known), prefix=self._prefix)
+        decision = decide_event(
+            seen, self._recorded_dataset(transaction, past.known), prefix=self._prefix
+        )
         if decision is None:
             assert past.known is not None
             transaction.annotations.put(str(urn), annotations, before=recorded)
@@ -372,7 +374,7 @@ class DatasetRecorder:
             return msgspec.structs.replace(as_before, event=last, earlier=tuple(earlier))
         if known is None or known.state != "live":
             transaction.drop_alias(str(urn))
-        dataset = _versioned(dataset, str(decision.cloud_version), str(decision.schema_version))
+        dataset = _with_versions(dataset, str(decision.cloud_version), str(decision.schema_version))
         moment = past.present if decision.schema_changed else None
         event = self._save(
             transaction, found, urn, decision, past.known, before, moment or ChangeTime(self._at)
@@ -386,7 +388,7 @@ class DatasetRecorder:
     def _lost_its_log(
         annotations: AnnotationsByReporter, found: FoundDataset, known: KnownDataset
     ) -> bool:
-        """Whether a table became loose files, so that the metadata of its log is obsolete."""
+        """Whether a table has become loose files, so that the metadata of its log is obsolete."""
         if found.told is not None or known.format == found.format:
             return False
         version = AnnotationKey("", "property", f"{known.platform}.{OF_TABLE}version")
@@ -406,7 +408,7 @@ class DatasetRecorder:
         if table is None or not is_followed:
             return _RecordedPast(known)
         clock = ChangeClock(since=None if known is None else known.updated_at, now=self._at)
-        on_record = self._on_record(transaction, known)
+        on_record = self._recorded_dataset(transaction, known)
         last = None
         if known is not None and on_record is not None:
             location: Location | None = transaction.aspect(known.urn, "location")
@@ -421,7 +423,9 @@ class DatasetRecorder:
             )
             then = msgspec.structs.replace(then, content=event_id(step.version, step.schema.full))
             seen = _sighting(then)
-            decision = decide_event(seen, self._on_record(transaction, known), prefix=self._prefix)
+            decision = decide_event(
+                seen, self._recorded_dataset(transaction, known), prefix=self._prefix
+            )
             if decision is None or not decision.schema_changed:
                 continue
             moment = clock.time_of(step, is_creation=known is None)
@@ -453,7 +457,9 @@ class DatasetRecorder:
         return refresh_source_annotations(annotations, found.schema, found.told, urn.platform)
 
     @staticmethod
-    def _on_record(transaction: Transaction, known: KnownDataset | None) -> RecordedDataset | None:
+    def _recorded_dataset(
+        transaction: Transaction, known: KnownDataset | None
+    ) -> RecordedDataset | None:
         if known is None or known.schema_hash is None:
             return None
         return RecordedDataset(
@@ -560,7 +566,7 @@ class DatasetRecorder:
         return None if found.split_from is None else str(self._urn_of(found.split_from))
 
     def _event_metadata(self, found: FoundDataset, moment: ChangeTime) -> dict[str, str | int]:
-        """Facts about the dataset at the time of the event, or what the log reports of it."""
+        """Return facts about the dataset at the time of the event, or those in its log."""
         statistics, table = found.statistics, found.table
         facts: dict[str, str | int | None] = {
             "source": self._source,
@@ -618,10 +624,12 @@ def _with_field_annotations(
 def unchanged_dataset(found: FoundDataset, urn: Urn, known: KnownDataset) -> RecordingOutcome:
     """A recorded dataset with the facts that were found now."""
     dataset = dataset_of(found, urn)
-    return RecordingOutcome(dataset=_versioned(dataset, known.cloud_version, known.schema_version))
+    return RecordingOutcome(
+        dataset=_with_versions(dataset, known.cloud_version, known.schema_version)
+    )
 
 
-def _versioned(dataset: Dataset, cloud_version: str, schema_version: str) -> Dataset:
+def _with_versions(dataset: Dataset, cloud_version: str, schema_version: str) -> Dataset:
     versioning = Versioning(cloud_version=cloud_version, schema_version=schema_version)
     return msgspec.structs.replace(dataset, versioning=versioning)
 

@@ -26,7 +26,7 @@ from lumos.store.errors import UnknownDataset
 if TYPE_CHECKING:
     from lumos.discovery.grouping.datasets import DatasetGroup
     from lumos.discovery.lake.contents import ExplainedFile, LakeContents, LakeTable, PathInTable
-_MOST_REASONS: Final = 20
+_MAX_REASONS: Final = 20
 
 
 class NothingToExplain(MisuseError):
@@ -34,7 +34,7 @@ class NothingToExplain(MisuseError):
 
     def __init__(self, path: str, *, advice: str = "See all datasets with: lumos list") -> None:
         super().__init__(
-            f"There is nothing at {path}, and the last scan saw nothing there. {advice}"
+            f"There is nothing at {path}, and the last scan found nothing there. {advice}"
         )
 
 
@@ -51,22 +51,22 @@ def explain(
     """Explain a path or, if it does not exist, the dataset of that name."""
     if not text:
         raise MisuseError("The path to explain is empty. Name a file or folder: lumos explain PATH")
-    opened = store()
-    nothing: NothingToExplain | None = None
+    opened_store = store()
+    not_found: NothingToExplain | None = None
     if not text.startswith(SCHEME):
         try:
-            return _explain_path(settings, text, opened, state)
+            return _explain_path(settings, text, opened_store, state)
         except NothingToExplain as problem:
-            nothing = problem
-    if opened is None:
-        raise nothing or UnknownDataset(text)
+            not_found = problem
+    if opened_store is None:
+        raise not_found or UnknownDataset(text)
     try:
-        dataset = opened.get(find_urn(opened, text))
+        dataset = opened_store.get(find_urn(opened_store, text))
     except UnknownDataset as unknown:
-        if nothing is None:
+        if not_found is None:
             raise
         raise NothingToExplain(os.path.abspath(text), advice=str(unknown)) from None
-    return _explain_dataset(settings, dataset, opened, state)
+    return _explain_dataset(settings, dataset, opened_store, state)
 
 
 def _explain_dataset(
@@ -89,31 +89,31 @@ def _explain_dataset(
 
 def _explain_path(settings: Settings, path: str, opened: Store | None, state: str) -> ExplainReport:
     """Explain a path by the last scan of its root, or by reading its folder now."""
-    wanted = (
+    location = (
         canonical_address(path, settings.sources) if is_address(path) else os.path.abspath(path)
     )
-    root = _find_root(settings, wanted, opened.scans() if opened is not None else ())
+    root = _find_root(settings, location, opened.scans() if opened is not None else ())
     contents = _load_contents(settings, root, state)
     urn_of = urns_for(settings, root.selection.root)
-    table = contents.tables.containing(wanted)
+    table = contents.tables.containing(location)
     if table is not None:
-        others = [each for each in contents.tables.sharing(wanted) if each is not table]
-        return _report_of_table(wanted, root, [table, *others], urn_of)
-    explained = list(contents.files_below(wanted))
-    is_folder = bool(explained) or _is_folder(wanted, root.selection)
-    skipped = contents.why_skipped(wanted, is_folder=is_folder)
+        others = [each for each in contents.tables.sharing(location) if each is not table]
+        return _report_of_table(location, root, [table, *others], urn_of)
+    explained = list(contents.files_below(location))
+    is_folder = bool(explained) or _is_folder(location, root.selection)
+    skipped = contents.why_skipped(location, is_folder=is_folder)
     if skipped is not None:
         explained = [skipped]
-    elif not explained and is_folder and not contents.tables.below(wanted):
+    elif not explained and is_folder and not contents.tables.below(location):
         # The folder was not scanned, or was empty then.
-        root = _ExplainedRoot(root.selection._replace(root=wanted), None)
-        explained = list(_load_contents(settings, root, state).files_below(wanted))
+        root = _ExplainedRoot(root.selection._replace(root=location), None)
+        explained = list(_load_contents(settings, root, state).files_below(location))
     elif not explained and not is_folder:
         try:
-            explained = [contents.file(wanted)]
+            explained = [contents.file(location)]
         except FileNotFoundError:
-            raise NothingToExplain(wanted) from None
-    report = _report(wanted, root, explained, urn_of)
+            raise NothingToExplain(location) from None
+    report = _report(location, root, explained, urn_of)
     if report.kind == "folder":
         suggestions = contents.suggestions({each.group.dataset for each in explained if each.group})
         report = msgspec.structs.replace(
@@ -125,7 +125,7 @@ def _explain_path(settings: Settings, path: str, opened: Store | None, state: st
                 for each in suggestions
             ),
         )
-    tables = tuple(_table(each, urn_of) for each in contents.tables.below(wanted))
+    tables = tuple(_table(each, urn_of) for each in contents.tables.below(location))
     return msgspec.structs.replace(report, datasets=(*report.datasets, *tables))
 
 
@@ -206,7 +206,7 @@ def _report(
         counts = Counter((each.verdict, each.reason) for each in explained if each.group is None)
         others = tuple(
             FileCount(verdict=verdict, reason=reason, files=count)
-            for (verdict, reason), count in counts.most_common(_MOST_REASONS)
+            for (verdict, reason), count in counts.most_common(_MAX_REASONS)
         )
         return msgspec.structs.replace(report, others=others)
     (file,) = explained

@@ -62,8 +62,8 @@ def ingest(
     """Scan the sections, or else the paths, or else the configured sources; record what changed.
 
     A failing source does not stop the others. Every change is committed to the store together with
-    its notifications and its place in the catalog outbox, so that whatever a killed process did not
-    publish or send is left to the next one. Spark is only started for lakes and samples.
+    its notifications and its entry in the catalog outbox. If the process is killed, the next one
+    publishes and sends the rest. Spark is only started for lakes and samples.
     """
     started = monotonic()
     if publisher is not None:
@@ -104,14 +104,14 @@ def ingest(
                         raise
                     failures.append(source_failure(target.address, problem))
     except LumosError as problem:
-        # Without Spark no lake can be scanned, but what was recorded before is reported.
+        # Without Spark no lake can be scanned, but earlier results are still reported.
         if not scans:
             raise
         lakes = ", ".join(each.address for each in targets.lakes)
         failures.append(source_failure(lakes, problem))
     addresses = [each.address for each in targets.all]
     report = build_report(scans, addresses, failures, seconds=monotonic() - started)
-    _tidy_up(settings, scanner.store, report)
+    _clean_up(settings, scanner.store, report)
     if profiler is not None:
         report = profiler.completed(report, progress)
     if publisher is not None:
@@ -129,7 +129,7 @@ def _record_view_lineage(store: Store, recorded: RecordedScan) -> tuple[Problem,
     return follow_views(store, recorded)
 
 
-def _tidy_up(settings: Settings, store: Store, report: IngestReport) -> None:
+def _clean_up(settings: Settings, store: Store, report: IngestReport) -> None:
     """Update the readable copies of changed schemas, and delete old events of new data."""
     changed = [each.urn for each in report.datasets if each.change != "unchanged"]
     mirror_schemas(store, changed, storage=settings.storage)

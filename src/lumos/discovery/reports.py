@@ -38,8 +38,8 @@ class VersioningReport(Report, frozen=True, kw_only=True):
 class DatasetReport(Report, frozen=True, kw_only=True):
     """A dataset of a scan, how it changed, and the event that was recorded.
 
-    If a log reports several changes since the last scan, all of them are listed. `affected`
-    is what they break downstream, null where nothing was known to be made from the dataset.
+    If a log reports several changes since the last scan, all of them are listed. `affected` lists
+    the downstream datasets that break; null if no downstream dataset is known.
     """
 
     urn: str
@@ -117,7 +117,7 @@ class Measurement(Report, frozen=True, kw_only=True):
 
 
 class GoneDataset(Report, frozen=True, kw_only=True):
-    """A deleted dataset, and what that breaks downstream."""
+    """A deleted dataset, and the downstream datasets that break."""
 
     urn: str
     affected: AffectedReport | None
@@ -218,7 +218,7 @@ class ExplainReport(Report, frozen=True, kw_only=True):
 
     `verdict` is one of dataset, hidden, excluded, not_data, accompanies, unreadable and folder, in
     a table also log and not_live.
-    `is_new` if the file was not there, or not seen, at the last scan.
+    `is_new` if the last scan did not find the file.
     """
 
     format_version: str = FORMAT_VERSION

@@ -16,7 +16,7 @@ _ANSWERS: Final = pa.schema([("task", pa.int64()), ("answer", pa.binary())])
 
 
 def run_samples(spark: SparkSession, pieces: list[bytes], observer: SampleReader) -> list[bytes]:
-    """The answers of an observer to pieces of a database, in their order."""
+    """Run an observer on parts of a database in Spark tasks; returns its results in order."""
     rows = [(piece,) for piece in pieces]
     return run_tasks(spark, _TASKS, rows, _worker(observer), _ANSWERS, tasks=task_count(spark))
 

@@ -1,4 +1,4 @@
-"""Records one scan of a source: its datasets, which of them are gone, and the scan itself."""
+"""Records one scan of a source: its datasets, which of them are missing, and the scan itself."""
 
 import getpass
 import logging
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class RecordedScan(NamedTuple):
-    """What a scan discovered and what was recorded of it.
+    """The discovery of a scan and what was recorded.
 
     `missing` datasets are recorded as deleted; `held` ones may be missing and are kept.
     """
@@ -79,8 +79,8 @@ class ScanRecorder:
     ) -> RecordedScan:
         """Record the datasets in small transactions, then removals, splits and the scan in one.
 
-        `accept_removals` deletes missing datasets, however many there are. An `unattended` scan
-        without changes leaves no audit entry: there may be thousands a day.
+        `accept_removals` deletes any number of missing datasets. An `unattended` scan without
+        changes writes no audit entry: there may be thousands a day.
         """
         store, scan, source = self._store, self._scan, self._source
         known = store.known(source=scan.source)
@@ -123,12 +123,12 @@ class ScanRecorder:
             for _, each in found
             for path in filter(None, (each.renamed_from, *each.merged_from, each.split_from))
         }
-        gone, held = self._find_missing(discovery, known, seen, accept_removals=accept_removals)
-        has_changes = bool(gone) or any(outcome.event is not None for outcome in outcomes)
+        missing, held = self._find_missing(discovery, known, seen, accept_removals=accept_removals)
+        has_changes = bool(missing) or any(outcome.event is not None for outcome in outcomes)
         with store.transaction() as transaction:
             # A split can only be recorded when all of its parts are.
             splits = recorder.record_splits(transaction, found)
-            for dataset in gone:
+            for dataset in missing:
                 recorder.remove(transaction, dataset)
             transaction.save_scan(scan)
             if has_changes or splits or not unattended:
@@ -142,7 +142,7 @@ class ScanRecorder:
         recorded_scan = RecordedScan(
             discovery,
             tuple(outcomes),
-            missing=tuple(each.urn for each in gone),
+            missing=tuple(each.urn for each in missing),
             held=tuple(each.urn for each in held),
             splits=splits,
             removals=tuple(
@@ -156,10 +156,10 @@ class ScanRecorder:
     def _identify(
         self, paths: Collection[str], known: Mapping[str, KnownDataset]
     ) -> dict[str, _RecordedAs]:
-        """The dataset that each path of a lake is recorded as.
+        """Return the dataset that each path of a lake is recorded as.
 
-        The pattern of a dataset may begin above the scanned root, so that the root only holds a
-        part of it. If a scan of a folder above records the whole, the part changes nothing. If a
+        The pattern of a dataset may begin above the scanned root, so that the root only contains a
+        part of it. If a scan of a parent folder records the whole, the part changes nothing. If a
         scan of another folder records the same pattern, this one gets a URN by its own folder.
         """
         from lumos.discovery.grouping.patterns import folder_dataset
@@ -193,16 +193,16 @@ class ScanRecorder:
         return identities
 
     def _merge_parts(self, found: list[tuple[Urn, FoundDataset]]) -> list[tuple[Urn, FoundDataset]]:
-        """The datasets, merged with the parts that scans of folders inside have recorded."""
+        """Merge the datasets with the parts that scans of nested folders have recorded."""
         from lumos.discovery.grouping.patterns import folder_dataset
 
-        inside = [
+        nested_roots = [
             scan.source
             for scan in self._store.scans()
             if scan.source.startswith(f"{self._scan.source}/")
         ]
         parts: dict[str, list[str]] = {}
-        for source in inside:
+        for source in nested_roots:
             root = source.partition(":")[2].rstrip("/")
             pattern = folder_dataset(root)
             if pattern == root:
@@ -233,11 +233,11 @@ class ScanRecorder:
         *,
         accept_removals: bool,
     ) -> tuple[list[KnownDataset], list[KnownDataset]]:
-        """The datasets that are gone, and those that are missing but cannot be ruled out."""
+        """Return the datasets that are deleted, and those that are missing but may still exist."""
         source = self._source
         live = [dataset for dataset in known.values() if dataset.state == "live"]
         if isinstance(source, TableSource):
-            # Tables that the configuration no longer selects are not gone.
+            # Tables that the configuration no longer selects are not missing.
             live = [dataset for dataset in live if source.covers(Urn.parse(dataset.urn).path_text)]
         absent = [dataset for dataset in live if dataset.urn not in seen]
         unreadable = {
@@ -245,22 +245,22 @@ class ScanRecorder:
         }
         if isinstance(source, TableSource):
             # A table that could not be read exists.
-            absent = [dataset for dataset in absent if not _lies_in(dataset, unreadable)]
-        most = self._settings.scan.max_removed_share * len(live)
+            absent = [dataset for dataset in absent if not _is_in_any(dataset, unreadable)]
+        max_removed = self._settings.scan.max_removed_share * len(live)
         if accept_removals:
             # Even then, datasets in folders that could not be read are kept.
-            held = [each for each in absent if _lies_in(each, unreadable)]
-        elif not discovery.complete or len(absent) > most:
+            held = [each for each in absent if _is_in_any(each, unreadable)]
+        elif not discovery.complete or len(absent) > max_removed:
             held = absent
         else:
             is_lake = isinstance(source, LakeSource)
             held = [
                 each
                 for each in absent
-                if _lies_in(each, unreadable) or (is_lake and _may_contain(each, unreadable))
+                if _is_in_any(each, unreadable) or (is_lake and _may_contain(each, unreadable))
             ]
-        kept = {each.urn for each in held}
-        return [each for each in absent if each.urn not in kept], held
+        held_urns = {each.urn for each in held}
+        return [each for each in absent if each.urn not in held_urns], held
 
 
 def recall_memories(store: Store, urns: Mapping[str, str]) -> dict[str, "RecalledMemory"]:
@@ -358,7 +358,7 @@ def _is_inside(path: str, folder: str) -> bool:
     return f"{path}/".startswith(f"{folder}/")
 
 
-def _lies_in(dataset: KnownDataset, urns: Iterable[str]) -> bool:
+def _is_in_any(dataset: KnownDataset, urns: Iterable[str]) -> bool:
     """Whether a dataset is one of the URNs or lies below one."""
     return any(_is_inside(dataset.urn, urn) for urn in urns)
 

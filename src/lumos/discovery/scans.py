@@ -1,4 +1,4 @@
-"""One scan of one source: its lock, its place in the series of scans, and how it discovers."""
+"""One scan of one source: its lock, its manifest, and how it discovers datasets."""
 
 import hashlib
 import logging
@@ -49,12 +49,12 @@ def check_state(state: str, access: StorageAccess) -> None:
     """Write and delete a small file if the state is kept in an object store."""
     if not is_address(state):
         return
-    trial = f"{state}/{uuid.uuid4().hex}.trial"
+    test_file = f"{state}/{uuid.uuid4().hex}.trial"
     try:
         storage = storage_of(state, access)
         storage.files(state)
-        storage.write(trial, b"")
-        storage.discard([trial])
+        storage.write(test_file, b"")
+        storage.discard([test_file])
     except OSError as problem:
         raise StateNotUsable(state, problem) from None
 
@@ -72,7 +72,7 @@ class SourceScanner:
     """Scans one target after the other; starts Spark for the first lake and stops it at the end.
 
     The store is opened when it is first needed, after everything else has been checked. `short`
-    says that Spark is not needed for anything else afterwards.
+    means that Spark is not needed for anything else afterwards.
     """
 
     def __init__(
@@ -206,14 +206,14 @@ class SourceScanner:
         """The grouping of the last scan of the outermost folder above a root, if there is one."""
         from lumos.discovery.lake.manifest import ManifestStore
 
-        above = [
+        parents = [
             scan
             for scan in self.store.scans()
             if source_id.startswith(f"{scan.source.rstrip('/')}/")
         ]
-        if not above:
+        if not parents:
             return None
-        outermost = min(above, key=lambda scan: len(scan.source))
+        outermost = min(parents, key=lambda scan: len(scan.source))
         manifests = ManifestStore(state_folder(self._state, outermost.source), self._state_access)
         return manifests.grouping_of(manifests.read(outermost.manifest))
 
@@ -237,7 +237,7 @@ def sample_source(
 
 
 def recall_collections(store: Store, source: SampledSource, environment: str) -> EarlierSchemas:
-    """Returns what the store knows about the live datasets of a sampled source."""
+    """Return a function that loads the stored schemas of the live datasets of a sampled source."""
     name = f"{source.identity}:{source.scope}"
     recorded, annotations = store.known(source=name), store.annotations.reported(name)
 

@@ -1,8 +1,8 @@
-"""Metadata that a source reports in addition to schemas, merged with what people wrote.
+"""Metadata that a source reports in addition to schemas, merged with annotations of people.
 
 The last reported metadata is stored as annotations of the data source. So it is known whether a
-description came from the source, and follows it, or from a person, and stays. It is also shown in
-the properties, prefixed with the platform's name.
+description came from the source and is updated with it, or from a person and stays. It is also
+shown in the properties, prefixed with the platform's name.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,9 +28,9 @@ from lumos.model.dataset import Dataset, Documentation, Location, Owner, Ownersh
 from lumos.model.discovery import OF_TABLE, FoundDataset, SourceMetadata
 
 SOURCE_ASPECTS: Final = ("documentation", "ownership", "definition", "properties")
-_MOST_TYPES: Final = 3
+_MAX_TYPES: Final = 3
 # Properties that change with every commit are not reported as changes.
-_CHANGES_ALWAYS: Final = {f"{OF_TABLE}version", f"{OF_TABLE}operation"}
+_VOLATILE_PROPERTIES: Final = {f"{OF_TABLE}version", f"{OF_TABLE}operation"}
 _LABELS: Final = {COMMENT_PROPERTY: "description", OWNER_PROPERTY: "owner"}
 
 
@@ -83,17 +83,17 @@ def is_same_metadata(
     """Whether the metadata of a source is the same, apart from what changes with every commit."""
     old, new = before.properties, source_properties(metadata)
     return _partitioning(before.dataset) == found.location.partitioning and all(
-        old.get(name) == new.get(name) for name in (old.keys() | new.keys()) - _CHANGES_ALWAYS
+        old.get(name) == new.get(name) for name in (old.keys() | new.keys()) - _VOLATILE_PROPERTIES
     )
 
 
 def describe_differences(before: RecordedMetadata, found: FoundDataset) -> str:
     """The metadata that changed, as text: `description, owner changed`."""
-    changed = list(dict.fromkeys(_changed(before, found, found.told or SourceMetadata())))
+    changed = list(dict.fromkeys(_changed_metadata(before, found, found.told or SourceMetadata())))
     types = list(_other_native_types(before.dataset, found))
     parts = [f"{', '.join(changed)} changed"] if changed else []
-    parts += [f"type of {each}" for each in types[:_MOST_TYPES]]
-    if (more := len(types) - _MOST_TYPES) > 0:
+    parts += [f"type of {each}" for each in types[:_MAX_TYPES]]
+    if (more := len(types) - _MAX_TYPES) > 0:
         parts.append(f"{more} more types changed")
     return "; ".join(parts)
 
@@ -106,7 +106,7 @@ def _other_native_types(before: Dataset, found: FoundDataset) -> Iterator[str]:
             yield f"{field.name} changed: {old.native_type} -> {field.native_type}"
 
 
-def _changed(
+def _changed_metadata(
     before: RecordedMetadata, found: FoundDataset, metadata: SourceMetadata
 ) -> Iterator[str]:
     dataset = before.dataset
@@ -117,7 +117,7 @@ def _changed(
     if _partitioning(dataset) != found.location.partitioning:
         yield "partitioning"
     old, new = before.properties, source_properties(metadata)
-    for name in sorted((old.keys() | new.keys()) - _CHANGES_ALWAYS):
+    for name in sorted((old.keys() | new.keys()) - _VOLATILE_PROPERTIES):
         if old.get(name) != new.get(name):
             yield _LABELS.get(name, name.replace("constraint.", "constraint "))
 
@@ -146,8 +146,8 @@ def _documentation(
     is_followed = reported is not None and written.description == reported.value
     if written.description is not None and not is_followed:
         return known
-    followed = msgspec.structs.replace(written, description=description)
-    return None if followed == Documentation() and known is None else followed
+    updated = msgspec.structs.replace(written, description=description)
+    return None if updated == Documentation() and known is None else updated
 
 
 def _ownership(

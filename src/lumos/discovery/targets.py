@@ -29,12 +29,12 @@ class LakeTarget(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The root as messages name it."""
+        """The root as shown in messages."""
         return self.selection.root
 
     @property
     def source_id(self) -> str:
-        """What identifies the target in the store."""
+        """The id of the target in the store."""
         return f"{self.source.identity}:{self.selection.root}"
 
 
@@ -45,12 +45,12 @@ class DatabaseTarget(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The database as messages name it."""
+        """The database as shown in messages."""
         return self.source.address
 
     @property
     def source_id(self) -> str:
-        """What identifies the target in the store."""
+        """The id of the target in the store."""
         return f"{self.source.identity}:{self.source.scope}"
 
 
@@ -122,7 +122,7 @@ def select_sections(settings: Settings, paths: Sequence[str]) -> list[Section]:
         section_of(path, settings.sources) for path in paths if is_address(path)
     ]
     if local := tuple(path for path in paths if not is_address(path)):
-        # Refused before any message repeats it.
+        # Rejected before any message could repeat it.
         if any(mask_secret_text(path) == MASK and not os.path.exists(path) for path in local):
             raise MisuseError(
                 "One of the paths does not exist and looks like a connection string with a "

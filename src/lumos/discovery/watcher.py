@@ -25,7 +25,7 @@ from lumos.store.database import LockHeld
 
 # How often unsent messages are retried.
 _SENDING_INTERVAL: Final = 30.0
-_MOST_PROBLEMS: Final = 20
+_MAX_PROBLEMS: Final = 20
 # By default, the Spark UI keeps the last thousand jobs in memory.
 _SMALL_UI_HISTORY: Final = {
     "spark.ui.retainedJobs": "20",
@@ -37,13 +37,13 @@ _SMALL_UI_HISTORY: Final = {
 # started together do not poll together.
 _JITTER: Final = 0.1
 # The longest wait after failures, unless the interval of the source is longer.
-LONGEST_WAIT: Final = 900.0
-_MOST_DOUBLINGS: Final = 20
+MAX_WAIT: Final = 900.0
+_MAX_DOUBLINGS: Final = 20
 _log = logging.getLogger(__name__)
 
 
 class WatchReport(Report, frozen=True, kw_only=True):
-    """How often a watcher looked at sources, and how often that failed."""
+    """How often a watcher polled sources, and how often that failed."""
 
     format_version: str = FORMAT_VERSION
     looks: int
@@ -76,7 +76,7 @@ class SourceWatcher:
             PolledSource(
                 source_name(each.source),
                 interval or each.polling_interval,
-                partial(self._look, each.source, _ProblemLog(), stop),
+                partial(self._poll_source, each.source, _ProblemLog(), stop),
             )
             for each in chosen
         ]
@@ -107,12 +107,12 @@ class SourceWatcher:
         try:
             self._spark.start()
         except LumosError as problem:
-            # Most databases do not need Spark, and each look at a lake tries again.
+            # Most databases do not need Spark, and each poll of a lake tries again.
             if all(need_spark):
                 raise
             _log.warning("Only databases are watched until Spark starts: %s", problem)
 
-    def _look(
+    def _poll_source(
         self, section: SourceSettings, problems: "_ProblemLog", stop: threading.Event
     ) -> None:
         from lumos.spark.session import SparkFailed, SparkLost
@@ -144,10 +144,10 @@ class _ProblemLog:
     def log_new(self, name: str, report: IngestReport) -> None:
         problems = {(each.path, each.code): each for each in report.problems if not each.remark}
         new = problems.keys() - self._problems
-        for key in sorted(new)[:_MOST_PROBLEMS]:
+        for key in sorted(new)[:_MAX_PROBLEMS]:
             _log.warning("%s: %s (%s)", problems[key].path, problems[key].reason, key[1])
-        if len(new) > _MOST_PROBLEMS:
-            _log.warning("... and %d more problems in %s", len(new) - _MOST_PROBLEMS, name)
+        if len(new) > _MAX_PROBLEMS:
+            _log.warning("... and %d more problems in %s", len(new) - _MAX_PROBLEMS, name)
         held = frozenset(report.held)
         if held - self._held:
             _log.warning(
@@ -222,13 +222,13 @@ def watched_sources(settings: Settings) -> Iterator[WatchedSource]:
             _log.warning("Skipped %s: this version cannot watch it.", source_name(each.source))
     if not usable:
         raise UnknownName("source", listed[0].source.type, installed, listed="Installed")
-    wanted = [chosen for each in usable if (chosen := _select_tables(each)) is not None]
-    if not wanted:
+    selected = [chosen for each in usable if (chosen := _select_tables(each)) is not None]
+    if not selected:
         raise MisuseError(
             "Nothing to watch: 'watch_tables' is false or empty for every source. Name tables, or "
             "leave the key out to watch all of them."
         )
-    yield from wanted
+    yield from selected
 
 
 def _select_tables(watched: WatchedSource) -> WatchedSource | None:
@@ -288,9 +288,9 @@ class PollCounts(NamedTuple):
 class _Schedule:
     """When a source is polled next, and how often it has failed in a row."""
 
-    def __init__(self, source: PolledSource, due: float) -> None:
+    def __init__(self, source: PolledSource, due_at: float) -> None:
         self.source = source
-        self.due = due
+        self.due = due_at
         self.failures = 0
 
 
@@ -309,14 +309,14 @@ def poll(
     and 1.
     """
     schedules = [_Schedule(each, clock()) for each in sources]
-    looks = failures = 0
+    polls = failures = 0
     while schedules:
         schedule = min(schedules, key=lambda each: each.due)
         source = schedule.source
         if stopped(max(0.0, schedule.due - clock())):
             break
         started = clock()
-        looks += 1
+        polls += 1
         try:
             source.look()
         except Exception as problem:  # noqa: BLE001 - no source may stop the others
@@ -332,13 +332,13 @@ def poll(
             schedule.due = max(clock(), started + apply_jitter(source.interval, random))
         if once:
             schedules.remove(schedule)
-    return PollCounts(looks, failures)
+    return PollCounts(polls, failures)
 
 
 def backoff_seconds(failures: int, interval: float) -> float:
     """The wait after the nth failure in a row, which doubles each time."""
-    doubled: float = interval * 2 ** min(failures - 1, _MOST_DOUBLINGS)
-    return min(max(interval, LONGEST_WAIT), doubled)
+    doubled: float = interval * 2 ** min(failures - 1, _MAX_DOUBLINGS)
+    return min(max(interval, MAX_WAIT), doubled)
 
 
 def apply_jitter(wait: float, random: Callable[[], float]) -> float:

@@ -19,7 +19,7 @@ from lumos.model.conversions.avro import schema_from_avro
 MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
 # Nearly every header fits into the first read.
-_READS: Final = (64 * 1024, 1024 * 1024, 16 * 1024 * 1024)
+_READ_LENGTHS: Final = (64 * 1024, 1024 * 1024, 16 * 1024 * 1024)
 
 
 class Avro(BinaryFormat):
@@ -31,7 +31,7 @@ class Avro(BinaryFormat):
         return head.startswith(MAGIC)
 
     def claims(self, file: RangedBytes) -> bool:
-        return self.claims_head(file.head(_READS[0]))
+        return self.claims_head(file.head(_READ_LENGTHS[0]))
 
     def read(self, file: RangedBytes, *, column_stats: bool = False) -> FileFacts:  # noqa: ARG002 - Avro has none
         if not self.claims(file):
@@ -50,15 +50,15 @@ class Avro(BinaryFormat):
 
 
 def _read_header(file: RangedBytes) -> tuple[bytes, dict[str, bytes], int]:
-    """The bytes that were read, the metadata in them and the position after the header."""
-    for length in _READS:
+    """Return the bytes that were read, the metadata in them and the position after the header."""
+    for length in _READ_LENGTHS:
         data = file.head(length)
         try:
             return data, *parse_header(data)
         except TruncatedData:
             if len(data) == file.size:
                 raise
-    raise MalformedData(f"Its header is longer than {_READS[-1]:,} bytes.")
+    raise MalformedData(f"Its header is longer than {_READ_LENGTHS[-1]:,} bytes.")
 
 
 def parse_header(data: bytes) -> tuple[dict[str, bytes], int]:

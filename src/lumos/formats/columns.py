@@ -65,18 +65,18 @@ def leaf_columns(schema: Schema) -> list[LeafColumn]:
     ]
 
 
-def _leaves(type: DataType, place: TypePath) -> Iterator[LeafColumn]:
+def _leaves(type: DataType, path: TypePath) -> Iterator[LeafColumn]:
     match type:
         case Struct(members):
             for member in members:
-                yield from _leaves(member.type, place.member(member.name))
+                yield from _leaves(member.type, path.member(member.name))
         case Array(element):
-            yield from _leaves(element, place.element())
+            yield from _leaves(element, path.element())
         case Map(key, value):
-            yield from _leaves(key, place.key())
-            yield from _leaves(value, place.value())
+            yield from _leaves(key, path.key())
+            yield from _leaves(value, path.value())
         case _:
-            yield LeafColumn(place.path, type, bound_kind(type))
+            yield LeafColumn(path.path, type, bound_kind(type))
 
 
 def bound_kind(type: DataType) -> BoundKind:
@@ -102,7 +102,7 @@ _decoder = msgspec.msgpack.Decoder(list[list[Any]])
 
 
 def pack_columns(columns: Sequence[ColumnFacts]) -> bytes:
-    """Encode the columns of a file for the transport from executors."""
+    """Encode the columns of a file to send them from executors."""
     return _encoder.encode(columns)
 
 
@@ -197,10 +197,10 @@ def distinct_names(names: Sequence[str]) -> list[str]:
 def name_of_empty_key(names: Sequence[str]) -> str | None:
     """The distinct name that stands for an empty one, if any."""
     numbered = enumerate(names, start=1)
-    return next((name for number, name in numbered if _is_made_for(name, number)), None)
+    return next((name for number, name in numbered if _is_suffixed_for(name, number)), None)
 
 
-def _is_made_for(name: str, position: int) -> bool:
+def _is_suffixed_for(name: str, position: int) -> bool:
     start = f"column_{position}"
     return name.startswith(start) and not name[len(start) :].replace(f"_{position}", "")
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from lumos.formats.interface import RangedBytes, Sample, UnreadableFile
 from lumos.formats.varints import MalformedData, TruncatedData, read_unsigned
 
-# pyarrow returns nothing of a read that the end of the sample cuts, so reads are short.
-_STEP: Final = 4096
+# pyarrow returns nothing if a read exceeds the end of the sample, so reads are short.
+_STEP_BYTES: Final = 4096
 _BZIP2_BLOCKS: Final = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 
 
@@ -32,7 +32,7 @@ class Compression(NamedTuple):
     name: str
     suffixes: tuple[str, ...]
     magic: bytes
-    # Enough compressed bytes for the first block; less cannot be decompressed.
+    # Compressed bytes that suffice for the first block; fewer cannot be decompressed.
     first_read: int
     unpack: Callable[[bytes, int], Decompressed]
 
@@ -67,7 +67,7 @@ class CompressedContent:
         self._samples: dict[int, Sample] = {}
 
     def sample(self, length: int) -> Sample:
-        """The first bytes, as many as a compressed beginning of that length holds."""
+        """Return the first bytes, as many as a compressed beginning of that length contains."""
         if length not in self._samples:
             self._samples[length] = self._decompress(length)
         return self._samples[length]
@@ -131,7 +131,7 @@ def _zstd(stored: bytes, limit: int) -> Decompressed:
     try:
         with pa.CompressedInputStream(pa.BufferReader(stored), "zstd") as stream:
             while total < limit:
-                step = stream.read(min(_STEP, limit - total))
+                step = stream.read(min(_STEP_BYTES, limit - total))
                 if not step:
                     return Decompressed(b"".join(steps), finished=True)
                 steps.append(step)
@@ -149,36 +149,36 @@ COMPRESSIONS: Final = (
 )
 
 
-def decompress_block(decompressor: _Decompressor, block: bytes, most: int) -> bytes:
-    """The content of a block of at most `most` bytes; raises MalformedData."""
+def decompress_block(decompressor: _Decompressor, block: bytes, max_bytes: int) -> bytes:
+    """Decompress a block of at most `max_bytes` bytes; raises MalformedData."""
     try:
-        content = decompressor.decompress(block, most + 1)
+        content = decompressor.decompress(block, max_bytes + 1)
     except (zlib.error, OSError, EOFError) as problem:
         raise MalformedData(f"A compressed block is damaged: {problem}") from None
-    if len(content) <= most and not decompressor.eof:
+    if len(content) <= max_bytes and not decompressor.eof:
         raise TruncatedData("A compressed block is truncated.")
-    return check_block_size(content, most)
+    return check_block_size(content, max_bytes)
 
 
-def decompress_deflate(block: bytes, most: int) -> bytes:
+def decompress_deflate(block: bytes, max_bytes: int) -> bytes:
     """The content of a block of raw deflate data."""
-    return decompress_block(zlib.decompressobj(-15), block, most)
+    return decompress_block(zlib.decompressobj(-15), block, max_bytes)
 
 
-def decompress_zstd(block: bytes, most: int) -> bytes:
+def decompress_zstd(block: bytes, max_bytes: int) -> bytes:
     """The content of a block of zstd data."""
     try:
         with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-            return check_block_size(stream.read(most + 1), most)
+            return check_block_size(stream.read(max_bytes + 1), max_bytes)
     except (pa.ArrowException, OSError) as problem:
         raise MalformedData(f"A compressed block is damaged: {problem}") from None
 
 
-def decompress_snappy(block: bytes, most: int) -> bytes:
+def decompress_snappy(block: bytes, max_bytes: int) -> bytes:
     """The content of a block of raw Snappy data, which begins with the length of the content."""
     length, _ = read_unsigned(block, 0)
-    if length > most:
-        raise MalformedData(f"A block is larger than {most:,} bytes.")
+    if length > max_bytes:
+        raise MalformedData(f"A block is larger than {max_bytes:,} bytes.")
     try:
         content: bytes = pa.decompress(block, length, codec="snappy", asbytes=True)
     except (pa.ArrowException, OSError) as problem:
@@ -186,8 +186,8 @@ def decompress_snappy(block: bytes, most: int) -> bytes:
     return content
 
 
-def check_block_size(content: bytes, most: int) -> bytes:
+def check_block_size(content: bytes, max_bytes: int) -> bytes:
     """The content; raises MalformedData if it is too large."""
-    if len(content) > most:
-        raise MalformedData(f"A block is larger than {most:,} bytes.")
+    if len(content) > max_bytes:
+        raise MalformedData(f"A block is larger than {max_bytes:,} bytes.")
     return content

@@ -42,18 +42,18 @@ _MEASURE: Final = re.compile(
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.:+-]*Z?\Z|(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?\Z",
     re.ASCII,
 )
-_LEAST_SPACED: Final = 3
+_MIN_SPACED_COLUMNS: Final = 3
 _QUOTE: Final = '"'
 _ESCAPED_QUOTE: Final = '\\"'
 # Excel's first line for other programs.
-_DECLARED: Final = re.compile(r"sep=([,\t;|])\n")
+_EXCEL_SEPARATOR: Final = re.compile(r"sep=([,\t;|])\n")
 _DECIMAL_COMMA: Final = re.compile(r"\s*-?[0-9]+,[0-9]+\s*\Z", re.ASCII)
 _LOG_LINE: Final = re.compile(r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d,\d{3}\b", re.ASCII)
-_LEAST_SHARE: Final = 0.5
+_MIN_SHARE: Final = 0.5
 _REGULAR_SHARE: Final = 0.95
-_FEWEST_CELLS: Final = 6
-_MOST_COMPARED: Final = 100
-_MOST_SPACES: Final = 2
+_MIN_CELLS: Final = 6
+_MAX_COMPARED_ROWS: Final = 100
+_MAX_SPACES_PER_CELL: Final = 2
 
 
 class DelimitedTable:
@@ -109,28 +109,28 @@ class DelimitedTable:
         return self._widths[self.commonest] / len(self.rows) if self.commonest > 1 else 0.0
 
     @property
-    def is_headed(self) -> bool:
+    def has_widest_first_row(self) -> bool:
         """Whether the first row has more than one cell, and no row has more than it."""
         return 1 < len(self.rows[0]) == self.widest
 
     @cached_property
     def is_regular(self) -> bool:
         """Whether there are several rows, nearly all of one width, with several filled columns."""
-        if len(self.rows) < 2 or self.commonest * len(self.rows) < _FEWEST_CELLS:
+        if len(self.rows) < 2 or self.commonest * len(self.rows) < _MIN_CELLS:
             return False
         if self.share < _REGULAR_SHARE or _LOG_LINE.match(self.delimiter.join(self.rows[0])):
             return False
         return sum(any(map(str.strip, column)) for column in zip(*self._full_rows, strict=True)) > 1
 
     @property
-    def is_wordy(self) -> bool:
+    def is_prose(self) -> bool:
         """Whether the cells contain sentences, as in prose and logs."""
         spaces = sum(cell.strip().count(" ") for row in self._full_rows for cell in row)
-        return spaces > _MOST_SPACES * len(self._full_rows) * self.commonest
+        return spaces > _MAX_SPACES_PER_CELL * len(self._full_rows) * self.commonest
 
     @cached_property
     def _full_rows(self) -> list[list[str]]:
-        return [row for row in self.rows[:_MOST_COMPARED] if len(row) == self.commonest]
+        return [row for row in self.rows[:_MAX_COMPARED_ROWS] if len(row) == self.commonest]
 
 
 def split_table(text: str, *, whole: bool, suffix: str = "") -> DelimitedTable:
@@ -139,10 +139,10 @@ def split_table(text: str, *, whole: bool, suffix: str = "") -> DelimitedTable:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not whole:
         text = text[: text.rfind("\n") + 1] or text
-    declared = _DECLARED.match(text)
+    declared = _EXCEL_SEPARATOR.match(text)
     if declared:
         below = text[declared.end() :].lstrip("\n")
-        table = _parsed(below, declared[1], whole=whole)
+        table = _parse(below, declared[1], whole=whole)
         table.skipped = _lines_above(below, text)
         return table
     comment, below = _without_comments(text)
@@ -186,8 +186,8 @@ def _split_by_best_delimiter(text: str, *, whole: bool, suggested: str | None) -
             return table
     tables = [_read(text, each, whole=whole) for each in _DELIMITERS if each in text]
     best = max(tables, key=lambda table: _quality(table, suggested), default=None)
-    if best is None or (best.share < _LEAST_SHARE and not best.is_headed):
-        return _parsed(text, _NO_DELIMITER, whole=whole)
+    if best is None or (best.share < _MIN_SHARE and not best.has_widest_first_row):
+        return _parse(text, _NO_DELIMITER, whole=whole)
     return best
 
 
@@ -195,7 +195,7 @@ def _split_by_spaces(text: str) -> DelimitedTable | None:
     """The text split at spaces, if columns of numbers show that it is a table."""
     lines = [line for line in text.split("\n") if line.strip()]
     _allow_cells_of(text)
-    if not _are_spaced(list(map(_split_at_spaces, lines[:_MOST_COMPARED]))):
+    if not _is_spaced_table(list(map(_split_at_spaces, lines[:_MAX_COMPARED_ROWS]))):
         return None
     rows = list(map(_split_at_spaces, lines))
     return DelimitedTable(" ", rows) if len(set(map(len, rows))) == 1 else None
@@ -205,24 +205,26 @@ def _split_by_rare_delimiter(text: str) -> DelimitedTable | None:
     """The text split by a rare delimiter, if column names precede rows of equal width."""
     for delimiter in _RARE_DELIMITERS:
         head = text[: text.find("\n") + 1].rstrip("\n").split(delimiter)
-        if len(head) >= _LEAST_SPACED and all(map(_COLUMN_NAME.match, head)):
+        if len(head) >= _MIN_SPACED_COLUMNS and all(map(_COLUMN_NAME.match, head)):
             table = DelimitedTable(delimiter, _split(text, delimiter))
             if table.is_even and table.is_regular:
                 return table
     return None
 
 
-def _are_spaced(rows: list[list[str]]) -> bool:
+def _is_spaced_table(rows: list[list[str]]) -> bool:
     """Whether rows have an equal width of three or more, and half of the columns are numbers.
 
     One such column is enough below names that do not occur in prose, such as combined_score.
     """
-    if len(rows) < 2 or len(set(map(len, rows))) > 1 or len(rows[0]) < _LEAST_SPACED:
+    if len(rows) < 2 or len(set(map(len, rows))) > 1 or len(rows[0]) < _MIN_SPACED_COLUMNS:
         return False
     columns = zip(*rows[1:], strict=True)
     measured = sum(all(map(_MEASURE.match, column)) for column in columns)
-    is_headed = all(map(_COLUMN_NAME.match, rows[0])) and any("_" in cell for cell in rows[0])
-    return 2 * measured >= len(rows[0]) or (is_headed and measured > 0)
+    has_widest_first_row = all(map(_COLUMN_NAME.match, rows[0])) and any(
+        "_" in cell for cell in rows[0]
+    )
+    return 2 * measured >= len(rows[0]) or (has_widest_first_row and measured > 0)
 
 
 def _split_at_spaces(line: str) -> list[str]:
@@ -249,11 +251,11 @@ def _has_decimal_commas(table: DelimitedTable) -> bool:
 
 def _read(text: str, delimiter: str, *, whole: bool) -> DelimitedTable:
     """The text with CSV's quotes or, if that gives irregular rows, with those of other dialects."""
-    table = _parsed(text, delimiter, whole=whole)
+    table = _parse(text, delimiter, whole=whole)
     if _QUOTE not in text:
         return table
     if _ESCAPED_QUOTE in text and not (table.is_even and table.is_free_of_quotes):
-        escaped = _parsed(text, delimiter, whole=whole, escape="\\")
+        escaped = _parse(text, delimiter, whole=whole, escape="\\")
         if escaped.share >= table.share:
             table = escaped
     if not table.is_even:
@@ -263,7 +265,7 @@ def _read(text: str, delimiter: str, *, whole: bool) -> DelimitedTable:
     return table
 
 
-def _parsed(text: str, delimiter: str, *, whole: bool, escape: str | None = None) -> DelimitedTable:
+def _parse(text: str, delimiter: str, *, whole: bool, escape: str | None = None) -> DelimitedTable:
     if _QUOTE not in text:
         return DelimitedTable(delimiter, _split(text, delimiter))
     _allow_cells_of(text)
@@ -287,14 +289,14 @@ def _split(text: str, delimiter: str) -> list[list[str]]:
 
 
 _DIGITS: Final = re.compile(r"[0-9]+")
-_SMALL: Final = re.compile(r"[^\W\d_A-Z]+")
-_CAPITALS: Final = re.compile(r"[A-Z]+")
-# Patterns that names have as often as values.
+_LOWER_CASE: Final = re.compile(r"[^\W\d_A-Z]+")
+_UPPER_CASE: Final = re.compile(r"[A-Z]+")
+# Patterns that are as common in names as in values.
 _COMMON_PATTERNS: Final = ("a", "Aa", "A")
-_MOST_COMPARED_VALUES: Final = 50
-_FEW: Final = 3
-_LONGEST_NAME: Final = 128
-_MOST_WORDS: Final = 8
+_MAX_COMPARED_VALUES: Final = 50
+_MIN_VALUES: Final = 3
+_MAX_NAME_LENGTH: Final = 128
+_MAX_NAME_WORDS: Final = 8
 
 
 class CsvColumn(NamedTuple):
@@ -327,7 +329,7 @@ def is_header(columns: Sequence[CsvColumn]) -> bool:
 
 
 def _is_too_long(top: str) -> bool:
-    return len(top) > _LONGEST_NAME or top.count(" ") >= _MOST_WORDS
+    return len(top) > _MAX_NAME_LENGTH or top.count(" ") >= _MAX_NAME_WORDS
 
 
 def _are_years(values: Sequence[str]) -> bool:
@@ -348,10 +350,10 @@ def _has_other_patterns(named: Sequence[CsvColumn]) -> bool:
 
 def _difference(top: str, below: Sequence[str]) -> int:
     """1 if a cell has another pattern than all values below it, -1 if it has the same, else 0."""
-    compared = sorted({cell.strip() for cell in below} - NULLS)[:_MOST_COMPARED_VALUES]
+    compared = sorted({cell.strip() for cell in below} - NULLS)[:_MAX_COMPARED_VALUES]
     patterns = {_pattern(value) for value in compared}
     lengths = {len(value) for value in compared}
-    same_length = len(lengths) == 1 and len(compared) >= _FEW
+    same_length = len(lengths) == 1 and len(compared) >= _MIN_VALUES
     if len(patterns) == 1:
         if _pattern(top) not in patterns:
             return 1
@@ -364,13 +366,13 @@ def _difference(top: str, below: Sequence[str]) -> int:
 
 def _pattern(value: str) -> str:
     """The value with each run of digits, lower-case and upper-case letters as one character."""
-    return _CAPITALS.sub("A", _SMALL.sub("a", _DIGITS.sub("9", value)))
+    return _UPPER_CASE.sub("A", _LOWER_CASE.sub("a", _DIGITS.sub("9", value)))
 
 
-_SAMPLE: Final = 64 * 1024
-_LONG_SAMPLE: Final = 4 * 1024 * 1024
-_MOST_CELLS: Final = 500_000
-_LEAST_ROWS: Final = 20
+_SAMPLE_BYTES: Final = 64 * 1024
+_LONG_SAMPLE_BYTES: Final = 4 * 1024 * 1024
+_MAX_CELLS: Final = 500_000
+_MIN_ROWS: Final = 20
 
 
 class Csv(TextFormat):
@@ -383,12 +385,12 @@ class Csv(TextFormat):
         if not table.is_regular or table.widest > MOST_COLUMNS:
             return False
         # Sentences may be prose, unless there are names above columns of numbers or times.
-        return not table.is_wordy or _columns(table).is_evident
+        return not table.is_prose or _columns(table).is_evident
 
     def divides(self, sample: Sample) -> bool:
         """Whether all rows have the same number of cells, and more than one."""
         table = split_table(text_of(sample), whole=sample.whole)
-        return table.is_even and not table.is_wordy and table.widest <= MOST_COLUMNS
+        return table.is_even and not table.is_prose and table.widest <= MOST_COLUMNS
 
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:
         sample = _sample(content)
@@ -433,11 +435,11 @@ def dialect_of(content: Content, *, suffix: str = "") -> CsvDialect:
 
 def _sample(content: Content) -> Sample:
     """The beginning of the file, long enough for a header and a row."""
-    for length in (_SAMPLE, _LONG_SAMPLE):
+    for length in (_SAMPLE_BYTES, _LONG_SAMPLE_BYTES):
         sample = content.sample(length)
         if sample.whole or max(sample.data.count(b"\n"), sample.data.count(b"\r")) > 1:
             return sample
-    raise UnreadableFile("line_too_long", f"A line is longer than {_LONG_SAMPLE:,} bytes.")
+    raise UnreadableFile("line_too_long", f"A line is longer than {_LONG_SAMPLE_BYTES:,} bytes.")
 
 
 class _Columns(NamedTuple):
@@ -455,13 +457,13 @@ class _Columns(NamedTuple):
 
 def _columns(table: DelimitedTable) -> _Columns:
     width = table.widest
-    rows = table.rows[: max(_LEAST_ROWS, _MOST_CELLS // width)]
+    rows = table.rows[: max(_MIN_ROWS, _MAX_CELLS // width)]
     if table.names is not None:
         names = [name.strip() for name in table.names]
-        types = [type_of_texts(cells) for cells in _transposed(rows, width)]
-        return _Columns(_padded(names, width), types, has_header=False)
-    top = _padded([cell.strip() for cell in rows[0]], width)
-    below = _transposed(rows[1:], width)
+        types = [type_of_texts(cells) for cells in _transpose(rows, width)]
+        return _Columns(_pad_names(names, width), types, has_header=False)
+    top = _pad_names([cell.strip() for cell in rows[0]], width)
+    below = _transpose(rows[1:], width)
     types = [type_of_texts(cells) for cells in below]
     if is_header([CsvColumn(*column) for column in zip(top, types, below, strict=True)]):
         return _Columns(top, types, has_header=True)
@@ -469,11 +471,11 @@ def _columns(table: DelimitedTable) -> _Columns:
     return _Columns([""] * width, types, has_header=False)
 
 
-def _padded(names: list[str], width: int) -> list[str]:
+def _pad_names(names: list[str], width: int) -> list[str]:
     return names[:width] + [""] * (width - len(names))
 
 
-def _transposed(rows: Sequence[Sequence[str]], width: int) -> list[Sequence[str]]:
+def _transpose(rows: Sequence[Sequence[str]], width: int) -> list[Sequence[str]]:
     """The cells of each column; short rows are padded with empty cells."""
     columns: list[Sequence[str]] = [*zip_longest(*rows, fillvalue="")]
     columns.extend(() for _ in range(width - len(columns)))

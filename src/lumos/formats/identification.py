@@ -99,14 +99,16 @@ CSV: Final = Csv()
 JSON: Final = Json()
 BINARY: Final[tuple[BinaryFormat, ...]] = (Parquet(), Avro(), Orc())
 FORMATS: Final[dict[str, Format]] = {format.name: format for format in (*BINARY, CSV, JSON)}
-_FORMAT_OF: Final = {suffix: format for format in FORMATS.values() for suffix in format.suffixes}
-_COMPRESSION_OF: Final = {
+_FORMAT_BY_SUFFIX: Final = {
+    suffix: format for format in FORMATS.values() for suffix in format.suffixes
+}
+_COMPRESSION_BY_SUFFIX: Final = {
     suffix: compression for compression in COMPRESSIONS for suffix in compression.suffixes
 }
 _UNSUPPORTED_COMPRESSIONS: Final = frozenset(
     {".snappy", ".sz", ".lz4", ".deflate", ".xz", ".lzo", ".br", ".z"}
 )
-# Suffixes of files that are not datasets, unless magic bytes say otherwise.
+# Suffixes of files that are not datasets, unless their magic bytes identify a data format.
 _OTHER_SUFFIXES: Final = frozenset({
     # images, audio, video, fonts
     ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".svg", ".ico", ".heic",
@@ -158,7 +160,7 @@ class FileNameHints(NamedTuple):
 def hints_from_name(name: str) -> FileNameHints:
     """The format and compression that a file name suggests."""
     stem, last = _split(name)
-    packed = last if last in _COMPRESSION_OF or last in _UNSUPPORTED_COMPRESSIONS else ""
+    packed = last if last in _COMPRESSION_BY_SUFFIX or last in _UNSUPPORTED_COMPRESSIONS else ""
     suffix = _split(stem)[1] if packed else last
     is_part = suffix == ".tbl" or (not suffix and _PART_NAME.match(stem) is not None)
     return _cached_hints(suffix, packed, is_part=is_part)
@@ -172,9 +174,9 @@ def _split(name: str) -> tuple[str, str]:
 @lru_cache(maxsize=4096)
 def _cached_hints(suffix: str, compression_suffix: str, *, is_part: bool) -> FileNameHints:
     return FileNameHints(
-        format=_FORMAT_OF.get(suffix),
+        format=_FORMAT_BY_SUFFIX.get(suffix),
         suffix=suffix,
-        compression=_COMPRESSION_OF.get(compression_suffix),
+        compression=_COMPRESSION_BY_SUFFIX.get(compression_suffix),
         compression_suffix=compression_suffix,
         is_other=suffix in _OTHER_SUFFIXES,
         is_part=is_part,
@@ -183,7 +185,7 @@ def _cached_hints(suffix: str, compression_suffix: str, *, is_part: bool) -> Fil
 
 IdentifiedFile: TypeAlias = tuple[Format, FileFacts]
 
-_HEAD: Final = 64 * 1024
+_HEAD_BYTES: Final = 64 * 1024
 # Enough for magic bytes.
 _MAGIC_BYTES: Final = 16
 
@@ -219,7 +221,7 @@ def _read(name: str, file: RangedBytes, *, column_stats: bool) -> IdentifiedFile
     if isinstance(named, BinaryFormat) and named.claims(ranges):
         facts = named.read(ranges, column_stats=column_stats)
         return named, _with_remarks(facts, hints, named, None)
-    head = ranges.head(_MAGIC_BYTES if hints.is_other else _HEAD)
+    head = ranges.head(_MAGIC_BYTES if hints.is_other else _HEAD_BYTES)
     by_magic = _format_by_magic(head)
     if by_magic is not None and by_magic.claims(ranges):
         facts = by_magic.read(ranges, column_stats=column_stats)
@@ -246,11 +248,11 @@ def _read_text(
     content: Content = (
         PlainContent(file) if compression is None else CompressedContent(file, compression)
     )
-    sample = content.sample(_HEAD)
+    sample = content.sample(_HEAD_BYTES)
     named = hints.format
     try:
         if compression is not None:
-            _refuse_second_layer(sample, compression)
+            _reject_nested_compression(sample, compression)
         elif hints.compression_suffix and hints.compression is None and not is_text(sample.data):
             suffix = hints.compression_suffix
             reason = f"The compression {suffix} is not supported. Use gzip, zstd, bzip2."
@@ -258,7 +260,7 @@ def _read_text(
         if (foreign := foreign_format(sample.data)) is not None:
             raise UnreadableFile("mislabelled", f"It is named {hints.ending} but is {foreign}.")
     except UnreadableFile:
-        # Without a suffix of a data format, it is not taken for a data file.
+        # Without a suffix of a data format, it is not treated as a data file.
         if named is None:
             return None
         raise
@@ -272,15 +274,15 @@ def _read_text(
     return format, _with_remarks(facts, hints, format, compression)
 
 
-def _refuse_second_layer(sample: Sample, compression: Compression) -> None:
+def _reject_nested_compression(sample: Sample, compression: Compression) -> None:
     if compression_of(sample.data) is not None:
         raise UnreadableFile("nested_compression", "The file is compressed twice.")
-    inside = _format_by_magic(sample.data)
-    if inside is not None and not is_text(sample.data):
+    format = _format_by_magic(sample.data)
+    if format is not None and not is_text(sample.data):
         raise UnreadableFile(
             "compressed_container",
-            f"It is {inside.title} inside {compression.name}, which engines do not read: "
-            f"{inside.title} files are compressed internally.",
+            f"It is {format.title} inside {compression.name}, which engines do not read: "
+            f"{format.title} files are compressed internally.",
         )
 
 
@@ -302,7 +304,7 @@ def _recognise_text(sample: Sample, hints: FileNameHints) -> TextFormat | None:
         except UnreadableFile:
             # It may be another format, or not data.
             continue
-    # The name says that it is part of a table, so little evidence is enough.
+    # The name shows that it is part of a table, so little evidence is enough.
     return CSV if hints.is_part and CSV.divides(sample) else None
 
 
@@ -311,20 +313,22 @@ def _with_remarks(
 ) -> FileFacts:
     """The facts, with a remark for each contradiction between name and content."""
     has_suffix = hints.compression_suffix != ""
-    is_as_named = compression is hints.compression and (compression is not None) == has_suffix
-    if format is hints.format and is_as_named:
+    has_named_compression = (
+        compression is hints.compression and (compression is not None) == has_suffix
+    )
+    if format is hints.format and has_named_compression:
         return facts
     remarks = list(facts.remarks)
     if format is not hints.format and (hints.format is not None or hints.is_other):
-        remarks.append(_mislabelled_as(hints.suffix, format.title))
+        remarks.append(_mislabelled_remark(hints.suffix, format.title))
     if compression is None and hints.compression_suffix:
-        remarks.append(_mislabelled_as(hints.compression_suffix, "not compressed"))
-    elif compression is not None and not is_as_named:
+        remarks.append(_mislabelled_remark(hints.compression_suffix, "not compressed"))
+    elif compression is not None and not has_named_compression:
         suffix = hints.compression_suffix or (hints.suffix if hints.format else "")
         if suffix:
-            remarks.append(_mislabelled_as(suffix, f"compressed with {compression.name}"))
+            remarks.append(_mislabelled_remark(suffix, f"compressed with {compression.name}"))
     return facts._replace(remarks=tuple(remarks))
 
 
-def _mislabelled_as(suffix: str, found: str) -> Remark:
+def _mislabelled_remark(suffix: str, found: str) -> Remark:
     return Remark("mislabelled", f"It is named {suffix} but is {found}.")

@@ -33,18 +33,18 @@ LARGE_INTEGER: Final = Decimal(38, 0)
 TIMESTAMP: Final = Timestamp("us")
 TIMESTAMPTZ: Final = Timestamp("us", zoned=True)
 
-_MOST_DIGITS: Final = 38
+_MAX_DECIMAL_DIGITS: Final = 38
 # Integers of this length always fit into 64 bits.
-_SURE_DIGITS: Final = 18
+_MAX_SAFE_DIGITS: Final = 18
 INT64_RANGE: Final = range(-(2**63), 2**63)
 # A text that begins with another character is a STRING, so no pattern has to be tried.
-_BEGINS_VALUE: Final = frozenset("0123456789+-.tTfF ")
-# Not in text files: one match of all joined texts is much faster than one match of each.
-_END: Final = "\0"
+_VALUE_STARTS: Final = frozenset("0123456789+-.tTfF ")
+# A character that text files do not contain: matching all joined texts at once is much faster.
+_TERMINATOR: Final = "\0"
 
 
 def _pattern_for_all(pattern: str) -> re.Pattern[str]:
-    """A pattern of texts, each followed by `_END`, that all match or stand for null."""
+    """A pattern of texts, each followed by `_TERMINATOR`, that all match or stand for null."""
     nulls = "|".join(map(re.escape, sorted(NULLS - {""})))
     return re.compile(rf"(?:(?:{pattern}|{nulls})?+\x00)*+\Z", re.ASCII)
 
@@ -68,9 +68,9 @@ def type_of_texts(texts: Sequence[str]) -> DataType:
     first = next((text for text in texts if text not in NULLS), None)
     if first is None:
         return NULL
-    if first[0] not in _BEGINS_VALUE:
+    if first[0] not in _VALUE_STARTS:
         return STRING
-    joined = _END.join(texts) + _END
+    joined = _TERMINATOR.join(texts) + _TERMINATOR
     type = _type_of_values(texts, joined)
     if type is STRING and " " in joined:
         # Spaces around values are ignored.
@@ -83,7 +83,7 @@ def type_of_integer(value: int) -> DataType:
     """INT64, or the type that holds a larger integer exactly."""
     if value in INT64_RANGE:
         return INT64
-    return LARGE_INTEGER if abs(value) < 10**_MOST_DIGITS else STRING
+    return LARGE_INTEGER if abs(value) < 10**_MAX_DECIMAL_DIGITS else STRING
 
 
 def _type_of_values(texts: Sequence[str], joined: str) -> DataType:
@@ -105,12 +105,12 @@ def _type_of_values(texts: Sequence[str], joined: str) -> DataType:
 
 
 def _type_of_numbers(texts: Sequence[str], joined: str) -> DataType:
-    if max(map(len, texts)) <= _SURE_DIGITS:
+    if max(map(len, texts)) <= _MAX_SAFE_DIGITS:
         # Integers of that length matched before.
         return FLOAT64
-    long = [text.lstrip("+") for text in texts if len(text) > _SURE_DIGITS]
+    long = [text.lstrip("+") for text in texts if len(text) > _MAX_SAFE_DIGITS]
     integers = [text for text in long if text.lstrip("-").isdigit()]
-    if any(len(text.lstrip("-")) > _MOST_DIGITS for text in integers):
+    if any(len(text.lstrip("-")) > _MAX_DECIMAL_DIGITS for text in integers):
         return STRING
     large = any(int(text) not in INT64_RANGE for text in integers)
     if _INTEGERS.match(joined):
@@ -134,7 +134,7 @@ def _are_times(texts: Sequence[str]) -> bool:
 
 
 # The keys of an object with more members are data.
-MOST_MEMBERS: Final = 2000
+MAX_MEMBERS: Final = 2000
 
 
 def widen(left: DataType, right: DataType) -> DataType:
@@ -172,7 +172,7 @@ def _widen_structs(left: Struct, right: Struct) -> DataType:
 def struct_or_map(members: dict[str, DataType]) -> DataType:
     """The type of an object with these members; a map if they are too many to be names."""
     struct = Struct(Member(name, type) for name, type in members.items())
-    return struct if len(members) <= MOST_MEMBERS else _as_map(struct)
+    return struct if len(members) <= MAX_MEMBERS else _as_map(struct)
 
 
 def _as_map(struct: Struct) -> Map:

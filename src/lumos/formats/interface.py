@@ -11,17 +11,17 @@ from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DataType
 
-# Larger counts and sizes do not fit into the store and are taken for damage.
-LARGEST: Final = 2**63 - 1
+# Larger counts and sizes do not fit into the store and are treated as damage.
+MAX_COUNT: Final = 2**63 - 1
 MOST_COLUMNS: Final = 20_000
 
 
 class UnreadableFile(LumosError):
-    """A file that cannot be read; it is reported as a problem and ends no scan."""
+    """A file that cannot be read; it is reported as a problem and does not end the scan."""
 
     def __init__(self, code: str, reason: str) -> None:
         self.code = code
-        # Messages of libraries may have several lines, and no full stop.
+        # Messages of libraries may have several lines, and no full stop at the end.
         self.reason = " ".join(reason.split()).rstrip(".") + "."
         super().__init__(self.reason)
 

@@ -2,8 +2,8 @@
 
 The schema is the union of all records in the sample, with keys in the order of appearance.
 
-Texts stay STRING even if they look like dates: a column that turned from DATE to STRING at the
-first other text would be a false alarm.
+Texts stay STRING even if they look like dates: otherwise a single other text would change a column
+from DATE to STRING, which would be a false alarm.
 """
 
 import codecs
@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import msgspec
 
 from lumos.formats.columns import distinct_names
-from lumos.formats.inference import INT64_RANGE, MOST_MEMBERS, struct_or_map, type_of_integer, widen
+from lumos.formats.inference import INT64_RANGE, MAX_MEMBERS, struct_or_map, type_of_integer, widen
 from lumos.formats.interface import (
     Content,
     FileFacts,
@@ -96,9 +96,9 @@ def _nested(values: Sequence[Any], kind: type, depth: int) -> DataType:
     if kind is list:
         return Array(type_of_values(chain.from_iterable(present), depth + 1))
     columns = columns_of(present)
-    if len(columns) > MOST_MEMBERS:
-        every = chain.from_iterable(map(dict.values, present))
-        return Map(STRING, type_of_values(every, depth + 1))
+    if len(columns) > MAX_MEMBERS:
+        all_values = chain.from_iterable(map(dict.values, present))
+        return Map(STRING, type_of_values(all_values, depth + 1))
     members = {key: type_of_values(column, depth + 1) for key, column in columns.items()}
     return struct_or_map({name_of(key): type for key, type in members.items()})
 
@@ -113,10 +113,10 @@ def name_of(key: str) -> str:
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|["{}\[\]]', re.DOTALL)
 _CLOSING: Final = {"{": "}", "[": "]"}
-_LONGEST_INTEGER: Final = 100
-# Attempts to find the end of the last whole record in an array that the sample cuts.
-_TRIES: Final = 3
-_MOST_BAD: Final = 100
+_MAX_INTEGER_LENGTH: Final = 100
+# Attempts to find the end of the last complete record in a truncated array.
+_MAX_TRIES: Final = 3
+_MAX_BAD_RECORDS: Final = 100
 
 
 class JsonRecords(NamedTuple):
@@ -129,12 +129,12 @@ class JsonRecords(NamedTuple):
 
 
 def _integer(text: str) -> int:
-    # Python refuses to parse very long ones, and all of them are too large anyway.
-    return int(text) if len(text) <= _LONGEST_INTEGER else 10**_LONGEST_INTEGER
+    # Python refuses to parse very long integers, and all of them are too large anyway.
+    return int(text) if len(text) <= _MAX_INTEGER_LENGTH else 10**_MAX_INTEGER_LENGTH
 
 
 _fast_decoder = msgspec.json.Decoder()
-# Slower, but tells where a value ends, and accepts NaN.
+# Slower, but returns where a value ends, and accepts NaN.
 _decoder = json.JSONDecoder(parse_int=_integer)
 
 
@@ -147,7 +147,7 @@ def decode_valid_records(data: bytes, *, whole: bool) -> JsonRecords | None:
         only = values[0] if len(values) == 1 else None
         return JsonRecords(only, is_array=True) if isinstance(only, list) else JsonRecords(values)
     if data.lstrip()[:1] == b"[":
-        return _decode_cut_array(data)
+        return _decode_truncated_array(data)
     for end in (data.rfind(b"\n") + 1, data.rfind(b"\n}") + 2):
         values = _decode_lines(data[:end])
         if values:
@@ -155,9 +155,9 @@ def decode_valid_records(data: bytes, *, whole: bool) -> JsonRecords | None:
     return None
 
 
-def _decode_cut_array(data: bytes) -> JsonRecords | None:
+def _decode_truncated_array(data: bytes) -> JsonRecords | None:
     end = len(data)
-    for _ in range(_TRIES):
+    for _ in range(_MAX_TRIES):
         end = data.rfind(b"}", 0, end)
         if end < 0:
             return None
@@ -210,7 +210,7 @@ def _elements(text: str, position: int, *, whole: bool) -> JsonRecords | None:
 def _sequence(text: str, *, whole: bool) -> JsonRecords:
     values: list[Any] = []
     bad = position = end = 0
-    while bad <= _MOST_BAD + len(values):
+    while bad <= _MAX_BAD_RECORDS + len(values):
         position = _after_space(text, position)
         if position == len(text):
             break
@@ -228,7 +228,7 @@ def _sequence(text: str, *, whole: bool) -> JsonRecords:
     return JsonRecords(values, bad=bad, share=(end or 1) / len(text))
 
 
-def decode_cut_record(text: str) -> Any | None:
+def decode_truncated_record(text: str) -> Any | None:
     """A record that is longer than the text, as far as it has complete objects in a list."""
     open: list[str] = []
     complete: tuple[int, str] | None = None
@@ -259,8 +259,8 @@ def _after_space(text: str, position: int) -> int:
     return space.end() if space else position
 
 
-_SAMPLE: Final = 64 * 1024
-_LONG_SAMPLE: Final = 1024 * 1024
+_SAMPLE_BYTES: Final = 64 * 1024
+_LONG_SAMPLE_BYTES: Final = 1024 * 1024
 _EVIDENT_SHARE: Final = 0.9
 
 
@@ -277,12 +277,12 @@ class Json(TextFormat):
         return objects > 0 and objects >= _EVIDENT_SHARE * (len(records.values) + records.bad)
 
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:  # noqa: ARG002 - one dialect
-        for length in (_SAMPLE, _LONG_SAMPLE):
+        for length in (_SAMPLE_BYTES, _LONG_SAMPLE_BYTES):
             sample = content.sample(length)
             records = _records(sample)
             if sample.whole or records.values:
                 return _facts(records, sample)
-        return _facts_of_cut_record(sample)
+        return _facts_of_truncated_record(sample)
 
 
 def _records(sample: Sample) -> JsonRecords:
@@ -312,25 +312,31 @@ def _facts(records: JsonRecords, sample: Sample) -> FileFacts:
         raise UnreadableFile("not_json", "The file contains no JSON objects.")
     else:
         raise UnreadableFile("empty_file", "The file has no records.")
-    good = len(objects or values)
-    if bad > good:
-        raise UnreadableFile("corrupt_file", f"{bad} of {bad + good} records are not JSON objects.")
-    remark = Remark("bad_records", f"{bad} of {bad + good} records are not JSON objects.")
+    valid = len(objects or values)
+    if bad > valid:
+        raise UnreadableFile(
+            "corrupt_file", f"{bad} of {bad + valid} records are not JSON objects."
+        )
+    remark = Remark("bad_records", f"{bad} of {bad + valid} records are not JSON objects.")
     remarks = (remark,) if bad else ()
     if sample.whole:
-        return FileFacts(known, good, row_count_exact=True, remarks=remarks)
+        return FileFacts(known, valid, row_count_exact=True, remarks=remarks)
     if sample.total is None:
         return FileFacts(known, None, row_count_exact=False, remarks=remarks)
-    estimate = round(good / records.share * sample.total / len(sample.data))
+    estimate = round(valid / records.share * sample.total / len(sample.data))
     return FileFacts(known, estimate, row_count_exact=False, remarks=remarks)
 
 
-def _facts_of_cut_record(sample: Sample) -> FileFacts:
+def _facts_of_truncated_record(sample: Sample) -> FileFacts:
     """The facts of a file whose first record is longer than the sample."""
-    record = decode_cut_record(text_of(sample))
+    record = decode_truncated_record(text_of(sample))
     if type(record) is not dict:
-        raise UnreadableFile("line_too_long", f"A record is longer than {_LONG_SAMPLE:,} bytes.")
-    reason = f"Its first record is longer than {_LONG_SAMPLE:,} bytes; only that much was read."
+        raise UnreadableFile(
+            "line_too_long", f"A record is longer than {_LONG_SAMPLE_BYTES:,} bytes."
+        )
+    reason = (
+        f"Its first record is longer than {_LONG_SAMPLE_BYTES:,} bytes; only that much was read."
+    )
     return FileFacts(
         _schema([record]), None, row_count_exact=False, remarks=(Remark("cut_record", reason),)
     )

@@ -55,8 +55,8 @@ from lumos.model.types import (
 
 _MAGIC: Final = b"ORC"
 # Nearly every footer fits into the first read; a longer one takes one more.
-_FIRST_READ: Final = 64 * 1024
-_LARGEST_FOOTER: Final = 64 * 1024 * 1024
+_FIRST_READ_BYTES: Final = 64 * 1024
+_MAX_FOOTER_BYTES: Final = 64 * 1024 * 1024
 # Field numbers of the file tail, the postscript, the footer and a stripe.
 _TAIL_FOOTER: Final = 2
 _FOOTER_LENGTH, _COMPRESSION, _BLOCK_SIZE = 1, 2, 3
@@ -97,8 +97,8 @@ def protobuf_numbers(value: int | bytes) -> Iterator[int]:
         yield number
 
 
-_LARGEST_BLOCK: Final = 16 * 1024 * 1024
-_LARGEST: Final = 64 * 1024 * 1024
+_MAX_BLOCK_BYTES: Final = 16 * 1024 * 1024
+_MAX_CONTENT_BYTES: Final = 64 * 1024 * 1024
 _UNCOMPRESSED: Final = 0
 
 
@@ -112,7 +112,7 @@ def decompress_stream(stored: bytes, codec: int, block_size: int) -> bytes:
             "unsupported_compression", f"The ORC compression {name} is not supported."
         )
     decompress = _CODECS[codec]
-    limit = min(block_size or _LARGEST_BLOCK, _LARGEST_BLOCK)
+    limit = min(block_size or _MAX_BLOCK_BYTES, _MAX_BLOCK_BYTES)
     blocks: list[bytes] = []
     position = total = 0
     while position < len(stored):
@@ -123,8 +123,8 @@ def decompress_stream(stored: bytes, codec: int, block_size: int) -> bytes:
         block = stored[start:position]
         blocks.append(block if header & 1 else decompress(block, limit))
         total += len(blocks[-1])
-        if total > _LARGEST:
-            raise MalformedData(f"It is longer than {_LARGEST:,} bytes.")
+        if total > _MAX_CONTENT_BYTES:
+            raise MalformedData(f"It is longer than {_MAX_CONTENT_BYTES:,} bytes.")
     return b"".join(blocks)
 
 
@@ -204,9 +204,9 @@ _SIMPLE: Final[dict[int, tuple[DataType, str]]] = {
     20: (Unknown("geography"), "geography"),
 }
 _LIST, _MAP, _STRUCT, _UNION, _DECIMAL_KIND, _VARCHAR, _CHAR = 10, 11, 12, 13, 14, 16, 17
-# The precision and scale of all decimals before ORC stored them.
-_OLDEST_PRECISION, _OLDEST_SCALE = 38, 10
-_MOST_DIGITS: Final = 38
+# The precision and scale of decimals in files that do not store them.
+_DEFAULT_PRECISION, _DEFAULT_SCALE = 38, 10
+_MAX_DECIMAL_DIGITS: Final = 38
 
 
 class OrcColumn(NamedTuple):
@@ -292,54 +292,54 @@ class _TypeReader:
         return OrcSchema(KnownSchema(with_distinct_names(schema)), self.columns)
 
     def _column(self, name: str, number: int) -> Field:
-        place = TypePath.column(name)
-        type, native = self._read(number, place, once_per_row=True)
+        path = TypePath.column(name)
+        type, native = self._read(number, path, once_per_row=True)
         nullable = self.types[number].attributes.get("iceberg.required") != "true"
-        return place.field(name, type, nullable=nullable, native_type=native)
+        return path.field(name, type, nullable=nullable, native_type=native)
 
-    def _read(self, number: int, place: TypePath, *, once_per_row: bool) -> tuple[DataType, str]:
+    def _read(self, number: int, path: TypePath, *, once_per_row: bool) -> tuple[DataType, str]:
         """The type of that number and its name in ORC."""
         # Types are a tree. With shared types, a small footer could describe an endless schema.
         if number in self.used:
             raise MalformedData("It uses a type twice.")
         self.used.add(number)
-        it = self.types[number]
-        id = it.attributes.get("iceberg.id", "")
-        place.note(field_id=int(id) if id.isascii() and id.isdigit() and len(id) < 10 else None)
-        if _LIST <= it.kind <= _UNION:
-            if place.is_deepest:
+        orc_type = self.types[number]
+        id = orc_type.attributes.get("iceberg.id", "")
+        path.note(field_id=int(id) if id.isascii() and id.isdigit() and len(id) < 10 else None)
+        if _LIST <= orc_type.kind <= _UNION:
+            if path.is_deepest:
                 return TOO_DEEP, "too deep"
-            return self._nested(it, number, place, once_per_row=once_per_row)
-        type, native = _scalar(it)
+            return self._nested(orc_type, number, path, once_per_row=once_per_row)
+        type, native = _scalar(orc_type)
         self.columns.append(
-            OrcColumn(LeafColumn(place.path, type, bound_kind(type)), number, once_per_row)
+            OrcColumn(LeafColumn(path.path, type, bound_kind(type)), number, once_per_row)
         )
         return type, native
 
     def _nested(
-        self, it: _Type, number: int, place: TypePath, *, once_per_row: bool
+        self, orc_type: _Type, number: int, path: TypePath, *, once_per_row: bool
     ) -> tuple[DataType, str]:
-        if it.kind == _STRUCT:
+        if orc_type.kind == _STRUCT:
             members, natives = [], []
             for name, part in self._members(number):
-                type, native = self._read(part, place.member(name), once_per_row=once_per_row)
+                type, native = self._read(part, path.member(name), once_per_row=once_per_row)
                 members.append(Member(name, type))
                 natives.append(f"{name}:{native}")
             return Struct(members), f"struct<{','.join(natives)}>"
         parts = self._parts(number)
-        if it.kind == _UNION:
+        if orc_type.kind == _UNION:
             read = [
-                self._read(part, place.option(index), once_per_row=False)
+                self._read(part, path.option(index), once_per_row=False)
                 for index, part in enumerate(parts)
             ]
             return Union([type for type, _ in read]), f"uniontype<{','.join(n for _, n in read)}>"
-        if len(parts) != it.kind - _LIST + 1:
+        if len(parts) != orc_type.kind - _LIST + 1:
             raise MalformedData("A list or map has the wrong number of subtypes.")
-        if it.kind == _LIST:
-            element, native = self._read(parts[0], place.element(), once_per_row=False)
+        if orc_type.kind == _LIST:
+            element, native = self._read(parts[0], path.element(), once_per_row=False)
             return Array(element), f"array<{native}>"
-        key, key_native = self._read(parts[0], place.key(), once_per_row=False)
-        value, native = self._read(parts[1], place.value(), once_per_row=False)
+        key, key_native = self._read(parts[0], path.key(), once_per_row=False)
+        value, native = self._read(parts[1], path.value(), once_per_row=False)
         return Map(key, value), f"map<{key_native},{native}>"
 
     def _members(self, number: int) -> list[tuple[str, int]]:
@@ -355,20 +355,20 @@ class _TypeReader:
         return parts
 
 
-def _scalar(it: _Type) -> tuple[DataType, str]:
-    if it.kind in _SIMPLE:
-        return _SIMPLE[it.kind]
-    if it.kind == _DECIMAL_KIND:
-        precision, scale = it.precision, it.scale
+def _scalar(orc_type: _Type) -> tuple[DataType, str]:
+    if orc_type.kind in _SIMPLE:
+        return _SIMPLE[orc_type.kind]
+    if orc_type.kind == _DECIMAL_KIND:
+        precision, scale = orc_type.precision, orc_type.scale
         if not precision:
-            precision, scale = _OLDEST_PRECISION, _OLDEST_SCALE
-        if precision > _MOST_DIGITS or scale > precision:
+            precision, scale = _DEFAULT_PRECISION, _DEFAULT_SCALE
+        if precision > _MAX_DECIMAL_DIGITS or scale > precision:
             raise MalformedData("A decimal has an invalid precision or scale.")
         return Decimal(precision, scale), f"decimal({precision},{scale})"
-    if it.kind in (_VARCHAR, _CHAR):
-        native = "varchar" if it.kind == _VARCHAR else "char"
-        return String(it.length or None), f"{native}({it.length})"
-    raise MalformedData(f"Unknown ORC type {it.kind}.")
+    if orc_type.kind in (_VARCHAR, _CHAR):
+        native = "varchar" if orc_type.kind == _VARCHAR else "char"
+        return String(orc_type.length or None), f"{native}({orc_type.length})"
+    raise MalformedData(f"Unknown ORC type {orc_type.kind}.")
 
 
 # Field numbers of a column's statistics.
@@ -429,13 +429,13 @@ def _bounds(facts: dict[int, int | bytes]) -> tuple[Number | None, Number | None
 def _times(facts: dict[int, int | bytes]) -> tuple[int | None, int | None]:
     """Bounds in microseconds; stored as milliseconds and, plus one, nanoseconds."""
     low, high = _integer(facts.get(_MINIMUM_UTC)), _integer(facts.get(_MAXIMUM_UTC))
-    finest, last = facts.get(_MINIMUM_NANOS, 1), facts.get(_MAXIMUM_NANOS, _NANOS)
-    if low is None or high is None or isinstance(finest, bytes) or isinstance(last, bytes):
+    low_nanos, high_nanos = facts.get(_MINIMUM_NANOS, 1), facts.get(_MAXIMUM_NANOS, _NANOS)
+    if low is None or high is None or isinstance(low_nanos, bytes) or isinstance(high_nanos, bytes):
         return None, None
-    if not (1 <= finest <= _NANOS and 1 <= last <= _NANOS):
+    if not (1 <= low_nanos <= _NANOS and 1 <= high_nanos <= _NANOS):
         # Some writers store wrong nanoseconds for times shortly before 1970.
         return None, None
-    times = low * 1000 + (finest - 1) // 1000, high * 1000 + -(-(last - 1) // 1000)
+    times = low * 1000 + (low_nanos - 1) // 1000, high * 1000 + -(-(high_nanos - 1) // 1000)
     return times if all(time in _INT64 for time in times) else (None, None)
 
 
@@ -465,7 +465,7 @@ class Orc(BinaryFormat):
         return head.startswith(_MAGIC)
 
     def claims(self, file: RangedBytes) -> bool:
-        return file.tail(_FIRST_READ)[-4:-1] == _MAGIC
+        return file.tail(_FIRST_READ_BYTES)[-4:-1] == _MAGIC
 
     def read(self, file: RangedBytes, *, column_stats: bool = False) -> FileFacts:
         if not self.claims(file):
@@ -484,7 +484,7 @@ class Orc(BinaryFormat):
 
 
 def _footer(file: RangedBytes) -> bytes:
-    tail = file.tail(_FIRST_READ)
+    tail = file.tail(_FIRST_READ_BYTES)
     postscript_length = tail[-1]
     facts = dict(protobuf_fields(tail[-1 - postscript_length : -1]))
     length, codec, block_size = (
@@ -492,7 +492,7 @@ def _footer(file: RangedBytes) -> bytes:
         for id in (_FOOTER_LENGTH, _COMPRESSION, _BLOCK_SIZE)
     )
     needed = length + postscript_length + 1
-    if needed > min(file.size, _LARGEST_FOOTER):
+    if needed > min(file.size, _MAX_FOOTER_BYTES):
         raise MalformedData("Its length is larger than the file.")
     if needed > len(tail):
         tail = file.tail(needed)

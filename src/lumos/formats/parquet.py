@@ -65,7 +65,7 @@ _BYTE_ARRAYS: Final = (6, 7)
 _FLOAT_LAYOUTS: Final = {2: struct.Struct("<e"), 4: struct.Struct("<f"), 8: struct.Struct("<d")}
 _MICROSECONDS: Final = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
 _INT64: Final = range(-(2**63), 2**63)
-_LONGEST_DECIMAL: Final = 32
+_MAX_DECIMAL_BYTES: Final = 32
 
 
 class BoundsDecoder(NamedTuple):
@@ -110,8 +110,8 @@ def _floats(low: bytes, high: bytes, _: int) -> Bounds | None:
     layout = _FLOAT_LAYOUTS.get(len(low))
     if layout is None or len(high) != layout.size:
         return None
-    [least], [most] = layout.unpack(low), layout.unpack(high)
-    return None if math.isnan(least) or math.isnan(most) else (least, most)
+    [minimum], [maximum] = layout.unpack(low), layout.unpack(high)
+    return None if math.isnan(minimum) or math.isnan(maximum) else (minimum, maximum)
 
 
 def _times(factor: int, divisor: int) -> DecodeBounds:
@@ -127,7 +127,7 @@ def _times(factor: int, divisor: int) -> DecodeBounds:
 
 def _decimals(scale: int) -> DecodeBounds:
     def read(low: bytes, high: bytes, physical: int) -> Bounds | None:
-        if max(len(low), len(high)) > _LONGEST_DECIMAL:
+        if max(len(low), len(high)) > _MAX_DECIMAL_BYTES:
             return None
         if physical not in _BYTE_ARRAYS:
             low, high = low[::-1], high[::-1]
@@ -221,7 +221,7 @@ def _row_groups(footer: bytes, position: int) -> Iterator[list[_Chunk]]:
 
 def _row_group(footer: bytes, position: int) -> tuple[list[_Chunk], int]:
     chunks: list[_Chunk] = []
-    usual = _usual_chunk().match
+    match_common = _common_chunk_pattern().match
     id = 0
     while True:
         id, type, position = field(footer, position, id)
@@ -232,9 +232,9 @@ def _row_group(footer: bytes, position: int) -> tuple[list[_Chunk], int]:
             continue
         count, position = _struct_list(footer, position, type)
         for _ in range(count):
-            match = usual(footer, position)
+            match = match_common(footer, position)
             if match is None:
-                chunk, position = _walked_chunk(footer, position)
+                chunk, position = _walk_chunk(footer, position)
             else:
                 chunk, position = _matched_chunk(match), match.end()
             chunks.append(chunk)
@@ -250,21 +250,21 @@ def _struct_list(footer: bytes, position: int, type: int) -> tuple[int, int]:
     return count, position
 
 
-def _walked_chunk(footer: bytes, position: int) -> tuple[_Chunk, int]:
+def _walk_chunk(footer: bytes, position: int) -> tuple[_Chunk, int]:
     found: dict[tuple[int, ...], int | bytes] = {}
     position = _walk(footer, position, (), found)
     number = {key: value for key, value in found.items() if isinstance(value, int)}
     text = {key: value for key, value in found.items() if isinstance(value, bytes)}
-    inside = (_METADATA, _STATISTICS)
+    statistics_path = (_METADATA, _STATISTICS)
     chunk = _Chunk(
         physical=number.get((_METADATA, _TYPE), -1),
         values=number.get((_METADATA, _VALUES), -1),
         compressed=number.get((_METADATA, _COMPRESSED), 0),
-        nulls=number.get((*inside, _NULLS)),
-        old_maximum=text.get((*inside, _OLD_MAXIMUM)),
-        old_minimum=text.get((*inside, _OLD_MINIMUM)),
-        maximum=text.get((*inside, _MAXIMUM)),
-        minimum=text.get((*inside, _MINIMUM)),
+        nulls=number.get((*statistics_path, _NULLS)),
+        old_maximum=text.get((*statistics_path, _OLD_MAXIMUM)),
+        old_minimum=text.get((*statistics_path, _OLD_MINIMUM)),
+        maximum=text.get((*statistics_path, _MAXIMUM)),
+        minimum=text.get((*statistics_path, _MINIMUM)),
     )
     return chunk, position
 
@@ -290,20 +290,22 @@ def _walk(
 
 
 @cache
-def _usual_chunk() -> re.Pattern[bytes]:
-    """A pattern of column chunks in the layout of nearly all writers.
+def _common_chunk_pattern() -> re.Pattern[bytes]:
+    """Return a pattern of column chunks in the layout of nearly all writers.
 
-    Every file of a lake passes here, and one match takes much less time than walking the fields. A
-    field's header holds its type and the distance to the id of the field before it.
+    This runs for every file of a lake, and one match is much faster than walking the fields. A
+    field's header contains its type and the distance to the id of the previous field.
     """
     number = rb"[\x80-\xff]{0,9}+[\x00-\x7f]"
-    text = _either(rb"%b.{%d}" % (re.escape(bytes([length])), length) for length in range(128))
-    numbers = _counted(5, number) + b"|" + _counted(6, number)
+    text = _alternatives(
+        rb"%b.{%d}" % (re.escape(bytes([length])), length) for length in range(128)
+    )
+    numbers = _short_list_pattern(5, number) + b"|" + _short_list_pattern(6, number)
     any_number = rb"[%b]%b" % (_headers(5, 6), number)
     flag = rb"[%b]" % _headers(1, 2)
     any_numbers = rb"[%b](?:%b)" % (_headers(9), numbers)
     plain_record = rb"(?:%b|%b|%b)*+\x00" % (any_number, flag, any_numbers)
-    records = _counted(12, plain_record)
+    records = _short_list_pattern(12, plain_record)
     rest = rb"(?:%b|%b|[%b]%b|[%b](?:%b))*+\x00" % (
         any_number, any_numbers, _headers(12), plain_record, _headers(9), records,
     )  # fmt: skip
@@ -317,8 +319,8 @@ def _usual_chunk() -> re.Pattern[bytes]:
         rb"[\x11\x12]{0,2}\x00%(rest)b(?:%(any_number)b)*+\x00"
         % {
             b"number": number,
-            b"encodings": _counted(5, number),
-            b"path": _counted(8, text),
+            b"encodings": _short_list_pattern(5, number),
+            b"path": _short_list_pattern(8, text),
             b"text": text,
             b"rest": rest,
             b"any_number": any_number,
@@ -327,7 +329,7 @@ def _usual_chunk() -> re.Pattern[bytes]:
     )
 
 
-def _either(patterns: Iterator[bytes]) -> bytes:
+def _alternatives(patterns: Iterator[bytes]) -> bytes:
     return rb"(?:%b)" % b"|".join(patterns)
 
 
@@ -338,9 +340,9 @@ def _headers(*types: int) -> bytes:
     )
 
 
-def _counted(type: int, element: bytes) -> bytes:
+def _short_list_pattern(type: int, element: bytes) -> bytes:
     """A pattern of lists of up to 14 such elements."""
-    return _either(
+    return _alternatives(
         rb"%b(?:%b){%d}" % (re.escape(bytes([count << 4 | type])), element, count)
         for count in range(15)
     )
@@ -369,8 +371,8 @@ def _number(encoded: bytes) -> int:
 _MAGIC: Final = b"PAR1"
 _ENCRYPTED: Final = b"PARE"
 # Nearly every footer fits into the first read; a longer one takes one more.
-_FIRST_READ: Final = 64 * 1024
-_LARGEST_FOOTER: Final = 256 * 1024 * 1024
+_FIRST_READ_BYTES: Final = 64 * 1024
+_MAX_FOOTER_BYTES: Final = 256 * 1024 * 1024
 
 # Part of the metadata that pandas adds.
 _PANDAS: Final = b'"pandas_version"'
@@ -378,10 +380,10 @@ _PANDAS: Final = b'"pandas_version"'
 _SCHEMA: Final = 2
 _ROWS: Final = 3
 # The header of the row count, which all writers put right after the schema.
-_ROWS_NEXT: Final = b"\x16"
-# Similar schemas of a table share their first bytes, so a few of them share a key.
-_KEY: Final = 96
-_MOST_CACHED: Final = 4096
+_ROW_COUNT_HEADER: Final = b"\x16"
+# Similar schemas of a table start with the same bytes, so a few of them share a cache key.
+_CACHE_KEY_BYTES: Final = 96
+_MAX_CACHED_SCHEMAS: Final = 4096
 
 
 class Parquet(BinaryFormat):
@@ -397,7 +399,7 @@ class Parquet(BinaryFormat):
         return head.startswith((_MAGIC, _ENCRYPTED))
 
     def claims(self, file: RangedBytes) -> bool:
-        return file.tail(_FIRST_READ).endswith((_MAGIC, _ENCRYPTED))
+        return file.tail(_FIRST_READ_BYTES).endswith((_MAGIC, _ENCRYPTED))
 
     def read(self, file: RangedBytes, *, column_stats: bool = False) -> FileFacts:
         footer = _footer(file)
@@ -417,15 +419,15 @@ class Parquet(BinaryFormat):
         return FileFacts(known, rows, row_count_exact=True, columns=statistics)
 
     def _schema_prefix(self, footer: bytes) -> "_SchemaPrefix":
-        alike = self._cache.get(footer[:_KEY], ())
-        for prefix in alike:
+        candidates = self._cache.get(footer[:_CACHE_KEY_BYTES], ())
+        for prefix in candidates:
             if footer.startswith(prefix.data):
                 return prefix
         prefix = _SchemaPrefix(footer)
-        if self._count >= _MOST_CACHED:
+        if self._count >= _MAX_CACHED_SCHEMAS:
             self._cache.clear()
             self._count = 0
-        self._cache[footer[:_KEY]] = (prefix, *alike)
+        self._cache[footer[:_CACHE_KEY_BYTES]] = (prefix, *candidates)
         self._count += 1
         return prefix
 
@@ -485,7 +487,7 @@ def _with_mark(schema: Schema, names: frozenset[str]) -> Schema:
 
 
 def _footer(file: RangedBytes) -> bytes:
-    tail = file.tail(_FIRST_READ)
+    tail = file.tail(_FIRST_READ_BYTES)
     if tail.endswith(_ENCRYPTED):
         raise UnreadableFile("encrypted_file", "The Parquet footer is encrypted.")
     if len(tail) < 12 or not tail.endswith(_MAGIC):
@@ -494,7 +496,7 @@ def _footer(file: RangedBytes) -> bytes:
             "The file does not end with Parquet's magic bytes: it is truncated, or not Parquet.",
         )
     needed = int.from_bytes(tail[-8:-4], "little") + 8
-    if needed > min(file.size, _LARGEST_FOOTER):
+    if needed > min(file.size, _MAX_FOOTER_BYTES):
         raise UnreadableFile(
             "corrupt_file", "The length of the Parquet footer is larger than the file."
         )
@@ -518,7 +520,7 @@ def _schema_list(footer: bytes) -> tuple[int, int]:
 
 
 def _row_count(footer: bytes, position: int) -> int:
-    if footer[position : position + 1] == _ROWS_NEXT:
+    if footer[position : position + 1] == _ROW_COUNT_HEADER:
         rows, _ = read_signed(footer, position + 1)
     else:
         rows = _find_row_count(footer)

@@ -45,7 +45,7 @@ class HttpResponse(NamedTuple):
 
 
 class HttpError(LumosError):
-    """A request without a complete response; `reason` says why and holds no part of the request."""
+    """A request without a complete response; `reason` contains no part of the request."""
 
     is_temporary: ClassVar[bool] = True
     retry_after: ClassVar[float | None] = None
@@ -91,7 +91,7 @@ class HttpTransport(Protocol):
         body: bytes,
         max_bytes: int | None,
     ) -> HttpResponse:
-        """The response, or an HttpError."""
+        """Return the response; raises HttpError."""
 
     def close(self) -> None:
         """Close idle connections."""
@@ -119,7 +119,7 @@ class HttpClient:
         retries: RetryPolicy = ONCE,
         max_bytes: int | None = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:
-        """The response, whatever its status; `headers` are made, and so signed, for each try."""
+        """Return the response of any status; `headers` is called, and so signs, for each try."""
         state = RetryState(retries)
         while True:
             to_send = headers()
@@ -149,6 +149,6 @@ def reason_of(problem: Exception) -> str:
 
 
 def _origin(url: str) -> str:
-    # Not by urlsplit, which may be what failed.
+    # Not with urlsplit, which may be what failed.
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0].rpartition('@')[2]}"

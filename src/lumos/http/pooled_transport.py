@@ -86,7 +86,7 @@ class PooledTransport:
             return self._exchange(url, urlsplit(url), method, headers, body, max_bytes)
         except (http.client.InvalidURL, ValueError) as problem:
             text = str(problem)
-            # The texts of these repeat what was sent, which may hold a secret.
+            # The texts of these exceptions repeat the request, which may contain a secret.
             is_quoting = isinstance(problem, http.client.InvalidURL | UnicodeError)
             if is_quoting or text.startswith("Invalid header"):
                 text = INVALID_REQUEST
@@ -117,7 +117,7 @@ class PooledTransport:
             connection = self._connect(url, parts)
             response = connection.exchange(method, url, parts, headers, body, max_bytes)
         try:
-            # Without a socket, it was closed as the server wanted.
+            # Without a socket, the connection was closed at the server's request.
             if connection.raw.sock is not None:
                 idle.put_nowait(connection)
         except Full:
@@ -134,21 +134,21 @@ class PooledTransport:
         proxy = _proxy(parts)
         to = (host, port) if proxy is None else (proxy.hostname or "", proxy.port)
         login = {} if proxy is None else _proxy_login(proxy)
-        made: http.client.HTTPConnection
+        connection: http.client.HTTPConnection
         try:
             if parts.scheme == "https":
-                made = http.client.HTTPSConnection(
+                connection = http.client.HTTPSConnection(
                     *to, timeout=self._limits.connect, context=self._tls
                 )
                 if proxy is not None:
-                    made.set_tunnel(host, port, headers=login)
+                    connection.set_tunnel(host, port, headers=login)
             else:
-                made = http.client.HTTPConnection(*to, timeout=self._limits.connect)
-            made.connect()
+                connection = http.client.HTTPConnection(*to, timeout=self._limits.connect)
+            connection.connect()
         except OSError as problem:
             raise NotConnected(url, reason_of(problem)) from problem
-        made.sock.settimeout(self._limits.read)
-        return _Connection(made, None if proxy is None or parts.scheme == "https" else login)
+        connection.sock.settimeout(self._limits.read)
+        return _Connection(connection, None if proxy is None or parts.scheme == "https" else login)
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
@@ -165,7 +165,7 @@ def _read(response: http.client.HTTPResponse, max_bytes: int | None) -> bytes | 
         return response.read()
     if length is not None:
         return None
-    # Only here with a number of bytes: http.client would not notice that a body is cut off.
+    # Only if the number of bytes is given: http.client would not notice a truncated body.
     data = response.read(max_bytes + 1)
     return data if len(data) <= max_bytes else None
 

@@ -11,7 +11,7 @@ import msgspec
 
 TOO_MANY_REQUESTS: Final = 429
 _TEMPORARY: Final = frozenset((408, TOO_MANY_REQUESTS, 500, 502, 503, 504))
-# Higher powers exceed every longest wait, and would overflow.
+# Higher powers exceed every maximum wait, and would overflow.
 _MAX_EXPONENT: Final = 64
 
 
@@ -38,8 +38,8 @@ def retry_after_seconds(value: str | None, now: datetime | None = None) -> float
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How often a request is tried, and for how many seconds in total.
 
-    Waits grow by `factor` from `first_wait` to `longest_wait`. A server that asks for a longer wait
-    gets it, unless there is no time left for it.
+    Waits grow by `factor` from `first_wait` to `longest_wait`. If a server requests a longer wait,
+    it is used unless it exceeds the remaining time.
     """
 
     tries: int = 11
@@ -49,7 +49,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     factor: float = 2.0
 
     def backoff(self, tried: int) -> float:
-        """The seconds to wait at most after so many tries."""
+        """Return the maximum wait in seconds after this many tries."""
         growth = self.factor ** min(tried - 1, _MAX_EXPONENT)
         return min(self.longest_wait, self.first_wait * growth)
 

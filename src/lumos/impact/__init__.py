@@ -1,1 +1,1 @@
-"""Who breaks when a dataset changes: asked, answered and shown."""
+"""Impact analysis: which downstream datasets break when a dataset changes."""

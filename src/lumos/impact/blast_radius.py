@@ -1,4 +1,4 @@
-"""Blast radius: which downstream datasets break by recorded changes."""
+"""Blast radius: which downstream datasets recorded changes break."""
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,13 +28,13 @@ from lumos.model.types import quoted_name
 from lumos.schemas.paths import column_of
 from lumos.store import Completer, Store, Transaction
 
-MOST_NAMED: Final = 1_000
-# Per dataset, one for each changed column that it uses.
-_MOST_USES: Final = 10
+MAX_LISTED: Final = 1_000
+# Per dataset: one use for each changed column.
+_MAX_USES: Final = 10
 # Characters of SQL analysed per transaction: a few seconds of work.
-MOST_ANALYSED: Final = 400_000
-_LEAST_PER_SCRIPT: Final = 500
-_AFFECTED: Final = (Verdict.BREAKING, Verdict.UNDETERMINED)
+MAX_ANALYSED_CHARACTERS: Final = 400_000
+_MIN_CHARACTERS_PER_SCRIPT: Final = 500
+_AFFECTED_VERDICTS: Final = (Verdict.BREAKING, Verdict.UNDETERMINED)
 _log = logging.getLogger(__name__)
 
 
@@ -51,15 +51,15 @@ class BlastRadiusAnalysis:
         """The blast radius of a change; None if there are no downstream datasets."""
         before = self._schemas.get(event.old_schema or "")
         context = _ContextBeforeChange(self._shared, event.urn, before)
-        there = context.datasets - self._shared.gone
-        if not there:
+        existing = context.datasets - self._shared.gone
+        if not existing:
             return None
-        found = [each for each in _affected(context, event, self._analyse) if each.urn in there]
+        found = [each for each in _affected(context, event, self._analyse) if each.urn in existing]
         breaking = sum(each.verdict is Verdict.BREAKING for each in found)
         return BlastRadius(
             breaking=breaking,
             undetermined=len(found) - breaking,
-            datasets=tuple(found[:MOST_NAMED]),
+            datasets=tuple(found[:MAX_LISTED]),
         )
 
 
@@ -68,7 +68,7 @@ def _affected(
 ) -> Iterator[Affected]:
     if any(map(may_break, event.findings)):
         for each in impact_of(context.urn, event.findings, context, reason).downstream:
-            if each.verdict in _AFFECTED:
+            if each.verdict in _AFFECTED_VERDICTS:
                 yield Affected(
                     urn=each.urn,
                     verdict=each.verdict,
@@ -96,20 +96,22 @@ def _affected_uses(found: DatasetImpact, findings: Sequence[Finding]) -> tuple[A
         for each in reversed(findings)
         if may_break(each)
     }
-    only = next(iter(paths.values())) if len(paths) == 1 else ""
+    only_path = next(iter(paths.values())) if len(paths) == 1 else ""
     uses: dict[str, AffectedUse] = {}
-    for why in found.reasons:
-        if why.verdict is not found.verdict:
+    for reason in found.reasons:
+        if reason.verdict is not found.verdict:
             continue
-        columns = [quoted_name(column) for column in why.columns]
-        for path in {paths[column]: None for column in columns if column in paths} or (only,):
-            if path not in uses or (uses[path].line is None and why.line is not None):
-                uses[path] = AffectedUse(path=path, reason=why.text, file=why.file, line=why.line)
+        columns = [quoted_name(column) for column in reason.columns]
+        for path in {paths[column]: None for column in columns if column in paths} or (only_path,):
+            if path not in uses or (uses[path].line is None and reason.line is not None):
+                uses[path] = AffectedUse(
+                    path=path, reason=reason.text, file=reason.file, line=reason.line
+                )
     # Uses with a line come first.
     ordered = sorted(
         uses.values(), key=lambda use: (use.line is None, use.file or "", use.line or 0, use.path)
     )
-    return tuple(ordered[:_MOST_USES])
+    return tuple(ordered[:_MAX_USES])
 
 
 def _first_read(context: "_ContextBeforeChange", urn: str) -> Iterator[AffectedUse]:
@@ -125,25 +127,25 @@ def _first_read(context: "_ContextBeforeChange", urn: str) -> Iterator[AffectedU
 
 
 class _LimitedAnalyzer:
-    """Analyses a limited amount of SQL, as other writers wait for the transaction.
+    """Analyses a limited amount of SQL, since other writers wait for the transaction.
 
     The rest is undetermined.
     """
 
     def __init__(self) -> None:
-        self._left = MOST_ANALYSED
+        self._left = MAX_ANALYSED_CHARACTERS
 
     def __call__(
         self, derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
     ) -> Sequence[StatementEffect]:
         was_left = self._left
-        self._left -= max(len(derivation.sql or ""), _LEAST_PER_SCRIPT)
+        self._left -= max(len(derivation.sql or ""), _MIN_CHARACTERS_PER_SCRIPT)
         if self._left < 0:
             if was_left >= 0:
                 _log.warning(
                     "changes affect more than %d characters of SQL; the impact on the rest is "
                     "undetermined. Analyse it with: lumos impact",
-                    MOST_ANALYSED,
+                    MAX_ANALYSED_CHARACTERS,
                 )
             return ()
         return analyse_derivation(derivation, dataset, versions, with_fields=with_fields)
@@ -188,14 +190,14 @@ class _ContextBeforeChange:
     @cached_property
     def _links(self) -> Links:
         found: list[tuple[str, str]] = []
-        waiting, seen = [self.urn], {self.urn}
-        while waiting:
-            before = waiting.pop()
+        stack, seen = [self.urn], {self.urn}
+        while stack:
+            before = stack.pop()
             for after in self._shared.children.get(before, ()):
                 found.append((before, after))
                 if after not in seen:
                     seen.add(after)
-                    waiting.append(after)
+                    stack.append(after)
         return tuple(found)
 
     def derivations(self, urn: str) -> Sequence[DatasetDerivation]:
@@ -211,7 +213,7 @@ class _ContextBeforeChange:
 class BlastRadiusTracker(Completer):
     """Adds the blast radius to change events before they are committed.
 
-    If the analysis fails, the event says so; the change is recorded in any case.
+    If the analysis fails, the event contains the error; the change is recorded in any case.
     """
 
     def completed(
@@ -224,7 +226,7 @@ class BlastRadiusTracker(Completer):
         store = Store(transaction.view())
         leading_on = store.lineage.with_downstream({event.urn for event in relevant})
         chosen = [event for event in relevant if event.urn in leading_on]
-        completed = dict(_completed(transaction, store, chosen)) if chosen else {}
+        completed = dict(_add_blast_radius(transaction, store, chosen)) if chosen else {}
         return [completed.get(event.event_id, event) for event in events]
 
     def within(self, transaction: Transaction, event: ChangeEvent) -> None:
@@ -247,7 +249,7 @@ def may_break(finding: Finding) -> bool:
     return finding.consumer is not Verdict.INFORMATIONAL or bool(finding.breaks_if)
 
 
-def _completed(
+def _add_blast_radius(
     transaction: Transaction, store: Store, events: Sequence[ChangeEvent]
 ) -> Iterator[tuple[str, ChangeEvent]]:
     analysis: BlastRadiusAnalysis | None = None
@@ -257,12 +259,12 @@ def _completed(
                 analysis = analysis or BlastRadiusAnalysis(store, events)
                 found = analysis.blast_radius(event)
         except Exception as problem:  # noqa: BLE001 - whatever it is, the change must be recorded
-            found = _failed(event, problem)
+            found = _failed_blast_radius(event, problem)
         if found is not None:
             yield event.event_id, msgspec.structs.replace(event, affected=found)
 
 
-def _failed(event: ChangeEvent, problem: Exception) -> BlastRadius:
+def _failed_blast_radius(event: ChangeEvent, problem: Exception) -> BlastRadius:
     _log.warning(
         "blast radius of %s on %s could not be computed: %s",
         event.type.value,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lumos.schemas.proposal_reader import ProposalKind, SchemaProposal
 
 
-_MOST_LISTED: Final = 12
+_MAX_LISTED: Final = 12
 # Strings and quoted names may contain separators.
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*'|`(?:[^`]|``)*`")
 _NULLS: Final = re.compile(
@@ -43,7 +43,7 @@ _NULLS: Final = re.compile(
 )
 _NOT_NULL: Final = re.compile(r"not\s+null|required", re.IGNORECASE)
 _PARAMETERS: Final = re.compile(r"[(<].*", re.DOTALL)
-_STEPS_TO_NAMES: Final = re.compile(r"(?:^|\.)(?:`(?:[^`]|``)*`|\w+)\Z")
+_LAST_NAME_STEP: Final = re.compile(r"(?:^|\.)(?:`(?:[^`]|``)*`|\w+)\Z")
 
 
 class UnknownColumn(MisuseError):
@@ -53,8 +53,8 @@ class UnknownColumn(MisuseError):
         self.name = name
         self.known = tuple(known)
         tops = [each for each in known if parent_of(each) == ""]
-        more = len(tops) - _MOST_LISTED
-        listed = ", ".join(tops[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+        more = len(tops) - _MAX_LISTED
+        listed = ", ".join(tops[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
         super().__init__(
             f"{dataset} has no column '{name}'. It has {listed}.{did_you_mean(name, known)}"
         )
@@ -182,7 +182,7 @@ class _Reader:
             raise MisuseError(f"Invalid rename '{text}'. Use --rename 'old -> new'.")
         path = self._require_path(sides[0])
         parent = parent_of(path)
-        name = _unquoted(sides[1].removeprefix(f"{parent}.") if parent else sides[1])
+        name = _unquote(sides[1].removeprefix(f"{parent}.") if parent else sides[1])
         to = child(parent, name)
         self._check_unique(path)
         if to == path:
@@ -219,7 +219,7 @@ class _Reader:
         return FieldRemoved(path=path, before=field, position=part.position)
 
     def _path_and_sides(self, text: str) -> tuple[str, list[str]]:
-        """The column and both sides; names may contain colons, so the longest match counts."""
+        """Split off column and sides; names may contain colons, so the longest match counts."""
         marks = list(_outside_quotes(text, ":"))
         if not marks:
             raise MisuseError(f"Invalid change '{text}'. Use --change 'user_id: STRING -> INT64'.")
@@ -244,9 +244,9 @@ class _Reader:
         if not text:
             return None
         if self.schema is None:
-            return text if text.startswith("`") or "." in text else quoted_name(_unquoted(text))
+            return text if text.startswith("`") or "." in text else quoted_name(_unquote(text))
         known = self._original
-        for candidate in (text, quoted_name(_unquoted(text))):
+        for candidate in (text, quoted_name(_unquote(text))):
             if candidate in known:
                 return candidate
             folded = [each for each in known if each.casefold() == candidate.casefold()]
@@ -323,11 +323,11 @@ def column_parts(schema: Schema | None) -> dict[str, ColumnPart]:
 
 def _outside_quotes(text: str, mark: str) -> Iterator[int]:
     """The positions of a mark outside of strings and quoted names."""
-    plain = _QUOTED.sub(lambda match: "\0" * len(match.group()), text)
-    start = plain.find(mark)
+    masked = _QUOTED.sub(lambda match: "\0" * len(match.group()), text)
+    start = masked.find(mark)
     while start >= 0:
         yield start
-        start = plain.find(mark, start + len(mark))
+        start = masked.find(mark, start + len(mark))
 
 
 def _split(text: str, mark: str) -> list[str]:
@@ -338,7 +338,7 @@ def _split(text: str, mark: str) -> list[str]:
     return [*pieces, text[start:].strip()]
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     """A name without Lumos or SQL quotes."""
     text = text.strip()
     for quote in ("`", '"'):
@@ -349,8 +349,8 @@ def _unquoted(text: str) -> str:
 
 def last_name(path: str) -> str:
     """The last name of a path, without quotes."""
-    match = _STEPS_TO_NAMES.search(path)
-    return _unquoted(match.group().removeprefix(".")) if match else path
+    match = _LAST_NAME_STEP.search(path)
+    return _unquote(match.group().removeprefix(".")) if match else path
 
 
 def _is_unknown(type: DataType) -> bool:

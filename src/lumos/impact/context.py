@@ -1,4 +1,4 @@
-"""Everything that an impact question needs about a dataset and its downstream, from the store."""
+"""The dataset of an impact analysis and everything downstream of it, read from the store."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -33,7 +33,7 @@ class ImpactContext:
 
     @cached_property
     def datasets(self) -> frozenset[str]:
-        """All downstream datasets, including those the store does not hold; without jobs."""
+        """All downstream datasets, including those not in the store; without jobs."""
         return frozenset(node.urn for node in self._walk.nodes) - self._jobs - {self.urn}
 
     @cached_property
@@ -53,15 +53,15 @@ class ImpactContext:
         while True:
             walk = self.store.lineage.walk(urn, *others, *unparsed_targets, direction="downstream")
             reached = {node.urn for node in walk.nodes}
-            more = {
+            new_targets = {
                 target
                 for _, each in self._all_unparsed
                 if not reached.isdisjoint(each.reads)
                 for target in each.writes
             }
-            if more <= reached:
+            if new_targets <= reached:
                 return walk
-            unparsed_targets |= more
+            unparsed_targets |= new_targets
 
     @cached_property
     def unparsed(self) -> tuple[tuple[str, UnparsedStatement], ...]:
@@ -101,7 +101,7 @@ class ImpactContext:
         return self._other_derivations[urn]
 
     def schema(self, urn: str) -> Schema | None:
-        """The current schema of a dataset, also of one that is not downstream."""
+        """Return the current schema of a dataset, which need not be downstream."""
         if urn == self.urn and self._assumed_schema is not None:
             return self._assumed_schema
         if urn in self._schemas:
@@ -137,12 +137,12 @@ class ImpactContext:
     @cached_property
     def _schemas(self) -> Mapping[str, Schema | None]:
         """Schemas of all tables that the SQL may need, in one query."""
-        wanted = {self.urn, *self.datasets}
+        urns = {self.urn, *self.datasets}
         for derivations in self._derivations.values():
             for derivation in derivations:
-                wanted.update(urn for _, urn in derivation.tables)
-                wanted.update(edge.upstream for edge in derivation.edges)
-        return dict.fromkeys(wanted) | self.store.schemas.current(wanted)
+                urns.update(urn for _, urn in derivation.tables)
+                urns.update(edge.upstream for edge in derivation.edges)
+        return dict.fromkeys(urns) | self.store.schemas.current(urns)
 
     @cached_property
     def _owners(self) -> Mapping[str, tuple[str, ...]]:
@@ -155,7 +155,7 @@ def analyse_derivation(
     derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
 ) -> Sequence[StatementEffect]:
     """The effects of changed tables on a dataset, from the SQL that writes it."""
-    # Imported late: edges and text answer most questions without the parser.
+    # Imported late: edges and text answer most requests without the parser.
     from lumos.impact.types.effects import effects
 
     assert derivation.sql is not None
@@ -178,23 +178,23 @@ def _links_without_jobs(
     jobs: Collection[str], links: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     """Links between datasets only; outputs of a job are linked to its inputs."""
-    onward: dict[str, list[str]] = {}
+    outputs_of_jobs: dict[str, list[str]] = {}
     plain = list(links)
     for before, after in plain:
         if before in jobs:
-            onward.setdefault(before, []).append(after)
+            outputs_of_jobs.setdefault(before, []).append(after)
     for before, after in plain:
         if before in jobs:
             continue
-        waiting, seen = [after], {after}
-        while waiting:
-            end = waiting.pop()
+        stack, seen = [after], {after}
+        while stack:
+            end = stack.pop()
             if end not in jobs:
                 yield before, end
                 continue
-            further = [each for each in onward.get(end, ()) if each not in seen]
-            seen.update(further)
-            waiting += further
+            unseen = [each for each in outputs_of_jobs.get(end, ()) if each not in seen]
+            seen.update(unseen)
+            stack += unseen
 
 
 def _load_derivations(
@@ -217,11 +217,11 @@ def _derivations_of(
     with_sql: list[DatasetDerivation] = []
     explained: dict[str, set[str]] = {}
     for reporter, script in scripts:
-        named = {dataset for _, dataset in script.tables}
-        if script.dataset != urn and urn not in named:
+        upstreams = {dataset for _, dataset in script.tables}
+        if script.dataset != urn and urn not in upstreams:
             # Another script of the same reporter.
             continue
-        own = tuple(each for each in edges.get(reporter, ()) if each.upstream in named)
+        own = tuple(each for each in edges.get(reporter, ()) if each.upstream in upstreams)
         explained.setdefault(reporter, set()).update(edge.upstream for edge in own)
         with_sql.append(
             DatasetDerivation(

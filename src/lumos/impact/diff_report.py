@@ -35,7 +35,7 @@ from lumos.store import Store
 
 _NOT_NULL: Final = " NOT NULL"
 # Reports do not include the position of a column.
-_LAST: Final = 1_000_000
+_LAST_POSITION: Final = 1_000_000
 _DATASET: Final = ""
 
 
@@ -103,7 +103,7 @@ def _reverse(change: AnySchemaChange) -> AnySchemaChange:
         case FieldAdded(path=path, after=field):
             return FieldRemoved(path=path, before=field)
         case FieldRemoved(path=path, before=field):
-            return FieldAdded(path=path, after=field, position=_LAST)
+            return FieldAdded(path=path, after=field, position=_LAST_POSITION)
         case TypeChanged() | NullabilityChanged():
             return msgspec.structs.replace(change, before=change.after, after=change.before)
         case _:
@@ -122,10 +122,10 @@ def _changes_to_state_before(
             case FieldAdded(path=path) if part is not None:
                 yield FieldRemoved(path=path, before=change.after)
             case FieldRemoved(path=path, before=field) if can_be_added:
-                yield FieldAdded(path=path, after=field, position=_LAST)
+                yield FieldAdded(path=path, after=field, position=_LAST_POSITION)
             case TypeChanged(path=path, before=before) if can_be_added:
                 field = Field(name=last_name(path), type=before)
-                yield FieldAdded(path=path, after=field, position=_LAST)
+                yield FieldAdded(path=path, after=field, position=_LAST_POSITION)
             case TypeChanged(path=path, before=before) if part is not None:
                 if part.type != before:
                     yield TypeChanged(path=path, before=part.type, after=before)
@@ -136,10 +136,10 @@ def _changes_to_state_before(
 
 def _applicable(changes: Sequence[AnySchemaChange], present: Schema) -> Iterator[AnySchemaChange]:
     """The changes, without reorderings that do not match the columns."""
-    gone = {change.path for change in changes if isinstance(change, FieldRemoved)}
+    removed = {change.path for change in changes if isinstance(change, FieldRemoved)}
     siblings: dict[str, set[str]] = {}
     for path in column_parts(present):
-        if path not in gone:
+        if path not in removed:
             siblings.setdefault(parent_of(path), set()).add(last_name(path))
     for change in changes:
         if not isinstance(change, Reordered) or set(change.after) == siblings.get(change.path):
@@ -151,7 +151,7 @@ def _change(urn: str, row: ChangeRow) -> AnySchemaChange:
     path, before, after = row.path, row.before, row.after
     match row.kind, before, after:
         case "added", None, str():
-            return FieldAdded(path=path, after=_field(urn, path, after), position=_LAST)
+            return FieldAdded(path=path, after=_field(urn, path, after), position=_LAST_POSITION)
         case "removed", str(), None:
             return FieldRemoved(path=path, before=_field(urn, path, before))
         case "type_changed", str(), str():

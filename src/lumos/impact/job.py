@@ -23,7 +23,7 @@ from lumos.spark.session import is_connect, spark_session
 SparkSchema = Mapping[str, Any]
 
 _CONDITION: Final = re.compile(r"^\s*\[([A-Z][A-Z0-9_.]+)\]\s*")
-# What follows the message: SQLSTATE, position, query text, plans, the Java stack trace.
+# The end of the message: SQLSTATE, position, query text, plans or the Java stack trace follows.
 _DETAILS: Final = re.compile(
     r"\s*(?:SQLSTATE:|;\s*line \d|\n\s*==|\n'|\n\+-|\n\s+at |JVM stacktrace)"
 )
@@ -64,11 +64,11 @@ class SparkAnalyzer:
 
     def table(self, schema: SparkSchema) -> str:
         """The name of an empty view with that schema; equal schemas share one."""
-        wanted = StructType.fromJson(dict(schema))
-        key = wanted.json()
+        schema_type = StructType.fromJson(dict(schema))
+        key = schema_type.json()
         if key not in self._views:
             name = f"{self._prefix}_{len(self._views)}"
-            self._session.createDataFrame([], wanted).createTempView(name)
+            self._session.createDataFrame([], schema_type).createTempView(name)
             self._views[key] = name
         return self._views[key]
 
@@ -114,16 +114,16 @@ class SparkAnalyzer:
 
 @contextmanager
 def start_spark_analyzer(
-    *, master: str, settings: Mapping[str, str], meanwhile: Callable[[], None]
+    *, master: str, settings: Mapping[str, str], while_starting: Callable[[], None]
 ) -> Iterator[SparkAnalyzer]:
-    """An analyzer on a new session; `meanwhile` runs while Spark starts."""
+    """Create an analyzer on a new session; `while_starting` runs while Spark starts."""
     with ExitStack() as stack:
         if not is_connect(master):
             # Spark creates its warehouse folder in the working directory even if it stays empty.
             folder = stack.enter_context(TemporaryDirectory(prefix="lumos-"))
             settings = {"spark.sql.warehouse.dir": Path(folder).as_uri(), **settings}
         session = stack.enter_context(
-            spark_session(master=master, settings=settings, meanwhile=meanwhile)
+            spark_session(master=master, settings=settings, meanwhile=while_starting)
         )
         yield stack.enter_context(spark_analyzer(session))
 

@@ -18,8 +18,8 @@ from lumos.impact.rules.recommendations import name_of
 from lumos.rendering.text import plural
 from lumos.schemas.wording import format_position
 
-_MOST_ROWS: Final = 100
-_MOST_REASONS: Final = 10
+_MAX_ROWS: Final = 100
+_MAX_REASONS: Final = 10
 _MARKS: Final[dict[VerdictWord, str]] = {
     "BREAKING": "❌ BREAKING",
     "UNDETERMINED": "❔ undetermined",
@@ -27,7 +27,7 @@ _MARKS: Final[dict[VerdictWord, str]] = {
 }
 # Characters with a meaning in Markdown or HTML; names and comments are untrusted input.
 _SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>()#+\-!|~@&:./]")
-_WITHIN_WORD: Final = re.compile(r"(?<=\w)[-_./:](?=\w)")
+_INNER_PUNCTUATION: Final = re.compile(r"(?<=\w)[-_./:](?=\w)")
 _FENCE: Final = re.compile(r"`+")
 
 
@@ -64,21 +64,21 @@ def _dataset(report: ImpactReport) -> Iterator[str]:
     if affected:
         yield "| Dataset | Verdict | Owner | Why |"
         yield "|---|---|---|---|"
-        yield from map(_row, affected[:_MOST_ROWS])
+        yield from map(_row, affected[:_MAX_ROWS])
         yield ""
-    if len(affected) > _MOST_ROWS:
-        yield f"and {plural(len(affected) - _MOST_ROWS, 'more dataset')}."
+    if len(affected) > _MAX_ROWS:
+        yield f"and {plural(len(affected) - _MAX_ROWS, 'more dataset')}."
         yield ""
-    untouched = len(report.downstream) - len(affected)
+    unaffected = len(report.downstream) - len(affected)
     if report.downstream:
         share = int(100 * report.coverage)
         unused = (
-            f" {plural(untouched, 'dataset')} downstream "
-            f"{'uses' if untouched == 1 else 'use'} nothing that changes."
+            f" {plural(unaffected, 'dataset')} downstream "
+            f"{'uses' if unaffected == 1 else 'use'} nothing that changes."
         )
-        yield f"{share} % of the downstream was determined.{unused if untouched else ''}"
+        yield f"{share} % of the downstream was determined.{unused if unaffected else ''}"
         yield ""
-    detailed = [row for row in affected[:_MOST_ROWS] if _has_details(row)]
+    detailed = [row for row in affected[:_MAX_ROWS] if _has_details(row)]
     if detailed:
         yield "<details><summary>Details</summary>"
         yield ""
@@ -103,19 +103,19 @@ def _details(row: DownstreamReport) -> Iterator[str]:
     steps = plural(row.distance, "step")
     yield f"**{escape(row.urn)}**: {_MARKS[row.verdict]}, {steps} away"
     yield ""
-    for reason in row.reasons[:_MOST_REASONS]:
+    for reason in row.reasons[:_MAX_REASONS]:
         clause = " ".join((reason.clause or "").split())
         yield f"- {_reason(reason)}" + (f": {_code(clause)}" if clause not in ("", "*") else "")
         if len(reason.path) > 1:
             yield f"  via {' → '.join(map(_step, reason.path))}"
-    for column in row.changed[:_MOST_REASONS]:
+    for column in row.changed[:_MAX_REASONS]:
         before, after = column.before or "nothing", column.after or "nothing"
         yield f"- column {_code(column.name)}: {_code(before)} → {_code(after)}"
     for check in () if row.spark_check is UNSET else row.spark_check:
         error = f": {_code(' '.join(check.error.split()))}" if check.error else ""
         contradiction = "" if check.agrees else ", against the verdict"
-        words = {"ok": "works", "fails": "fails", "cannot": "cannot be asked"}[check.state]
-        yield f"- Spark: {words}{contradiction}{error}"
+        label = {"ok": "works", "fails": "fails", "cannot": "cannot be asked"}[check.state]
+        yield f"- Spark: {label}{contradiction}{error}"
     yield ""
 
 
@@ -137,17 +137,17 @@ def _step(step: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Text escape for Markdown, on one line."""
-    plain = "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
-    safe = {match.start() for match in _WITHIN_WORD.finditer(plain)}
+    """Escape text for Markdown, on one line."""
+    printable = "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
+    safe = {match.start() for match in _INNER_PUNCTUATION.finditer(printable)}
     return "".join(
         _escape_character(each) if _SPECIAL.match(each) and at not in safe else each
-        for at, each in enumerate(plain)
+        for at, each in enumerate(printable)
     )
 
 
 def _escape_character(character: str) -> str:
-    """The escaped character; @ gets a zero-width space so that no one is notified."""
+    """Escape a character; @ gets a zero-width space so that nobody is notified."""
     entities = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "@\u200b", "|": "\\|"}
     if character in ".,:/":
         return character
@@ -155,9 +155,9 @@ def _escape_character(character: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Text as inline code; a bar is escape, as it would end a table cell."""
-    plain = "".join(each if each.isprintable() else " " for each in text).replace("|", "\\|")
-    longest = max((len(match) for match in _FENCE.findall(plain)), default=0)
+    """Format text as inline code; a bar is escaped, since it would end a table cell."""
+    printable = "".join(each if each.isprintable() else " " for each in text).replace("|", "\\|")
+    longest = max((len(match) for match in _FENCE.findall(printable)), default=0)
     fence = "`" * (longest + 1)
-    space = " " if plain.startswith("`") or plain.endswith("`") else ""
-    return f"{fence}{space}{plain}{space}{fence}"
+    space = " " if printable.startswith("`") or printable.endswith("`") else ""
+    return f"{fence}{space}{printable}{space}{fence}"

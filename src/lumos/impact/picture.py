@@ -34,14 +34,14 @@ class _ArrowImpact(NamedTuple):
 
 
 def with_impact(picture: Picture, reports: Iterable[ImpactReport]) -> Picture:
-    """The picture with verdicts and reasons on boxes, and the arrows that a change takes."""
+    """Add verdicts and reasons to the boxes, and mark the arrows along which a change travels."""
     impacts: dict[str, BoxImpact] = {}
     owners: dict[str, tuple[str, ...]] = {}
     arrow_impacts: dict[tuple[str, str], _ArrowImpact] = {}
     for report in reports:
         for urn, found in _box_impacts(report):
             known = impacts.get(urn)
-            impacts[urn] = found if known is None else _combined(known, found)
+            impacts[urn] = found if known is None else _combine(known, found)
         # Reports include owners from SQL files and dbt.
         owners |= {row.urn: row.owners for row in report.downstream}
         changing = {report.change.urn, *(row.urn for row in report.downstream if row.changed)}
@@ -49,7 +49,7 @@ def with_impact(picture: Picture, reports: Iterable[ImpactReport]) -> Picture:
             for link, impact in _arrow_impacts(row, changing, picture.arrows):
                 before = arrow_impacts.get(link, impact)
                 arrow_impacts[link] = _ArrowImpact(
-                    _worse(before.verdict, impact.verdict), before.columns | impact.columns
+                    _worse_verdict(before.verdict, impact.verdict), before.columns | impact.columns
                 )
     return msgspec.structs.replace(
         picture,
@@ -117,7 +117,7 @@ def _reason(reason: ReasonReport) -> BoxReason:
     )
 
 
-def _combined(one: BoxImpact, other: BoxImpact) -> BoxImpact:
+def _combine(one: BoxImpact, other: BoxImpact) -> BoxImpact:
     """The combined impact of two changes on a dataset, with the worse verdict."""
     verdicts = [each.verdict for each in (one, other) if each.verdict is not None]
     upstream_columns = [each for each in (one, other) if each.affected] or [one, other]
@@ -136,7 +136,7 @@ def _combined(one: BoxImpact, other: BoxImpact) -> BoxImpact:
 def _arrow_impacts(
     row: DownstreamReport, changing: set[str], drawn: Iterable[Arrow]
 ) -> Iterator[tuple[tuple[str, str], _ArrowImpact]]:
-    """The arrows that a change takes: those in the reasons, or else all possible ones."""
+    """Yield the arrows of a change: those in the reasons, or else all possible ones."""
     named = [reason for reason in row.reasons if reason.path]
     for reason in named:
         urn, _, column = reason.path[-1].partition("#")
@@ -151,8 +151,8 @@ def _box(box: Box, impact: BoxImpact | None, owners: tuple[str, ...]) -> Box:
     if impact is None:
         return box
     mark = impact.verdict if impact.affected else None
-    every_owner = tuple(dict.fromkeys((*box.owners, *owners)))
-    return msgspec.structs.replace(box, owners=every_owner, mark=mark, impact=impact)
+    all_owners = tuple(dict.fromkeys((*box.owners, *owners)))
+    return msgspec.structs.replace(box, owners=all_owners, mark=mark, impact=impact)
 
 
 def _arrow(arrow: Arrow, arrow_impacts: Mapping[tuple[str, str], _ArrowImpact]) -> Arrow:
@@ -169,5 +169,5 @@ def _arrow(arrow: Arrow, arrow_impacts: Mapping[tuple[str, str], _ArrowImpact]) 
     return msgspec.structs.replace(arrow, mark=_MARKS[impact.verdict], marked=tuple(marked))
 
 
-def _worse(one: VerdictWord, other: VerdictWord) -> VerdictWord:
+def _worse_verdict(one: VerdictWord, other: VerdictWord) -> VerdictWord:
     return min(one, other, key=WORST_FIRST.index)

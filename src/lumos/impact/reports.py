@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 VerdictWord = Literal["BREAKING", "UNDETERMINED", "COMPATIBLE"]
 WORST_FIRST: Final[tuple[VerdictWord, ...]] = ("BREAKING", "UNDETERMINED", "COMPATIBLE")
 RENAMED: Final = "renamed"
-_LONGEST_REASON: Final = 400
+_MAX_REASON_LENGTH: Final = 400
 
 
 class ChangeReport(Report, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class ReasonReport(Report, frozen=True, kw_only=True):
 
 
 class ColumnReport(Report, frozen=True, kw_only=True):
-    """A column that changes as a consequence; `before` or `after` is None if it does not exist."""
+    """A column that changes as a result; `before` or `after` is None if it does not exist."""
 
     name: str
     before: str | None
@@ -164,13 +164,13 @@ def change_reports(
     """The changes, most severe first; a rename is one change."""
     rows = list(zip(findings, change_rows(urn, findings), strict=True))
     rows.sort(key=lambda pair: rank(pair[0].consumer))
-    taken = set(renamed.values())
+    new_names = set(renamed.values())
     return tuple(
         _rename_report(urn, row, renamed[row.path])
         if row.path in renamed
         else _change_report(urn, row)
         for finding, row in rows
-        if not (isinstance(finding.change, FieldAdded) and row.path in taken)
+        if not (isinstance(finding.change, FieldAdded) and row.path in new_names)
     )
 
 
@@ -222,7 +222,7 @@ def _column_report(column: ColumnImpact) -> ColumnReport:
 
 def _reason_report(reason: Reason) -> ReasonReport:
     return ReasonReport(
-        text=_shortened(reason.text),
+        text=_shorten_reason(reason.text),
         usage=reason.usage,
         clause=reason.clause,
         file=reason.file,
@@ -232,9 +232,9 @@ def _reason_report(reason: Reason) -> ReasonReport:
     )
 
 
-def _shortened(text: str) -> str:
-    """The text, cut if it contains a very long expression."""
-    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
+def _shorten_reason(text: str) -> str:
+    """Truncate a text that contains a very long expression."""
+    return text if len(text) <= _MAX_REASON_LENGTH else f"{text[: _MAX_REASON_LENGTH - 3]}..."
 
 
 def _value(value: ValueType | None) -> str | None:
@@ -321,10 +321,10 @@ def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> 
     )
 
 
-def headline(summary: ImpactSummary, what: str) -> str:
+def headline(summary: ImpactSummary, subject: str) -> str:
     """The impact in one sentence."""
     if not summary.datasets:
-        return f"{what}: no downstream datasets are known"
+        return f"{subject}: no downstream datasets are known"
     parts = [
         f"{count:,} {words[count != 1]}"
         for count, words in (
@@ -335,7 +335,7 @@ def headline(summary: ImpactSummary, what: str) -> str:
         if count
     ]
     counts = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"{what}: of {plural(summary.datasets, 'downstream dataset')}, {counts}"
+    return f"{subject}: of {plural(summary.datasets, 'downstream dataset')}, {counts}"
 
 
 def phrase(changes: Sequence[ChangeReport], urn: str) -> str:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from lumos.schemas.proposal_reader import ProposalKind
     from lumos.schemas.reports import DatasetDiff
 
-# How many files a remark names.
-_MOST_FILES: Final = 20
+# How many files a remark lists.
+_MAX_FILES: Final = 20
 _PICTURES: Final = ("html", "dot", "mermaid")
 
 
@@ -167,14 +167,15 @@ class ImpactService:
         impact = impact_of_removal(context.urn, context)
         schema = context.schema(context.urn)
         fields = None if schema is None else plural(len(schema.fields), "field")
-        gone = ChangeReport(urn=context.urn, path="", kind="removed", before=fields, after=None)
-        return self._report(context, impact, (), (gone,), None, ())
+        removal = ChangeReport(urn=context.urn, path="", kind="removed", before=fields, after=None)
+        return self._report(context, impact, (), (removal,), None, ())
 
     def _analyse(
         self, context: ImpactContext, case: ImpactCase, *, check_on_spark: bool, progress: Progress
     ) -> ImpactReport:
         progress("analysing the impact")
-        # Exclude what was read from garbage collection; only parse trees need it.
+        # Freeze what was read, so that garbage collection skips it; only parse trees need
+        # collection.
         with frozen_gc():
             impact = impact_of(context.urn, case.findings, context, analyse_derivation)
         spark_checks = None
@@ -207,9 +208,9 @@ class ImpactService:
         )
         unparsed = tuple(_unparsed(context, impact))
         is_known = bool(rows or unparsed) or has_lineage(context.store, context.urn)
-        every_remark = (*remarks, *_remarks(context, unparsed, is_known=is_known))
+        all_remarks = (*remarks, *_remarks(context, unparsed, is_known=is_known))
         return impact_report(
-            impact, changes, rows, has_lineage=is_known, remarks=every_remark, unparsed=unparsed
+            impact, changes, rows, has_lineage=is_known, remarks=all_remarks, unparsed=unparsed
         )
 
 
@@ -230,11 +231,11 @@ def _remarks(
     if unparsed:
         files = list(dict.fromkeys(format_position(each.file or each.reporter, each.line)
                                    for each in unparsed))  # fmt: skip
-        more = f" and {len(files) - _MOST_FILES:,} more" if len(files) > _MOST_FILES else ""
+        more = f" and {len(files) - _MAX_FILES:,} more" if len(files) > _MAX_FILES else ""
         yield (
             f"{plural(len(unparsed), 'statement')} that may read what changes could not be "
             f"parsed, so their impact is undetermined: "
-            f"{', '.join(files[:_MOST_FILES])}{more}"
+            f"{', '.join(files[:_MAX_FILES])}{more}"
         )
     if not is_known:
         yield (

@@ -33,8 +33,8 @@ _ResultSchemas = tuple[Schema, Schema]
 class SparkCheckReport(Report, frozen=True, kw_only=True):
     """The check of one statement; `fails` means an error only with the proposed schema.
 
-    `error` is that error, or why the statement cannot be checked. `agrees` says whether the result
-    is consistent with the verdict; a statement that cannot be checked always is.
+    `error` is that error, or why the statement cannot be checked. `agrees` means that the result is
+    consistent with the verdict; this is always true if the statement cannot be checked.
     """
 
     file: str | None
@@ -83,7 +83,7 @@ def check_downstream_on_spark(
         master=spark.master,
         settings=spark.properties(),
         # Parse the scripts while Spark starts.
-        meanwhile=lambda: scripts.read(texts),
+        while_starting=lambda: scripts.read(texts),
     ) as analyzer:
         progress("checking on Spark")
         start = None if present is None or proposed is None else SchemaPair(present, proposed)
@@ -131,7 +131,7 @@ class SparkCheck:
         scripts: _ParsedScripts | None = None,
     ) -> None:
         self._analyzer = analyzer
-        self._world = context
+        self._graph = context
         self._impact = impact
         self._scripts = scripts or _ParsedScripts()
         self._pairs: dict[str, SchemaPair | None] = {impact.urn: start}
@@ -141,16 +141,16 @@ class SparkCheck:
         self, progress: Progress = no_progress
     ) -> Iterator[tuple[str, tuple[SparkCheckReport, ...]]]:
         """Reports on each dataset, upstream datasets first."""
-        ranks = RankedGraph(self._impact.urn, self._world.links(self._impact.urn)).rank
+        ranks = RankedGraph(self._impact.urn, self._graph.links(self._impact.urn)).rank
         datasets = sorted(self._impact.downstream, key=lambda each: ranks.get(each.urn, 0))
         for number, dataset in enumerate(datasets, 1):
-            yield dataset.urn, tuple(self._dataset(dataset))
+            yield dataset.urn, tuple(self._check_dataset(dataset))
             share = number / len(datasets)
             progress("", files=number, share=share, unit="datasets")
 
-    def _dataset(self, dataset: DatasetImpact) -> Iterator[SparkCheckReport]:
+    def _check_dataset(self, dataset: DatasetImpact) -> Iterator[SparkCheckReport]:
         derivations = [
-            each for each in self._world.derivations(dataset.urn) if each.sql is not None
+            each for each in self._graph.derivations(dataset.urn) if each.sql is not None
         ]
         results: list[_ResultSchemas] = []
         if not derivations:
@@ -161,7 +161,7 @@ class SparkCheck:
             first_lines = self._first_lines(derivation)
             for checks in self._statements(derivation, dataset.urn):
                 outcomes = [self._outcome(each, derivation, dataset.urn) for each in checks]
-                worst = min(outcomes, key=lambda each: _ORDER[each.state])
+                worst = min(outcomes, key=lambda each: _SEVERITY_ORDER[each.state])
                 is_complete = is_complete and worst.state == "ok"
                 results += [each.results for each in outcomes if each.results is not None]
                 line = checks[0].line
@@ -211,18 +211,20 @@ class SparkCheck:
             target = self._store_target(check, urn)
         except CheckNotPossible as problem:
             return _Outcome("cannot", str(problem))
-        now = self._analyse(check, {parts: pair.present for parts, pair in pairs.items()}, target)
-        if isinstance(now, str) and target is not None:
+        present = self._analyse(
+            check, {parts: pair.present for parts, pair in pairs.items()}, target
+        )
+        if isinstance(present, str) and target is not None:
             # Other systems cast values to the column type where Spark does not.
-            now, target = self._analyse(check, {k: v.present for k, v in pairs.items()}), None
-        if isinstance(now, str):
-            return _Outcome("cannot", now)
-        then: Schema | str = now
+            present, target = self._analyse(check, {k: v.present for k, v in pairs.items()}), None
+        if isinstance(present, str):
+            return _Outcome("cannot", present)
+        proposed: Schema | str = present
         if not all(pair.is_same for pair in pairs.values()):
-            then = self._analyse(check, {k: v.proposed for k, v in pairs.items()}, target)
-        if isinstance(then, str):
-            return _Outcome("fails", then)
-        return _Outcome("ok", None, (now, then) if check.creates else None)
+            proposed = self._analyse(check, {k: v.proposed for k, v in pairs.items()}, target)
+        if isinstance(proposed, str):
+            return _Outcome("fails", proposed)
+        return _Outcome("ok", None, (present, proposed) if check.creates else None)
 
     def _analyse(
         self,
@@ -248,23 +250,23 @@ class SparkCheck:
         name = ".".join(parts)
         if urn is None:
             raise CheckNotPossible(f"no dataset is known for table {name}")
-        pair = self._pair(urn)
+        pair = self._schema_pair(urn)
         if pair is None:
             raise CheckNotPossible(f"the schema of {name} is unknown")
         return pair
 
-    def _pair(self, urn: str) -> SchemaPair | None:
+    def _schema_pair(self, urn: str) -> SchemaPair | None:
         """The schemas of a dataset; the same twice if it does not change."""
         if urn not in self._pairs:
             # None while it is computed, for cycles.
             self._pairs[urn] = None
-            schema = self._world.schema(urn) or self._schema_from_sql(urn)
+            schema = self._graph.schema(urn) or self._schema_from_sql(urn)
             self._pairs[urn] = None if schema is None else SchemaPair(schema, schema)
         return self._pairs[urn]
 
     def _schema_from_sql(self, urn: str) -> Schema | None:
         """The schema of a dataset without a stored one, from its own SQL."""
-        for derivation in self._world.derivations(urn):
+        for derivation in self._graph.derivations(urn):
             if derivation.sql is None:
                 continue
             for checks in self._statements(derivation, urn):
@@ -281,7 +283,7 @@ class SparkCheck:
         """The schema that the SQL analysis infers, where Spark gives none."""
 
         def versions(table: str) -> TableVersions:
-            pair = self._pair(table)
+            pair = self._schema_pair(table)
             return TableVersions.of(table, None if pair is None else pair.present)
 
         for effect in analyse_derivation(derivation, urn, versions, with_fields=True):
@@ -293,7 +295,7 @@ class SparkCheck:
         """The columns of an existing table that the statement fills."""
         from lumos.impact.job import StoreTarget
 
-        schema = None if check.creates or not check.stores else self._world.schema(urn)
+        schema = None if check.creates or not check.stores else self._graph.schema(urn)
         if schema is None:
             return None
         if check.is_by_name:
@@ -312,7 +314,7 @@ class SparkCheck:
         self, dataset: DatasetImpact, results: Sequence[_ResultSchemas], *, is_complete: bool
     ) -> SchemaPair | None:
         """The schemas of a dataset after its checks, from Spark or else from the SQL analysis."""
-        stored = self._world.schema(dataset.urn)
+        stored = self._graph.schema(dataset.urn)
         if stored is None:
             stored = results[0][0] if results else self._schema_from_sql(dataset.urn)
         if stored is None:
@@ -322,13 +324,13 @@ class SparkCheck:
                 stored, apply_column_impacts(stored, dataset.columns) if dataset.columns else stored
             )
         after = stored
-        for now, then in results:
-            if now != then:
-                after = apply_result_changes(after, now, then)
+        for present, proposed in results:
+            if present != proposed:
+                after = apply_result_changes(after, present, proposed)
         return SchemaPair(stored, after)
 
 
-_ORDER: Mapping[CheckState, int] = {"fails": 0, "cannot": 1, "ok": 2}
+_SEVERITY_ORDER: Mapping[CheckState, int] = {"fails": 0, "cannot": 1, "ok": 2}
 
 
 def _filled_columns(schema: Schema, check: "StatementCheck") -> list[Field]:
@@ -429,12 +431,12 @@ def apply_result_changes(stored: Schema, before: Schema, after: Schema) -> Schem
     """A stored schema with the differences between the results of its query before and after."""
     old, new = _by_name(before.fields), _by_name(after.fields)
     known = _by_name(stored.fields)
-    kept = [_changed_field(field, old.get(name), new.get(name)) for name, field in known.items()
+    fields = [_changed_field(field, old.get(name), new.get(name)) for name, field in known.items()
             if name not in old or name in new]  # fmt: skip
     added = [field for name, field in new.items() if name not in old and name not in known]
     if list(known) != list(old):
-        return Schema(fields=(*kept, *added))
-    by_name = _by_name([*kept, *added])
+        return Schema(fields=(*fields, *added))
+    by_name = _by_name([*fields, *added])
     return Schema(fields=tuple(by_name[name] for name in new))
 
 

@@ -1,4 +1,4 @@
-"""Scripts of any dialect as queries that Spark can analyse, one or more per writing statement."""
+"""Converts scripts of any dialect to queries for Spark, one or more per writing statement."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class StatementCheck(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class ScriptChecks(msgspec.Struct, frozen=True, kw_only=True):
-    """The checks of a script, and parts that were not understood, by line."""
+    """The checks of a script, and parts that could not be parsed, by line."""
 
     found: tuple[StatementCheck, ...] = ()
     problems: tuple[tuple[int, str], ...] = ()
@@ -103,13 +103,13 @@ class _StatementCollector:
 
     def shared(self, *_: object) -> None: ...
 
-    def singled_out(self, *_: object) -> None: ...
+    def star_columns_named(self, *_: object) -> None: ...
 
-    def taken_whole(self, *_: object) -> None: ...
+    def whole_row_used(self, *_: object) -> None: ...
 
     def numbered(self, *_: object) -> None: ...
 
-    def laid_over(self, *_: object, is_by_name: bool) -> None: ...
+    def set_operation_read(self, *_: object, is_by_name: bool) -> None: ...
 
     def written(self, *_: object, positional: bool) -> None: ...
 
@@ -186,8 +186,10 @@ class RenamedQuery:
         if isinstance(table, exp.Identifier):
             table.set("temporary", None)
             table.set("global_", None)
-        above = [part.name.lower() for part in column.parts[:-1]]
-        if len(above) > 1 and any(tuple(above) == each[-len(above) :] for each in self._replaced):
+        qualifier = [part.name.lower() for part in column.parts[:-1]]
+        if len(qualifier) > 1 and any(
+            tuple(qualifier) == each[-len(qualifier) :] for each in self._replaced
+        ):
             column.set("db", None)
             column.set("catalog", None)
 
@@ -235,7 +237,7 @@ class _ScriptReader:
             yield replace(check, problem=_TOO_DEEP)
 
     def _with_query(self, check: StatementCheck, statement_query: StatementQuery) -> StatementCheck:
-        renamed = self._renamed(statement_query.query)
+        renamed = self._rename_tables(statement_query.query)
         required = self._required_tables(renamed)
         text = spark_sql(renamed.query, [(name, each.query) for name, each in required])
         tables = [
@@ -254,7 +256,7 @@ class _ScriptReader:
             stores=statement_query.stores,
         )
 
-    def _renamed(self, query: exp.Query) -> RenamedQuery:
+    def _rename_tables(self, query: exp.Query) -> RenamedQuery:
         temporary_names = {parts: temporary.name for parts, temporary in self._temporary.items()}
         return RenamedQuery(query, self._names, temporary_names, self._placeholders)
 
@@ -291,7 +293,7 @@ class _ScriptReader:
         if table is None:
             return
         try:
-            queries = [self._renamed(each.query) for each in queries_of(node)]
+            queries = [self._rename_tables(each.query) for each in queries_of(node)]
         except UnsupportedStatement as problem:
             self._add_temporary(table, [], str(problem))
             return
@@ -307,9 +309,9 @@ class _ScriptReader:
             temporary.queries += queries
 
     def _declare(self, node: exp.Expr) -> None:
-        made = declared_table(node)
-        if made is not None and isinstance(made[0], exp.Table):
-            self._add_temporary(made[0], [self._renamed(made[1])])
+        declared = declared_table(node)
+        if declared is not None and isinstance(declared[0], exp.Table):
+            self._add_temporary(declared[0], [self._rename_tables(declared[1])])
 
     def _add_temporary(
         self, table: exp.Table, queries: list[RenamedQuery], problem: str | None = None
@@ -362,22 +364,22 @@ def _first_line(problem: Exception) -> str:
 def _visible_ctes(table: exp.Table) -> set[str]:
     """The names of CTEs visible to a table reference."""
     found: set[str] = set()
-    inside: exp.Expr = table
-    above = table.parent
-    while above is not None:
-        if isinstance(above, exp.With):
+    child: exp.Expr = table
+    parent = table.parent
+    while parent is not None:
+        if isinstance(parent, exp.With):
             # A CTE sees earlier ones, and itself if it is recursive.
-            for each in above.expressions:
-                if each is inside and not above.args.get("recursive"):
+            for each in parent.expressions:
+                if each is child and not parent.args.get("recursive"):
                     break
                 found.add(each.alias.lower())
-                if each is inside:
+                if each is child:
                     break
         else:
-            named = above.args.get("with_")
-            if named is not None and named is not inside:
+            named = parent.args.get("with_")
+            if named is not None and named is not child:
                 found.update(each.alias.lower() for each in named.expressions)
-        inside, above = above, above.parent
+        child, parent = parent, parent.parent
     return found
 
 

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-_ONE: Final = "one"
+_SINGLE_VALUE: Final = "one"
 
 
 class UnsupportedStatement(Exception):
@@ -34,8 +34,8 @@ class StatementQuery(NamedTuple):
 
 def queries_of(node: exp.Expr) -> Sequence[StatementQuery]:
     """The queries of a statement; empty if it computes nothing."""
-    return [_with_names(each, node) for kind, ask in _KINDS if isinstance(node, kind)
-            for each in ask(node)]  # fmt: skip
+    return [_with_names(each, node) for kind, read_queries in _KINDS if isinstance(node, kind)
+            for each in read_queries(node)]  # fmt: skip
 
 
 def declared_table(node: exp.Expr) -> tuple[exp.Expr, exp.Select] | None:
@@ -156,8 +156,8 @@ def _update(node: exp.Update) -> Iterator[StatementQuery]:
             for each in start.find_all(exp.Table, exp.Subquery)
             if each.parent is start or isinstance(each.parent, exp.Join)
         }
-        is_there = node.this.alias_or_name.lower() in named and not node.this.args.get("db")
-        sources = [start.this] if is_there else [node.this, start.this]
+        is_in_from = node.this.alias_or_name.lower() in named and not node.this.args.get("db")
+        sources = [start.this] if is_in_from else [node.this, start.this]
     yield _assignment_query(node.expressions, sources, where=node.args.get("where"))
 
 
@@ -168,7 +168,7 @@ def _delete(node: exp.Delete) -> Iterator[StatementQuery]:
         using = node.args.get("using") or []
         sources = [node.this, *(using if isinstance(using, list) else [using])]
     select = _select_from(
-        [exp.alias_(exp.Literal.number(1), _ONE)], sources, node.args.get("where")
+        [exp.alias_(exp.Literal.number(1), _SINGLE_VALUE)], sources, node.args.get("where")
     )
     yield StatementQuery(select, stores=False)
 
@@ -219,23 +219,23 @@ def _merge_values(action: object, using: exp.Expr) -> tuple[list[str], list[exp.
     if isinstance(action, exp.Insert):
         values, names = action.args.get("expression"), action.this
         if isinstance(values, exp.Tuple) and isinstance(names, exp.Tuple):
-            return _paired([each.name for each in names.expressions], values.expressions)
+            return _check_counts([each.name for each in names.expressions], values.expressions)
         if isinstance(values, exp.Tuple) and names is None:
             raise UnsupportedStatement("MERGE inserts values without naming columns")
-        return [""], [_all_of(using)]
+        return [""], [_star_of(using)]
     if isinstance(action, exp.Update):
         if action.expressions and not isinstance(action.expressions[0], exp.EQ):
-            return [""], [_all_of(using)]
+            return [""], [_star_of(using)]
         pairs = [*_pairs(action.expressions)]
         return [name for name, _ in pairs], [value for _, value in pairs]
-    return [_ONE], [exp.Literal.number(1)]
+    return [_SINGLE_VALUE], [exp.Literal.number(1)]
 
 
-def _all_of(source: exp.Expr) -> exp.Expr:
+def _star_of(source: exp.Expr) -> exp.Expr:
     return exp.Column(this=exp.Star(), table=exp.to_identifier(source.alias_or_name, quoted=True))
 
 
-def _paired(
+def _check_counts(
     names: list[str], values: Sequence[exp.Expr]
 ) -> tuple[list[str], list[exp.Expr]]:  # fmt: skip
     if len(names) != len(values):
@@ -257,7 +257,9 @@ def _pairs(assignments: Sequence[exp.Expr]) -> Iterator[tuple[str, exp.Expr]]:
     for each in assignments:
         left, right = each.this, each.args.get("expression")
         if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-            names, values = _paired([part.name for part in left.expressions], right.expressions)
+            names, values = _check_counts(
+                [part.name for part in left.expressions], right.expressions
+            )
             yield from zip(names, values, strict=True)
         elif isinstance(left, exp.Column | exp.Identifier) and isinstance(right, exp.Expr):
             yield left.name, right.copy()

@@ -52,7 +52,7 @@ Downstream = Annotated[str, alternative_names(also=("to",))]
 
 
 class DeclaredColumn(Section, frozen=True, kw_only=True):
-    """A column and its origin; a bare name is the same on both sides."""
+    """A column and its origin; a plain name means the same column on both sides."""
 
     shorthand: ClassVar[str | None] = "upstream"
 

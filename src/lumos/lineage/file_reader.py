@@ -21,14 +21,14 @@ from lumos.lineage.sql.script import ALL
 from lumos.lineage.sql_files import ModelName, SqlFile, UnreadableSql
 from lumos.progress import Progress
 
-# How often scripts are analysed again once the columns of the tables that they read are known.
+# Scripts are analysed again once the columns of the tables they read are known.
 _MOST_ROUNDS: Final = 4
 
 
 class FileReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The lineage of one file, with the dialect of its names; `model` as in `ReporterReport`.
+    """The lineage of one file and the dialect of its names; `model` as in `ReporterReport`.
 
-    `defines` are the tables and views that the file creates from a query.
+    `defines` lists the tables and views that the file creates from a query.
     """
 
     lineage: ReportedLineage
@@ -77,7 +77,7 @@ class FileReader:
         self._progress = progress
 
     def read(self, inputs: InputFiles) -> Iterator[ReadResult]:
-        """The lineage of all files; those that know most about names come first."""
+        """Read all files; those that define the most names come first."""
         yield from self._openlineage(inputs.of(InputKind.OPENLINEAGE))
         for file in inputs.of(InputKind.DBT):
             yield self._dbt(file)
@@ -196,9 +196,9 @@ class FileReader:
                 tables[file] = model.name
                 continue
             tables[file], datasets[file] = model.path, None
-            sources = {self._known(each) for each in sql_files.tables_in_from(read[file].sql)}
+            sources = {self._find_urn(each) for each in sql_files.tables_in_from(read[file].sql)}
             for spelling in model.spellings:
-                found = self._known(spelling)
+                found = self._find_urn(spelling)
                 # A query on raw.orders in orders.sql does not create raw.orders.
                 if found is not None and (spelling == model.path or found not in sources):
                     tables[file], datasets[file] = spelling, found
@@ -208,7 +208,7 @@ class FileReader:
             self._names.add_model(path, file, dialect=self._dialect, dataset=dataset)
         return tables
 
-    def _known(self, table: tuple[str, ...]) -> str | None:
+    def _find_urn(self, table: tuple[str, ...]) -> str | None:
         found = self._names.find(TableName(parts=table), dialect=self._dialect)
         return found.urn if found.urn in self._names else None
 
@@ -220,7 +220,7 @@ class FileReader:
         waiting = sort_by_dependency({key: each.text for key, each in texts.items()})
         self._progress(step)
         for _ in range(_MOST_ROUNDS):
-            missed: set[tuple[str, ...]] = set()
+            outdated: set[tuple[str, ...]] = set()
             for number, key in enumerate(waiting):
                 text, file, dialect = texts[key]
                 scripts[key] = analyse(
@@ -230,11 +230,11 @@ class FileReader:
                     file=file,
                     progress=self._progress_of(step, number, len(waiting)),
                 )
-                missed |= columns.learn(_complete_columns(scripts[key]))
+                outdated |= columns.learn(_complete_columns(scripts[key]))
             waiting = [
                 key
                 for key, script in scripts.items()
-                if any(read.table in missed for read in script.reads)
+                if any(read.table in outdated for read in script.reads)
             ]
             if not waiting:
                 break
@@ -264,7 +264,7 @@ def _complete_columns(script: ScriptLineage) -> dict[tuple[str, ...], tuple[str,
 
 
 _WORD: Final = re.compile(r"\w+")
-_MADE: Final = re.compile(
+_CREATED_TABLE: Final = re.compile(
     r"\b(?:table|view|into|overwrite|merge)\s+(?:if\s+not\s+exists\s+)?([\w.\"`\[\]$-]+)",
     re.IGNORECASE,
 )
@@ -274,30 +274,30 @@ def sort_by_dependency(texts: Mapping[str, str]) -> list[str]:
     """The keys of SQL texts, creators of tables before their readers.
 
     Regular expressions suffice, since scripts are analysed again if the order was wrong."""
-    words = {key: frozenset(_WORD.findall(text.lower())) for key, text in texts.items()}
+    words_by_key = {key: frozenset(_WORD.findall(text.lower())) for key, text in texts.items()}
     makers: dict[str, str] = {}
     for key, text in texts.items():
-        for name in _MADE.findall(text):
+        for name in _CREATED_TABLE.findall(text):
             last = _WORD.findall(name.lower().rpartition(".")[2])
             if last:
                 makers.setdefault(last[0], key)
     needed: dict[str, set[str]] = {}
-    for key, found in words.items():
+    for key, found in words_by_key.items():
         named = found & makers.keys()
         needed[key] = {makers[name] for name in named} - {key}
     # Depth first: a cycle only affects the order of its own texts.
     ordered: list[str] = []
-    begun: set[str] = set()
+    visited: set[str] = set()
     for start in texts:
-        path = [] if start in begun else [(start, iter(sorted(needed[start])))]
-        begun.add(start)
+        path = [] if start in visited else [(start, iter(sorted(needed[start])))]
+        visited.add(start)
         while path:
             key, rest = path[-1]
-            following = next((each for each in rest if each not in begun), None)
-            if following is None:
+            dependency = next((each for each in rest if each not in visited), None)
+            if dependency is None:
                 ordered.append(key)
                 path.pop()
             else:
-                begun.add(following)
-                path.append((following, iter(sorted(needed[following]))))
+                visited.add(dependency)
+                path.append((dependency, iter(sorted(needed[dependency]))))
     return ordered

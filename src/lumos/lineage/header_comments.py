@@ -10,7 +10,7 @@ from lumos.annotations.owner_names import is_filled_in, parse_owners
 from lumos.model.dataset import Owner
 
 SLA: Final = "sla"
-_AROUND: Final = " \t[]\"'"
+_SURROUNDING_CHARS: Final = " \t[]\"'"
 
 _FACT: Final = re.compile(
     r"(?:@(?P<mark>owners?|sla|descriptions?|tags?)(?:\s*[:=]|\s|\Z)"
@@ -18,7 +18,7 @@ _FACT: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _ITEM: Final = re.compile(r"[-*\u2022]\s+(?P<text>\S.*)\Z", re.DOTALL)
-_GOES_ON: Final = re.compile(r"[^A-Z]")
+_CONTINUATION: Final = re.compile(r"[^A-Z]")
 _UNFINISHED: Final = tuple(".,;:!?(-")
 # Decorative lines, linter and optimiser directives, and licence texts.
 _DECORATION: Final = re.compile(r"[\s\-=*#_~/+|]*\Z")
@@ -27,7 +27,7 @@ _DIRECTIVE: Final = re.compile(
     r"copyright\b|\(c\)\s|©|spdx-|licensed under\b|all rights reserved\b)",
     re.IGNORECASE,
 )
-# Sentences may begin with the same words, but contain no code characters.
+# Prose may begin with the same words as code, but contains no code characters.
 _CODE: Final = re.compile(
     r"(?:select|with|insert\s+into|update|delete\s+from|merge\s+into|create|alter|drop|from|join|"
     r"left\s+join|inner\s+join|where|and|or|group\s+by|order\s+by|union)\b.*"
@@ -61,7 +61,7 @@ class HeaderComment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         return self == HeaderComment()
 
     def over(self, other: "HeaderComment") -> "HeaderComment":
-        """These annotations, completed by those of another comment."""
+        """Merge with another comment; these annotations take precedence."""
         return HeaderComment(
             description=self.description or other.description,
             owners=self.owners or other.owners,
@@ -72,7 +72,7 @@ class HeaderComment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 def header_of(text: str) -> HeaderComment:
     """The annotations before the first statement; Jinja tags are skipped."""
-    return _read(_leading(text))
+    return _parse_lines(_leading_lines(text))
 
 
 def file_header(text: str, line: int) -> HeaderComment:
@@ -82,9 +82,9 @@ def file_header(text: str, line: int) -> HeaderComment:
     """
     leading = text[: _end_of_leading(text)]
     if leading.count("\n") + 1 != line:
-        return _read(_leading(leading))
+        return _parse_lines(_leading_lines(leading))
     paragraphs = _BLANK_LINE.split(leading)
-    return _read(_leading("\n\n".join(paragraphs[:-1])))
+    return _parse_lines(_leading_lines("\n\n".join(paragraphs[:-1])))
 
 
 def header_above(lines: Sequence[str], line: int) -> HeaderComment:
@@ -93,7 +93,11 @@ def header_above(lines: Sequence[str], line: int) -> HeaderComment:
     while end and not lines[end - 1].strip():
         end -= 1
     start = _start_of_comments(lines, end)
-    return _read(_leading("\n".join(lines[start:end]))) if start < end else HeaderComment()
+    return (
+        _parse_lines(_leading_lines("\n".join(lines[start:end])))
+        if start < end
+        else HeaderComment()
+    )
 
 
 def _start_of_comments(lines: Sequence[str], end: int) -> int:
@@ -123,7 +127,7 @@ def _end_of_leading(text: str) -> int:
     return max((piece.end() for piece in _pieces(text)), default=0)
 
 
-def _leading(text: str) -> list[str]:
+def _leading_lines(text: str) -> list[str]:
     """The lines of all leading comments; a blank line ends a paragraph."""
     lines: list[str] = []
     for piece in _pieces(text):
@@ -153,7 +157,7 @@ class _Facts:
         self._open: tuple[str, int] | None = None
 
     def take(self, line: str) -> bool:
-        """Whether a line is part of a fact."""
+        """Add a line if it is part of a fact; returns whether it was."""
         text = line.lstrip("- ") if line.startswith("-") else line.strip()
         indent = len(line) - len(line.lstrip())
         if (fact := _FACT.match(text)) is not None:
@@ -164,17 +168,17 @@ class _Facts:
         if self._open is None:
             return False
         kind, start = self._open
-        return self._go_on(self._texts[kind], kind, line.strip(), is_deeper=indent > start)
+        return self._continue_fact(self._texts[kind], kind, line.strip(), is_deeper=indent > start)
 
     def close(self) -> None:
-        """Ends the fact that the last line was part of."""
+        """End the current fact."""
         self._open = None
 
     def of(self, kind: str) -> list[str]:
         """The texts of one kind of fact."""
         return [text for text in self._texts.get(kind, ()) if text]
 
-    def _go_on(self, texts: list[str], kind: str, line: str, *, is_deeper: bool) -> bool:
+    def _continue_fact(self, texts: list[str], kind: str, line: str, *, is_deeper: bool) -> bool:
         item = _ITEM.match(line)
         if kind in ("owner", "tag"):
             if item is None and not (is_deeper and not texts[-1]):
@@ -182,35 +186,36 @@ class _Facts:
                 return False
             texts.append(item["text"] if item else line)
             return True
-        before = texts[-1]
-        if is_deeper or not before or _GOES_ON.match(line) or before.endswith(_UNFINISHED):
-            texts[-1] = f"{before} {line}".strip()
+        previous = texts[-1]
+        if is_deeper or not previous or _CONTINUATION.match(line) or previous.endswith(_UNFINISHED):
+            texts[-1] = f"{previous} {line}".strip()
             return True
         self.close()
         return False
 
 
-def _read(lines: list[str]) -> HeaderComment:
+def _parse_lines(lines: list[str]) -> HeaderComment:
     facts = _Facts()
-    words: list[list[str]] = [[]]
+    paragraphs_of_text: list[list[str]] = [[]]
     for line in lines:
         text = line.strip().lstrip("-").strip()
         if _DECORATION.match(text):
             facts.close()
-            words.append([])
+            paragraphs_of_text.append([])
         elif not _DIRECTIVE.match(text) and not facts.take(line):
-            words[-1].append(text)
+            paragraphs_of_text[-1].append(text)
     described = facts.of("description")
     return HeaderComment(
-        description=(described[0] if described else " ".join(_first_paragraph(words))) or None,
+        description=(described[0] if described else " ".join(_first_paragraph(paragraphs_of_text)))
+        or None,
         owners=parse_owners(facts.of("owner")),
         sla=next(filter(is_filled_in, facts.of("sla")), None),
         tags=tuple(
             dict.fromkeys(
                 name
                 for text in facts.of("tag")
-                for tag in re.split(r"[,;]", text.strip(_AROUND))
-                if (name := tag.strip(_AROUND).lstrip("#"))
+                for tag in re.split(r"[,;]", text.strip(_SURROUNDING_CHARS))
+                if (name := tag.strip(_SURROUNDING_CHARS).lstrip("#"))
             )
         ),
     )

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from lumos.usage.service import UsageService
 
 # Reporters that are files: they are removed once a scanned folder no longer contains them.
-_FILES = ("sql:", "declared:")
-# How many files a remark on duplicate definitions lists.
+_FILE_REPORTERS = ("sql:", "declared:")
+# How many files a remark about duplicate definitions lists.
 _MOST_FILES = 5
 
 
@@ -87,7 +87,7 @@ class LineageIngest:
         self._problems += inputs.problems
         reporters = [*self._record(inputs)]
         self._problems += self._duplicate_definitions()
-        logs = self._logs(inputs)
+        logs = self._ingest_logs(inputs)
         gone, held = self._missing_reporters(inputs, {each.reporter for each in reporters})
         total = sum((each.edges for each in reporters), EdgeCounts())
         total += self._recorder.withdraw(gone)
@@ -171,7 +171,7 @@ class LineageIngest:
                 self._problems.append(LineageProblem(place=reporter, reason=reason))
                 continue
             self._reports[reporter] = each
-            resolved = self._with_earlier(
+            resolved = self._add_earlier_edges(
                 self._resolver.resolve(each.lineage, dialect=each.dialect), each.place
             )
             for table in each.defines:
@@ -193,7 +193,7 @@ class LineageIngest:
                 )
                 yield LineageProblem(place=first, reason=reason, severity="remark")
 
-    def _with_earlier(self, resolved: ResolvedLineage, place: str) -> ResolvedLineage:
+    def _add_earlier_edges(self, resolved: ResolvedLineage, place: str) -> ResolvedLineage:
         """Add earlier edges of targets whose statements could not be parsed this time."""
         written = resolved.written
         if written is None or self._store is None:
@@ -206,7 +206,7 @@ class LineageIngest:
         if not earlier:
             return resolved
         reason = (
-            "Some statements were not understood. The earlier lineage stays for "
+            "Some statements could not be parsed. The earlier lineage of these datasets is kept: "
             f"{', '.join(sorted({edge.downstream for edge in earlier}))}."
         )
         remark = LineageProblem(place=place, reason=reason, severity="remark")
@@ -220,17 +220,17 @@ class LineageIngest:
     def _earlier_scripts(self, reporter: str, edges: Iterable[Edge]) -> Iterator[Script]:
         """The stored scripts behind a reporter's earlier edges, one dataset each."""
         assert self._store is not None
-        kept = self._store.lineage.scripts({edge.downstream for edge in edges})
-        for urn, texts in kept.items():
+        stored = self._store.lineage.scripts({edge.downstream for edge in edges})
+        for urn, texts in stored.items():
             own = [script for name, script in texts if name == reporter]
-            # A script that was kept before is older than the text that failed again.
-            stayed = [script for script in own if script.dataset == urn]
-            for script in stayed or own:
+            # A script stored for one dataset is older than the text that failed again.
+            assigned = [script for script in own if script.dataset == urn]
+            for script in assigned or own:
                 # Earlier versions of Lumos stored whole texts, with secrets.
                 safe = analyse(script.sql, dialect=script.dialect).kept
                 yield msgspec.structs.replace(script, dataset=urn, sql=safe)
 
-    def _logs(self, inputs: InputFiles) -> "UsageIngestReport | None":
+    def _ingest_logs(self, inputs: InputFiles) -> "UsageIngestReport | None":
         """Ingest query logs; a dry run skips them, since their reads are counted while reading."""
         logs = [each.log for each in inputs.of(InputKind.QUERY_LOG) if each.log is not None]
         if not logs:
@@ -243,11 +243,11 @@ class LineageIngest:
         return self._usage.ingest_logs(logs, dialect=self._dialect, progress=self._progress)
 
     def _missing_reporters(
-        self, inputs: InputFiles, speaking: set[str]
+        self, inputs: InputFiles, active: set[str]
     ) -> tuple[list[str], list[str]]:
-        """Reporters whose files are gone from the scanned folders, and those held back.
+        """Return reporters whose files are missing from the scanned folders, and those held back.
 
-        If all files of a folder are gone, a disk may be missing: these reporters are held back.
+        If all files of a folder are missing, a disk may be unavailable: these are held back.
         """
         if self._store is None:
             return [], []
@@ -256,14 +256,14 @@ class LineageIngest:
         known = [
             each.name
             for each in self._store.lineage.reporters()
-            if each.name in speaking | unparsed or each.edges or annotations.urns(each.name)
+            if each.name in active | unparsed or each.edges or annotations.urns(each.name)
         ]
-        unread = {f"{kind}{name}" for kind in _FILES for name in self._failed}
+        unread = {f"{kind}{name}" for kind in _FILE_REPORTERS for name in self._failed}
         gone: dict[str, None] = {}
         held: dict[str, None] = {}
         for folder in inputs.folders:
-            own = [name for name in known if _lies_in(name, folder)]
-            absent = [name for name in own if name not in speaking | unread]
+            own = [name for name in known if _is_in_folder(name, folder)]
+            absent = [name for name in own if name not in active | unread]
             is_doubtful = not folder.complete or (
                 len(absent) == len(own) and not self._accept_removals
             )
@@ -271,8 +271,8 @@ class LineageIngest:
         return [name for name in gone if name not in held], list(held)
 
 
-def _lies_in(reporter: str, folder: InputFolder) -> bool:
+def _is_in_folder(reporter: str, folder: InputFolder) -> bool:
     return any(
         reporter.startswith(kind) and is_inside(reporter.removeprefix(kind), folder.name)
-        for kind in _FILES
+        for kind in _FILE_REPORTERS
     )

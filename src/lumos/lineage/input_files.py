@@ -62,7 +62,7 @@ class InputFolder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InputFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """The identified input files; `unknown` files are none that Lumos reads."""
+    """The identified input files; Lumos cannot read `unknown` files."""
 
     given: tuple[InputFile, ...]
     unknown: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ class _FileFinder:
     def _take_file(self, file: Path, *, walking: bool = False) -> None:
         name = self._name(file)
         try:
-            found = self._look(file, name, walking=walking)
+            found = self._identify(file, name, walking=walking)
         except OSError as problem:
             reason = f"The file cannot be read: {problem.strerror or problem}."
             self._problems.append(LineageProblem(place=name, reason=reason))
@@ -175,8 +175,8 @@ class _FileFinder:
         for each in found or ():
             self._given.setdefault(each.file.absolute(), each)
 
-    def _look(self, file: Path, name: str, *, walking: bool) -> list[InputFile] | None:
-        """The inputs that a file stands for; empty if another file covers it."""
+    def _identify(self, file: Path, name: str, *, walking: bool) -> list[InputFile] | None:
+        """Identify the inputs of a file; empty if another file covers it."""
         ending = file.name.lower()
         if ending.endswith(ENDINGS):
             return [InputFile(kind=InputKind.SQL, file=file, name=name)]
@@ -221,7 +221,7 @@ class _FileFinder:
 
 
 def _artefact(file: Path) -> str | None:
-    """The kind of dbt artefact; older manifests do not start with it."""
+    """Return the kind of dbt artefact; older manifests do not start with it."""
     head = _head(file)
     found = _DBT_ARTEFACT.search(head)
     if found is not None:
@@ -235,13 +235,13 @@ def _head(file: Path) -> bytes:
         head = stream.read(_HEAD)
     if not head.startswith(b"\x1f\x8b"):
         return head
-    return b"".join(_unpacked(file))
+    return b"".join(_read_gzip_start(file))
 
 
-def _unpacked(file: Path) -> Iterator[bytes]:
+def _read_gzip_start(file: Path) -> Iterator[bytes]:
     try:
         with gzip.open(file) as stream:
             yield stream.read(_HEAD)
     except (gzip.BadGzipFile, zlib.error, EOFError):
-        # The reader of its file type will report the problem.
+        # The reader for this file type reports the problem.
         return

@@ -65,10 +65,10 @@ class _Candidate(NamedTuple):
     instance: str
     environment: str
     path: tuple[str, ...]
-    # 2 for a live dataset, 1 for a deleted one, 0 for one that only lineage mentions.
-    standing: int
+    # 2 for a live dataset, 1 for a deleted one, 0 for one known only from lineage.
+    certainty: int
     # Whether the path ends with the name of the dataset instead of the end of its URN.
-    is_named: bool = False
+    matches_display_name: bool = False
     # Whether it is the table of a query file, which may be named by the end of its path.
     is_model: bool = False
 
@@ -100,7 +100,7 @@ class NameIndex:
             self._add(each)
         for urn in ends:
             if urn not in self._known:
-                self._add_end(urn)
+                self._add_lineage_urn(urn)
         self._found: dict[tuple[DatasetReference, str | None], Resolution] = {}
 
     def __contains__(self, urn: str) -> bool:
@@ -127,7 +127,7 @@ class NameIndex:
     def assume(self, urn: str) -> None:
         """Register a derived URN, so that later uses of the name resolve to it."""
         if urn not in self._known and urn not in self._assumed_before:
-            self._add_end(urn)
+            self._add_lineage_urn(urn)
 
     def has_rule(self, table: TableName, *, dialect: str | None) -> bool:
         """Whether a rule of the configuration applies to a name."""
@@ -145,7 +145,7 @@ class NameIndex:
             if file not in files:
                 files.append(file)
             folded = _folded(path, dialect)
-            self._add_candidate(self._assumed(TableName(parts=path), folded, dialect), 0)
+            self._add_candidate(self._assumed_urn(TableName(parts=path), folded, dialect), 0)
         self._found.clear()
 
     def definitions(self, urns: Iterable[str]) -> dict[str, str]:
@@ -165,11 +165,11 @@ class NameIndex:
         return dict(sorted(found.items()))
 
     def nearest(self, table: TableName, *, created: Collection[str] = ()) -> str | None:
-        """The known dataset with the most similar name; `created` URNs count as known.
+        """Return the known dataset with the most similar name; `created` URNs count as known.
 
-        Has as many parts as the table's name, or is a URN if both names are equal.
+        The result has as many parts as the table's name, or is a URN if both names are equal.
         """
-        wanted = ".".join(table.parts).lower()
+        name_to_match = ".".join(table.parts).lower()
         last = table.parts[-1].lower()
         comparable = {last, *self._names_by_end["^" + last[:3]], *self._names_by_end[last[-3:]]}
         best: tuple[float, int, str, str] | None = None
@@ -180,12 +180,12 @@ class NameIndex:
                     continue
                 path = (*each.path[:-1], strip_extensions(each.path[-1]))
                 spelled = ".".join(path[-len(table.parts) :])
-                likeness = SequenceMatcher(None, wanted, spelled.lower()).ratio()
-                best = max(best or (0, 0, "", ""), (likeness, each.standing, spelled, each.urn))
+                likeness = SequenceMatcher(None, name_to_match, spelled.lower()).ratio()
+                best = max(best or (0, 0, "", ""), (likeness, each.certainty, spelled, each.urn))
         if best is None:
             return None
         _, _, spelled, urn = best
-        return urn if spelled.lower() == wanted else spelled
+        return urn if spelled.lower() == name_to_match else spelled
 
     @cached_property
     def _names_by_end(self) -> Mapping[str, list[str]]:
@@ -205,20 +205,20 @@ class NameIndex:
                         urn=str(Urn.parse(reference.urn)), way=ResolutionMethod.URN
                     )
                 case LocationReference():
-                    self._found[key] = self._at(reference.uri)
+                    self._found[key] = self._find_location(reference.uri)
                 case TableName():
-                    self._found[key] = self._table(reference, dialect)
+                    self._found[key] = self._find_table(reference, dialect)
         return self._found[key]
 
     # Locations
 
-    def _at(self, uri: str) -> Resolution:
-        place = _normal(uri)
-        for at in _above(place):
-            if (urn := self._by_location.get(at)) is not None:
+    def _find_location(self, uri: str) -> Resolution:
+        place = _normalize_uri(uri)
+        for parent in _parents(place):
+            if (urn := self._by_location.get(parent)) is not None:
                 return Resolution(urn=urn, way=ResolutionMethod.PLACE)
-            for pattern, urn in self._patterns.get(posixpath.dirname(at), ()):
-                if fnmatchcase(at, pattern):
+            for pattern, urn in self._patterns.get(posixpath.dirname(parent), ()):
+                if fnmatchcase(parent, pattern):
                     return Resolution(urn=urn, way=ResolutionMethod.PLACE)
         return Resolution(urn=self._assumed_location(place), way=ResolutionMethod.ASSUMED)
 
@@ -236,31 +236,31 @@ class NameIndex:
 
     # Tables
 
-    def _table(self, table: TableName, dialect: str | None) -> Resolution:
+    def _find_table(self, table: TableName, dialect: str | None) -> Resolution:
         if any("://" in part for part in table.parts):
             # Removes credentials from a URL.
-            parts = tuple(_normal(part) if "://" in part else part for part in table.parts)
+            parts = tuple(_normalize_uri(part) if "://" in part else part for part in table.parts)
             table = msgspec.structs.replace(table, parts=parts)
         if (place := _reference_in(table.parts)) is not None:
             return self._find(place, dialect)
-        ruled = self._ruled(table, dialect)
+        ruled = self._apply_rules(table, dialect)
         if ruled is not None:
             return Resolution(urn=ruled, way=ResolutionMethod.RULE)
-        table = self._completed(table, dialect)
+        table = self._complete_name(table, dialect)
         folded = _folded(table.parts, table.platform or dialect)
         candidates = self._candidates(table, folded, _platform_of(dialect))
-        best = _best(candidates, folded, prefer=_platform_of(dialect))
+        best = _best_candidates(candidates, folded, prefer=_platform_of(dialect))
         if len(best) == 1:
             # A name that only lineage mentions was assumed before.
-            way = ResolutionMethod.NAME if best[0].standing else ResolutionMethod.ASSUMED
-            return Resolution(urn=best[0].urn, way=way)
-        assumed = self._assumed(table, folded, dialect)
+            method = ResolutionMethod.NAME if best[0].certainty else ResolutionMethod.ASSUMED
+            return Resolution(urn=best[0].urn, way=method)
+        assumed = self._assumed_urn(table, folded, dialect)
         if best and (best[0].is_model or assumed not in {each.urn for each in best}):
             urns = tuple(sorted(each.urn for each in best))
             return Resolution(urn=assumed, way=ResolutionMethod.AMBIGUOUS, candidates=urns)
         return Resolution(urn=assumed, way=ResolutionMethod.ASSUMED)
 
-    def _ruled(self, table: TableName, dialect: str | None) -> str | None:
+    def _apply_rules(self, table: TableName, dialect: str | None) -> str | None:
         for rule in self._rules:
             if (
                 rule.applies_to(table.parts, dialect)
@@ -269,7 +269,7 @@ class NameIndex:
                 return urn
         return None
 
-    def _completed(self, table: TableName, dialect: str | None) -> TableName:
+    def _complete_name(self, table: TableName, dialect: str | None) -> TableName:
         """The name, completed by the rules of the configuration."""
         for rule in self._rules:
             if rule.urn is not None or not rule.applies_to(table.parts, dialect):
@@ -287,7 +287,7 @@ class NameIndex:
         return table
 
     def _candidates(
-        self, table: TableName, folded: tuple[str, ...], spoken: str | None
+        self, table: TableName, folded: tuple[str, ...], platform: str | None
     ) -> list[_Candidate]:
         # delta.csv.gz is recorded as delta.csv.
         spelled = (self._by_name.get(each.lower()) for each in name_spellings(folded[-1]))
@@ -297,23 +297,23 @@ class NameIndex:
             if each.environment == self._environment
         ]
         if table.platform is None:
-            if spoken is None or spoken in _LAKE_ENGINES:
+            if platform is None or platform in _LAKE_ENGINES:
                 return named
-            # A table that was assumed on another platform is a different one.
-            fitting = (spoken, UNKNOWN_PLATFORM)
-            return [each for each in named if each.standing or each.platform in fitting]
+            # A table assumed on another platform is a different table.
+            fitting = (platform, UNKNOWN_PLATFORM)
+            return [each for each in named if each.certainty or each.platform in fitting]
         own = [each for each in named if each.platform == table.platform]
         if table.instance is not None:
             # The store may have a configured instance name, other tools the host name.
             same = [each for each in own if each.instance == table.instance]
             own = same or own
-        # Files of the same name are only excluded by a scanned dataset, not by an assumed table.
-        is_there = any(each.standing and _rank(each, folded) for each in own)
-        if is_there or table.platform not in _LAKE_ENGINES:
+        # Only a scanned dataset excludes files of the same name; an assumed table does not.
+        is_scanned = any(each.certainty and _rank(each, folded) for each in own)
+        if is_scanned or table.platform not in _LAKE_ENGINES:
             return own
         return [*own, *(each for each in named if _is_lake(each.platform))]
 
-    def _assumed(self, table: TableName, folded: tuple[str, ...], dialect: str | None) -> str:
+    def _assumed_urn(self, table: TableName, folded: tuple[str, ...], dialect: str | None) -> str:
         platform = table.platform or _platform_of(dialect) or UNKNOWN_PLATFORM
         instance = table.instance or ""
         try:
@@ -326,52 +326,52 @@ class NameIndex:
     def _add(self, listing: DatasetLocation) -> None:
         self._known.add(listing.urn)
         if listing.state == "split":
-            # Its files belong to other datasets now.
+            # Its files now belong to other datasets.
             return
         self._add_candidate(listing.urn, 2 if listing.state == "live" else 1, listing.name)
         if listing.uri is None or (
-            listing.state != "live" and _normal(listing.uri) in self._by_location
+            listing.state != "live" and _normalize_uri(listing.uri) in self._by_location
         ):
             return
-        place = _normal(listing.uri)
+        place = _normalize_uri(listing.uri)
         if set(place) & set("*?["):
             self._patterns.setdefault(posixpath.dirname(place), []).append((place, listing.urn))
         else:
             self._by_location[place] = listing.urn
 
-    def _add_end(self, urn: str) -> None:
+    def _add_lineage_urn(self, urn: str) -> None:
         self._assumed_before.add(urn)
         try:
             self._add_candidate(urn, 0)
         except InvalidUrn:
-            # Imported URNs may be foreign; no table has such a name.
+            # Imported URNs may come from other tools; no table has such a name.
             return
 
-    def _candidate(self, urn: str, standing: int) -> _Candidate:
+    def _candidate(self, urn: str, certainty: int) -> _Candidate:
         parsed = Urn.parse(urn)
         path = tuple(segment for segment in parsed.path if segment)
-        is_model = standing == 0 and _lower(path) in self._model_files
+        is_model = certainty == 0 and _lower(path) in self._model_files
         return _Candidate(
-            urn, parsed.platform, parsed.instance, parsed.environment, path, standing,
+            urn, parsed.platform, parsed.instance, parsed.environment, path, certainty,
             is_model=is_model,
         )  # fmt: skip
 
-    def _add_candidate(self, urn: str, standing: int, called: str = "") -> None:
-        candidate = self._candidate(urn, standing)
+    def _add_candidate(self, urn: str, certainty: int, display_name: str = "") -> None:
+        candidate = self._candidate(urn, certainty)
         path = candidate.path
         if not path:
             return
         for name in {path[-1].lower(), strip_extensions(path[-1]).lower()}:
             self._by_name.setdefault(name, []).append(candidate)
-        if not called or not _is_lake(candidate.platform):
+        if not display_name or not _is_lake(candidate.platform):
             return
         # rates_NNN.csv is named rates, and orders/orders.csv may be referred to by its folder.
-        if called.lower() not in (path[-1].lower(), strip_extensions(path[-1]).lower()):
-            named = candidate._replace(path=(*path[:-1], called), is_named=True)
-            self._by_name.setdefault(called.lower(), []).append(named)
-        if len(path) > 1 and path[-2].lower() == called.lower():
-            above = candidate._replace(path=path[:-1], is_named=True)
-            self._by_name.setdefault(called.lower(), []).append(above)
+        if display_name.lower() not in (path[-1].lower(), strip_extensions(path[-1]).lower()):
+            named = candidate._replace(path=(*path[:-1], display_name), matches_display_name=True)
+            self._by_name.setdefault(display_name.lower(), []).append(named)
+        if len(path) > 1 and path[-2].lower() == display_name.lower():
+            parent = candidate._replace(path=path[:-1], matches_display_name=True)
+            self._by_name.setdefault(display_name.lower(), []).append(parent)
 
 
 def load_name_index(settings: Settings, store: Store | None) -> NameIndex:
@@ -387,25 +387,31 @@ def load_name_index(settings: Settings, store: Store | None) -> NameIndex:
     )
 
 
-def _best(
+def _best_candidates(
     candidates: Iterable[_Candidate], folded: tuple[str, ...], *, prefer: str | None
 ) -> list[_Candidate]:
-    """The best matches: live datasets, then most matching parts, then the dialect's platform."""
+    """Return the best matches: live first, then most matching parts, then the platform."""
     ranked: dict[tuple[int, ...], list[_Candidate]] = {}
     for each in candidates:
         if (rank := _rank(each, folded)) is not None:
-            is_spoken = int(each.platform == prefer)
-            key = (each.standing, int(each.is_model), *rank, int(not each.is_named), is_spoken)
+            is_preferred = int(each.platform == prefer)
+            key = (
+                each.certainty,
+                int(each.is_model),
+                *rank,
+                int(not each.matches_display_name),
+                is_preferred,
+            )
             ranked.setdefault(key, []).append(each)
     best = ranked[max(ranked)] if ranked else []
     return list({each.urn: each for each in best}.values())
 
 
 def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | None:
-    """How many trailing parts match, and whether in the same case; None if a part differs.
+    """Count matching trailing parts, and those in the same case; None if a part differs.
 
     A query file matches by the end of its path. Paths of files need not contain catalogs and
-    default schemas. A dataset that no scan has found must match in full.
+    default schemas. A dataset that was never scanned must match in full.
     """
     path = _folded(candidate.path, candidate.platform)
     if candidate.is_model:
@@ -415,17 +421,17 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
         path = (*path[:-1], strip_extensions(path[-1]))
         if path[-1].lower() != folded[-1].lower():
             folded = (*folded[:-1], strip_extensions(folded[-1]))
-    shared = min(len(path), len(folded))
+    common = min(len(path), len(folded))
     equal = [
-        mine.lower() == theirs.lower()
-        for mine, theirs in zip(reversed(path[-shared:]), reversed(folded[-shared:]), strict=True)
+        own.lower() == given.lower()
+        for own, given in zip(reversed(path[-common:]), reversed(folded[-common:]), strict=True)
     ]
-    if not equal[0] or (candidate.standing == 0 and len(path) != len(folded)):
+    if not equal[0] or (candidate.certainty == 0 and len(path) != len(folded)):
         return None
     needed = equal
-    if _is_lake(candidate.platform) and candidate.standing:
-        is_usual = len(folded) > 1 and folded[-2] in _DEFAULT_SCHEMAS
-        needed = equal[:1] if is_usual else equal[:2]
+    if _is_lake(candidate.platform) and candidate.certainty:
+        is_default_schema = len(folded) > 1 and folded[-2] in _DEFAULT_SCHEMAS
+        needed = equal[:1] if is_default_schema else equal[:2]
     if not all(needed):
         return None
     matched = next((number for number, same in enumerate(equal) if not same), len(equal))
@@ -472,7 +478,7 @@ def _reference_in(parts: tuple[str, ...]) -> DatasetReference | None:
     return LocationReference(uri=text) if is_path and is_alone else None
 
 
-def _normal(uri: str) -> str:
+def _normalize_uri(uri: str) -> str:
     """The normal form of a location, as scans record it."""
     scheme, is_address, rest = uri.partition("://")
     if not is_address:
@@ -482,7 +488,8 @@ def _normal(uri: str) -> str:
     scheme = scheme.lower()
     place, _, query = rest.partition("?")
     if "=" in query:
-        # Parameters of connections and signed URLs, often secret, are no part of the location.
+        # Query parameters of connections and signed URLs are often secret and not part of the
+        # location.
         rest = place
     if scheme == "file":
         path = unquote(rest)
@@ -494,11 +501,11 @@ def _normal(uri: str) -> str:
     return canonical(f"{scheme}://{rest.rstrip('/')}")
 
 
-def _above(place: str) -> Iterator[str]:
+def _parents(place: str) -> Iterator[str]:
     """A location and its parents, nearest first."""
     scheme, is_address, rest = place.partition("://")
     start = f"{scheme}://" if is_address else ""
-    at = rest if is_address else place
-    while at and at != "/":
-        yield start + at
-        at = at.rpartition("/")[0]
+    location = rest if is_address else place
+    while location and location != "/":
+        yield start + location
+        location = location.rpartition("/")[0]

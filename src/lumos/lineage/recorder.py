@@ -15,12 +15,12 @@ from lumos.store.transaction import record_audit
 
 Value = TypeVar("Value")
 
-# Applies the annotations of a reporter, to all datasets or only to some; returns how many changed.
+# Applies a reporter's annotations to all datasets or some; returns how many datasets changed.
 ApplyAnnotations = Callable[
     [str, Sequence[tuple[str, ReportedAnnotations]], Collection[str] | None], int
 ]
 
-_TOGETHER: Final = 100
+_BATCH_SIZE: Final = 100
 
 
 class _DryRun(Exception):
@@ -62,8 +62,8 @@ class LineageRecorder:
 
     def withdraw(self, reporters: Sequence[str]) -> EdgeCounts:
         """Remove everything from reporters that no longer exist."""
-        nothing = (ResolvedLineage(reporter=name) for name in reporters)
-        return sum((counts for _, counts, _ in self.record(nothing)), EdgeCounts())
+        empty_reports = (ResolvedLineage(reporter=name) for name in reporters)
+        return sum((counts for _, counts, _ in self.record(empty_reports)), EdgeCounts())
 
     def _write(self, store: Store, resolved: Sequence[ResolvedLineage]) -> Iterator[EdgeCounts]:
         counts_of_all: list[EdgeCounts] = []
@@ -108,5 +108,5 @@ def _counts(done: LineageChanges) -> EdgeCounts:
 
 def _batches(values: Iterable[Value]) -> Iterator[list[Value]]:
     rest = iter(values)
-    while batch := list(islice(rest, _TOGETHER)):
+    while batch := list(islice(rest, _BATCH_SIZE)):
         yield batch

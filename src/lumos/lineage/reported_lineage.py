@@ -117,7 +117,7 @@ class DatasetRead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class LineageProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of a file that could not be understood; the rest is used."""
+    """A part of a file that could not be parsed; the rest is used."""
 
     place: str
     reason: str

@@ -36,7 +36,7 @@ from lumos.store import Store
 DECLARED: Final = "declared:"
 
 
-_TOP: Final = re.compile(r"[.\[]")
+_PATH_SEPARATOR: Final = re.compile(r"[.\[]")
 
 
 Parts: TypeAlias = tuple[str, ...]
@@ -75,12 +75,12 @@ class SchemaCache:
         return names.get(column) or names.get(column.lower()) or column
 
     def lacks(self, urn: str, column: str) -> bool:
-        """Whether the dataset's schema is known and has no such column."""
+        """Whether the dataset's schema is known and does not contain the column."""
         schema = self.of(urn)
         if schema is None:
             return False
         names = {field.name.lower() for field in schema.fields}
-        return not names & {column.lower(), _TOP.split(column.lower(), maxsplit=1)[0]}
+        return not names & {column.lower(), _PATH_SEPARATOR.split(column.lower(), maxsplit=1)[0]}
 
 
 class ColumnLookup:
@@ -105,7 +105,7 @@ class ColumnLookup:
         self._asked: dict[str, set[Parts]] = {}
 
     def learn(self, made: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
-        """Add columns of created tables; returns the tables that were requested before."""
+        """Add columns of created tables; returns those tables that were looked up before."""
         by_urn = {self._find(parts).urn: columns for parts, columns in made.items()}
         changed = {
             urn: dict.fromkeys(columns, "")
@@ -210,7 +210,7 @@ class ReferenceResolver:
         """Resolve the lineage of one reporter; ambiguous names become problems."""
         names = _ReporterNames(self, reported, dialect)
         resolved = [(each, self._edge(names, reported.reporter, each)) for each in reported.edges]
-        edges = tuple(_of_highest_rank(resolved))
+        edges = tuple(_select_highest_rank(resolved))
         descriptions = tuple((names.urn(each.dataset), each) for each in reported.descriptions)
         return ResolvedLineage(
             reporter=reported.reporter,
@@ -221,7 +221,7 @@ class ReferenceResolver:
             descriptions=descriptions,
             owners=_owners(descriptions),
             reads=tuple((names.urn(each.dataset), each) for each in reported.reads),
-            problems=(*names.ambiguities(), *self._missing(edges)),
+            problems=(*names.ambiguities(), *self._missing_columns(edges)),
             written=None
             if reported.written is None
             else frozenset(map(names.urn, reported.written)),
@@ -248,7 +248,7 @@ class ReferenceResolver:
         try:
             found = self._names.find(reference, dialect=dialect)
         except InvalidUrn:
-            # A word of an unparsed text that cannot be a dataset name.
+            # A word of an unparsed text that is not a valid dataset name.
             return ()
         return (found.urn, *found.candidates)
 
@@ -265,7 +265,7 @@ class ReferenceResolver:
             candidates=found.candidates,
         )
 
-    def _missing(self, edges: Iterable[Edge]) -> Iterator[LineageProblem]:
+    def _missing_columns(self, edges: Iterable[Edge]) -> Iterator[LineageProblem]:
         """A remark for each declared column that the dataset does not have."""
         for edge in edges:
             if not edge.origin.startswith(DECLARED):
@@ -348,7 +348,7 @@ class _ReporterNames:
     def ambiguities(self) -> Iterator[LineageProblem]:
         for name, found in sorted(self._ambiguous.items()):
             if self._reporter.removeprefix("sql:") in self._resolver.definitions([found.urn]):
-                # Its own full name is also the end of another name.
+                # The full name of one table may also be the end of another name.
                 continue
             files = self._resolver.definitions(found.candidates)
             if files:
@@ -366,7 +366,7 @@ class _ReporterNames:
             yield LineageProblem(place=self._reporter, reason=reason, severity="remark")
 
 
-def _of_highest_rank(edges: Sequence[tuple[ReportedEdge, Edge]]) -> Iterator[Edge]:
+def _select_highest_rank(edges: Sequence[tuple[ReportedEdge, Edge]]) -> Iterator[Edge]:
     highest: dict[str, tuple[bool, datetime]] = {}
     for reported, edge in edges:
         if reported.rank is not None:
@@ -392,7 +392,7 @@ def _unparsed(names: _ReporterNames, reported: ReportedUnparsedStatement) -> Unp
     return UnparsedStatement(
         line=reported.line,
         file=reported.file,
-        # A name that is no table resolves to a URN without a dataset.
+        # A name that is not a table resolves to a URN without a dataset.
         reads=names.possible((*reported.reads, *reported.others)),
         writes=names.possible(reported.writes),
     )

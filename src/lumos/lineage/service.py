@@ -125,7 +125,7 @@ class LineageService:
         job: str | None = None,
         confidence: float = 1.0,
     ) -> EdgeReport:
-        """Record an edge that a person states.
+        """Record an edge that a person declares.
 
         `columns` are pairs of an upstream and a downstream column. Both datasets are URNs, paths,
         tables or unambiguous names.
@@ -137,7 +137,7 @@ class LineageService:
         store = self._make_store()
         at = datetime.now(UTC)
         schemas = SchemaCache(store)
-        ends = self._ends(store, schemas, upstream, downstream, at=at)
+        ends = self._resolve_datasets(store, schemas, upstream, downstream, at=at)
         pairs = columns.items() if isinstance(columns, Mapping) else columns
         edge = Edge(
             upstream=ends[0].urn,
@@ -170,12 +170,12 @@ class LineageService:
 
         store = self._open()
         at = datetime.now(UTC)
-        ends = self._ends(store, SchemaCache(store), upstream, downstream, at=at)
+        ends = self._resolve_datasets(store, SchemaCache(store), upstream, downstream, at=at)
         link = (ends[0].urn, ends[1].urn)
-        is_there = any(
+        exists = any(
             edge.origin == USER for each in store.lineage.between([link]) for edge in each.origins
         )
-        if is_there:
+        if exists:
             with self._publishing(), store.transaction() as transaction:
                 transaction.lineage.withdraw(USER, [link])
                 record_audit(transaction, "lineage remove", " -> ".join(link), at=at)
@@ -183,24 +183,24 @@ class LineageService:
         return EdgeReport(
             upstream=ends[0],
             downstream=ends[1],
-            change="removed" if is_there else "not there",
+            change="removed" if exists else "not there",
             still_told_by=tuple(sorted(others)),
         )
 
-    def _ends(
+    def _resolve_datasets(
         self, store: Store, schemas: "SchemaCache", upstream: str, downstream: str, *, at: datetime
     ) -> tuple[TableReport, TableReport]:
         from lumos.lineage.name_index import load_name_index
         from lumos.lineage.resolver import ReferenceResolver
 
-        placing = ReferenceResolver(
+        resolver = ReferenceResolver(
             load_name_index(self._settings, store), schemas, at=at, by=current_user()
         )
         ends = [
-            placing.find(parse_reference(text), dialect=None) for text in (upstream, downstream)
+            resolver.find(parse_reference(text), dialect=None) for text in (upstream, downstream)
         ]
         for end in ends:
-            # Unlike a file, a person can correct the name.
+            # Unlike a file, a person can correct the name at once.
             if end.way is ResolutionMethod.AMBIGUOUS:
                 raise AmbiguousName(end.name, end.candidates)
         return ends[0], ends[1]

@@ -42,8 +42,8 @@ _NO_QUERY: Final = frozenset(
     ("into", "insert", "update", "delete", "merge", "create", "'", '"', "`")
 )
 _COMMAND: Final = "COMMAND"
-_ABOUT_DATA: Final = re.compile(r"\b(?:create|insert|merge|update|select|with)\b", re.IGNORECASE)
-_ABOUT_OTHERS: Final = re.compile(
+_DATA_VERB: Final = re.compile(r"\b(?:create|insert|merge|update|select|with)\b", re.IGNORECASE)
+_NON_DATA_VERB: Final = re.compile(
     r"\b(?:grant|revoke|set|use|function|procedure|trigger|index|role|user|schema|database|type"
     r"|extension|sequence|policy|server|stage|pipe|task|stream|warehouse|macro|package)\b",
     re.IGNORECASE,
@@ -94,7 +94,7 @@ def read_sql(file: Path, *, name: str) -> SqlFile:
         raise UnreadableSql(f"The file cannot be read: {problem.strerror or problem}.") from None
     if len(content) > _MAX_BYTES:
         raise UnreadableSql(f"The file is larger than {_MAX_BYTES // 1024**2} MB. Split it.")
-    return parse_sql_file(_decoded(content), name=name)
+    return parse_sql_file(_decode(content), name=name)
 
 
 def model_name(file: str, template: NameTemplate | None = None) -> ModelName:
@@ -112,9 +112,9 @@ def model_name(file: str, template: NameTemplate | None = None) -> ModelName:
     stem = _EXTENSION.sub("", last)
     if stem.lower() in _GENERIC_STEMS and folders:
         stem = folders.pop()
-    above = [part for part in outside.split("/") if part]
+    parent_parts = [part for part in outside.split("/") if part]
     name = _parts(stem) or (file,)
-    return ModelName(name, (*_parts(".".join((*above, *folders))), *name))
+    return ModelName(name, (*_parts(".".join((*parent_parts, *folders))), *name))
 
 
 def _parts(text: str) -> tuple[str, ...]:
@@ -146,25 +146,27 @@ def parse_sql_file(text: str, *, name: str, table: tuple[str, ...] | None = None
     return SqlFile(name=name, text=text, sql=sql, table=table, problems=tuple(problems))
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     if content.startswith(_UTF_16):
         return content.decode("utf-16", errors="replace")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        # Names and keywords survive a wrong encoding; only special characters in strings do not.
+        # Names and keywords survive a wrong encoding; only special characters in strings are lost.
         return content.decode("latin-1")
 
 
 def create_statement(file: SqlFile, dialect: str | None) -> str | None:
-    """The query of a file, like a dbt model, as a CREATE TABLE statement.
+    """Return the query of a file, like a dbt model, as a CREATE TABLE statement.
 
-    Lines stay as they are. None if the file itself says what it creates.
+    Lines do not change. None if the file itself names what it creates.
     """
     if not _is_query(file.sql):
         return None
-    spoken = find_dialect(dialect)
-    names = (exp.to_identifier(part, quoted=True).sql(dialect=spoken) for part in file.table)
+    parsed_dialect = find_dialect(dialect)
+    names = (
+        exp.to_identifier(part, quoted=True).sql(dialect=parsed_dialect) for part in file.table
+    )
     return f"CREATE TABLE {'.'.join(names)} AS {file.sql}"
 
 
@@ -202,43 +204,43 @@ def report_sql_file(
     return msgspec.structs.replace(
         lineage,
         edges=edges,
-        scripts=tuple(map(_known, lineage.scripts)) if edges else (),
-        unparsed=tuple(map(_known_tables, lineage.unparsed)),
+        scripts=tuple(map(_drop_unknown_tables, lineage.scripts)) if edges else (),
+        unparsed=tuple(map(_drop_unknown_names, lineage.unparsed)),
         descriptions=tuple(_descriptions(file, script, platform)),
         problems=(*file.problems, *lineage.problems),
-        written=_written(file, script, platform),
+        written=_complete_targets(file, script, platform),
     )
 
 
-def _written(
+def _complete_targets(
     file: SqlFile, script: ScriptLineage, platform: str | None
 ) -> tuple[TableName, ...] | None:
     """If a statement failed: the tables whose lineage is complete; otherwise None."""
     lines = file.sql.splitlines()
-    understood = {
+    complete = {
         each.number
         for each in script.statements
-        if each.kind != _COMMAND or not _is_about_data(lines, each.line)
+        if each.kind != _COMMAND or not _moves_data(lines, each.line)
     }
     failed = {each.statement for each in script.unresolved if each.severity == "error"}
-    if failed | {each.number for each in script.statements} <= understood:
+    if failed | {each.number for each in script.statements} <= complete:
         return None
     return tuple(TableName(parts=write.table, platform=platform) for write in script.writes)
 
 
-def _is_about_data(lines: Sequence[str], line: int) -> bool:
+def _moves_data(lines: Sequence[str], line: int) -> bool:
     """Whether a statement that the parser skips, as it does SET and GRANT, moves data."""
     text = lines[line - 1] if line <= len(lines) else ""
-    return _ABOUT_DATA.search(text) is not None and _ABOUT_OTHERS.search(text) is None
+    return _DATA_VERB.search(text) is not None and _NON_DATA_VERB.search(text) is None
 
 
-def _known(script: ReportedScript) -> ReportedScript:
+def _drop_unknown_tables(script: ReportedScript) -> ReportedScript:
     """Remove tables whose names a template left open."""
     tables = tuple(each for each in script.tables if not _is_unknown(each[1]))
     return msgspec.structs.replace(script, tables=tables)
 
 
-def _known_tables(statement: ReportedUnparsedStatement) -> ReportedUnparsedStatement:
+def _drop_unknown_names(statement: ReportedUnparsedStatement) -> ReportedUnparsedStatement:
     return msgspec.structs.replace(
         statement,
         reads=tuple(each for each in statement.reads if not _is_unknown(each)),
@@ -253,10 +255,10 @@ def _is_unknown(*tables: DatasetReference) -> bool:
 def _descriptions(
     file: SqlFile, script: ScriptLineage, platform: str | None
 ) -> Iterator[ReportedAnnotations]:
-    """Annotations from the comments above the statements that write tables.
+    """Annotations from the comments above statements that write tables.
 
     The header of a file describes its only table. With several tables it only gives owner and SLA,
-    and a comment directly above the first statement belongs to that one alone.
+    and a comment directly above the first statement belongs to that statement.
     """
     headers: dict[tuple[str, ...], HeaderComment] = {}
     first: int | None = None

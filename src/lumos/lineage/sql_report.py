@@ -40,7 +40,7 @@ class SqlEdgeReport(Report, frozen=True, kw_only=True, rename={"source": "from",
 
 
 class SqlUnresolvedReport(Report, frozen=True, kw_only=True):
-    """A part that was not understood; a remark cost no edge."""
+    """A part that could not be parsed; a remark did not cost an edge."""
 
     statement: int
     line: int
@@ -156,7 +156,7 @@ def _edge(edge: ColumnEdge) -> SqlEdgeReport:
 
 
 def _target(edge: ColumnEdge) -> str:
-    """A column with its table, a table alone, or an output column of a SELECT."""
+    """Return a column with its table, a table, or an output column of a SELECT."""
     if edge.to_table is None:
         return edge.to_column or ALL
     table = dotted(edge.to_table)
@@ -171,13 +171,13 @@ class TableColumns:
 
     def __call__(self, table: Parts) -> list[str] | None:
         """The columns of a table, or None if it is unknown or ambiguous."""
-        wanted = tuple(part.lower() for part in table)
-        if wanted in self._by_parts:
-            return self._by_parts[wanted]
+        suffix = tuple(part.lower() for part in table)
+        if suffix in self._by_parts:
+            return self._by_parts[suffix]
         ending = [
             columns
             for parts, columns in self._by_parts.items()
-            if parts == wanted[-len(parts) :] or wanted == parts[-len(wanted) :]
+            if parts == suffix[-len(parts) :] or suffix == parts[-len(suffix) :]
         ]
         return ending[0] if len(ending) == 1 else None
 
@@ -208,7 +208,7 @@ def _columns(node: ConfigNode, problems: list[ConfigProblem]) -> list[str]:
         return list(node.entries)
     if isinstance(node, ListNode):
         return [name for item in node.items if (name := _name(item, problems)) is not None]
-    _refuse(node, problems, "a list of columns, or names with their types")
+    _add_problem(node, problems, "a list of columns, or names with their types")
     return []
 
 
@@ -221,11 +221,11 @@ def _name(node: ConfigNode, problems: list[ConfigProblem]) -> str | None:
             return given.node.text
         if len(node.entries) == 1:
             return next(iter(node.entries))
-    _refuse(node, problems, "a column's name, or 'name' with its 'type'")
+    _add_problem(node, problems, "a column's name, or 'name' with its 'type'")
     return None
 
 
-def _refuse(node: ConfigNode, problems: list[ConfigProblem], wanted: str) -> None:
+def _add_problem(node: ConfigNode, problems: list[ConfigProblem], expected: str) -> None:
     problems.append(
-        ConfigProblem(position=node.position, key=node.path, text=f"{node.path} must be {wanted}.")
+        ConfigProblem(position=node.position, key=node.path, text=f"{node.path} must be {expected}.")
     )

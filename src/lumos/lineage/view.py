@@ -22,8 +22,8 @@ from lumos.store.lineage import ColumnStep, Direction, MergedEdge
 
 Side = Literal["upstream", "downstream", "both"]
 MOST_SHOWN: Final = 500
-# Larger pictures are unreadable with columns.
-_MOST_WITH_COLUMNS: Final = 40
+# Larger pictures are unreadable if they show columns.
+_MAX_BOXES_WITH_COLUMNS: Final = 40
 _Value = TypeVar("_Value")
 
 
@@ -114,7 +114,7 @@ class LineageViewer:
         )
 
     def drawn(self, dataset: str, format: str, **view: Unpack[ViewOptions]) -> str:
-        """The lineage as json, dot, mermaid, openlineage or html."""
+        """Render the lineage as json, dot, mermaid, openlineage or html."""
         if format == "json":
             return to_json(self.show(dataset, **view), indent=2).decode() + "\n"
         from lumos.lineage import drawing
@@ -208,13 +208,13 @@ class LineageViewer:
             walk = self._store.lineage.walk(urn, direction=direction, depth=depth, limit=limit)
             sign = -1 if direction == "upstream" else 1
             for node in walk.nodes:
-                _put_nearer(depths, node.urn, sign * node.depth)
+                _keep_smaller_depth(depths, node.urn, sign * node.depth)
             links |= dict.fromkeys((link.upstream, link.downstream) for link in walk.links)
             total += walk.total - 1
             truncated |= walk.truncated
         arrows = tuple(map(_arrow, self._store.lineage.between(links)))
-        shown = arrows if len(depths) <= _MOST_WITH_COLUMNS else ()
-        return self._finished(urn, None, depths, arrows, shown, total, truncated)
+        shown = arrows if len(depths) <= _MAX_BOXES_WITH_COLUMNS else ()
+        return self._make_picture(urn, None, depths, arrows, shown, total, truncated)
 
     def _around_column(
         self,
@@ -235,17 +235,17 @@ class LineageViewer:
             )
             sign = -1 if direction == "upstream" else 1
             for node in walk.nodes[:limit]:
-                _put_nearer(depths, node.urn, sign * node.depth)
+                _keep_smaller_depth(depths, node.urn, sign * node.depth)
             steps |= dict.fromkeys(walk.steps)
             truncated |= walk.truncated or len(walk.nodes) > limit
         shown = [
             step for step in steps if {step.upstream.urn, step.downstream.urn} <= depths.keys()
         ]
         arrows = _arrows_of(shown)
-        picture = self._finished(urn, column, depths, arrows, arrows, len(depths), truncated)
+        picture = self._make_picture(urn, column, depths, arrows, arrows, len(depths), truncated)
         return msgspec.structs.replace(picture, steps=tuple(map(_step, shown)))
 
-    def _finished(
+    def _make_picture(
         self,
         urn: str,
         column: str | None,
@@ -260,8 +260,8 @@ class LineageViewer:
         if column is not None:
             columns.setdefault(urn, {})[column] = None
         boxes = (
-            _box(each, far, entries.get(each), columns.get(each, {}))
-            for each, far in sorted(depths.items(), key=lambda pair: (pair[1], pair[0]))
+            _box(each, depth, entries.get(each), columns.get(each, {}))
+            for each, depth in sorted(depths.items(), key=lambda pair: (pair[1], pair[0]))
         )
         return Picture(
             urn=urn,
@@ -274,7 +274,7 @@ class LineageViewer:
         )
 
 
-def _put_nearer(depths: dict[str, int], urn: str, depth: int) -> None:
+def _keep_smaller_depth(depths: dict[str, int], urn: str, depth: int) -> None:
     """Keep the smaller depth: in a cycle, a dataset is on both sides."""
     if urn not in depths or abs(depth) < abs(depths[urn]):
         depths[urn] = depth
@@ -295,20 +295,20 @@ def _arrow(edge: MergedEdge) -> Arrow:
 
 def _arrows_of(steps: Iterable[ColumnStep]) -> tuple[Arrow, ...]:
     """Column steps, grouped by their datasets."""
-    together: dict[tuple[str, str], list[ColumnStep]] = {}
+    by_datasets: dict[tuple[str, str], list[ColumnStep]] = {}
     for step in steps:
-        together.setdefault((step.upstream.urn, step.downstream.urn), []).append(step)
+        by_datasets.setdefault((step.upstream.urn, step.downstream.urn), []).append(step)
     return tuple(
         Arrow(
-            upstream=before,
-            downstream=after,
+            upstream=upstream,
+            downstream=downstream,
             type=_type_of(some),
             origins=_distinct(some, lambda step: step.origins),
             jobs=_distinct(some, lambda step: step.jobs),
             columns=_distinct(some, lambda step: step.mappings),
             uses=_distinct(some, lambda step: step.uses),
         )
-        for (before, after), some in sorted(together.items())
+        for (upstream, downstream), some in sorted(by_datasets.items())
     )
 
 
@@ -356,13 +356,13 @@ def _box(urn: str, depth: int, entry: StoredEntry | None, columns: Iterable[str]
         depth=depth,
         state=entry.known.state,
         owners=tuple(dict.fromkeys(each.name for each in (ownership.owners if ownership else ()))),
-        columns=_in_order(columns, entry.dataset.schema),
+        columns=_sort_columns(columns, entry.dataset.schema),
     )
 
 
-def _in_order(columns: Iterable[str], schema: Schema | None) -> tuple[str, ...]:
-    places = {field.name: number for number, field in enumerate(schema.fields if schema else ())}
-    return tuple(sorted(columns, key=lambda each: (places.get(each, len(places)), each)))
+def _sort_columns(columns: Iterable[str], schema: Schema | None) -> tuple[str, ...]:
+    positions = {field.name: number for number, field in enumerate(schema.fields if schema else ())}
+    return tuple(sorted(columns, key=lambda each: (positions.get(each, len(positions)), each)))
 
 
 def _cycles(arrows: Iterable[Arrow]) -> tuple[tuple[str, ...], ...]:

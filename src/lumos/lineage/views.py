@@ -49,7 +49,7 @@ def follow_views(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
             not in (with_scripts if outcome.dataset.definition is not None else known)
         )
     ]
-    removed = [name for name in _no_views(scan.outcomes, scan.missing) if name in known]
+    removed = [name for name in _former_views(scan.outcomes, scan.missing) if name in known]
     if not changed and not removed:
         return ()
     at = datetime.now(UTC)
@@ -72,7 +72,7 @@ def follow_views(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def _no_views(outcomes: Iterable[RecordingOutcome], missing: Iterable[str]) -> Iterator[str]:
+def _former_views(outcomes: Iterable[RecordingOutcome], missing: Iterable[str]) -> Iterator[str]:
     """Reporters of datasets that are no longer views, or missing."""
     for outcome in outcomes:
         if outcome.dataset.definition is None and not collections_of(outcome.dataset):
@@ -90,7 +90,7 @@ def _view_lineage(view: Dataset, store: Store) -> ReportedLineage:
     schemas = SchemaCache(store)
 
     def urn_of(parts: tuple[str, ...]) -> str:
-        # A definition may leave out the leading parts of a name.
+        # A definition may omit the leading parts of a name.
         path = (*urn.path[: max(len(urn.path) - len(parts), 0)], *parts)
         return str(msgspec.structs.replace(urn, path=path))
 
@@ -98,34 +98,34 @@ def _view_lineage(view: Dataset, store: Store) -> ReportedLineage:
         schema = schemas.of(urn_of(parts))
         return None if schema is None else [field.name for field in schema.fields]
 
-    name = ".".join(_quoted(part) for part in urn.path)
+    name = ".".join(_quote(part) for part in urn.path)
     text = SqlText(f"CREATE VIEW {name} AS {view.definition.sql}", dialect=dialect)
     script = analyse(text.text, dialect=dialect, columns=columns)
     lineage = report_script(script, reporter=f"{REPORTER}{view.urn}", text=text)
-    itself = UrnReference(urn=view.urn)
+    own_reference = UrnReference(urn=view.urn)
 
-    def known(table: DatasetReference) -> UrnReference:
+    def to_urn(table: DatasetReference) -> UrnReference:
         assert isinstance(table, TableName)
         return UrnReference(urn=urn_of(table.parts))
 
     edges = (
-        msgspec.structs.replace(edge, upstream=known(edge.upstream), downstream=itself)
+        msgspec.structs.replace(edge, upstream=to_urn(edge.upstream), downstream=own_reference)
         for edge in lineage.edges
     )
     scripts = (
         msgspec.structs.replace(
             each,
-            dataset=itself,
-            tables=tuple((parts, known(table)) for parts, table in each.tables),
+            dataset=own_reference,
+            tables=tuple((parts, to_urn(table)) for parts, table in each.tables),
         )
         for each in lineage.scripts
     )
     unparsed = (
         msgspec.structs.replace(
             each,
-            reads=tuple(known(table) for table in each.reads if isinstance(table, TableName)),
-            writes=(itself,),
-            others=tuple(known(table) for table in each.others if isinstance(table, TableName)),
+            reads=tuple(to_urn(table) for table in each.reads if isinstance(table, TableName)),
+            writes=(own_reference,),
+            others=tuple(to_urn(table) for table in each.others if isinstance(table, TableName)),
         )
         for each in lineage.unparsed
     )
@@ -142,7 +142,7 @@ def _dialect(name: str) -> str | None:
     return name
 
 
-def _quoted(part: str) -> str:
+def _quote(part: str) -> str:
     return '"' + part.replace('"', '""') + '"'
 
 
@@ -169,13 +169,13 @@ def collections_of(view: Dataset) -> tuple[str, ...]:
         return ()
     named = [
         with_scripts[_VIEW_ON],
-        *_named(msgspec.json.decode(with_scripts.get(_PIPELINE, "[]"))),
+        *_collections_in(msgspec.json.decode(with_scripts.get(_PIPELINE, "[]"))),
     ]
     return tuple(dict.fromkeys(named))
 
 
 def report_pipeline(view: Dataset, *, reporter: str) -> ReportedLineage:
-    """Edges from the collections to the view; keys are not followed."""
+    """Report edges from the collections to the view; columns are not tracked."""
     urn = Urn.parse(view.urn)
     edges = (
         ReportedEdge(
@@ -189,10 +189,10 @@ def report_pipeline(view: Dataset, *, reporter: str) -> ReportedLineage:
     return ReportedLineage(reporter=reporter, edges=tuple(edges))
 
 
-def _named(value: Any) -> Iterator[str]:
+def _collections_in(value: Any) -> Iterator[str]:
     if isinstance(value, list):
         for each in value:
-            yield from _named(each)
+            yield from _collections_in(each)
     elif isinstance(value, dict):
         for stage, body in value.items():
             if stage == "$unionWith" and isinstance(body, str):
@@ -201,4 +201,4 @@ def _named(value: Any) -> Iterator[str]:
                 name = body.get(_FROM[stage])
                 if isinstance(name, str):
                     yield name
-            yield from _named(body)
+            yield from _collections_in(body)

@@ -1,7 +1,7 @@
 """Annotations of datasets and their fields, and who made them.
 
-Aspects and schemas hold the values that count. The annotations of each reporter are stored in
-addition, so that a reporter can retract its own without touching those of others. The data source
+Aspects and schemas contain the values that apply. The annotations of each reporter are stored in
+addition, so that a reporter can retract its own without affecting those of others. The data source
 is a reporter like any other.
 """
 
@@ -44,7 +44,7 @@ class AnnotationKey(NamedTuple):
 
 
 class Annotation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The value of one annotation; None denies what reporters of lower rank state."""
+    """The value of one annotation; None denies the annotations of lower-ranked reporters."""
 
     value: str | None = ""
     author: str | None = None

@@ -28,9 +28,9 @@ class CatalogEntry(Dataset, frozen=True, kw_only=True, omit_defaults=True):
     raw: Extras = msgspec.field(default_factory=dict)
 
     @classmethod
-    def of(cls, dataset: Dataset, **beside: Any) -> "CatalogEntry":
+    def of(cls, dataset: Dataset, **extra_fields: Any) -> "CatalogEntry":
         """The entry of a dataset with additional fields."""
-        return cls(**(msgspec.structs.asdict(dataset) | beside))
+        return cls(**(msgspec.structs.asdict(dataset) | extra_fields))
 
     @property
     def dataset(self) -> Dataset:
@@ -97,10 +97,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class CatalogEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Anything else in a catalog, such as a tag, a domain, a dashboard or a pipeline.
 
-    Catalogs agree on URNs of the form `lumos:<kind>:<id>`; an entity that only one catalog can
-    name has the URN of that catalog. `parent` and `references` are URNs of entities and datasets
-    or names of terms and people, `references` by relation. `raw` is what is not modelled, by the
-    catalog that it comes from.
+    Catalogs share URNs of the form `lumos:<kind>:<id>`; an entity that only one catalog can name
+    has the URN of that catalog. `parent` and `references` are URNs of entities and datasets or
+    names of terms and people, `references` by relation. `raw` contains unmodelled fields, by the
+    catalog that they come from.
     """
 
     urn: str
@@ -122,7 +122,7 @@ class CatalogEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 def entity_urn(kind: str, *parts: str) -> str:
     """The URN of an entity that every catalog can name; `/` separates the parts of its id."""
-    return f"lumos:{kind}:{'/'.join(map(_escaped, parts))}"
+    return f"lumos:{kind}:{'/'.join(map(_escape, parts))}"
 
 
 def entity_id(urn: str) -> tuple[str, ...] | None:
@@ -131,7 +131,7 @@ def entity_id(urn: str) -> tuple[str, ...] | None:
     kind, colon, id = rest.partition(":")
     if scheme != "lumos" or not colon or "/" in kind:
         return None
-    return tuple(map(_unescaped, id.split("/")))
+    return tuple(map(_unescape, id.split("/")))
 
 
 def kind_in_urn(urn: str) -> str:
@@ -140,11 +140,11 @@ def kind_in_urn(urn: str) -> str:
     return parts[1] if len(parts) > 2 else ""
 
 
-def _escaped(part: str) -> str:
+def _escape(part: str) -> str:
     return part.replace("%", "%25").replace("/", "%2F")
 
 
-def _unescaped(part: str) -> str:
+def _unescape(part: str) -> str:
     return part.replace("%2F", "/").replace("%25", "%")
 
 

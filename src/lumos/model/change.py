@@ -108,7 +108,7 @@ AnySchemaChange: TypeAlias = (
 
 
 class Verdict(enum.StrEnum):
-    """What a change means for the consumers of a schema."""
+    """The effect of a change on the consumers of a schema."""
 
     BREAKING = "breaking"
     UNDETERMINED = "undetermined"
@@ -137,7 +137,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A change with both verdicts and the rule that gave them.
 
     Known uses can decide the consumer verdict: it is breaking if any is in `breaks_if`, and
-    compatible if all are in `holds_if`, or if `breaks_if` left it open and none is in there.
+    compatible if all are in `holds_if`, or if `breaks_if` was inconclusive and none is in there.
     """
 
     change: AnySchemaChange
@@ -189,8 +189,8 @@ class Affected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class BlastRadius(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The effect of a change on downstream datasets, by the lineage known at that time.
 
-    The counts include all datasets; `datasets` lists the worst and nearest. `problem` says why
-    the effect is unknown.
+    The counts include all datasets; `datasets` lists the worst and nearest. `problem` is the reason
+    if the effect is unknown.
     """
 
     breaking: int = 0

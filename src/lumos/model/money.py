@@ -9,14 +9,14 @@ from lumos.errors import MisuseError
 MICRO: Final = 1_000_000
 _DIGITS: Final = 6
 _CENTS: Final = 2
-_MOST: Final = 2**62
+_MAX_AMOUNT: Final = 2**62
 # A rounding difference below this fraction of the amount is invisible.
-_UNSEEN: Final = 100
-_MOST_DIGITS: Final = 18
+_INVISIBLE_FRACTION: Final = 100
+_MAX_DIGITS: Final = 18
 _TOO_LARGE: Final = "The amount {} is too large to be computed."
 # Signs that are unambiguous for one currency.
 _SIGNS: Final = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹", "KRW": "₩"}
-_WITHOUT_CENTS: Final = frozenset({"JPY", "KRW", "CLP", "ISK", "VND", "XAF", "XOF"})
+_CURRENCIES_WITHOUT_CENTS: Final = frozenset({"JPY", "KRW", "CLP", "ISK", "VND", "XAF", "XOF"})
 
 
 def micros(amount: Decimal | int | str) -> int:
@@ -25,14 +25,14 @@ def micros(amount: Decimal | int | str) -> int:
     if not value.is_finite():
         raise MisuseError(f"Invalid amount '{amount}'. Write a number such as 12.50")
     # The exponent first: converting a number with a million digits takes long.
-    if value.adjusted() > _MOST_DIGITS or abs(value) * MICRO >= _MOST:
+    if value.adjusted() > _MAX_DIGITS or abs(value) * MICRO >= _MAX_AMOUNT:
         raise MisuseError(_TOO_LARGE.format(amount))
     return int((value * MICRO).to_integral_value(ROUND_HALF_EVEN))
 
 
 def check_amount(units: int, what: str) -> int:
     """The amount, if it is small enough for sums in 64 bits; raises otherwise."""
-    if abs(units) >= _MOST:
+    if abs(units) >= _MAX_AMOUNT:
         raise MisuseError(_TOO_LARGE.format(what))
     return units
 
@@ -46,7 +46,7 @@ def amount_of(units: int) -> Decimal:
 
 def digits_of(currency: str) -> int:
     """The number of decimals of a currency."""
-    return 0 if currency in _WITHOUT_CENTS else _CENTS
+    return 0 if currency in _CURRENCIES_WITHOUT_CENTS else _CENTS
 
 
 def round_amount(units: int, digits: int) -> int:
@@ -79,8 +79,8 @@ def round_balanced_by(amounts: Sequence[int], digits: int, rest: int) -> list[in
     shown = [round_amount(amount, digits) for amount in amounts]
     missing = round_amount(sum(amounts), digits) - sum(shown)
     shown[rest] += missing
-    is_seen = abs(missing) * _UNSEEN > abs(amounts[rest])
-    return round_balanced(amounts, digits) if is_seen else shown
+    is_visible = abs(missing) * _INVISIBLE_FRACTION > abs(amounts[rest])
+    return round_balanced(amounts, digits) if is_visible else shown
 
 
 def format_money(units: int, currency: str, digits: int | None = None) -> str:

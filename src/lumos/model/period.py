@@ -43,13 +43,13 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
         """The length in months; each day is a fraction of its own month."""
         if self.kind == "recent":
             return Fraction(1)
-        due, start = Fraction(0), self.first
+        months, start = Fraction(0), self.first
         while start <= self.last:
             month = month_of(start)
             end = min(month.last, self.last)
-            due += Fraction((end - start).days + 1, month.days)
+            months += Fraction((end - start).days + 1, month.days)
             start = end + timedelta(days=1)
-        return due
+        return months
 
     def overlaps(self, other: "Period") -> bool:
         """Whether two periods have a day in common."""
@@ -58,7 +58,7 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 
 def period_of(text: str, *, today: date) -> Period:
     """Parse a period; raises if it begins in the future."""
-    found = _parsed(text.strip())
+    found = _parse(text.strip())
     if found.first < _EARLIEST or found.last > _LATEST:
         raise MisuseError(f"The period {found.name} must lie from {_EARLIEST} to {_LATEST}.")
     if found.first > today:
@@ -102,7 +102,7 @@ def _day_of(period: Period) -> date:
     return period.last if period.kind == "recent" else period.first
 
 
-def _parsed(text: str) -> Period:
+def _parse(text: str) -> Period:
     if match := _MONTH.match(text):
         year, month = int(match.group(1)), int(match.group(2))
         if not (1 <= month <= 12 and year):

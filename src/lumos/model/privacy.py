@@ -1,6 +1,6 @@
-"""What of the values in a column may be kept, and shown.
+"""Which values of a column may be stored and shown.
 
-Counts always. Of the values themselves:
+Counts always. Values:
 
 | column                                  | range, mean, quantiles | frequent values               |
 |-----------------------------------------|------------------------|-------------------------------|
@@ -33,7 +33,7 @@ AnyDataset = TypeVar("AnyDataset", bound=Dataset)
 
 LEAST_COUNT: Final = 10
 LEAST_SHARE: Final = 0.001
-_MOST_SHOWN: Final = 10
+_MAX_SHOWN: Final = 10
 # Words in tags, terms and compliance labels that mark personal or confidential data.
 _PRIVATE: Final = frozenset({
     "pii", "phi", "pci", "pd", "spi", "personal", "personally", "private", "privacy", "sensitive",
@@ -41,7 +41,7 @@ _PRIVATE: Final = frozenset({
     "biometric", "health", "medical", "credential", "credentials",
 })  # fmt: skip
 # Negations such as "not sensitive".
-_DENIALS: Final = frozenset({"no", "non", "not", "none", "without"})
+_NEGATIONS: Final = frozenset({"no", "non", "not", "none", "without"})
 # A negation ends here: in "no export, confidential" only the export is negated. "PII: none" is a
 # negation too.
 _BREAK: Final = re.compile(r"[^\w\s.:=-]+|[.:]\s+(?!no(?:ne)?\W*$)|\s-+\s", re.IGNORECASE)
@@ -57,14 +57,14 @@ def is_private(labels: Iterable[str]) -> bool:
 
 
 def _is_private(label: str) -> bool:
-    return any(_says_private(_words(part)) for part in _BREAK.split(label))
+    return any(_has_private_word(_words(part)) for part in _BREAK.split(label))
 
 
-def _says_private(words: Sequence[str]) -> bool:
+def _has_private_word(words: Sequence[str]) -> bool:
     """Whether the words contain a private word that is not negated, as by "non-" or ".none"."""
-    for place, word in enumerate(words):
-        is_denied = place > 0 and words[place - 1] in _DENIALS
-        is_answered = len(words) == place + 2 and words[place + 1] in _DENIALS
+    for index, word in enumerate(words):
+        is_denied = index > 0 and words[index - 1] in _NEGATIONS
+        is_answered = len(words) == index + 2 and words[index + 1] in _NEGATIONS
         if _stem(word) in _PRIVATE and not is_denied and not is_answered:
             return True
     return False
@@ -90,12 +90,16 @@ def private_paths(
     if governance is not None and is_private(_labels(governance)):
         return set(paths)
     labelled = [
-        place for field in (schema.fields if schema else ()) for place in _labelled_places(field)
+        path_in_field
+        for field in (schema.fields if schema else ())
+        for path_in_field in _labelled_paths(field)
     ]
-    return {path for path in paths if any(_is_in(path, place) for place in labelled)}
+    return {
+        path for path in paths if any(_is_in(path, path_in_field) for path_in_field in labelled)
+    }
 
 
-def _labelled_places(field: Field) -> list[str]:
+def _labelled_paths(field: Field) -> list[str]:
     whole = [quoted_name(field.name)] if is_private(_labels(field)) else []
     return [*whole, *(note.path for note in field.nested if is_private(_labels(note)))]
 
@@ -106,20 +110,20 @@ def _labels(labelled: object) -> list[str]:
     ]
 
 
-def _is_in(path: str, place: str) -> bool:
+def _is_in(path: str, enclosing: str) -> bool:
     # A label on an element or a value applies to the list or map that is profiled.
     return (
-        path == place
-        or path.startswith((f"{place}.", f"{place}[", f"{place}{{"))
-        or any(place.startswith(f"{path}{mark}") for mark in ("[", "{"))
+        path == enclosing
+        or path.startswith((f"{enclosing}.", f"{enclosing}[", f"{enclosing}{{"))
+        or any(enclosing.startswith(f"{path}{mark}") for mark in ("[", "{"))
     )
 
 
 def frequent(counts: Iterable[tuple[str, int]], *, rows: int) -> tuple[ValueCount, ...]:
-    """Values that occur often enough not to identify anybody."""
+    """Return values that are frequent enough not to identify anybody."""
     least = max(LEAST_COUNT, LEAST_SHARE * rows)
     shown = [ValueCount(value=value, count=count) for value, count in counts if count >= least]
-    return tuple(shown[:_MOST_SHOWN])
+    return tuple(shown[:_MAX_SHOWN])
 
 
 def without_values(profile: Profile, paths: Collection[str] | None = None) -> Profile:
@@ -147,15 +151,17 @@ def for_catalogs(entry: AnyDataset) -> AnyDataset:
 
 
 def allowed_quality(dataset: Dataset) -> Quality | None:
-    """The quality without values that are private by the current labels.
+    """Return the quality without values that are private by the current labels.
 
-    Values of removed columns are left out too, since their labels are gone.
+    Values of removed columns are left out too, since their labels no longer exist.
     """
     quality = dataset.quality
     if quality is None or quality.profile is None:
         return quality
     private = private_paths(dataset.schema, quality.profile.columns, dataset.governance)
-    profile = without_values(quality.profile, private | _gone(dataset.schema, quality.profile))
+    profile = without_values(
+        quality.profile, private | _removed_columns(dataset.schema, quality.profile)
+    )
     return msgspec.structs.replace(quality, profile=profile)
 
 
@@ -179,7 +185,7 @@ def allowed_statistics(dataset: Dataset) -> Statistics | None:
     return without_ranges(statistics, private)
 
 
-def _gone(schema: Schema | None, profile: Profile) -> set[str]:
+def _removed_columns(schema: Schema | None, profile: Profile) -> set[str]:
     if schema is None:
         return set()
     return profile.columns.keys() - {path for path, _, _ in leaf_fields(schema)}

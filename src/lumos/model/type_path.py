@@ -34,10 +34,10 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, field: Field) -> "TypePath":
         """The path of a column with its known facts, for conversions that write them."""
-        place = cls.column(field.name)
-        place.note(field.description, default=field.default, field_id=field.field_id)
-        place.notes.update((nested.path, nested) for nested in field.nested)
-        return place
+        type_path = cls.column(field.name)
+        type_path.note(field.description, default=field.default, field_id=field.field_id)
+        type_path.notes.update((nested.path, nested) for nested in field.nested)
+        return type_path
 
     @property
     def is_deepest(self) -> bool:
@@ -112,10 +112,10 @@ class NamedTypes:
     def __init__(self) -> None:
         self._written = 0
 
-    def cut(self, name: str, place: TypePath, *, called: str = "") -> Unknown | None:
+    def cut(self, name: str, type_path: TypePath, *, display_name: str = "") -> Unknown | None:
         """The replacement for a named type that cannot be expanded (again), or None."""
-        if name in place.inside:
-            return Unknown(f"recursive:{called or name}")
+        if name in type_path.inside:
+            return Unknown(f"recursive:{display_name or name}")
         return TOO_LARGE if self.exhausted else None
 
     @property
@@ -140,24 +140,24 @@ class NestedPart(NamedTuple):
 
 def nested_parts(field: Field) -> Iterator[NestedPart]:
     """All parts of a column's type, each before its own parts."""
-    yield from _inside(quoted_name(field.name), field.type)
+    yield from _parts_below(quoted_name(field.name), field.type)
 
 
 def removed_paths(before: Field, after: Field) -> frozenset[str]:
-    """The paths inside of a column that another type of it lacks."""
+    """Return the paths inside of a column that its new type no longer has."""
     if before.type == after.type:
         return frozenset()
-    there = {part.path for part in nested_parts(after)}
-    return frozenset(part.path for part in nested_parts(before)) - there
+    remaining_paths = {part.path for part in nested_parts(after)}
+    return frozenset(part.path for part in nested_parts(before)) - remaining_paths
 
 
-def _inside(path: str, type: DataType) -> Iterator[NestedPart]:
-    for part in _directly_inside(path, type):
+def _parts_below(path: str, type: DataType) -> Iterator[NestedPart]:
+    for part in _direct_parts(path, type):
         yield part
-        yield from _inside(part.path, part.type)
+        yield from _parts_below(part.path, part.type)
 
 
-def _directly_inside(path: str, type: DataType) -> Iterator[NestedPart]:
+def _direct_parts(path: str, type: DataType) -> Iterator[NestedPart]:
     match type:
         case Struct(members):
             for member in members:
@@ -185,13 +185,13 @@ def leaf_fields(schema: Schema) -> Iterator[tuple[str, tuple[str, ...], DataType
 
 
 def _leaves(
-    type: DataType, place: TypePath, names: tuple[str, ...]
+    type: DataType, type_path: TypePath, names: tuple[str, ...]
 ) -> Iterator[tuple[str, tuple[str, ...], DataType]]:
     if isinstance(type, Struct) and type.members:
         for member in type.members:
-            yield from _leaves(member.type, place.member(member.name), (*names, member.name))
+            yield from _leaves(member.type, type_path.member(member.name), (*names, member.name))
     else:
-        yield place.path, names, type
+        yield type_path.path, names, type
 
 
 def field_paths(schema: Schema) -> list[str]:

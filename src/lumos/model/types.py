@@ -15,7 +15,7 @@ from lumos.errors import MisuseError, did_you_mean
 Unit = Literal["s", "ms", "us", "ns"]
 UNITS: Final[tuple[Unit, ...]] = get_args(Unit)
 
-# Deeper nesting is a generated or hostile schema.
+# Deeper nesting indicates a generated or malicious schema.
 MAX_DEPTH: Final = 100
 
 
@@ -148,7 +148,7 @@ class String(DataType):
     length: int | None
 
     def __init__(self, length: int | None = None) -> None:
-        self._freeze(_sized("STRING", length), length=length)
+        self._freeze(_text_with_length("STRING", length), length=length)
 
 
 class Binary(DataType):
@@ -160,10 +160,10 @@ class Binary(DataType):
     length: int | None
 
     def __init__(self, length: int | None = None) -> None:
-        self._freeze(_sized("BINARY", length), length=length)
+        self._freeze(_text_with_length("BINARY", length), length=length)
 
 
-def _sized(kind: str, length: int | None) -> str:
+def _text_with_length(kind: str, length: int | None) -> str:
     if length is not None and length < 1:
         raise ValueError(f"{kind} needs a length of at least 1, not {length}.")
     return kind if length is None else f"{kind}({length})"
@@ -182,7 +182,7 @@ class Time(DataType):
     unit: Unit
 
     def __init__(self, unit: Unit = "us") -> None:
-        self._freeze(f"TIME({_checked(unit)})", unit=unit)
+        self._freeze(f"TIME({_check_unit(unit)})", unit=unit)
 
 
 class Timestamp(DataType):
@@ -196,7 +196,7 @@ class Timestamp(DataType):
 
     def __init__(self, unit: Unit = "us", *, zoned: bool = False) -> None:
         kind = "TIMESTAMPTZ" if zoned else "TIMESTAMP"
-        self._freeze(f"{kind}({_checked(unit)})", unit=unit, zoned=zoned)
+        self._freeze(f"{kind}({_check_unit(unit)})", unit=unit, zoned=zoned)
 
 
 class Duration(DataType):
@@ -208,10 +208,10 @@ class Duration(DataType):
     unit: Unit
 
     def __init__(self, unit: Unit = "us") -> None:
-        self._freeze(f"DURATION({_checked(unit)})", unit=unit)
+        self._freeze(f"DURATION({_check_unit(unit)})", unit=unit)
 
 
-def _checked(unit: Unit) -> Unit:
+def _check_unit(unit: Unit) -> Unit:
     if unit not in UNITS:
         raise ValueError(f"'{unit}' is not a unit of time. Known: {', '.join(UNITS)}.")
     return unit
@@ -434,7 +434,7 @@ class TypeReader:
         while offset < len(self.text):
             match = TOKENS.match(self.text, offset)
             if match is None:
-                raise self._error(_unreadable(self.text[offset]), offset)
+                raise self._error(_describe_invalid(self.text[offset]), offset)
             kind = match.lastgroup or ""
             if kind != "space":
                 yield _Token(kind, match.group(), offset)
@@ -509,20 +509,20 @@ class TypeReader:
             raise self._error(f"a type nests deeper than {MAX_DEPTH} levels", token.offset)
         self.depth += 1
         try:
-            built = self._parametrised(kind)
+            built = self._parse_parameters(kind)
         except ValueError as problem:
             raise self._error(str(problem).rstrip("."), token.offset) from None
         self.depth -= 1
         return built
 
-    def _parametrised(self, kind: str) -> DataType:
+    def _parse_parameters(self, kind: str) -> DataType:
         match kind:
             case "DECIMAL":
-                return Decimal(*self._numbers(most=2))
+                return Decimal(*self._numbers(max_count=2))
             case "STRING":
-                return String(*self._numbers(most=1))
+                return String(*self._numbers(max_count=1))
             case "BINARY":
-                return Binary(*self._numbers(most=1))
+                return Binary(*self._numbers(max_count=1))
             case "TIME":
                 return Time(self._unit())
             case "TIMESTAMP" | "TIMESTAMPTZ":
@@ -561,13 +561,13 @@ class TypeReader:
         self._expect("<")
         items: list[Item] = []
         if self._take(">"):
-            self._refuse_empty(empty)
+            self._reject_empty(empty)
             return items
         names: set[str] = set()
         while True:
             start = self._peek()
             items.append(read())
-            self._refuse_repeated(name(items[-1]), names, start)
+            self._reject_repeated(name(items[-1]), names, start)
             if not self._take(","):
                 self._expect(">")
                 return items
@@ -582,11 +582,11 @@ class TypeReader:
     def _member_path(self, member: Member) -> str:
         return f"the field '{self.path}.{quoted_name(member.name)}'"
 
-    def _refuse_empty(self, allowed: bool) -> None:
+    def _reject_empty(self, allowed: bool) -> None:
         if self.strict and not allowed:
             raise self._error("the brackets are empty", self.tokens[self.position - 1].offset)
 
-    def _refuse_repeated(self, name: str, names: set[str], start: _Token) -> None:
+    def _reject_repeated(self, name: str, names: set[str], start: _Token) -> None:
         if self.strict and name in names:
             raise self._error(f"{name} stands twice", start.offset)
         names.add(name)
@@ -611,7 +611,7 @@ class TypeReader:
         self.position -= token.kind != "end"
         raise self._error("expected a name (put unusual names in `backticks`)")
 
-    def _numbers(self, *, most: int) -> list[int]:
+    def _numbers(self, *, max_count: int) -> list[int]:
         numbers: list[int] = []
         if not self._take("("):
             return numbers
@@ -620,7 +620,7 @@ class TypeReader:
             if token.kind != "number":
                 raise self._error("expected a whole number", token.offset)
             numbers.append(int(token.text))
-            if len(numbers) > most:
+            if len(numbers) > max_count:
                 raise self._error("too many numbers", token.offset)
             if not self._take(","):
                 self._expect(")")
@@ -642,13 +642,13 @@ class TypeReader:
         self._expect("(")
         strings: list[str] = []
         if self._take(")"):
-            self._refuse_empty(allowed=False)
+            self._reject_empty(allowed=False)
             return strings
         names: set[str] = set()
         while True:
             start = self._peek()
             strings.append(self._string())
-            self._refuse_repeated(f"'{strings[-1]}'", names, start)
+            self._reject_repeated(f"'{strings[-1]}'", names, start)
             if not self._take(","):
                 self._expect(")")
                 return strings
@@ -660,7 +660,7 @@ class TypeReader:
         return token.text[1:-1].replace("''", "'")
 
 
-def _unreadable(character: str) -> str:
+def _describe_invalid(character: str) -> str:
     if character == "'":
         return "this text has no closing quote"
     if character == "`":

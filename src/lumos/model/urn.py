@@ -74,8 +74,8 @@ class Urn(msgspec.Struct, frozen=True):
             raise InvalidUrn(text, "it has no path")
         return cls(
             platform=platform,
-            path=tuple(_decoded(text, segment) for segment in path.split("/")),
-            instance=_decoded(text, instance),
+            path=tuple(_decode(text, segment) for segment in path.split("/")),
+            instance=_decode(text, instance),
             environment=_environment(text, query) if mark else DEFAULT_ENVIRONMENT,
         )
 
@@ -87,10 +87,10 @@ class Urn(msgspec.Struct, frozen=True):
     @property
     def path_text(self) -> str:
         """The encoded path."""
-        return "/".join(_encoded(segment) for segment in self.path)
+        return "/".join(_encode(segment) for segment in self.path)
 
     def __str__(self) -> str:
-        instance = f"@{_encoded(self.instance)}" if self.instance else ""
+        instance = f"@{_encode(self.instance)}" if self.instance else ""
         is_default = self.environment == DEFAULT_ENVIRONMENT
         environment = "" if is_default else f"?env={self.environment}"
         return f"{SCHEME}{self.platform}{instance}/{self.path_text}{environment}"
@@ -103,14 +103,14 @@ def display_names(urns: Iterable[str], recorded: Mapping[str, str]) -> dict[str,
     if the paths are equal. `recorded` are the names of stored datasets; those that are not in
     `urns` count as others.
     """
-    wanted = dict.fromkeys(urns)
+    distinct_urns = dict.fromkeys(urns)
     by_name: dict[str, list[str]] = {}
-    for urn in {**wanted, **recorded}:
+    for urn in {**distinct_urns, **recorded}:
         by_name.setdefault(recorded.get(urn) or name_in(urn), []).append(urn)
     names: dict[str, str] = {}
     for name, some in by_name.items():
         names |= {some[0]: name} if len(some) == 1 else _distinct_ends(some)
-    return {urn: names[urn] for urn in wanted}
+    return {urn: names[urn] for urn in distinct_urns}
 
 
 def name_in(urn: str) -> str:
@@ -124,13 +124,13 @@ def name_in(urn: str) -> str:
 def _distinct_ends(urns: Iterable[str]) -> dict[str, str]:
     paths = {urn: _path_of(urn) for urn in urns}
     shown = {urn: urn for urn in paths}
-    waiting = set(paths)
+    unresolved = set(paths)
     for length in range(1, max(map(len, paths.values())) + 1):
         ends = {urn: "/".join(path[-length:]) for urn, path in paths.items()}
         count = Counter(ends.values())
-        settled = {urn for urn in waiting if count[ends[urn]] == 1 and length <= len(paths[urn])}
+        settled = {urn for urn in unresolved if count[ends[urn]] == 1 and length <= len(paths[urn])}
         shown |= {urn: ends[urn] for urn in settled}
-        waiting -= settled
+        unresolved -= settled
     return shown
 
 
@@ -154,11 +154,11 @@ def _environment(text: str, query: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _encoded(segment: str) -> str:
+def _encode(segment: str) -> str:
     return quote(segment, safe=_SAFE, errors="surrogatepass")
 
 
-def _decoded(text: str, segment: str) -> str:
+def _decode(text: str, segment: str) -> str:
     try:
         return unquote(segment, errors="surrogatepass")
     except UnicodeDecodeError:

@@ -34,11 +34,11 @@ _EXCEPTION: Final = "Socket Exception"
 _STATUS: Final = re.compile(r"\berror=(\d{3})\b")
 # These loggers write addresses, with the tokens in them.
 _LEAKING_LOGGERS: Final = ("apprise", "urllib3", "requests_oauthlib", "oauthlib")
-# Longer than the slowest service may take, so that only a dead sender loses its claim.
-_CLAIM: Final = timedelta(minutes=2)
+# Longer than the slowest service may take, so that only a stopped sender loses its claim.
+_CLAIM_DURATION: Final = timedelta(minutes=2)
 _RETRIES: Final = RetryPolicy(first_wait=30, longest_wait=3600)
-# How long the background thread goes on after the last wake-up, and how long a failed channel is
-# left alone.
+# How long the background thread keeps running after the last wake-up, and how long a failed channel
+# is skipped.
 _GRACE_SECONDS: Final = 30.0
 _log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class AppriseChannel:
             raise MissingDependency("Sending notifications", "apprise", "notify") from None
         asset = AppriseAsset(app_id="Lumos", app_desc="Lumos", storage_mode="memory")
         self._apprise = Apprise(asset=asset)
-        with _muted_loggers():
+        with _mute_loggers():
             service = Apprise.instantiate(address.reveal(), asset=asset)
         if service is not None:
             # An address may set its own timeouts (rto, cto). Apprise's default of 4 seconds is too
@@ -74,9 +74,9 @@ class AppriseChannel:
         from apprise import NotifyFormat, NotifyType
 
         if not len(self._apprise):
-            return "apprise does not understand its address"
+            return "apprise cannot parse its address"
         kind = NotifyType.WARNING if notification.urgent else NotifyType.INFO
-        with _muted_loggers():
+        with _mute_loggers():
             result = self._apprise.notify(
                 # Apprise sends nothing at all if the body is empty.
                 body=notification.body or notification.title or f"{notification.urn} changed.",
@@ -98,7 +98,7 @@ class AppriseChannel:
 
 
 def _failure_reason(log: str) -> str:
-    """The reason of a failure in our own words: log messages may quote addresses with tokens."""
+    """Describe a failure without quoting the log: messages may contain addresses with tokens."""
     if status := _STATUS.search(log):
         return f"the service answered {status.group(1)}"
     if "Read timed out" in log or "did not finish within" in log:
@@ -109,7 +109,7 @@ def _failure_reason(log: str) -> str:
 
 
 @contextmanager
-def _muted_loggers() -> Iterator[None]:
+def _mute_loggers() -> Iterator[None]:
     """Keeps log records of libraries out of the logs of the process."""
     loggers = [logging.getLogger(name) for name in _LEAKING_LOGGERS]
     before = [(logger.propagate, logger.level) for logger in loggers]
@@ -130,7 +130,7 @@ def _muted_loggers() -> Iterator[None]:
 
 
 class NotificationQueue(Protocol):
-    """What delivery needs of the outbox."""
+    """The operations of the outbox that delivery needs."""
 
     def claim(
         self, channels: Collection[str], *, sender: str, now: datetime, until: datetime
@@ -169,21 +169,21 @@ def deliver(
     go_on: Callable[[], bool] = lambda: True,
     all: bool = False,
 ) -> DeliveryResult:
-    """Sends due messages while `go_on` returns true; a channel that fails is skipped afterwards.
+    """Send due messages while `go_on` returns true; a channel that fails is skipped afterwards.
 
     With `all`, messages that wait for a retry or were given up are tried once each, and only a
-    channel that does not answer is skipped.
+    channel that does not respond is skipped.
     """
-    working = set(channels)
+    available = set(channels)
     sent = failed = given_up = last = 0
     problems: dict[str, str] = {}
-    while working and go_on():
+    while available and go_on():
         now = clock()
-        until = now + _CLAIM
+        until = now + _CLAIM_DURATION
         posted = (
-            outbox.claim_after(last, working, sender=sender, now=now, until=until)
+            outbox.claim_after(last, available, sender=sender, now=now, until=until)
             if all
-            else outbox.claim(working, sender=sender, now=now, until=until)
+            else outbox.claim(available, sender=sender, now=now, until=until)
         )
         if posted is None:
             break
@@ -201,16 +201,16 @@ def deliver(
         outbox.failed(posted.id, sender=sender, problem=problem, due_at=due_at)
         problems[channel] = problem
         if not all or problem in _CHANNEL_DOWN:
-            working.discard(channel)
+            available.discard(channel)
         failed, given_up = failed + 1, given_up + (is_last and not was_dead)
     return DeliveryResult(sent=sent, failed=failed, given_up=given_up, problems=problems)
 
 
 class NotificationSender:
-    """Sends due messages in a background thread that ends when nothing is due any more.
+    """Sends due messages in a background thread that ends when no message is due.
 
-    At exit the process waits for that thread, but not for long: messages that are left are sent by
-    the next process that records something, by `lumos watch` or by `lumos notify send`.
+    At exit the process waits briefly for that thread: remaining messages are sent by the next
+    process that records something, by `lumos watch` or by `lumos notify send`.
     """
 
     def __init__(self, settings: Notifications, outbox: Callable[[], NotificationOutbox]) -> None:

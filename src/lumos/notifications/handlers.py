@@ -48,8 +48,8 @@ class ChangeHandlers:
         if not callable(handler):
             raise MisuseError(f"{handler!r} is not callable. Pass a function that takes an event.")
         pattern = None if dataset is None else DatasetPattern(dataset)
-        wanted = frozenset(event_types(types))
-        self._registrations.append(_Registration(handler, wanted, breaking, pattern))
+        selected_types = frozenset(event_types(types))
+        self._registrations.append(_Registration(handler, selected_types, breaking, pattern))
 
     @contextmanager
     def registered(self, handler: ChangeHandler) -> Iterator[None]:

@@ -15,12 +15,12 @@ from lumos.model.urn import Urn
 from lumos.schemas.wording import affected_sentence_of, blast_radius_of, sentence_of
 from lumos.store import Transaction
 
-_MOST_LINES: Final = 20
+_MAX_LINES: Final = 20
 _pattern = cache(DatasetPattern)
 
 
 class RoutedChange(NamedTuple):
-    """The facts of a change that rules look at; `verdicts` are those of its schema changes."""
+    """The facts of a change that rules check; `verdicts` are those of its schema changes."""
 
     urn: str
     name: str
@@ -40,7 +40,7 @@ def route_change(change: RoutedChange, rules: Sequence[ChangeRule]) -> dict[str,
 
 
 def is_about(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]) -> bool:
-    """Whether a rule covers events of this type with these verdicts, whatever the dataset."""
+    """Whether a rule covers events of this type with these verdicts, for any dataset."""
     if type is EventType.SPLIT:
         # One message about the split replaces those about its parts, so every rule covers it.
         return True
@@ -173,7 +173,7 @@ def _verdicts(event: ChangeEvent) -> frozenset[Verdict]:
 
 def _facts(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
     """The values of all placeholders that a template may use."""
-    # Verdicts are defined from the worst to the most harmless.
+    # Verdicts are defined from the worst to the mildest.
     worst = next((each for each in Verdict if each in change.verdicts), None)
     changes = [f"{sentence_of(each.change)} ({each.consumer})" for each in event.findings]
     downstream = event.affected or BlastRadius()
@@ -202,7 +202,7 @@ def _facts(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
 
 def _bullet_list(sentences: Sequence[str], count: int) -> str:
     """A line for each of the first sentences, and how many of `count` are left out."""
-    lines = [f"- {printable_text(each)}" for each in sentences[:_MOST_LINES]]
+    lines = [f"- {printable_text(each)}" for each in sentences[:_MAX_LINES]]
     if (more := count - len(lines)) > 0:
         lines.append(f"- and {more:,} more")
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from lumos.notifications.delivery import DeliveryResult, NotificationSender
 from lumos.store import NotificationOutbox
 
 FORMAT_VERSION: Final = "1.0"
-_MOST_SHOWN: Final = 20
+_MAX_SHOWN: Final = 20
 
 
 class NotificationReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class ChannelReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotifyStatusReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `lumos notify status`; `unsent` lists the newest unsent messages."""
+    """The report of `lumos notify status`; `unsent` lists the newest unsent messages."""
 
     format_version: str = FORMAT_VERSION
     channels: tuple[ChannelReport, ...]
@@ -50,7 +50,7 @@ class NotifyStatusReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotifySendReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `lumos notify send` and `lumos notify test`; `problems` by channel."""
+    """The report of `lumos notify send` and `lumos notify test`; `problems` by channel."""
 
     format_version: str = FORMAT_VERSION
     sent: int
@@ -85,7 +85,7 @@ class NotificationService:
             if each.state == "pending":
                 facts["oldest_pending"] = each.oldest
             rows[each.channel] = msgspec.structs.replace(row, **facts)
-        unsent = outbox.list(states=("pending", "dead"), limit=_MOST_SHOWN)
+        unsent = outbox.list(states=("pending", "dead"), limit=_MAX_SHOWN)
         return NotifyStatusReport(
             channels=tuple(rows[name] for name in sorted(rows)),
             unsent=tuple(

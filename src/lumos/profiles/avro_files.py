@@ -1,8 +1,8 @@
 """Rows of Avro files, read by fastavro.
 
-fastavro needs further libraries for some codecs, and fails on times that do not fit into Python's
-types. So it gets the same file with uncompressed blocks, and with logical types under names of our
-own, for which our own readers are registered.
+fastavro needs other libraries for some codecs, and fails on times that do not fit into Python's
+types. So it gets the same file with uncompressed blocks, and with logical types under private
+names, for which Lumos registers its own readers.
 """
 
 import io
@@ -26,11 +26,11 @@ from lumos.profiles.columns import KnownField
 from lumos.profiles.tasks import FileTask, RowBatch
 from lumos.profiles.values import arrays_from_records
 
-_BUFFER: Final = 4 * 1024 * 1024
+_BUFFER_BYTES: Final = 4 * 1024 * 1024
 _BATCH_RECORDS: Final = 16 * 1024
-_LONGEST_BLOCK: Final = 256 * 1024 * 1024
-_MOST_BITS: Final = 70
-_LARGEST_INT64: Final = 2**63 - 1
+_MAX_BLOCK_BYTES: Final = 256 * 1024 * 1024
+_MAX_VARINT_BITS: Final = 70
+_MAX_INT64: Final = 2**63 - 1
 # The column of files whose values are not records.
 _VALUE: Final = "value"
 _OWN_PREFIX: Final = "lumos-"
@@ -53,7 +53,7 @@ def read_avro(
 ) -> Iterator[RowBatch]:
     """Yield the wanted columns of a container file with any codec and any times."""
     _register_logical_types()
-    pieces = _uncompressed_container(io.BufferedReader(file, _BUFFER))
+    pieces = _uncompressed_container(io.BufferedReader(file, _BUFFER_BYTES))
     reader: Any = fastavro.reader(io.BufferedReader(_PiecesInput(pieces)))
     records: Iterator[Any] = iter(reader)
     schema = reader.writer_schema
@@ -97,7 +97,7 @@ def _register_logical_types() -> None:
 
 
 def _total_reader(name: str, read: _LogicalReader | None) -> _LogicalReader:
-    """A reader that also takes values outside of Python's types: as numpy times, else as text."""
+    """Return a reader that accepts values outside of Python's types, as numpy times or as text."""
 
     def read_any(data: Any, written: Any = None, wanted: Any = None) -> Any:
         try:
@@ -106,7 +106,7 @@ def _total_reader(name: str, read: _LogicalReader | None) -> _LogicalReader:
         except (ArithmeticError, ValueError):
             pass
         unit, factor = _TIMES.get(name, ("", 0))
-        is_time = factor and abs(data * factor) <= _LARGEST_INT64
+        is_time = factor and abs(data * factor) <= _MAX_INT64
         return np.int64(data * factor).view(unit) if is_time else str(data)
 
     return read_any
@@ -151,7 +151,7 @@ def _uncompressed_container(file: BinaryIO) -> Iterator[bytes]:
         block = _read_exactly(file, _read_length(file))
         if _read_exactly(file, SYNC_BYTES) != sync:
             raise MalformedData("A block does not end with the sync marker.")
-        content = decompress(block, _LONGEST_BLOCK)
+        content = decompress(block, _MAX_BLOCK_BYTES)
         yield _encode_number(count) + _encode_number(len(content))
         yield content
         yield sync
@@ -180,8 +180,8 @@ def _read_metadata(file: BinaryIO) -> Iterator[tuple[bytes, bytes]]:
 
 def _read_length(file: BinaryIO) -> int:
     length = _read_number(file)
-    if length is None or not 0 <= length <= _LONGEST_BLOCK:
-        raise MalformedData(f"A length is negative or above {_LONGEST_BLOCK:,} bytes.")
+    if length is None or not 0 <= length <= _MAX_BLOCK_BYTES:
+        raise MalformedData(f"A length is negative or above {_MAX_BLOCK_BYTES:,} bytes.")
     return length
 
 
@@ -199,7 +199,7 @@ def _read_number(file: BinaryIO, *, may_end: bool = False) -> int | None:
         if byte[0] < 0x80:
             return decode_zigzag(value)
         shift += 7
-        if shift >= _MOST_BITS:
+        if shift >= _MAX_VARINT_BITS:
             raise MalformedData("A number has more than 64 bits.")
     if may_end and shift == 0:
         return None

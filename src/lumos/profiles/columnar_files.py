@@ -60,7 +60,7 @@ def read_orc(
     names = [field.name for field in schema.fields]
     present = [name for name in wanted if name in names]
     stripes, share = select_row_groups(opened.nstripes, task)
-    # pyarrow does not tell the number of a stripe's first row.
+    # pyarrow does not report the number of a stripe's first row.
     row_counts = stripe_row_counts(opened.reader.serialized_file_tail())
     starts = list(accumulate(row_counts, initial=0))
     for stripe in stripes:
@@ -113,7 +113,7 @@ def field_positions(
     positions: dict[int, KnownField] = {}
     for each in known:
         position = None if each.id is None else ids.get(each.id)
-        # In a file with ids, a column of the same name may be a different one.
+        # In a file with ids, a column of the same name may be another column.
         if position is None and (each.physical is not None or each.id is None or not ids):
             position = next((names[name] for name in each.names_in_files if name in names), None)
         if position is not None:

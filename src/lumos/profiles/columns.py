@@ -39,9 +39,9 @@ ValueKind: TypeAlias = Literal[
     "text", "bytes", "list", "map", "opaque",
 ]  # fmt: skip
 # Kinds whose values are integers, or count days or fractions of seconds.
-WHOLE: Final = frozenset({"integer", "date", "time", "timestamp", "duration"})
-ORDERED: Final = WHOLE | {"unsigned", "float", "decimal"}
-SIZED: Final = frozenset({"text", "bytes", "list", "map"})
+INTEGRAL_KINDS: Final = frozenset({"integer", "date", "time", "timestamp", "duration"})
+ORDERED_KINDS: Final = INTEGRAL_KINDS | {"unsigned", "float", "decimal"}
+SIZED_KINDS: Final = frozenset({"text", "bytes", "list", "map"})
 
 
 class ProfiledColumn(NamedTuple):
@@ -119,14 +119,14 @@ def value_kind(type: DataType) -> ValueKind:
 def with_permissions(
     leaves: Sequence[ProfiledColumn], dataset: Dataset, *, named: Collection[str] = ()
 ) -> list[ProfiledColumn]:
-    """The columns with permission to measure values, by privacy; texts only if `named`."""
+    """Decide by privacy which columns have their values measured; texts only if `named`."""
     private = private_paths(dataset.schema, [leaf.path for leaf in leaves], dataset.governance)
     allowed = []
     for leaf in leaves:
         is_text, is_open = leaf.kind == "text", leaf.kind not in ("bytes", "list", "map", "opaque")
-        may = is_open and leaf.path not in private
-        top = may and (not is_text or leaf.path in named)
-        allowed.append(leaf._replace(values=may and not is_text, top=top))
+        is_allowed = is_open and leaf.path not in private
+        top = is_allowed and (not is_text or leaf.path in named)
+        allowed.append(leaf._replace(values=is_allowed and not is_text, top=top))
     return allowed
 
 
@@ -164,14 +164,14 @@ def known_fields(schema: Schema, properties: Mapping[str, str] = {}) -> tuple[Kn
     mapping = _name_mapping(properties.get(_NAME_MAPPING))
     found = []
     for field in schema.fields:
-        place = TypePath.column(field.name)
+        path = TypePath.column(field.name)
         notes = {
             note.path: (note.properties.get(_PHYSICAL), note.field_id) for note in field.nested
         }
-        inside = _inside(field.type, place, notes, mapping)
+        members = _member_fields(field.type, path, notes, mapping)
         physical = field.properties.get(_PHYSICAL)
         aliases = _aliases(field.field_id, mapping)
-        found.append(KnownField(field.name, physical, field.field_id, inside, aliases))
+        found.append(KnownField(field.name, physical, field.field_id, members, aliases))
     return tuple(found)
 
 
@@ -202,7 +202,7 @@ def _aliases(id: int | None, mapping: NamesInFiles | None) -> tuple[str, ...] | 
     return None if mapping is None or id is None else mapping.get(id, ())
 
 
-def _inside(
+def _member_fields(
     type: DataType,
     place: TypePath,
     notes: Mapping[str, tuple[str | None, int | None]],
@@ -214,6 +214,6 @@ def _inside(
     for member in type.members:
         below = place.member(member.name)
         physical, id = notes.get(below.path, (None, None))
-        inside = _inside(member.type, below, notes, mapping)
-        found.append(KnownField(member.name, physical, id, inside, _aliases(id, mapping)))
+        members = _member_fields(member.type, below, notes, mapping)
+        found.append(KnownField(member.name, physical, id, members, _aliases(id, mapping)))
     return tuple(found)

@@ -36,15 +36,15 @@ _LOG: Final = "hudi-log"
 # Bytes in Delta's protocol; Spark writes them unescaped.
 _ESCAPED: Final = re.compile(r"(\\u00[0-9a-fA-F]{2})+")
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
-_LOST: Final = "the state of its last scan is missing. Run lumos ingest."
+_MISSING_STATE: Final = "the state of its last scan is missing. Run lumos ingest."
 
 
 class NotProfiled(MisuseError):
     """A dataset that cannot be profiled."""
 
-    def __init__(self, urn: str, why: str) -> None:
+    def __init__(self, urn: str, reason: str) -> None:
         self.urn = urn
-        super().__init__(f"{urn} cannot be profiled: {why}")
+        super().__init__(f"{urn} cannot be profiled: {reason}")
 
 
 class HasFileCount(Protocol):
@@ -58,7 +58,7 @@ class LocatedFiles(NamedTuple):
     """A dataset and its files, with remarks on what a profile ignores.
 
     The files can be iterated once. `fields` are the columns of a table by their names in files,
-    and `roots` the locations in which files of a table are opened.
+    and `roots` are the locations in which files of a table may be opened.
     """
 
     dataset: Dataset
@@ -86,17 +86,17 @@ def locate(settings: Settings, store: Store, urn: str, *, state: str) -> Located
     if location in manifest.tables:
         memory = load_table_memory(manifest.tables[location], state_access)
         if memory is None:
-            raise NotProfiled(urn, _LOST)
+            raise NotProfiled(urn, _MISSING_STATE)
         files, fields, remarks = table_files(location, memory)
         roots = _scanned_roots(settings, store, root)
         return LocatedFiles(dataset, files, selection.access, fields, tuple(remarks), roots)
-    lens = LakeContents.of_scan(selection, manifest, state_access=state_access)
+    contents = LakeContents.of_scan(selection, manifest, state_access=state_access)
     urn_of = urns_for(settings, root)
-    group = next((each for each in lens.groups if str(urn_of(each.dataset)) == urn), None)
-    group_files = iter(()) if group is None else map(_source_file, lens.files_of(group))
+    group = next((each for each in contents.groups if str(urn_of(each.dataset)) == urn), None)
+    group_files = iter(()) if group is None else map(_source_file, contents.files_of(group))
     first = next(group_files, None)
     if first is None:
-        raise NotProfiled(urn, _LOST)
+        raise NotProfiled(urn, _MISSING_STATE)
     return LocatedFiles(dataset, chain([first], group_files), selection.access)
 
 

@@ -1,6 +1,6 @@
 """Rows of merge-on-read tables of Hudi: a base file with log files on top of it.
 
-Hudi's own library merges them. It gets copies in a temporary folder, so that Lumos decides which
+Hudi's own library merges them. It gets copies in a temporary folder, so that Lumos controls which
 files are opened, with which credentials, and which version of the table is read.
 """
 
@@ -29,9 +29,9 @@ def read_slice(
     task: FileTask, storage: FileStorage, wanted: Mapping[str, DataType]
 ) -> Iterator[RowBatch]:
     """Yield the wanted columns of a file slice, merged by Hudi's own library."""
-    inside = f"{task.table_root}/"
+    prefix = f"{task.table_root}/"
     files = (task.path, *task.logs)
-    if not all(path.startswith(inside) for path in files):
+    if not all(path.startswith(prefix) for path in files):
         raise UnreadableFile("outside_path", "It lies outside of its table and is not opened")
     folder = StoredTableFolder(storage, task.table_root)
     metadata = _metadata_files(storage, task.table_root, HudiReader().signature(folder))
@@ -39,8 +39,8 @@ def read_slice(
         for path, content in metadata.items():
             _path_in(copied, path).write_bytes(content)
         for path in files:
-            _copy(storage, path, _path_in(copied, path.removeprefix(inside)))
-        base, *logs = (path.removeprefix(inside) for path in files)
+            _copy(storage, path, _path_in(copied, path.removeprefix(prefix)))
+        base, *logs = (path.removeprefix(prefix) for path in files)
         if base.rpartition("/")[2].startswith("."):
             # A log file: no base file was written for this slice yet.
             base, logs = "", [base, *logs]
@@ -59,9 +59,9 @@ def read_slice(
 # each storage has its own credentials.
 @lru_cache(maxsize=1)
 def _metadata_files(storage: FileStorage, root: str, signature: str) -> dict[str, bytes]:  # noqa: ARG001
-    """The properties and instants of a table by path.
+    """Return the properties and instants of a table by path.
 
-    File names tell which writes completed; only the newest is opened, for the table's schema.
+    File names show which writes completed; only the newest is opened, for the table's schema.
     """
     folder = StoredTableFolder(storage, root)
     properties = read_properties(folder)

@@ -1,10 +1,10 @@
 """The Spark job of a profile: tasks read rows and count, Spark builds sketches.
 
 Distinct values are estimated with Spark's HLL sketches, quantiles with its KLL sketches. A KLL
-sketch contains some of the values, so there is none of columns whose values must not be stored.
+sketch contains some of the values, so columns whose values must not be stored have none.
 
-The files to read are stored in the state folder, and rows of a table tell Spark's tasks where, so
-the driver and the code of the job stay small for any number of files.
+The list of files is stored in the state folder, and the rows of a table contain its paths, so the
+driver and the code of the job stay small for any number of files.
 """
 
 import hashlib
@@ -24,7 +24,13 @@ from pyspark.sql import functions as F
 from lumos.discovery.lake.table_paths import TablePaths
 from lumos.formats.interface import UnreadableFile
 from lumos.model.discovery import Problem
-from lumos.profiles.columns import ORDERED, WHOLE, KnownField, ProfiledColumn, column_types
+from lumos.profiles.columns import (
+    INTEGRAL_KINDS,
+    ORDERED_KINDS,
+    KnownField,
+    ProfiledColumn,
+    column_types,
+)
 from lumos.profiles.measurements import (
     RANKS,
     ColumnTally,
@@ -48,7 +54,7 @@ from lumos.profiles.plan import (
 from lumos.profiles.rows import deleted_rows, read_batches
 from lumos.profiles.tasks import FileTask, RowBatch
 from lumos.profiles.values import column_values
-from lumos.spark.problems import MOST_OF_ALL, ProblemCount, ProblemList
+from lumos.spark.problems import MAX_LISTED_IN_TOTAL, ProblemCount, ProblemList
 from lumos.spark.session import is_local
 from lumos.spark.tasks import task_rows
 from lumos.storage import DEFAULT_ACCESS, StorageAccess, storage_of
@@ -110,8 +116,8 @@ def sketch_inputs(leaves: Sequence[ProfiledColumn]) -> list[SketchInput]:
     inputs: list[SketchInput] = []
     for number, leaf in enumerate(leaves):
         name = f"v{number}"
-        quantiles = leaf.values and leaf.kind in ORDERED
-        if leaf.kind in WHOLE:
+        quantiles = leaf.values and leaf.kind in ORDERED_KINDS
+        if leaf.kind in INTEGRAL_KINDS:
             inputs.append(SketchInput(number, name, pa.int64(), None, quantiles))
         elif leaf.kind in ("unsigned", "decimal"):
             type = pa.int64() if leaf.kind == "unsigned" else pa.string()
@@ -208,14 +214,14 @@ _PARTS: Final = pa.schema([("files", pa.int64()), ("bytes", pa.int64()), ("tasks
 
 
 class ProgressMarks(NamedTuple):
-    """The folder in which completed tasks leave marker files, for reports of progress."""
+    """The folder in which completed tasks write marker files, to report progress."""
 
     folder: str
     access: StorageAccess
     job: str
 
     def leave(self, number: int, size: int) -> None:
-        """Mark a part of `size` bytes as done."""
+        """Mark a part of `size` bytes as completed."""
         path = f"{self.folder}/{self.job}-{number}-{size}"
         storage_of(self.folder, self.access).write(path, b"")
 
@@ -248,7 +254,7 @@ def measure(
         F.sum("rows").alias("rows"),
         F.sum("files").alias("files"),
         F.collect_list("tallies").alias("tallies"),
-        F.slice(F.flatten(F.collect_list("problems")), 1, MOST_OF_ALL).alias("problems"),
+        F.slice(F.flatten(F.collect_list("problems")), 1, MAX_LISTED_IN_TOTAL).alias("problems"),
         F.flatten(F.collect_list("problem_counts")).alias("problem_counts"),
         *(sketch for each in inputs for sketch in each.aggregates()),
     )
@@ -259,7 +265,7 @@ def measure(
 
 def _measurement_from_row(row: dict[str, Any], inputs: Sequence[SketchInput]) -> UnitMeasurement:
     first, *others = map(_decode_tallies, row["tallies"])
-    totals = FileTotals(row["rows"], row["files"], first, ProblemList(MOST_OF_ALL))
+    totals = FileTotals(row["rows"], row["files"], first, ProblemList(MAX_LISTED_IN_TOTAL))
     for other in others:
         totals.add_tallies(other)
     totals.problems.take(
@@ -395,10 +401,10 @@ def _problem(task: FileTask, code: str, reason: str, *, remark: bool = False) ->
     return Problem(path=task.path, code=code, reason=reason, remark=remark)
 
 
-# Increased whenever cached measurements of earlier versions must not be used any more.
+# Increment this when cached measurements of earlier versions must not be used any longer.
 _VERSION: Final = 6
 _PARTS_PER_CORE: Final = 4
-_MOST_PARTS: Final = 256
+_MAX_PARTS: Final = 256
 _PROGRESS_SECONDS: Final = 0.5
 
 # Called with the bytes that were read, and the completed share of all work.
@@ -440,7 +446,7 @@ def measure_files(
     if keep:
         cache.replace(division.kept, _new_units(spec, files, division, fresh))
     parts = [*(unit.measured for unit in division.kept), *fresh.values()]
-    totals = FileTotals(0, 0, [ColumnTally() for _ in leaves], ProblemList(MOST_OF_ALL))
+    totals = FileTotals(0, 0, [ColumnTally() for _ in leaves], ProblemList(MAX_LISTED_IN_TOTAL))
     for part in parts:
         totals.join(part.facts)
     sketches = [(leaf, each) for part in parts for leaf, each in part.sketches.items()]
@@ -506,9 +512,9 @@ def _new_units(
 
 def _part_count(spark: SparkSession) -> int:
     if is_local(spark.conf.get("spark.master", "") or ""):
-        return min(_MOST_PARTS, _PARTS_PER_CORE * max(2, os.cpu_count() or 2))
+        return min(_MAX_PARTS, _PARTS_PER_CORE * max(2, os.cpu_count() or 2))
     # The size of a cluster is unknown; its configured parallelism is the best guess.
-    return min(_MOST_PARTS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
+    return min(_MAX_PARTS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
 
 
 @contextmanager
@@ -523,12 +529,12 @@ def _remove_files_after(marks: ProgressMarks) -> Iterator[None]:
 
 @contextmanager
 def _report_marks(marks: ProgressMarks, report: ReportRead, *, parts: int) -> Iterator[None]:
-    """Report the progress of a job from the marks that its tasks leave."""
+    """Report the progress of a job from the marker files of its tasks."""
     storage = storage_of(marks.folder, marks.access)
-    ended = Event()
+    finished = Event()
 
     def poll() -> None:
-        while not ended.wait(_PROGRESS_SECONDS):
+        while not finished.wait(_PROGRESS_SECONDS):
             try:
                 names = storage.files(marks.folder)
             except OSError:
@@ -546,5 +552,5 @@ def _report_marks(marks: ProgressMarks, report: ReportRead, *, parts: int) -> It
     try:
         yield
     finally:
-        ended.set()
+        finished.set()
         thread.join()

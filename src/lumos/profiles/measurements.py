@@ -12,13 +12,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lumos.profiles.columns import ORDERED, SIZED, ProfiledColumn
+from lumos.profiles.columns import ORDERED_KINDS, SIZED_KINDS, ProfiledColumn
 from lumos.profiles.values import ColumnValues, arrow_type, as_integers
 from lumos.spark.problems import ProblemList
 
 # The number of frequent values that are tracked. Their counts are too low by at most one in this
 # many rows, and exact if a column has no more distinct values.
-MOST_TRACKED_VALUES: Final = 4096
+MAX_TRACKED_VALUES: Final = 4096
 
 
 class ColumnTally(msgspec.Struct, array_like=True):
@@ -60,12 +60,12 @@ class ColumnTally(msgspec.Struct, array_like=True):
         if pa.types.is_map(array.type):
             # For slices of maps, Arrow returns the entries of the whole array.
             array = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field])))
-        if leaf.kind in SIZED:
+        if leaf.kind in SIZED_KINDS:
             self._add_lengths(leaf, array)
         if leaf.kind in ("list", "map"):
             self._add_elements(leaf, array)
         array = as_integers(leaf, array)
-        if leaf.values and leaf.kind in ORDERED:
+        if leaf.values and leaf.kind in ORDERED_KINDS:
             self._add_numbers(leaf, array)
         if leaf.top or leaf.kind == "boolean":
             self._add_top(array)
@@ -91,7 +91,7 @@ class ColumnTally(msgspec.Struct, array_like=True):
             return
         self.sized += len(lengths) - lengths.null_count
         self.length += pc.sum(lengths).as_py()
-        self.shortest, self.longest = _wider(
+        self.shortest, self.longest = _merge_bounds(
             (self.shortest, self.longest), (bounds["min"], bounds["max"])
         )
 
@@ -110,8 +110,8 @@ class ColumnTally(msgspec.Struct, array_like=True):
             return
         low, high = bounds["min"], bounds["max"]
         if leaf.kind == "decimal":
-            low, high = _plain(low), _plain(high)
-        self.low, self.high = _wider((self.low, self.high), (low, high))
+            low, high = _to_builtin(low), _to_builtin(high)
+        self.low, self.high = _merge_bounds((self.low, self.high), (low, high))
         numbers = array.cast(pa.float64(), safe=False)
         count = len(numbers) - numbers.null_count
         mean = pc.mean(numbers).as_py()
@@ -134,25 +134,25 @@ class ColumnTally(msgspec.Struct, array_like=True):
         counts = pc.value_counts(array.drop_null())
         values, numbers = counts.field(0), counts.field(1)
         lost = 0
-        if len(numbers) > MOST_TRACKED_VALUES:
+        if len(numbers) > MAX_TRACKED_VALUES:
             most_frequent = pc.select_k_unstable(
-                numbers, k=MOST_TRACKED_VALUES + 1, sort_keys=[("counts", "descending")]
+                numbers, k=MAX_TRACKED_VALUES + 1, sort_keys=[("counts", "descending")]
             )
             values, numbers = values.take(most_frequent), numbers.take(most_frequent)
-            lost = numbers[MOST_TRACKED_VALUES].as_py()
-        pairs = zip(map(_plain, values.to_pylist()), numbers.to_pylist(), strict=True)
+            lost = numbers[MAX_TRACKED_VALUES].as_py()
+        pairs = zip(map(_to_builtin, values.to_pylist()), numbers.to_pylist(), strict=True)
         self._add_counts(((value, count - lost) for value, count in pairs), lost)
 
     def _add_counts(self, more: Iterable[tuple[Any, int]], slack: int) -> None:
         """Merge two summaries of frequent values; their errors add up."""
-        joined = dict(self.top)
+        counts = dict(self.top)
         for value, count in more:
             if count > 0:
-                joined[value] = joined.get(value, 0) + count
-        pairs = sorted(joined.items(), key=lambda pair: pair[1], reverse=True)
-        lost = pairs[MOST_TRACKED_VALUES][1] if len(pairs) > MOST_TRACKED_VALUES else 0
+                counts[value] = counts.get(value, 0) + count
+        pairs = sorted(counts.items(), key=lambda pair: pair[1], reverse=True)
+        lost = pairs[MAX_TRACKED_VALUES][1] if len(pairs) > MAX_TRACKED_VALUES else 0
         self.top = [
-            (value, count - lost) for value, count in pairs[:MOST_TRACKED_VALUES] if count > lost
+            (value, count - lost) for value, count in pairs[:MAX_TRACKED_VALUES] if count > lost
         ]
         self.slack += slack + lost
 
@@ -162,10 +162,10 @@ class ColumnTally(msgspec.Struct, array_like=True):
         self.nulls += other.nulls
         self.nans += other.nans
         self.misfits += other.misfits
-        self.low, self.high = _wider((self.low, self.high), (other.low, other.high))
+        self.low, self.high = _merge_bounds((self.low, self.high), (other.low, other.high))
         self._add_moments(other.measured, other.mean, other.spread)
         self.sized += other.sized
-        self.shortest, self.longest = _wider(
+        self.shortest, self.longest = _merge_bounds(
             (self.shortest, self.longest), (other.shortest, other.longest)
         )
         self.length += other.length
@@ -187,11 +187,11 @@ class ColumnTally(msgspec.Struct, array_like=True):
         return math.sqrt(self.spread / (self.measured - 1))
 
 
-def _plain(value: Any) -> Any:
+def _to_builtin(value: Any) -> Any:
     return f"{value:f}" if isinstance(value, decimal.Decimal) else value
 
 
-def _wider(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+def _merge_bounds(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
     lows = [low for low, _ in (one, other) if low is not None]
     highs = [high for _, high in (one, other) if high is not None]
     return min(lows, key=_order, default=None), max(highs, key=_order, default=None)
@@ -218,8 +218,8 @@ class FileTotals(msgspec.Struct, array_like=True):
 
     def add_tallies(self, others: Sequence[ColumnTally]) -> None:
         """Add the tallies of other files."""
-        for mine, its in zip(self.tallies, others, strict=True):
-            mine.join(its)
+        for own, other in zip(self.tallies, others, strict=True):
+            own.join(other)
 
 
 RANKS: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)

@@ -1,4 +1,4 @@
-"""Which files are measured: cached measurements, units of files, and what each task reads."""
+"""Plans which files are measured: cached measurements, units of files, and tasks."""
 
 import gzip
 import hashlib
@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from lumos.formats.interface import LARGEST
+from lumos.formats.interface import MAX_COUNT
 from lumos.profiles.measurements import UnitMeasurement
 from lumos.profiles.tasks import FileTask
 from lumos.spark.spill import SpillSort, read_blocks, write_blocks
@@ -22,8 +22,8 @@ from lumos.storage import StorageAccess, storage_of
 
 _log = logging.getLogger(__name__)
 
-HASH: Final = 8
-_ENDING: Final = ".msgpack"
+HASH_BYTES: Final = 8
+_SUFFIX: Final = ".msgpack"
 
 
 def decode_identities(hashes: bytes | bytearray) -> npt.NDArray[np.uint64]:
@@ -51,7 +51,7 @@ class MeasuredUnit(msgspec.Struct, array_like=True, frozen=True):
     def name(self) -> str:
         """The name of the unit's file in the cache."""
         digest = hashlib.blake2b(self.spec.encode() + self.files, digest_size=16)
-        return f"{digest.hexdigest()}{_ENDING}"
+        return f"{digest.hexdigest()}{_SUFFIX}"
 
 
 class MeasurementCache:
@@ -64,7 +64,7 @@ class MeasurementCache:
     def read(self, spec: str) -> Iterator[MeasuredUnit]:
         """Yield the units that were measured with this spec."""
         for name in self._storage.files(self._folder):
-            if not name.endswith(_ENDING):
+            if not name.endswith(_SUFFIX):
                 continue
             try:
                 unit = _decode_unit(self._storage.read(f"{self._folder}/{name}"))
@@ -85,17 +85,17 @@ class MeasurementCache:
         for unit in fresh:
             names.add(unit.name)
             self._storage.write(f"{self._folder}/{unit.name}", msgspec.msgpack.encode(unit))
-        gone = {*self._storage.files(self._folder)} - names
-        self._storage.discard([f"{self._folder}/{name}" for name in gone])
+        outdated = {*self._storage.files(self._folder)} - names
+        self._storage.discard([f"{self._folder}/{name}" for name in outdated])
 
 
 _decode_unit: Final = msgspec.msgpack.Decoder(MeasuredUnit).decode
 
 
 # msgspec does not accept a union of text and bytes.
-_UNTYPED: Final = {"constants": tuple[tuple[str, Any], ...]}
+_UNTYPED_FIELDS: Final = {"constants": tuple[tuple[str, Any], ...]}
 _TYPES: Final = tuple(
-    _UNTYPED.get(name, type)
+    _UNTYPED_FIELDS.get(name, type)
     for name, type in get_type_hints(FileTask).items()
     if name in FileTask._fields
 )
@@ -132,15 +132,15 @@ def stored_tasks(path: str, access: StorageAccess) -> Iterator[FileTask]:
 
 
 # Larger columnar files are read by several tasks.
-_PORTION: Final = 64 * 1024 * 1024
+_PORTION_BYTES: Final = 64 * 1024 * 1024
 _DIVISIBLE_FORMATS: Final = frozenset({"parquet", "orc"})
 # Every unit has sketches of every column, in memory and in the cache.
-_MOST_UNITS: Final = 64
-_MOST_SKETCHED: Final = 2048
+_MAX_UNITS: Final = 64
+_MAX_SKETCHES: Final = 2048
 # More files are spilled to disk; each may have a long path and its own columns.
-_MOST_IN_MEMORY: Final = 10_000
-# The most files of one task, however small they are.
-_MOST_IN_A_PART: Final = 10_000
+_MAX_FILES_IN_MEMORY: Final = 10_000
+# The maximum number of files of one task, even if they are small.
+_MAX_FILES_PER_PART: Final = 10_000
 _NO_UNIT: Final = -1
 
 
@@ -164,7 +164,9 @@ class SourceFiles:
 
     def __init__(self, files: Iterable[SourceFile]) -> None:
         self._sorted = SpillSort(
-            _decode, key=lambda file: (file.partition, file.task.path), most=_MOST_IN_MEMORY
+            _decode,
+            key=lambda file: (file.partition, file.task.path),
+            max_in_memory=_MAX_FILES_IN_MEMORY,
         )
         self._identities = bytearray()
         self.sizes = array("q")
@@ -184,7 +186,7 @@ class SourceFiles:
                 number, last = number + 1, file.partition
             self._identities += file.identity
             # The size in a table's log may be wrong.
-            self.sizes.append(max(0, min(file.task.size, LARGEST)))
+            self.sizes.append(max(0, min(file.task.size, MAX_COUNT)))
             self.partitions.append(number)
 
     def close(self) -> None:
@@ -241,12 +243,12 @@ class TaskPart(NamedTuple):
 def identity_of(*facts: object) -> bytes:
     """A short hash of facts that change with the rows of a file."""
     text = "\n".join(map(str, facts))
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=HASH).digest()
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).digest()
 
 
 def divide(files: SourceFiles, units: Iterable[MeasuredUnit], *, leaves: int) -> Division:
     """Keep the units whose files are all unchanged; other files form new units."""
-    most = max(1, min(_MOST_UNITS, _MOST_SKETCHED // max(1, leaves)))
+    max_units = max(1, min(_MAX_UNITS, _MAX_SKETCHES // max(1, leaves)))
     identities = files.identities
     present = np.sort(identities)
     is_covered = np.zeros(len(present), np.bool_)
@@ -256,29 +258,29 @@ def divide(files: SourceFiles, units: Iterable[MeasuredUnit], *, leaves: int) ->
         if at is not None and not is_covered[at].any():
             kept.append(unit)
             is_covered[at] = True
-    if len(kept) > most:
+    if len(kept) > max_units:
         # Many small units are measured again as one.
-        for unit in kept[most // 2 :]:
+        for unit in kept[max_units // 2 :]:
             is_covered[_positions(unit.identities, present)] = False
-        kept = kept[: most // 2]
+        kept = kept[: max_units // 2]
     is_fresh = ~is_covered[np.searchsorted(present, identities)]
-    return Division(kept, _assign_units(files, is_fresh, most=max(1, most - len(kept))))
+    return Division(kept, _assign_units(files, is_fresh, max_units=max(1, max_units - len(kept))))
 
 
 def _positions(
-    wanted: npt.NDArray[np.uint64], present: npt.NDArray[np.uint64]
+    searched: npt.NDArray[np.uint64], present: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.intp] | None:
     """The positions of identities among all, which are sorted; None if one is missing."""
-    at = np.searchsorted(present, wanted)
-    is_there = (at < len(present)).all() and (present[at] == wanted).all()
-    return at if is_there else None
+    at = np.searchsorted(present, searched)
+    are_present = (at < len(present)).all() and (present[at] == searched).all()
+    return at if are_present else None
 
 
 def _assign_units(
-    files: SourceFiles, is_fresh: npt.NDArray[np.bool_], *, most: int
+    files: SourceFiles, is_fresh: npt.NDArray[np.bool_], *, max_units: int
 ) -> "array[int]":
     """The numbers of new units of about the same size, with neighbouring partitions together."""
-    target = _bytes(files, is_fresh) / most
+    target = _bytes(files, is_fresh) / max_units
     groups = array("h")
     number, size, last = _NO_UNIT, 0.0, None
     for fresh, own, partition in zip(is_fresh, files.sizes, files.partitions, strict=True):
@@ -312,7 +314,7 @@ def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterato
             continue
         for task in _portions(file.task._replace(unit=unit)):
             size = task.size / task.portion[1]
-            if part and (filled + size / 2 > target or len(part) >= _MOST_IN_A_PART):
+            if part and (filled + size / 2 > target or len(part) >= _MAX_FILES_PER_PART):
                 yield TaskPart(part, int(filled))
                 part, filled = [], 0.0
             part.append(task)
@@ -324,7 +326,7 @@ def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterato
 def _portions(task: FileTask) -> list[FileTask]:
     if task.format not in _DIVISIBLE_FORMATS or task.most_rows is not None or task.sample < 1.0:
         return [task]
-    count = max(1, math.ceil(task.size / _PORTION))
+    count = max(1, math.ceil(task.size / _PORTION_BYTES))
     return [task._replace(portion=(number, count)) for number in range(count)]
 
 
@@ -337,15 +339,15 @@ def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
 
 def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:
     """Yield a share of the bytes: whole files, always the same ones, and a part of the last."""
-    wanted = share * files.size
+    wanted_bytes = share * files.size
     hashes = b"".join(identity_of(file.task.path) for file in files)
     shares = np.zeros(len(files))
     for at in np.argsort(decode_identities(hashes), kind="stable"):
-        if wanted <= 0:
+        if wanted_bytes <= 0:
             break
         size = files.sizes[at]
-        shares[at] = min(1.0, wanted / max(1, size))
-        wanted -= size
+        shares[at] = min(1.0, wanted_bytes / max(1, size))
+        wanted_bytes -= size
     for own_share, file in zip(shares, files, strict=True):
         if own_share:
             yield file._replace(task=file.task._replace(sample=float(own_share)))

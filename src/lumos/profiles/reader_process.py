@@ -1,10 +1,10 @@
-"""Read Parquet and ORC rows in a child process, because pyarrow aborts on some damaged files.
+"""Reads Parquet and ORC rows in a child process, because pyarrow aborts on some damaged files.
 
-An abort ends the process it happens in. On an executor that would end the task and everything it
-measured; here it ends the child, and the one file is reported as damaged. The child is a fork of
-the worker that is kept for all of its files. It opens local files by itself and asks the worker
-for ranges of remote files, so it needs neither credentials nor connections, which do not survive
-a fork.
+An abort ends the process in which it happens. On an executor that would end the task and lose
+everything it measured; here it ends the child, and the file is reported as damaged. The child is a
+fork of the worker and is reused for all of its files. It opens local files itself and asks the
+worker for ranges of remote files, so it needs neither credentials nor connections, which do not
+survive a fork.
 """
 
 import faulthandler
@@ -29,7 +29,7 @@ from lumos.profiles.tasks import (
     corrupt_file,
 )
 
-# What the kernel and the container runtime use to end a process that needs too much memory.
+# The signal with which the kernel and container runtimes end a process that needs too much memory.
 _OUT_OF_MEMORY: Final = signal.SIGKILL
 
 
@@ -49,14 +49,14 @@ class ReaderProcess:
     """A child process that reads one file at a time, batch by batch."""
 
     def __init__(self) -> None:
-        ours, theirs = Pipe()
+        own_end, child_end = Pipe()
         self.parent = os.getpid()
         self._child = os.fork()
         if self._child == 0:
-            ours.close()
-            _serve(theirs)
-        theirs.close()
-        self._connection = ours
+            own_end.close()
+            _serve(child_end)
+        child_end.close()
+        self._connection = own_end
 
     def batches(
         self,
@@ -71,7 +71,8 @@ class ReaderProcess:
         while True:
             match self._receive():
                 case "range", start, length:
-                    # The child waits for an answer in any case; it then gives the file up.
+                    # The child always waits for an answer; after an error it stops reading the
+                    # file.
                     answer: bytes | None = None
                     try:
                         assert file is not None
@@ -81,7 +82,7 @@ class ReaderProcess:
                     self._send(answer)
                 case "batch", facts, columns:
                     try:
-                        yield RowBatch(facts[0], facts[1], _decoded(columns), *facts[2:])
+                        yield RowBatch(facts[0], facts[1], _decode(columns), *facts[2:])
                     except GeneratorExit:
                         self._send("stop")
                         self._receive()
@@ -95,7 +96,7 @@ class ReaderProcess:
                     return
 
     def close(self) -> None:
-        """End the child, whatever it is doing."""
+        """End the child, even if it is reading."""
         self._connection.close()
         with suppress(ProcessLookupError):
             os.kill(self._child, signal.SIGKILL)
@@ -143,7 +144,7 @@ def read_in_child(
     except (UnreadableFile, OSError, GeneratorExit):
         raise
     except BaseException:
-        # Interrupted in the middle of a message: the child would answer the wrong question.
+        # Interrupted during a message: the next answer would belong to an earlier request.
         _process.close()
         _process = None
         raise
@@ -172,12 +173,12 @@ def _read(
     wanted: Mapping[str, DataType],
     size: int | None,
 ) -> object:
-    """Send the batches of a file, and return how it ended."""
+    """Send the batches of a file, and return the final message."""
     try:
-        with _opened(connection, task.path, size) as file:
+        with _open_file(connection, task.path, size) as file:
             for batch in read(file, task, wanted):
                 facts = (batch.start, batch.rows, batch.bad, batch.share)
-                connection.send(("batch", facts, _encoded(batch.columns)))
+                connection.send(("batch", facts, _encode(batch.columns)))
                 if connection.recv() == "stop":
                     break
     except UnreadableFile as problem:
@@ -190,7 +191,7 @@ def _read(
     return "end"
 
 
-def _opened(connection: Connection, path: str, size: int | None) -> pa.NativeFile:
+def _open_file(connection: Connection, path: str, size: int | None) -> pa.NativeFile:
     if size is None:
         return pa.OSFile(path)
 
@@ -204,7 +205,7 @@ def _opened(connection: Connection, path: str, size: int | None) -> pa.NativeFil
     return pa.PythonFile(SeekableFile(fetch, size), "r")
 
 
-def _encoded(columns: Mapping[str, pa.Array]) -> bytes:
+def _encode(columns: Mapping[str, pa.Array]) -> bytes:
     batch = pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
@@ -213,7 +214,7 @@ def _encoded(columns: Mapping[str, pa.Array]) -> bytes:
     return data
 
 
-def _decoded(data: bytes) -> dict[str, pa.Array]:
+def _decode(data: bytes) -> dict[str, pa.Array]:
     with pa.ipc.open_stream(data) as stream:
         batch = stream.read_next_batch()
     return dict(zip(batch.schema.names, batch.columns, strict=True))

@@ -22,7 +22,7 @@ class ProfileReport(Report, frozen=True, kw_only=True):
     """A profile; `files_read` were read now, `files_known` were measured before.
 
     `withheld` are the columns whose values are not reported, because a label marks them as private.
-    A profile that could read nothing is not `kept`, and the one before stays.
+    A profile without any readable file is not `kept`, and the earlier one stays.
     """
 
     format_version: str = FORMAT_VERSION
@@ -62,13 +62,13 @@ def build_profile(
         measured_at=at,
         rows=result.rows,
         files=result.files,
-        unread=_unread(result.problems),
+        unread=_count_unread(result.problems),
         sampled=sampled,
         columns=columns,
     )
 
 
-def _unread(problems: ProblemList) -> int:
+def _count_unread(problems: ProblemList) -> int:
     """The number of unreadable files; files that are not listed count once for each portion."""
     listed = {each.path for each in problems.listed if not each.remark}
     return len(listed) + sum(each.count for each in problems.not_listed() if not each.remark)
@@ -97,7 +97,7 @@ def _column(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | Non
         mean=None if mean is None else _mean(leaf, mean),
         stddev=tally.stddev if is_number else None,
         quantiles={
-            str(rank): _text(leaf, _within(value, tally)) if is_number else _text(leaf, value)
+            str(rank): _text(leaf, _clamp(value, tally)) if is_number else _text(leaf, value)
             for rank, value in zip(RANKS, quantiles, strict=False)
         },
         top=frequent(counts, rows=tally.rows) if leaf.top else (),
@@ -122,7 +122,7 @@ def _distinct(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | N
     return min(estimates.distinct + empty, tally.values) or None
 
 
-def _within(value: Any, tally: ColumnTally) -> Any:
+def _clamp(value: Any, tally: ColumnTally) -> Any:
     """The estimate limited to the bounds, which are exact."""
     if isinstance(tally.low, str):
         return value
@@ -155,7 +155,7 @@ def _text(leaf: ProfiledColumn, value: Any) -> str:
             # Their quantiles are doubles.
             return str(int(value))
         case "float":
-            return _shortest(value, _LAYOUTS.get(leaf.type, "d"))
+            return _shortest_text(value, _LAYOUTS.get(leaf.type, "d"))
         case "decimal" if isinstance(value, float):
             return f"{value:.{_DIGITS}g}"
         case _:
@@ -184,16 +184,16 @@ def _iso_text(microseconds: int) -> str:
     return f"{sign}{abs(year):04}{shifted.isoformat()[4:]}"
 
 
-def _shortest(value: float, layout: str) -> str:
+def _shortest_text(value: float, layout: str) -> str:
     """The shortest text that identifies a float of this size."""
     for digits in _DIGITS_OF_FLOATS:
         rounded = float(f"{value:.{digits}g}")
-        if _rounded_to(rounded, layout) == value:
+        if _round_to(rounded, layout) == value:
             return repr(rounded).removesuffix(".0")
     return repr(float(value)).removesuffix(".0")
 
 
-def _rounded_to(value: float, layout: str) -> float | None:
+def _round_to(value: float, layout: str) -> float | None:
     try:
         (stored,) = struct.unpack(layout, struct.pack(layout, value))
     except OverflowError:

@@ -32,8 +32,8 @@ _POSITION_COLUMNS: Final[dict[str, DataType]] = {"file_path": STRING, "pos": INT
 # The first bytes of a deletion vector, in Delta and in Iceberg.
 _VECTOR_MAGIC: Final = 1681511377
 # An uncompressed vector of this length covers a data file of 500 million rows.
-_LONGEST_VECTOR: Final = 64 * 1024 * 1024
-_MOST_CACHED_POSITIONS: Final = 8
+_MAX_VECTOR_BYTES: Final = 64 * 1024 * 1024
+_MAX_CACHED_FILES: Final = 8
 
 
 def read_batches(
@@ -46,7 +46,7 @@ def read_batches(
 
     Rows with `deleted` numbers are left out. Raises UnreadableFile, or an OSError.
     """
-    left = task.most_rows
+    remaining = task.most_rows
     in_path = dict(task.partitions)
     in_file = {name: type for name, type in wanted.items() if name not in in_path}
     try:
@@ -55,15 +55,15 @@ def read_batches(
             if flags is not None:
                 columns = {name: array.filter(flags) for name, array in batch.columns.items()}
                 batch = batch._replace(rows=flags.true_count, columns=columns)
-            batch = _thin(batch)
-            if left is not None:
+            batch = _sample_rows(batch)
+            if remaining is not None:
                 batch = batch._replace(
-                    rows=min(batch.rows, left),
-                    columns={name: each[:left] for name, each in batch.columns.items()},
+                    rows=min(batch.rows, remaining),
+                    columns={name: each[:remaining] for name, each in batch.columns.items()},
                 )
-                left -= batch.rows
+                remaining -= batch.rows
             yield batch
-            if left == 0:
+            if remaining == 0:
                 return
     except UnreadableFile:
         raise
@@ -115,7 +115,7 @@ def _format_reader(format: str) -> FormatReader:
             raise UnreadableFile("unsupported_format", f"Rows of {format} files are not read.")
 
 
-def _thin(batch: RowBatch) -> RowBatch:
+def _sample_rows(batch: RowBatch) -> RowBatch:
     """The batch's share of rows, evenly spread over the file and beginning with its first row."""
     share, first = batch.share, batch.start
     if share >= 1.0:
@@ -147,11 +147,11 @@ def deleted_rows(deletes: Sequence[RowDeletes], data: str, access: StorageAccess
 
 def rows_left(start: int, count: int, deleted: BitMap64) -> pa.Array | None:
     """Flags of the rows that are not deleted; None if all of them are left."""
-    gone = deleted & BitMap64(range(start, start + count))
-    if not gone:
+    deleted_here = deleted & BitMap64(range(start, start + count))
+    if not deleted_here:
         return None
     flags = np.ones(count, dtype=np.uint8)
-    flags[np.asarray(gone.to_array(), dtype=np.int64) - start] = 0
+    flags[np.asarray(deleted_here.to_array(), dtype=np.int64) - start] = 0
     # pa.array would import pandas to look at an array of numpy.
     return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(flags)]).cast(pa.bool_())
 
@@ -164,7 +164,9 @@ def _read_vector(deletes: RowDeletes, access: StorageAccess) -> BitMap64:
             raise ValueError(f"it begins with {magic}")
         rows = BitMap64.deserialize(body[4:])
         if deletes.count is not None and len(rows) != deletes.count:
-            raise ValueError(f"it deletes {len(rows):,} rows, but its table says {deletes.count:,}")
+            raise ValueError(
+                f"it deletes {len(rows):,} rows, but its table lists {deletes.count:,}"
+            )
     except (struct.error, ValueError, IndexError) as problem:
         raise UnreadableFile(
             "corrupt_file", f"The deletion vector {deletes.path} cannot be read: {problem}"
@@ -175,12 +177,12 @@ def _read_vector(deletes: RowDeletes, access: StorageAccess) -> BitMap64:
 def _read_stored_vector(deletes: RowDeletes, access: StorageAccess) -> bytes:
     with storage_of(deletes.path, access).open(deletes.path) as file:
         (length,) = struct.unpack(">i", file.part(deletes.offset, 4))
-        if not 0 <= length <= _LONGEST_VECTOR:
+        if not 0 <= length <= _MAX_VECTOR_BYTES:
             raise ValueError(f"its length is {length:,} bytes")
         return file.part(deletes.offset + 4, length)
 
 
-@lru_cache(maxsize=_MOST_CACHED_POSITIONS)
+@lru_cache(maxsize=_MAX_CACHED_FILES)
 def _read_positions(path: str, access: StorageAccess) -> dict[str, BitMap64]:
     """Deleted positions by data file; several data files of a task may share a delete file."""
     format = path.rpartition(".")[2]

@@ -61,15 +61,19 @@ class Profiles:
         store = self._store()
         located = locate(self._settings, store, find_urn(store, urn), state=self._state)
         leaves = self._leaves(located, columns)
-        with closing(SourceFiles(located.files)) as every:
-            wanted = _wanted(located, every, sample, rows)
-            keep = wanted is None and not columns
-            with closing(every if wanted is None else SourceFiles(wanted)) as files:
+        with closing(SourceFiles(located.files)) as all_files:
+            selected = _select_files(located, all_files, sample, rows)
+            keep = selected is None and not columns
+            with closing(all_files if selected is None else SourceFiles(selected)) as files:
                 profiled = self._measure(
                     located, files, leaves, keep=keep, full=full, progress=progress
                 )
                 known = len(files) - profiled.read
-                share = None if wanted is None else _share(located, every, files, profiled, sample)
+                share = (
+                    None
+                    if selected is None
+                    else _share(located, all_files, files, profiled, sample)
+                )
         at = datetime.now(UTC)
         profile = build_profile(profiled, leaves, at=at, sampled=share)
         # If no file could be read, the earlier profile stays valid.
@@ -198,7 +202,7 @@ def _check(sample: float | None, rows: int | None) -> None:
         raise MisuseError(f"--rows must be at least 1, not {rows}.")
 
 
-def _wanted(
+def _select_files(
     located: LocatedFiles, files: SourceFiles, sample: float | None, rows: int | None
 ) -> Iterator[SourceFile] | None:
     """The files to read; None for all of them."""
@@ -212,7 +216,7 @@ def _wanted(
 
 def _share(
     located: LocatedFiles,
-    every: SourceFiles,
+    all_files: SourceFiles,
     files: SourceFiles,
     profiled: ProfileResult,
     sample: float | None,
@@ -223,4 +227,4 @@ def _share(
         return round(min(1.0, profiled.rows / statistics.row_count), 6)
     if sample is not None:
         return sample
-    return round(min(1.0, files.size / max(1, every.size)), 6)
+    return round(min(1.0, files.size / max(1, all_files.size)), 6)

@@ -1,4 +1,4 @@
-"""What a profile reads: a task for each file, and the batches of rows that come out of it."""
+"""The tasks of a profile, one for each file, and the batches of rows that they return."""
 
 import io
 from collections.abc import Callable, Iterator, Mapping
@@ -13,14 +13,14 @@ from lumos.model.types import DataType
 from lumos.profiles.columns import KnownField
 from lumos.storage import FileStorage, LocalStorage, ReadableFile
 
-# The least that is read of a remote file at once: a request takes longer than these bytes.
-_READ_AHEAD: Final = 1024 * 1024
-# The first read of a remote file, which also tells its size; many files are not longer.
-_HEAD: Final = 64 * 1024
+# The minimum read from a remote file: a request takes longer than these bytes.
+_MIN_READ_BYTES: Final = 1024 * 1024
+# The first read of a remote file, which also returns its size; many files are not longer.
+_FIRST_READ_BYTES: Final = 64 * 1024
 # Limits of a batch.
 _BATCH_BYTES: Final = 32 * 1024 * 1024
-_MOST_ROWS: Final = 256 * 1024
-_LEAST_ROWS: Final = 1024
+_MAX_ROWS: Final = 256 * 1024
+_MIN_ROWS: Final = 1024
 # The format of a Hudi file slice: a base file with the log files that change its rows.
 HUDI_SLICE: Final = "hudi-slice"
 
@@ -96,8 +96,8 @@ class SeekableFile(io.RawIOBase):
         return self._position
 
     def read(self, size: int = -1, /) -> bytes:
-        left = max(0, self._size - self._position)
-        data = self._fetch(self._position, left if size < 0 else min(size, left))
+        remaining = max(0, self._size - self._position)
+        data = self._fetch(self._position, remaining if size < 0 else min(size, remaining))
         self._position += len(data)
         return data
 
@@ -108,16 +108,16 @@ class RangedFile:
     def __init__(self, file: ReadableFile) -> None:
         self._file = file
         self._start = 0
-        self._cached = file.head(_HEAD)
+        self._cached = file.head(_FIRST_READ_BYTES)
         self.size = file.size
 
     def fetch(self, start: int, length: int) -> bytes:
         end = start + length
         if not (self._start <= start and end <= self._start + len(self._cached)):
-            if length >= _READ_AHEAD:
+            if length >= _MIN_READ_BYTES:
                 return self._file.part(start, length)
             self._start = start
-            self._cached = self._file.part(start, _READ_AHEAD)
+            self._cached = self._file.part(start, _MIN_READ_BYTES)
         return self._cached[start - self._start : end - self._start]
 
 
@@ -142,7 +142,7 @@ def corrupt_file(problem: Exception) -> UnreadableFile:
 
 def batch_rows(bytes_per_row: float) -> int:
     """The number of rows of this size that fit into a batch."""
-    return int(max(_LEAST_ROWS, min(_MOST_ROWS, _BATCH_BYTES / max(1.0, bytes_per_row))))
+    return int(max(_MIN_ROWS, min(_MAX_ROWS, _BATCH_BYTES / max(1.0, bytes_per_row))))
 
 
 def select_row_groups(count: int, task: FileTask) -> tuple[list[int], float]:
@@ -154,6 +154,6 @@ def select_row_groups(count: int, task: FileTask) -> tuple[list[int], float]:
     own = list(range(number * count // portions, (number + 1) * count // portions))
     if task.sample >= 1.0 or not own:
         return own, 1.0
-    wanted = max(1, round(task.sample * len(own)))
-    selected = [own[index * len(own) // wanted] for index in range(wanted)]
-    return selected, min(1.0, task.sample * len(own) / wanted)
+    group_count = max(1, round(task.sample * len(own)))
+    selected = [own[index * len(own) // group_count] for index in range(group_count)]
+    return selected, min(1.0, task.sample * len(own) / group_count)

@@ -26,11 +26,11 @@ from lumos.model.types import BOOLEAN, FLOAT64, INT64, Array, DataType, String, 
 from lumos.profiles.tasks import FileTask, RowBatch
 from lumos.profiles.values import arrays_from_records
 
-_CHUNK: Final = 1024 * 1024
-_BLOCK: Final = 4 * 1024 * 1024
-_HEAD: Final = 64 * 1024
+_CHUNK_BYTES: Final = 1024 * 1024
+_BLOCK_BYTES: Final = 4 * 1024 * 1024
+_HEAD_BYTES: Final = 64 * 1024
 _CODECS: Final = {"gzip": "gzip", "zstd": "zstd", "bzip2": "bz2"}
-_ROWS: Final = 64 * 1024
+_ROWS_PER_BATCH: Final = 64 * 1024
 _SPACE: Final = " "
 
 
@@ -40,20 +40,20 @@ class _Utf8Input(io.RawIOBase):
     def __init__(self, file: pa.NativeFile, encoding: str) -> None:
         self._file = file
         self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
-        self._left = b""
+        self._pending = b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
-        while not self._left:
-            data = self._file.read(_CHUNK)
-            self._left = self._decoder.decode(data, not data).encode()
+        while not self._pending:
+            data = self._file.read(_CHUNK_BYTES)
+            self._pending = self._decoder.decode(data, not data).encode()
             if not data:
                 break
-        given = self._left[: len(buffer)]
+        given = self._pending[: len(buffer)]
         buffer[: len(given)] = given
-        self._left = self._left[len(given) :]
+        self._pending = self._pending[len(given) :]
         return len(given)
 
 
@@ -62,7 +62,7 @@ class TextFile(Content):
 
     def __init__(self, file: pa.NativeFile) -> None:
         self._file = file
-        self._compression = compression_of(file.read(_HEAD))
+        self._compression = compression_of(file.read(_HEAD_BYTES))
 
     def sample(self, length: int) -> Sample:
         with self._decompressed() as stream:
@@ -71,8 +71,8 @@ class TextFile(Content):
 
     def text(self) -> io.BufferedReader:
         """The whole text; the file cannot be read otherwise at the same time."""
-        encoding = encoding_of(self.sample(_HEAD))
-        return io.BufferedReader(_Utf8Input(self._decompressed(), encoding), _CHUNK)
+        encoding = encoding_of(self.sample(_HEAD_BYTES))
+        return io.BufferedReader(_Utf8Input(self._decompressed(), encoding), _CHUNK_BYTES)
 
     def _decompressed(self) -> pa.NativeFile:
         self._file.seek(0)
@@ -117,7 +117,7 @@ def _split_at_delimiter(
 ) -> Iterator[pa.RecordBatch]:
     irregular: list[str] = []
 
-    def keep(row: arrow_csv.InvalidRow) -> str:
+    def collect(row: arrow_csv.InvalidRow) -> str:
         irregular.append(row.text)
         return "skip"
 
@@ -127,7 +127,7 @@ def _split_at_delimiter(
             text,
             read_options=arrow_csv.ReadOptions(
                 use_threads=False,
-                block_size=_BLOCK,
+                block_size=_BLOCK_BYTES,
                 skip_rows=dialect.above,
                 column_names=list(schema.names),
             ),
@@ -136,7 +136,7 @@ def _split_at_delimiter(
                 quote_char='"' if dialect.quoted else False,
                 escape_char=dialect.escape or False,
                 newlines_in_values=dialect.quoted,
-                invalid_row_handler=keep,
+                invalid_row_handler=collect,
             ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=schema,
@@ -154,7 +154,7 @@ def _split_at_delimiter(
         except StopIteration:
             break
         # Rows of another width count too.
-        if len(irregular) > _ROWS:
+        if len(irregular) > _ROWS_PER_BATCH:
             yield _batch_of_lines(irregular, schema, dialect)
             irregular.clear()
     if irregular:
@@ -182,7 +182,7 @@ def _split_at_spaces(
         for line in lines
         if line.strip()
     )
-    while chunk := list(islice(rows, _ROWS)):
+    while chunk := list(islice(rows, _ROWS_PER_BATCH)):
         yield _batch_of_rows(chunk, _schema(task))
 
 
@@ -202,9 +202,9 @@ def _schema(task: FileTask) -> pa.Schema:
     return pa.schema([(f"c{number}", pa.string()) for number in range(len(task.names))])
 
 
-_LONGEST: Final = 64 * 1024 * 1024
-_RECORDS: Final = 16 * 1024
-_BETWEEN: Final = re.compile(r"[ \t\r\n,]*")
+_MAX_RECORD_BYTES: Final = 64 * 1024 * 1024
+_RECORDS_PER_BATCH: Final = 16 * 1024
+_SEPARATORS: Final = re.compile(r"[ \t\r\n,]*")
 _VALUE: Final = ("value",)
 
 _fast_decoder = msgspec.json.Decoder()
@@ -227,7 +227,7 @@ def read_json(
 
 def _has_json_lines(text: io.BufferedReader) -> bool:
     """Whether the first line is a record by itself."""
-    head = text.peek(_BLOCK).lstrip()
+    head = text.peek(_BLOCK_BYTES).lstrip()
     line, ends, _ = head.partition(b"\n")
     if not ends or not line.startswith(b"{"):
         return False
@@ -243,13 +243,17 @@ def _read_lines(
 ) -> Iterator[RowBatch]:
     # Arrow cannot look up an empty key.
     schema = None if name_of_empty_key(task.names) in types else _arrow_schema(types)
-    left = b""
+    partial = b""
     while True:
-        data = text.read(_BLOCK)
+        data = text.read(_BLOCK_BYTES)
         end = data.rfind(b"\n") + 1 if data else 0
-        block, left = (left + data[:end], data[end:]) if end or not data else (b"", left + data)
-        if len(left) > _LONGEST:
-            raise UnreadableFile("line_too_long", f"A record is longer than {_LONGEST:,} bytes.")
+        block, partial = (
+            (partial + data[:end], data[end:]) if end or not data else (b"", partial + data)
+        )
+        if len(partial) > _MAX_RECORD_BYTES:
+            raise UnreadableFile(
+                "line_too_long", f"A record is longer than {_MAX_RECORD_BYTES:,} bytes."
+            )
         if block.strip():
             yield _read_with_arrow(block, schema) or _read_block(block, types, task)
         if not data:
@@ -311,7 +315,7 @@ def _read_values(
     text: io.BufferedReader, types: Mapping[str, DataType], task: FileTask
 ) -> Iterator[RowBatch]:
     values = _Values(text)
-    while batch := list(islice(values, _RECORDS)):
+    while batch := list(islice(values, _RECORDS_PER_BATCH)):
         yield _batch(batch, types, task)
     if values.bad:
         yield RowBatch(0, 0, {}, bad=values.bad)
@@ -354,17 +358,17 @@ class _Values:
                 yield value
 
     def _after_space(self) -> int:
-        space = _BETWEEN.match(self._buffer, self._position)
+        space = _SEPARATORS.match(self._buffer, self._position)
         return space.end() if space else self._position
 
     def _read_more(self) -> bool:
         """Read more, twice as much for long values; False at the end or beyond the limit."""
-        kept = self._buffer[self._position :]
-        if self._is_all or len(kept) > _LONGEST:
+        rest = self._buffer[self._position :]
+        if self._is_all or len(rest) > _MAX_RECORD_BYTES:
             return False
-        data = self._text.read(max(_BLOCK, len(kept)))
+        data = self._text.read(max(_BLOCK_BYTES, len(rest)))
         self._is_all = not data
-        self._buffer, self._position = kept + data, 0
+        self._buffer, self._position = rest + data, 0
         return bool(data)
 
     def _skip_invalid(self) -> bool:

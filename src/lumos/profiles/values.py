@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from lumos.formats.inference import NULLS
 from lumos.model.conversions.arrow import type_to_arrow
 from lumos.model.types import JSON, Array, DataType, Decimal, Map, Member, Struct, Timestamp
-from lumos.profiles.columns import WHOLE, ProfiledColumn, ValueKind
+from lumos.profiles.columns import INTEGRAL_KINDS, ProfiledColumn, ValueKind
 
 
 class MixedType(pa.ExtensionType):  # type: ignore[misc]
@@ -50,10 +50,10 @@ def mixed_parts(column: pa.Array) -> list[pa.Array]:
     return [pc.struct_field(rows, [number]) for number in range(rows.type.num_fields)]
 
 
-_ANY_DAY: Final = "1970-01-01"
+_DUMMY_DAY: Final = "1970-01-01"
 # Digits beyond microseconds.
-_TOO_FINE: Final = r"(\.\d{6})\d+"
-_MOST: Final = 2**63 - 1
+_NANOSECOND_DIGITS: Final = r"(\.\d{6})\d+"
+_MAX_INT64: Final = 2**63 - 1
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _BYTES_OF: Final = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
 # Families of types; a cast between two of them would change the meaning of values.
@@ -66,7 +66,7 @@ _FAMILIES: Final[dict[str, Callable[[pa.DataType], bool]]] = {
     "time": pa.types.is_time,
     "duration": pa.types.is_duration,
 }
-_RELATED: Final = ({"date", "timestamp"}, {"whole", "number"})
+_COMPATIBLE_FAMILIES: Final = ({"date", "timestamp"}, {"whole", "number"})
 # Patterns that all texts of a type match.
 _PATTERNS: Final = {
     "boolean": r"(?i)^(true|false|0|1)$",
@@ -135,16 +135,16 @@ def column_values(leaf: ProfiledColumn, column: pa.Array | None, rows: int) -> C
         parts = [column_values(leaf, each, rows) for each in mixed_parts(column)]
         array = pc.coalesce(*(each.array for each in parts)) if target else parts[0].array
         return ColumnValues(array, sum(each.misfits for each in parts))
-    array = _plain(column)
+    array = _decode_storage(column)
     if leaf.names[1:]:
         if not pa.types.is_struct(array.type):
-            return _misfits(array, target)
+            return _all_misfits(array, target)
         member = _member(array, leaf.names[1])
         return column_values(leaf._replace(names=leaf.names[1:]), member, rows)
     misfits = 0
     if _is_text(array):
         array, misfits, _ = _cast_in_halves(array.cast(_BYTES_OF[array.type]), array.type)
-    found = _typed(leaf, array, target)
+    found = _to_type(leaf, array, target)
     return found._replace(misfits=found.misfits + misfits)
 
 
@@ -159,31 +159,31 @@ def _member(structs: pa.Array, name: str) -> pa.Array | None:
     return pc.struct_field(structs, [index])
 
 
-def _typed(leaf: ProfiledColumn, array: pa.Array, target: pa.DataType | None) -> ColumnValues:
+def _to_type(leaf: ProfiledColumn, array: pa.Array, target: pa.DataType | None) -> ColumnValues:
     if array.type == target or leaf.kind == "opaque":
         return ColumnValues(array)
     is_nested = pa.types.is_nested(array.type)
     if leaf.kind in ("list", "map"):
         is_list = is_nested and not pa.types.is_struct(array.type)
-        return ColumnValues(array) if is_list else _misfits(array, None)
+        return ColumnValues(array) if is_list else _all_misfits(array, None)
     if is_nested and leaf.type == JSON:
         # Delta encodes variants in binary.
         return ColumnValues(array, opaque=True)
     if target is None:
         return ColumnValues(array)
     if is_nested or not _is_castable(array.type, target):
-        return _misfits(array, target)
+        return _all_misfits(array, target)
     return _cast(array, target)
 
 
-def _misfits(array: pa.Array, target: pa.DataType | None) -> ColumnValues:
+def _all_misfits(array: pa.Array, target: pa.DataType | None) -> ColumnValues:
     return ColumnValues(pa.nulls(len(array), target or pa.null()), len(array) - array.null_count)
 
 
 def _is_castable(type: pa.DataType, target: pa.DataType) -> bool:
     """Whether values can be cast to another type; all values have a text."""
     families = {_family(type), _family(target)}
-    return "text" in families or len(families) == 1 or families in _RELATED
+    return "text" in families or len(families) == 1 or families in _COMPATIBLE_FAMILIES
 
 
 def _family(type: pa.DataType) -> str:
@@ -197,10 +197,10 @@ def as_integers(leaf: ProfiledColumn, array: pa.Array) -> pa.Array:
     """Dates and times as integers; other values unchanged."""
     if leaf.kind == "date":
         return array.view(pa.int32()).cast(pa.int64())
-    return array.view(pa.int64()) if leaf.kind in WHOLE else array
+    return array.view(pa.int64()) if leaf.kind in INTEGRAL_KINDS else array
 
 
-def _plain(array: pa.Array) -> pa.Array:
+def _decode_storage(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if isinstance(array, pa.ExtensionArray):
@@ -212,48 +212,48 @@ def _plain(array: pa.Array) -> pa.Array:
 
 def _cast(array: pa.Array, target: pa.DataType) -> ColumnValues:
     try:
-        return ColumnValues(_converted(array, target))
+        return ColumnValues(_convert(array, target))
     except pa.ArrowNotImplementedError:
-        return _misfits(array, target)
+        return _all_misfits(array, target)
     except _CAST_ERRORS:
         if _is_text(array):
-            array = _stripped(array)
+            array = _strip(array)
             has_time = pa.types.is_timestamp(target) or pa.types.is_time(target)
             if has_time and target.unit == "us":
-                array = pc.replace_substring_regex(array, _TOO_FINE, r"\1")
-    likely = _drop_obvious_misfits(array, target)
-    found = _cast_in_halves(likely, target)
-    return found._replace(misfits=found.misfits + likely.null_count - array.null_count)
+                array = pc.replace_substring_regex(array, _NANOSECOND_DIGITS, r"\1")
+    candidates = _drop_obvious_misfits(array, target)
+    found = _cast_in_halves(candidates, target)
+    return found._replace(misfits=found.misfits + candidates.null_count - array.null_count)
 
 
 def _drop_obvious_misfits(array: pa.Array, target: pa.DataType) -> pa.Array:
     """The values without most misfits, because finding them by failed casts is slow."""
     if _is_text(array) and (pattern := _PATTERNS.get(_family(target))):
-        fits = pc.match_substring_regex(array, pattern)
+        is_match = pc.match_substring_regex(array, pattern)
     elif pa.types.is_floating(array.type) and pa.types.is_integer(target):
         doubles = array.cast(pa.float64())
-        fits = pc.equal(pc.floor(doubles), doubles)
+        is_match = pc.equal(pc.floor(doubles), doubles)
     elif pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
-        most = _MOST // max(1, _PER_SECOND[target.unit] // _PER_SECOND[array.type.unit])
+        max_value = _MAX_INT64 // max(1, _PER_SECOND[target.unit] // _PER_SECOND[array.type.unit])
         counts = array.view(pa.int64())
-        fits = pc.and_(pc.less_equal(counts, most), pc.greater_equal(counts, -most))
+        is_match = pc.and_(pc.less_equal(counts, max_value), pc.greater_equal(counts, -max_value))
     else:
         return array
-    return pc.if_else(fits, array, pa.scalar(None, array.type))
+    return pc.if_else(is_match, array, pa.scalar(None, array.type))
 
 
 def _is_text(array: pa.Array) -> bool:
     return bool(pa.types.is_string(array.type) or pa.types.is_large_string(array.type))
 
 
-def _stripped(texts: pa.Array) -> pa.Array:
+def _strip(texts: pa.Array) -> pa.Array:
     """Texts without surrounding spaces and plus signs."""
     texts = pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), r"^\+", "")
     nulls = pc.is_in(texts, value_set=pa.array(sorted(NULLS - {""}), texts.type))
     return pc.if_else(nulls, pa.scalar(None, texts.type), texts)
 
 
-def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
+def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
         # Times without a zone are UTC, as in the Spark session.
         array = array.cast(pa.timestamp(array.type.unit, tz=target.tz))
@@ -266,7 +266,7 @@ def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
             return array.cast(pa.timestamp(target.unit)).cast(target)
     if pa.types.is_time(target) and _is_text(array):
         # Arrow casts texts to timestamps, but not to times.
-        day, between = (pa.scalar(text, array.type) for text in (_ANY_DAY, "T"))
+        day, between = (pa.scalar(text, array.type) for text in (_DUMMY_DAY, "T"))
         timestamps = pc.binary_join_element_wise(day, array, between)
         return timestamps.cast(pa.timestamp(target.unit)).cast(target)
     # Integers may be rounded to doubles.
@@ -276,14 +276,14 @@ def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
 def _cast_in_halves(array: pa.Array, target: pa.DataType) -> ColumnValues:
     """Cast the values that fit; halves are tried until only misfits are left."""
     try:
-        return ColumnValues(_converted(array, target))
+        return ColumnValues(_convert(array, target))
     except _CAST_ERRORS:
         if len(array) == 1:
             return ColumnValues(pa.nulls(1, target), misfits=1)
     middle = len(array) // 2
     left, right = (_cast_in_halves(each, target) for each in (array[:middle], array[middle:]))
-    joined = pa.concat_arrays([left.array, right.array])
-    return ColumnValues(joined, left.misfits + right.misfits)
+    combined = pa.concat_arrays([left.array, right.array])
+    return ColumnValues(combined, left.misfits + right.misfits)
 
 
 _ARRAY_ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError)
@@ -306,7 +306,7 @@ _PYTHON_TYPES: Final[Mapping[ValueKind, frozenset[type]]] = {
 def arrays_from_records(
     records: Sequence[Mapping[str, Any]], types: Mapping[str, DataType]
 ) -> dict[str, pa.Array]:
-    """The values of records as columns, whatever they contain."""
+    """Convert records with any content to columns."""
     return {
         name: array_from_values([record.get(name) for record in records], type)
         for name, type in types.items()

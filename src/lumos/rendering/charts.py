@@ -9,12 +9,12 @@ from lumos.model.cost import COST_TYPES
 
 def tag(name: str, *content: str, **facts: object) -> str:
     """An SVG element; `_` in attribute names becomes `-`, and `class_` becomes `class`."""
-    written = "".join(
-        f' {fact.rstrip("_").replace("_", "-")}="{escape(_plain(value))}"'
+    attributes = "".join(
+        f' {fact.rstrip("_").replace("_", "-")}="{escape(_format_value(value))}"'
         for fact, value in facts.items()
     )
-    inside = "".join(content)
-    return f"<{name}{written}>{inside}</{name}>" if inside else f"<{name}{written}/>"
+    inner = "".join(content)
+    return f"<{name}{attributes}>{inner}</{name}>" if inner else f"<{name}{attributes}/>"
 
 
 def text(words: str, **facts: object) -> str:
@@ -27,24 +27,24 @@ def title(words: str) -> str:
     return tag("title", escape(words))
 
 
-def shortened(words: str, most: int) -> str:
-    """A long name cut at its beginning, since the end says more."""
-    return words if len(words) <= most else f"…{words[1 - most :]}"
+def shortened(name: str, max_length: int) -> str:
+    """Truncate a long name at its beginning, since its end is more specific."""
+    return name if len(name) <= max_length else f"…{name[1 - max_length :]}"
 
 
-def _plain(value: object) -> str:
+def _format_value(value: object) -> str:
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 _WIDTH: Final = 560
-_ROW: Final = 26
-_NAMES: Final = 176
-_AMOUNTS: Final = 92
-_LONGEST: Final = 22
-_CHART: Final = 190
-_FOOT: Final = 40
-_LEFT: Final = 64
-_WIDEST_COLUMN: Final = 64
+_ROW_HEIGHT: Final = 26
+_NAMES_WIDTH: Final = 176
+_AMOUNTS_WIDTH: Final = 92
+_MAX_NAME_LENGTH: Final = 22
+_CHART_HEIGHT: Final = 190
+_FOOT_HEIGHT: Final = 40
+_LEFT_MARGIN: Final = 64
+_MAX_COLUMN_WIDTH: Final = 64
 
 _ORDER: Final[tuple[str, ...]] = COST_TYPES
 
@@ -76,24 +76,26 @@ def in_order(parts: Iterable[str]) -> list[str]:
 
 def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str) -> str:
     """A horizontal bar chart."""
-    most = max((row.amount for row in rows), default=0)
-    room = _WIDTH - _NAMES - _AMOUNTS
+    max_amount = max((row.amount for row in rows), default=0)
+    bar_width = _WIDTH - _NAMES_WIDTH - _AMOUNTS_WIDTH
     shapes = []
     for number, row in enumerate(rows):
-        y = number * _ROW
+        y = number * _ROW_HEIGHT
         shapes.append(
             text(
-                shortened(row.name, _LONGEST),
+                shortened(row.name, _MAX_NAME_LENGTH),
                 class_="name",
-                x=_NAMES - 8,
+                x=_NAMES_WIDTH - 8,
                 y=y + 17,
                 text_anchor="end",
             )
         )
-        x = float(_NAMES)
+        x = float(_NAMES_WIDTH)
         pieces = []
         for part in parts:
-            width = max(row.parts.get(part, 0), 0) / most * room if most > 0 else 0.0
+            width = (
+                max(row.parts.get(part, 0), 0) / max_amount * bar_width if max_amount > 0 else 0.0
+            )
             if width > 0:
                 pieces.append(
                     tag("rect", class_=colour_of(part), x=x, y=y + 4, width=width, height=18)
@@ -101,7 +103,7 @@ def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str)
                 x += width
         shapes.append(tag("g", title(_hover(row, parts, money)), *pieces))
         shapes.append(text(money(row.amount), class_="amount", x=x + 7, y=y + 17))
-    height = max(len(rows) * _ROW, 1)
+    height = max(len(rows) * _ROW_HEIGHT, 1)
     return tag(
         "svg",
         *shapes,
@@ -114,23 +116,23 @@ def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str)
 
 def columns(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str) -> str:
     """A column chart, the earliest column at the left."""
-    top = _round_above(max((row.amount for row in rows), default=0))
-    step = (_WIDTH - _LEFT) / max(len(rows), 1)
-    width = min(step * 0.66, _WIDEST_COLUMN)
-    base = 14 + _CHART
+    top = _round_up(max((row.amount for row in rows), default=0))
+    step = (_WIDTH - _LEFT_MARGIN) / max(len(rows), 1)
+    width = min(step * 0.66, _MAX_COLUMN_WIDTH)
+    base = 14 + _CHART_HEIGHT
     shapes = []
     for share in (0, 0.5, 1):
-        y = base - share * _CHART
-        shapes.append(tag("line", class_="grid", x1=_LEFT, x2=_WIDTH, y1=y, y2=y))
+        y = base - share * _CHART_HEIGHT
+        shapes.append(tag("line", class_="grid", x1=_LEFT_MARGIN, x2=_WIDTH, y1=y, y2=y))
         amount = money(round(top * share)).removesuffix(".00")
-        shapes.append(text(amount, class_="axis", x=_LEFT - 8, y=y + 4, text_anchor="end"))
+        shapes.append(text(amount, class_="axis", x=_LEFT_MARGIN - 8, y=y + 4, text_anchor="end"))
     every = max(1, -(-len(rows) // 9))
     for number, row in enumerate(rows):
-        x = _LEFT + step * number + (step - width) / 2
+        x = _LEFT_MARGIN + step * number + (step - width) / 2
         y = float(base)
         pieces = []
         for part in parts:
-            height = max(row.parts.get(part, 0), 0) / top * _CHART
+            height = max(row.parts.get(part, 0), 0) / top * _CHART_HEIGHT
             y -= height
             name = colour_of(part) + (" now" if row.is_now else "")
             pieces.append(tag("rect", class_=name, x=x, y=y, width=width, height=height))
@@ -144,7 +146,7 @@ def columns(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: s
                 shapes.append(
                     text(row.note, class_="axis", x=middle, y=base + 32, text_anchor="middle")
                 )
-    return _picture(shapes, base + _FOOT, label)
+    return _picture(shapes, base + _FOOT_HEIGHT, label)
 
 
 def _picture(shapes: Sequence[str], height: int, label: str) -> str:
@@ -158,7 +160,7 @@ def _hover(row: Bar, parts: Sequence[str], money: Money) -> str:
     return "\n".join(lines)
 
 
-def _round_above(amount: int) -> int:
+def _round_up(amount: int) -> int:
     """The next round number."""
     if amount <= 0:
         return 1

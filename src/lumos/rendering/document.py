@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from lumos.rendering.charts import colour_of
 
 # Longer figures are displayed in smaller type.
-_LONG: Final = 10
+_LONG_FIGURE_LENGTH: Final = 10
 
 
 class Tile(NamedTuple):
@@ -38,7 +38,7 @@ def page(*, title: str, subtitle: str, footer: str, content: Sequence[str]) -> s
         "CONTENT": "\n".join(content),
         "FOOTER": escape(footer),
     }
-    # One pass, since inserted texts may contain the placeholder marks.
+    # Split once: inserted texts may contain the placeholder marks.
     pieces = template.split("@@")
     return "".join(fills[piece] if number % 2 else piece for number, piece in enumerate(pieces))
 
@@ -47,7 +47,7 @@ def tiles(several: Iterable[Tile]) -> str:
     """Key figures side by side."""
     shown = (
         f'<div class="tile"><span class="what">{escape(each.what)}</span>'
-        f'<b class="{each.tone}{" long" if len(each.figure) > _LONG else ""}">'
+        f'<b class="{each.tone}{" long" if len(each.figure) > _LONG_FIGURE_LENGTH else ""}">'
         f"{escape(each.figure)}</b>"
         f"<span>{escape(each.note)}</span></div>"
         for each in several
@@ -55,10 +55,10 @@ def tiles(several: Iterable[Tile]) -> str:
     return f'<div class="tiles">{"".join(shown)}</div>'
 
 
-def section(heading: str, explanation: str, *inside: str, tone: str = "") -> str:
-    """A section of the page; `inside` is HTML."""
+def section(heading: str, explanation: str, *content: str, tone: str = "") -> str:
+    """Render a section of the page; `content` is HTML."""
     paragraph = f"<p>{escape(explanation)}</p>" if explanation else ""
-    body = "".join(inside)
+    body = "".join(content)
     return f'<section class="{escape(tone)}"><h2>{escape(heading)}</h2>{paragraph}{body}</section>'
 
 

@@ -7,15 +7,15 @@ from lumos.rendering.charts import shortened, tag, text, title
 from lumos.rendering.layout import layers
 
 _WIDTH: Final = 1160
-_BAR: Final = 16
+_BAR_WIDTH: Final = 16
 _GAP: Final = 20
 _TOP: Final = 30
-_LABEL: Final = 190
-_LONGEST: Final = 27
+_LABEL_WIDTH: Final = 190
+_MAX_NAME_LENGTH: Final = 27
 # Thin enough for small amounts, thick enough to point at.
-_THINNEST: Final = 1.5
-_MOST_HEIGHT: Final = 560
-_LEAST_HEIGHT: Final = 160
+_MIN_BAND_WIDTH: Final = 1.5
+_MAX_HEIGHT: Final = 560
+_MIN_HEIGHT: Final = 160
 
 
 class FlowNode(NamedTuple):
@@ -51,15 +51,15 @@ class _Box(NamedTuple):
 def flow(stops: Sequence[FlowNode], bands: Sequence[FlowBand], money: Callable[[int], str]) -> str:
     """The diagram as SVG."""
     by_key = {stop.key: stop for stop in stops}
-    drawn = [band for band in bands if band.amount > 0 and band.upstream != band.downstream]
-    columns = layers(list(by_key), [(band.upstream, band.downstream) for band in drawn])
+    visible = [band for band in bands if band.amount > 0 and band.upstream != band.downstream]
+    columns = layers(list(by_key), [(band.upstream, band.downstream) for band in visible])
     scale, height = _scale(columns, by_key)
     boxes = _boxes(columns, by_key, scale, height)
     # Edges that close a cycle would run from right to left.
-    forward = [band for band in drawn if boxes[band.upstream].x < boxes[band.downstream].x]
+    forward = [band for band in visible if boxes[band.upstream].x < boxes[band.downstream].x]
     shapes = [
-        *_bands(forward, boxes, by_key, scale, money),
-        *(_stop(by_key[key], boxes[key], scale, money) for key in boxes),
+        *_render_bands(forward, boxes, by_key, scale, money),
+        *(_render_node(by_key[key], boxes[key], scale, money) for key in boxes),
         *(_label(by_key[key], boxes[key], money) for key in boxes),
     ]
     return tag(
@@ -74,20 +74,20 @@ def flow(stops: Sequence[FlowNode], bands: Sequence[FlowBand], money: Callable[[
 
 def _scale(columns: Sequence[Sequence[str]], stops: Mapping[str, FlowNode]) -> tuple[float, float]:
     """Pixels per micro-unit, and the height of the diagram."""
-    most = max((len(column) for column in columns), default=1)
-    height = min(_MOST_HEIGHT + 14 * most, max(_LEAST_HEIGHT, 120 * most))
+    max_boxes = max((len(column) for column in columns), default=1)
+    height = min(_MAX_HEIGHT + 14 * max_boxes, max(_MIN_HEIGHT, 120 * max_boxes))
     sums = [(sum(max(stops[key].total, 0) for key in column), len(column)) for column in columns]
-    fits = [(height - _GAP * (count - 1)) / amount for amount, count in sums if amount > 0]
-    return min(fits, default=0.0), float(height)
+    scales = [(height - _GAP * (count - 1)) / amount for amount, count in sums if amount > 0]
+    return min(scales, default=0.0), float(height)
 
 
 def _boxes(
     columns: Sequence[Sequence[str]], stops: Mapping[str, FlowNode], scale: float, height: float
 ) -> dict[str, _Box]:
-    step = (_WIDTH - _LABEL - _BAR) / max(len(columns) - 1, 1)
+    step = (_WIDTH - _LABEL_WIDTH - _BAR_WIDTH) / max(len(columns) - 1, 1)
     found: dict[str, _Box] = {}
     for number, column in enumerate(columns):
-        sizes = [max(stops[key].total * scale, _THINNEST) for key in column]
+        sizes = [max(stops[key].total * scale, _MIN_BAND_WIDTH) for key in column]
         free = height - sum(sizes)
         gap = max(min(free / (len(column) + 1), 3 * _GAP), 2)
         y = _TOP + max((height - sum(sizes) - gap * (len(column) - 1)) / 2, 0)
@@ -97,44 +97,46 @@ def _boxes(
     return found
 
 
-def _bands(
+def _render_bands(
     bands: Sequence[FlowBand],
     boxes: Mapping[str, _Box],
     stops: Mapping[str, FlowNode],
     scale: float,
     money: Callable[[int], str],
 ) -> list[str]:
-    leaving = {key: box.y for key, box in boxes.items()}
-    entering = dict(leaving)
+    out_y = {key: box.y for key, box in boxes.items()}
+    in_y = dict(out_y)
     starts: dict[FlowBand, float] = {}
     for band in sorted(bands, key=lambda each: (boxes[each.downstream].y, each)):
-        starts[band] = leaving[band.upstream]
-        leaving[band.upstream] += band.amount * scale
+        starts[band] = out_y[band.upstream]
+        out_y[band.upstream] += band.amount * scale
     shapes = []
     for band in sorted(bands, key=lambda each: (boxes[each.upstream].y, each)):
         width = band.amount * scale
-        x, end = boxes[band.upstream].x + _BAR, boxes[band.downstream].x
-        y, to = starts[band] + width / 2, entering[band.downstream] + width / 2
-        entering[band.downstream] += width
+        x, end = boxes[band.upstream].x + _BAR_WIDTH, boxes[band.downstream].x
+        y, to = starts[band] + width / 2, in_y[band.downstream] + width / 2
+        in_y[band.downstream] += width
         middle = (x + end) / 2
-        way = f"M{x:.1f} {y:.1f}C{middle:.1f} {y:.1f} {middle:.1f} {to:.1f} {end:.1f} {to:.1f}"
+        path = f"M{x:.1f} {y:.1f}C{middle:.1f} {y:.1f} {middle:.1f} {to:.1f} {end:.1f} {to:.1f}"
         names = f"{stops[band.upstream].name} → {stops[band.downstream].name}"
         shapes.append(
             tag(
                 "path",
                 title(f"{names}: {money(band.amount)}"),
                 class_="band",
-                d=way,
+                d=path,
                 stroke_width=max(width, 0.6),
             )
         )
     return shapes
 
 
-def _stop(stop: FlowNode, box: _Box, scale: float, money: Callable[[int], str]) -> str:
+def _render_node(stop: FlowNode, box: _Box, scale: float, money: Callable[[int], str]) -> str:
     """A bar for the total; its left half marks direct cost, its right half retained cost."""
-    half = _BAR / 2
-    spent, kept = (min(max(amount * scale, 0.0), box.height) for amount in (stop.direct, stop.kept))
+    half = _BAR_WIDTH / 2
+    spent, retained = (
+        min(max(amount * scale, 0.0), box.height) for amount in (stop.direct, stop.kept)
+    )
     parts = [
         title(
             f"{stop.name} ({stop.team})\ntotal cost {money(stop.total)}"
@@ -142,11 +144,11 @@ def _stop(stop: FlowNode, box: _Box, scale: float, money: Callable[[int], str]) 
             f"\nupstream cost {money(stop.total - stop.direct)}\nretained {money(stop.kept)}"
             + ("\nunused: no use is known" if stop.unneeded else "")
         ),
-        tag("rect", class_="whole", x=box.x, y=box.y, width=_BAR, height=box.height),
+        tag("rect", class_="whole", x=box.x, y=box.y, width=_BAR_WIDTH, height=box.height),
     ]
     # Bands use the upper part of a bar, so direct and retained cost are at the bottom.
-    stays = "unneeded" if stop.unneeded else "kept"
-    for amount, name, x in ((spent, "spent", box.x), (kept, stays, box.x + half)):
+    retained_class = "unneeded" if stop.unneeded else "kept"
+    for amount, name, x in ((spent, "spent", box.x), (retained, retained_class, box.x + half)):
         if amount > 0:
             y = box.y + box.height - amount
             parts.append(tag("rect", class_=name, x=x, y=y, width=half, height=amount))
@@ -154,8 +156,8 @@ def _stop(stop: FlowNode, box: _Box, scale: float, money: Callable[[int], str]) 
 
 
 def _label(stop: FlowNode, box: _Box, money: Callable[[int], str]) -> str:
-    x, y = box.x + _BAR + 6, box.y + min(box.height / 2, 40) + 4
-    name, amount = shortened(stop.name, _LONGEST), money(stop.total)
+    x, y = box.x + _BAR_WIDTH + 6, box.y + min(box.height / 2, 40) + 4
+    name, amount = shortened(stop.name, _MAX_NAME_LENGTH), money(stop.total)
     if box.height < 26:
         return text(f"{name}  {amount}", class_="name", x=x, y=y)
     return text(name, class_="name", x=x, y=y - 7) + text(amount, class_="amount", x=x, y=y + 9)

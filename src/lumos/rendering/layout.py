@@ -17,7 +17,7 @@ def layers(boxes: Sequence[str], arrows: Iterable[tuple[str, str]]) -> list[list
         if before != after and before in known and after in known:
             following[before].append(after)
     forward = _without_cycles(boxes, following)
-    return _in_order(_by_layer(boxes, forward), forward)
+    return _sort_layers(_by_layer(boxes, forward), forward)
 
 
 def _without_cycles(
@@ -48,22 +48,22 @@ def _without_cycles(
 
 
 def _by_layer(boxes: Sequence[str], forward: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    waiting = dict.fromkeys(boxes, 0)
+    predecessor_count = dict.fromkeys(boxes, 0)
     for ends in forward.values():
         for end in ends:
-            waiting[end] += 1
+            predecessor_count[end] += 1
     layer = dict.fromkeys(boxes, 0)
-    ready = [box for box in boxes if not waiting[box]]
+    ready = [box for box in boxes if not predecessor_count[box]]
     for box in ready:
         for after in forward[box]:
             layer[after] = max(layer[after], layer[box] + 1)
-            waiting[after] -= 1
-            if not waiting[after]:
+            predecessor_count[after] -= 1
+            if not predecessor_count[after]:
                 ready.append(after)
     # Boxes without predecessors are placed just before their first successor.
-    led_to = {after for ends in forward.values() for after in ends}
+    successors = {after for ends in forward.values() for after in ends}
     for box in reversed(ready):
-        if box not in led_to and forward[box]:
+        if box not in successors and forward[box]:
             layer[box] = min(layer[after] for after in forward[box]) - 1
     found: list[list[str]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
     for box in boxes:
@@ -71,22 +71,22 @@ def _by_layer(boxes: Sequence[str], forward: Mapping[str, Sequence[str]]) -> lis
     return [each for each in found if each]
 
 
-def _in_order(found: list[list[str]], forward: Mapping[str, Sequence[str]]) -> list[list[str]]:
+def _sort_layers(found: list[list[str]], forward: Mapping[str, Sequence[str]]) -> list[list[str]]:
     """The boxes of each layer, sorted by the mean position of their neighbours."""
     before: dict[str, list[str]] = {box: [] for box in forward}
     for box, ends in forward.items():
         for end in ends:
             before[end].append(box)
-    place = {box: number for layer in found for number, box in enumerate(layer)}
+    positions = {box: number for layer in found for number, box in enumerate(layer)}
     for sweep in range(_SWEEPS):
         is_rightward = sweep % 2 == 0
         neighbours = before if is_rightward else forward
         for layer in found if is_rightward else reversed(found):
-            middles = {box: _middle(neighbours[box] or [box], place) for box in layer}
-            layer.sort(key=middles.__getitem__)
-            place.update({box: number for number, box in enumerate(layer)})
+            means = {box: _mean_position(neighbours[box] or [box], positions) for box in layer}
+            layer.sort(key=means.__getitem__)
+            positions.update({box: number for number, box in enumerate(layer)})
     return found
 
 
-def _middle(neighbours: Collection[str], place: Mapping[str, int]) -> float:
-    return sum(place[each] for each in neighbours) / len(neighbours)
+def _mean_position(neighbours: Collection[str], positions: Mapping[str, int]) -> float:
+    return sum(positions[each] for each in neighbours) / len(neighbours)

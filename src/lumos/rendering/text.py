@@ -12,26 +12,26 @@ def plural(count: int, noun: str, several: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 
-def few(items: Sequence[T], most: int) -> tuple[Sequence[T], int]:
-    """The first items and how many more there are; never just one, which is shown instead."""
-    return (items, 0) if len(items) <= most + 1 else (items[:most], len(items) - most)
+def few(items: Sequence[T], limit: int) -> tuple[Sequence[T], int]:
+    """Return the first items and how many more there are; a single further item is included."""
+    return (items, 0) if len(items) <= limit + 1 else (items[:limit], len(items) - limit)
 
 
-def join_names(names: Sequence[str], most: int, total: int | None = None) -> str:
+def join_names(names: Sequence[str], limit: int, total: int | None = None) -> str:
     """`a`, `a, b`, `a, b and 3 more`; `total` may be more than the names."""
-    shown, more = few(names, most)
+    shown, more = few(names, limit)
     more += max(0, (total or 0) - len(names))
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
-def cut(text: str, most: int) -> str:
-    """The first `most` characters of a text; dots mark that there is more."""
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+def cut(text: str, limit: int) -> str:
+    """Return the first `limit` characters of a text; dots mark an omission."""
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
-def shorten(text: str, most: int) -> str:
-    """The same with all white space as single blanks, so that it fits on one line."""
-    return cut(" ".join(text.split()), most)
+def shorten(text: str, limit: int) -> str:
+    """Return the text on one line, with single spaces, cut at `limit` characters."""
+    return cut(" ".join(text.split()), limit)
 
 
 def format_number(count: int | None, *, exact: bool = True) -> str:

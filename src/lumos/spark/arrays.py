@@ -21,15 +21,15 @@ def arrow_array(values: Sequence[Any], type: pa.DataType) -> pa.Array:
     elif pa.types.is_int64(type):
         buffers = [pa.py_buffer(array("q", (value or 0 for value in values)))]
     elif pa.types.is_string(type):
-        buffers = _joined([(value or "").encode() for value in values])
+        buffers = _join_buffers([(value or "").encode() for value in values])
     elif pa.types.is_binary(type):
-        buffers = _joined([value or b"" for value in values])
+        buffers = _join_buffers([value or b"" for value in values])
     else:
         raise TypeError(f"Arrays of {type} are not supported.")
     return pa.Array.from_buffers(type, len(values), [valid, *buffers])
 
 
-def _joined(values: Sequence[bytes]) -> list[pa.Buffer]:
+def _join_buffers(values: Sequence[bytes]) -> list[pa.Buffer]:
     ends = array("i", accumulate(map(len, values), initial=0))
     return [pa.py_buffer(ends), pa.py_buffer(b"".join(values))]
 

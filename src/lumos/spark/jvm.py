@@ -1,11 +1,11 @@
 """Starts the JVM of a local session directly, with an archive of its classes.
 
 PySpark starts a shell script that starts a JVM that computes the command of the JVM. For a local
-session the command never changes, so Lumos starts that JVM itself and gives PySpark its address. A
-class-data-sharing archive saves it from loading and verifying ten thousand classes, half of the
-start-up time. The archive has about 160 MB in the user's cache folder. It is built in the
-background after the first use and when Java or Spark change; if it cannot be written, Lumos works
-without it.
+session the command never changes, so Lumos starts that JVM itself and passes its address to
+PySpark. With a class-data-sharing archive the JVM need not load and verify ten thousand classes,
+which takes half of the start-up time. The archive takes about 160 MB in the user's cache folder. It
+is built in the background after the first use and when Java or Spark change; if it cannot be
+written, Lumos works without it.
 """
 
 import contextlib
@@ -57,8 +57,8 @@ MODULE_OPTIONS: Final = (
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
     "--enable-native-access=ALL-UNNAMED",
 )
-# With any of these variables Spark is set up individually, so its own launcher is used.
-_OWN_SETUP: Final = (
+# If one of these variables is set, Spark is configured individually, so its own launcher is used.
+_CUSTOM_SETUP_VARIABLES: Final = (
     "PYSPARK_GATEWAY_PORT",
     "PYSPARK_SUBMIT_ARGS",
     "SPARK_CONF_DIR",
@@ -82,7 +82,9 @@ def is_plain(settings: Mapping[str, str], environment: Mapping[str, str]) -> boo
     """Whether neither settings nor environment change how the JVM is started."""
     is_windows = os.name == "nt"
     customised = any(name.startswith("spark.driver.extra") for name in settings)
-    return not (is_windows or customised or any(environment.get(name) for name in _OWN_SETUP))
+    return not (
+        is_windows or customised or any(environment.get(name) for name in _CUSTOM_SETUP_VARIABLES)
+    )
 
 
 def start_jvm(settings: Mapping[str, str], *, short: bool, archive_to: Path | None = None) -> "Jvm":
@@ -109,7 +111,7 @@ def start_jvm(settings: Mapping[str, str], *, short: bool, archive_to: Path | No
 
 
 class Jvm:
-    """A JVM that starts in the background, and ends with this process at the latest."""
+    """A JVM that starts in the background and ends with this process or earlier."""
 
     def __init__(self, command: Sequence[str], spark_home: Path) -> None:
         # Spark writes the port and the secret of its gateway into a file of this folder.

@@ -8,9 +8,9 @@ import msgspec
 
 from lumos.model.discovery import Problem
 
-# The most problems that are listed for one task, and for all tasks together.
-MOST_OF_A_TASK: Final = 200
-MOST_OF_ALL: Final = 1000
+# The maximum number of listed problems of one task, and of all tasks together.
+MAX_LISTED_PER_TASK: Final = 200
+MAX_LISTED_IN_TOTAL: Final = 1000
 
 
 class ProblemCount(msgspec.Struct, array_like=True, frozen=True):
@@ -30,7 +30,7 @@ def count_problems(problems: Iterable[Problem]) -> list[ProblemCount]:
 class ProblemList(msgspec.Struct, array_like=True):
     """At most `most` listed problems, and the number of all problems of each code."""
 
-    most: int = MOST_OF_A_TASK
+    most: int = MAX_LISTED_PER_TASK
     listed: list[Problem] = []
     counts: list[ProblemCount] = []
 
@@ -66,10 +66,10 @@ class ProblemList(msgspec.Struct, array_like=True):
 
     def not_listed(self) -> list[ProblemCount]:
         """The number of problems of each code that are not listed."""
-        left = {(each.code, each.remark): each.count for each in self.counts}
+        remaining = {(each.code, each.remark): each.count for each in self.counts}
         for problem in self.listed:
-            left[problem.code, problem.remark] -= 1
-        return [ProblemCount(*key, count) for key, count in left.items() if count]
+            remaining[problem.code, problem.remark] -= 1
+        return [ProblemCount(*key, count) for key, count in remaining.items() if count]
 
     def report(self, path: str) -> list[Problem]:
         """The numbers of problems that are not listed, for `path`, and the listed ones by path.

@@ -22,8 +22,8 @@ from lumos.spark.executors import ship_package
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ALWAYS: Final = {"spark.app.name": "lumos", "spark.sql.session.timeZone": "UTC"}
-_LOCALLY: Final = {
+_DEFAULT_SETTINGS: Final = {"spark.app.name": "lumos", "spark.sql.session.timeZone": "UTC"}
+_LOCAL_SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
@@ -34,7 +34,7 @@ _LOCALLY: Final = {
 }
 
 # For short jobs, code generation takes longer than it saves.
-_FOR_SHORT_JOBS: Final = {
+_SHORT_JOB_SETTINGS: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -124,13 +124,13 @@ def _end_jvm_on_interrupt() -> Iterator[None]:
     if not (_jvms and is_main and callable(before)):
         yield
         return
-    waiting: list[threading.Timer] = []
+    timers: list[threading.Timer] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         timer = threading.Timer(_CANCEL_SECONDS, _jvms[-1].end)
         timer.daemon = True
         timer.start()
-        waiting.append(timer)
+        timers.append(timer)
         before(number, frame)
 
     signal.signal(signal.SIGINT, interrupt)
@@ -138,7 +138,7 @@ def _end_jvm_on_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        for timer in waiting:
+        for timer in timers:
             timer.cancel()
 
 
@@ -148,7 +148,12 @@ def archiving_session(file: Path) -> Iterator["SparkSession"]:
     from pyspark.sql import SparkSession
 
     _use_this_python()
-    settings = {**_ALWAYS, **_LOCALLY, **_FOR_SHORT_JOBS, "spark.master": "local[2]"}
+    settings = {
+        **_DEFAULT_SETTINGS,
+        **_LOCAL_SETTINGS,
+        **_SHORT_JOB_SETTINGS,
+        "spark.master": "local[2]",
+    }
     process = jvm.start_jvm(settings, short=True, archive_to=file)
     try:
         with process.used_by_pyspark():
@@ -176,7 +181,7 @@ def _start_session(
         return _local(master, settings, short=short)
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.config(map={**_ALWAYS, **settings})
+    builder = SparkSession.builder.config(map={**_DEFAULT_SETTINGS, **settings})
     if is_connect(master):
         try:
             import grpc  # noqa: F401
@@ -201,8 +206,8 @@ def is_local(master: str) -> bool:
 
 
 def _local_settings(master: str, settings: Mapping[str, str], *, short: bool) -> dict[str, str]:
-    tuning = _FOR_SHORT_JOBS if short else {}
-    return {**_ALWAYS, **_LOCALLY, **tuning, "spark.master": master, **settings}
+    tuning = _SHORT_JOB_SETTINGS if short else {}
+    return {**_DEFAULT_SETTINGS, **_LOCAL_SETTINGS, **tuning, "spark.master": master, **settings}
 
 
 def start_ahead(*, master: str, settings: Mapping[str, str], short: bool = True) -> None:
@@ -214,9 +219,9 @@ def start_ahead(*, master: str, settings: Mapping[str, str], short: bool = True)
         return
     _check_java()
     _use_this_python()
-    wanted = _local_settings(master, settings, short=short)
-    process = jvm.start_jvm(wanted, short=short)
-    _ahead.append((wanted, process))
+    local_settings = _local_settings(master, settings, short=short)
+    process = jvm.start_jvm(local_settings, short=short)
+    _ahead.append((local_settings, process))
     atexit.register(_end_unused)
 
 
@@ -229,17 +234,17 @@ def _local(master: str, settings: Mapping[str, str], *, short: bool) -> "SparkSe
     from pyspark.sql import SparkSession
 
     _check_java()
-    wanted = _local_settings(master, settings, short=short)
-    builder = SparkSession.builder.config(map=dict(wanted))
+    local_settings = _local_settings(master, settings, short=short)
+    builder = SparkSession.builder.config(map=dict(local_settings))
     if not jvm.is_plain(settings, os.environ):
         return builder.getOrCreate()
     if _jvms and _jvms[-1].is_running:
         return builder.getOrCreate()
-    if _ahead and _ahead[-1][0] == wanted:
+    if _ahead and _ahead[-1][0] == local_settings:
         _, process = _ahead.pop()
     else:
         _end_unused()
-        process = jvm.start_jvm(wanted, short=short)
+        process = jvm.start_jvm(local_settings, short=short)
     _jvms.append(process)
     try:
         with process.used_by_pyspark():
@@ -280,7 +285,7 @@ def _translate_errors() -> Iterator[None]:
 def _is_from_spark(problem: ConnectionError) -> bool:
     """Whether a connection to Spark's JVM failed, rather than one to a storage or database.
 
-    Py4J and PySpark do not wrap errors of sockets, so only the traceback tells.
+    Py4J and PySpark do not wrap errors of sockets, so only the traceback shows the origin.
     """
     frames = traceback.walk_tb(problem.__traceback__)
     packages = [str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in frames]

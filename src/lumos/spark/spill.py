@@ -9,9 +9,9 @@ from typing import IO, Any, Final, Generic, TypeVar
 
 import msgspec
 
-_MOST_IN_MEMORY: Final = 50_000
+_MAX_IN_MEMORY: Final = 50_000
 # The records of each run that are in memory while runs are merged.
-_BLOCK: Final = 1000
+_BLOCK_SIZE: Final = 1000
 _LENGTH_BYTES: Final = 8
 
 Record = TypeVar("Record")
@@ -28,11 +28,11 @@ class SpillSort(Generic[Record]):
         decode: Callable[[bytes], Iterable[Record]],
         *,
         key: Callable[[Record], Any],
-        most: int = _MOST_IN_MEMORY,
+        max_in_memory: int = _MAX_IN_MEMORY,
     ) -> None:
         self._decode = decode
         self._key = key
-        self._most = most
+        self._most = max_in_memory
         self._records: list[Record] = []
         self._runs: list[IO[bytes]] = []
 
@@ -66,7 +66,7 @@ class SpillSort(Generic[Record]):
 def write_blocks(file: IO[bytes] | GzipFile, records: Iterable[Any]) -> None:
     """Write records in blocks for `read_blocks`."""
     remaining = iter(records)
-    while records_of_block := list(islice(remaining, _BLOCK)):
+    while records_of_block := list(islice(remaining, _BLOCK_SIZE)):
         block = msgspec.msgpack.encode(records_of_block)
         file.write(len(block).to_bytes(_LENGTH_BYTES, "big"))
         file.write(block)

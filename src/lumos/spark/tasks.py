@@ -25,7 +25,7 @@ from lumos.spark.arrays import arrow_array
 
 _PARALLELISM: Final = "spark.sql.leafNodeDefaultParallelism"
 # Spark sends tables of up to 48 MB as one message, and partitions larger ones differently.
-_LARGE: Final = 16 * 1024 * 1024
+_MAX_LOCAL_BYTES: Final = 16 * 1024 * 1024
 _SPARK_TYPES: Final[dict[pa.DataType, DataType]] = {
     pa.int64(): LongType(),
     pa.string(): StringType(),
@@ -49,9 +49,9 @@ def task_rows(
     """
     table = task_table(schema, rows)
     count = table.num_rows
-    several = min(count, tasks or count)
-    partition = F.expr(f"cast(task * {several} div {count} as int)")
-    return spark.createDataFrame(table).repartitionById(several, partition)
+    partitions = min(count, tasks or count)
+    partition = F.expr(f"cast(task * {partitions} div {count} as int)")
+    return spark.createDataFrame(table).repartitionById(partitions, partition)
 
 
 def task_table(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
@@ -76,14 +76,14 @@ def run_tasks(
     """Run `do` on each row; returns the results in the order of the rows.
 
     `answers` is the schema of the columns that `do` yields: the first is `task`, the last is the
-    result, and those between are only seen in Spark's UI.
+    result, and the others are only shown in Spark's UI.
     """
     if not rows:
         return []
     # Not a string: loading Spark's SQL parser takes a tenth of a second.
     columns = StructType([StructField(each.name, _SPARK_TYPES[each.type]) for each in answers])
     table = task_table(schema, rows)
-    if table.nbytes > _LARGE:
+    if table.nbytes > _MAX_LOCAL_BYTES:
         result = task_rows(spark, schema, rows, tasks=tasks).mapInArrow(do, columns).toArrow()
     else:
         with _local_tables_in(spark, min(len(rows), tasks or len(rows))):

@@ -1,1 +1,1 @@
-"""Usage: who read what and when."""
+"""Usage: who read which dataset, and when."""

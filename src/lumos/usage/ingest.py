@@ -35,13 +35,13 @@ from lumos.usage.tables import LogTables
 SPARK_FROM_BYTES: Final = 128 * 1024 * 1024
 # Assumed compression ratio.
 _COMPRESSION_RATIO: Final = 8
-_MOST_QUERIES: Final = 50_000
-_ROWS_AT_ONCE: Final = 20_000
-# Keys in memory at a time; more only if a single day has more.
-_STATEMENTS_AT_ONCE: Final = 1_000_000
-_URNS_AT_ONCE: Final = 500
-_SHOWN: Final = 20
-_LONGEST_SHOWN: Final = 200
+_MAX_QUERIES: Final = 50_000
+_ROWS_PER_TRANSACTION: Final = 20_000
+# Keys in memory at once; more only if a single day has more.
+_MAX_STATEMENTS_IN_MEMORY: Final = 1_000_000
+_URNS_PER_BATCH: Final = 500
+_MAX_SHOWN: Final = 20
+_MAX_SHOWN_LENGTH: Final = 200
 _EPOCH: Final = date(1970, 1, 1)
 _SINCE_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Tolerates clock differences and time zones ahead of UTC.
@@ -97,13 +97,13 @@ class LogIngest:
             found_again = assign_reads(self._store, self._tables, at=self._at)
             ordered = sorted(logs, key=lambda log: name or log.name)
             reports = [
-                self._ingest(f"log:{log_name}", list(several), dialect)
-                for log_name, several in groupby(ordered, key=lambda log: name or log.name)
+                self._ingest(f"log:{log_name}", list(logs_of_name), dialect)
+                for log_name, logs_of_name in groupby(ordered, key=lambda log: name or log.name)
             ]
             refresh_usage(
                 self._store, self._touched, self._settings.usage.retention_days, at=self._at
             )
-        unknown_tables, unknown = self._tables.unknown(_SHOWN)
+        unknown_tables, unknown = self._tables.unknown(_MAX_SHOWN)
         return UsageIngestReport(
             logs=tuple(reports),
             datasets=sum(urn in self._tables for urn in self._touched),
@@ -178,24 +178,24 @@ class LogIngest:
             yield statements
 
     def _kinds(self, statements: LogStatements, reporter: str) -> list[_Kind]:
-        met = statements.met(most=_MOST_QUERIES)
-        examples = {each.query: decode_example(each.example) for each in met}
-        self._progress(f"reading {len(met):,} kinds of statements")
-        meaning = MeaningEncoder(self._tables.columns(examples.values()))
+        samples = statements.met(most=_MAX_QUERIES)
+        examples = {each.query: decode_example(each.example) for each in samples}
+        self._progress(f"reading {len(samples):,} kinds of statements")
+        encoder = MeaningEncoder(self._tables.columns(examples.values()))
         meanings = {
             each.digest: each
-            for each in map(decode_understood, statements.understood(met, meaning))
+            for each in map(decode_understood, statements.understood(samples, encoder))
         }
-        kinds = [_Kind(each, examples[each.query], meanings[each.query]) for each in met]
+        kinds = [_Kind(each, examples[each.query], meanings[each.query]) for each in samples]
         failed = [kind for kind in kinds if kind.understood.problem is not None]
         self._not_understood += [
             NotUnderstood(
                 log=reporter,
-                statement=normal(kind.example.statement, kind.example.dialect)[:_LONGEST_SHOWN],
+                statement=normal(kind.example.statement, kind.example.dialect)[:_MAX_SHOWN_LENGTH],
                 times=kind.met.times,
                 reason=str(kind.understood.problem),
             )
-            for kind in failed[:_SHOWN]
+            for kind in failed[:_MAX_SHOWN]
         ]
         return kinds
 
@@ -222,8 +222,8 @@ class LogIngest:
             first, last = some[0].day, some[-1].day
             keys = {_date(day): each for day, each in fresh.keys(first, last).items()}
             for reads in _batches(_reads(fresh.runs(first, last), datasets_by_query)):
-                several = [each for of_day in reads.values() for each in of_day]
-                self._add(reporter, several, {day: keys[day] for day in reads})
+                reads_of_days = [each for of_day in reads.values() for each in of_day]
+                self._add(reporter, reads_of_days, {day: keys[day] for day in reads})
         others = {*days} - {_date(each.day) for each in fresh_days}
         self._add(reporter, [], dict.fromkeys(others, ()))
         return sum(each.new for each in fresh_days)
@@ -282,20 +282,20 @@ class LogIngest:
                 )
         links = {(edge.upstream, edge.downstream) for edge in edges}
         if not replacing:
-            edges = [*self._reported_before(reporter), *edges]
+            edges = [*self._earlier_edges(reporter), *edges]
         with self._store.transaction() as transaction:
             report = transaction.lineage.report(reporter, edges, at=self._at)
         return len(links), report.added + report.changed + report.removed
 
-    def _reported_before(self, reporter: str) -> Iterator[Edge]:
+    def _earlier_edges(self, reporter: str) -> Iterator[Edge]:
         """The edges from earlier logs of the same name, with current URNs."""
         known = self._store.lineage.edges_by(reporter)
         ends = {end for edge in known for end in (edge.upstream, edge.downstream)}
-        homes = self._tables.homes(end for end in ends if end not in self._tables)
+        datasets = self._tables.homes(end for end in ends if end not in self._tables)
         for edge in known:
             yield Edge(
-                upstream=homes.get(edge.upstream, edge.upstream),
-                downstream=homes.get(edge.downstream, edge.downstream),
+                upstream=datasets.get(edge.upstream, edge.upstream),
+                downstream=datasets.get(edge.downstream, edge.downstream),
                 origin=reporter,
                 at=edge.at,
                 type=edge.type,
@@ -307,27 +307,27 @@ class LogIngest:
 
 def assign_reads(store: Store, tables: LogTables, *, at: datetime) -> int:
     """Assign reads of formerly unknown tables to their datasets; return how many."""
-    homes = tables.homes(store.usage.unknown_datasets())
+    datasets = tables.homes(store.usage.unknown_datasets())
     known = store.usage.without_aspect()
-    if homes or known:
+    if datasets or known:
         with store.transaction() as transaction:
             usage = transaction.usage
-            for urn, home in homes.items():
-                usage.move(urn, home)
-            usage.derive({*homes.values(), *known}, at=at)
-    return len(homes) + len(known)
+            for urn, dataset in datasets.items():
+                usage.move(urn, dataset)
+            usage.derive({*datasets.values(), *known}, at=at)
+    return len(datasets) + len(known)
 
 
-def refresh_usage(store: Store, touched: set[str], retention_days: int, *, at: datetime) -> None:
+def refresh_usage(store: Store, changed: set[str], retention_days: int, *, at: datetime) -> None:
     """Update the usage of datasets that were read, and drop reads beyond the retention period."""
-    aged: set[str] = set()
+    expired: set[str] = set()
     if retention_days:
         with store.transaction() as transaction:
-            aged = transaction.usage.forget_before(at.date() - timedelta(days=retention_days))
-    urns = sorted(touched | aged)
-    for start in range(0, len(urns), _URNS_AT_ONCE):
+            expired = transaction.usage.forget_before(at.date() - timedelta(days=retention_days))
+    urns = sorted(changed | expired)
+    for start in range(0, len(urns), _URNS_PER_BATCH):
         with store.transaction() as transaction:
-            transaction.usage.derive(urns[start : start + _URNS_AT_ONCE], at=at)
+            transaction.usage.derive(urns[start : start + _URNS_PER_BATCH], at=at)
 
 
 def _date(day: int) -> date:
@@ -338,7 +338,10 @@ def _periods(days: Sequence[DailyStatements]) -> Iterator[list[DailyStatements]]
     """Groups of consecutive days whose statements fit in memory."""
     some: list[DailyStatements] = []
     for each in days:
-        if some and sum(one.statements for one in some) + each.statements > _STATEMENTS_AT_ONCE:
+        if (
+            some
+            and sum(one.statements for one in some) + each.statements > _MAX_STATEMENTS_IN_MEMORY
+        ):
             yield some
             some = []
         some.append(each)
@@ -350,18 +353,18 @@ def _reads(
     runs: Iterator[QueryRuns], datasets_by_query: Mapping[bytes, Sequence[_ReadDataset]]
 ) -> Iterator[tuple[date, list[Reads]]]:
     """Reads by day."""
-    for day, several in groupby(runs, key=attrgetter("day")):
+    for day, runs_of_day in groupby(runs, key=attrgetter("day")):
         sums: dict[tuple[str, str, int], _Sum] = {}
-        for run in several:
+        for run in runs_of_day:
             for urn, columns, sum_key in datasets_by_query.get(run.query, ()):
                 sum = sums.setdefault((urn, run.reader, sum_key), _Sum())
                 sum.add(run, columns)
-        on = _date(day)
+        on_day = _date(day)
         yield (
-            on,
+            on_day,
             [
                 Reads(
-                    urn, on, reader, sum.times, moment_of(sum.last), sum.bytes, sum.rows,
+                    urn, on_day, reader, sum.times, moment_of(sum.last), sum.bytes, sum.rows,
                     sum.columns, sum_key=sum_key,
                 )
                 for (urn, reader, sum_key), sum in sums.items()
@@ -404,7 +407,7 @@ def _batches(
     batch: dict[date, list[Reads]] = {}
     for day, reads in days:
         batch[day] = reads
-        if sum(map(len, batch.values())) >= _ROWS_AT_ONCE:
+        if sum(map(len, batch.values())) >= _ROWS_PER_TRANSACTION:
             yield batch
             batch = {}
     if batch:

@@ -1,6 +1,6 @@
 """Query logs of any length on Spark: statements are grouped, and one of each kind is analysed.
 
-Tasks read pieces of the log and identify statements by digest. They return a row of numbers per
+Tasks read parts of the log and identify statements by digest. They return a row of numbers per
 statement, and the text of each kind once.
 """
 
@@ -36,20 +36,20 @@ _STATEMENTS: Final = pa.schema(
         ("left_out", pa.string()),
     ]
 )
-_STATEMENTS_IN_SPARK: Final = (
+_STATEMENTS_DDL: Final = (
     "query binary, key bigint, reader string, at bigint, times bigint, bytes bigint, rows bigint, "
     "is_sum boolean, example binary, left_out string"
 )
-_BATCH: Final = 10_000
-_A_DAY: Final = 86_400_000_000
-_FEW: Final = 5_000_000
-_QUERIES_IN_A_TASK: Final = 250
+_BATCH_SIZE: Final = 10_000
+_DAY_MICROSECONDS: Final = 86_400_000_000
+_BROADCAST_LIMIT: Final = 5_000_000
+_QUERIES_PER_TASK: Final = 250
 # An encoded piece of a log; path and start are for debugging.
 _PIECES: Final = pa.schema([("path", pa.string()), ("start", pa.int64()), ("piece", pa.binary())])
 _KEY_FILES: Final = pa.schema([("path", pa.string()), ("keys", pa.int64())])
 _KEY_BYTES: Final = 8
 # Approximate number of keys per file.
-_KEYS_IN_A_FILE: Final = 1_000_000
+_KEYS_PER_FILE: Final = 1_000_000
 
 # Path, start offset, encoded piece.
 PieceRow: TypeAlias = tuple[str, int, bytes]
@@ -75,11 +75,11 @@ class QueryLog:
         self._spark = spark
         self._keys = keys
         found = (
-            task_rows(spark, _PIECES, pieces).mapInArrow(_reading(read), _STATEMENTS_IN_SPARK)
+            task_rows(spark, _PIECES, pieces).mapInArrow(_read_task(read), _STATEMENTS_DDL)
             if pieces
             else spark.createDataFrame(_STATEMENTS.empty_table())
         )
-        self._found = found.withColumn("day", F.expr(f"at div {_A_DAY}")).persist()
+        self._found = found.withColumn("day", F.expr(f"at div {_DAY_MICROSECONDS}")).persist()
         self._statements = self._found.where(F.col("left_out").isNull())
 
     def close(self) -> None:
@@ -113,11 +113,11 @@ class QueryLog:
     def understood(self, met: Sequence[QuerySample], understand: Understand) -> list[bytes]:
         """The encoded meaning of each kind, computed on executors."""
         examples = pa.table({"example": pa.array([each.example for each in met], pa.binary())})
-        tasks = max(2, len(met) // _QUERIES_IN_A_TASK)
+        tasks = max(2, len(met) // _QUERIES_PER_TASK)
         meanings = (
             self._spark.createDataFrame(examples)
             .repartition(tasks)
-            .mapInArrow(_understanding(understand), "meaning binary")
+            .mapInArrow(_understand_task(understand), "meaning binary")
         )
         return list(meanings.toArrow()["meaning"].to_pylist())
 
@@ -135,7 +135,7 @@ class QueryLog:
             return NewStatementsOnSpark(fresh.withColumn("is_new", F.lit(True)))
         known = task_rows(self._spark, _KEY_FILES, files)
         known = known.mapInArrow(_keys_in(self._keys.access), "key bigint").distinct()
-        if sum(keys for _, keys in files) <= _FEW:
+        if sum(keys for _, keys in files) <= _BROADCAST_LIMIT:
             known = F.broadcast(known)
         known = known.withColumn("is_known", F.lit(True))
         fresh = fresh.join(known, on="key", how="left")
@@ -145,7 +145,7 @@ class QueryLog:
     def _key_files(self, counted: Iterable[bytes]) -> Iterator[tuple[str, int]]:
         """Write keys to files that executors can read; yield each path with its number of keys."""
         storage = storage_of(self._keys.path, self._keys.access)
-        for part in _joined(counted, _KEYS_IN_A_FILE * _KEY_BYTES):
+        for part in _rechunk(counted, _KEYS_PER_FILE * _KEY_BYTES):
             path = f"{self._keys.path}/{uuid.uuid4().hex}.keys"
             storage.write(path, part)
             yield path, len(part) // _KEY_BYTES
@@ -169,8 +169,8 @@ class NewStatementsOnSpark:
 
     def keys(self, first: int, last: int) -> dict[int, "array[int]"]:
         """The keys of the statements of each day in a period."""
-        wanted = self._between(first, last).select("day", "key")
-        found = wanted.toArrow().sort_by("day").combine_chunks()
+        selected = self._between(first, last).select("day", "key")
+        found = selected.toArrow().sort_by("day").combine_chunks()
         keys = memoryview(b"".join(_bytes(chunk) for chunk in found["key"].chunks)).cast("q")
         days: dict[int, array[int]] = {}
         start = 0
@@ -191,23 +191,23 @@ class NewStatementsOnSpark:
                 F.max("at").alias("last"),
             )
         )
-        for batch in sums.toArrow().sort_by("day").to_batches(_BATCH):
+        for batch in sums.toArrow().sort_by("day").to_batches(_BATCH_SIZE):
             yield from map(QueryRuns, *(each.to_pylist() for each in batch.columns))
 
     def _between(self, first: int, last: int) -> DataFrame:
         return self._frame.where(F.col("day").between(first, last))
 
 
-def _joined(parts: Iterable[bytes], length: int) -> Iterator[bytes]:
+def _rechunk(parts: Iterable[bytes], length: int) -> Iterator[bytes]:
     """The same bytes in chunks of about a length."""
-    joined = bytearray()
+    chunk = bytearray()
     for part in parts:
-        joined += part
-        if len(joined) >= length:
-            yield bytes(joined)
-            joined.clear()
-    if joined:
-        yield bytes(joined)
+        chunk += part
+        if len(chunk) >= length:
+            yield bytes(chunk)
+            chunk.clear()
+    if chunk:
+        yield bytes(chunk)
 
 
 def _keys_in(
@@ -231,12 +231,12 @@ def _bytes(array: pa.Array) -> bytes:
     return bytes(array.buffers()[1])[array.offset * 8 : (array.offset + len(array)) * 8]
 
 
-def _reading(read: Read) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _read_task(read: Read) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def reading(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for piece in batch.column("piece").to_pylist():
                 rows = iter(read(piece))
-                while some := list(islice(rows, _BATCH)):
+                while some := list(islice(rows, _BATCH_SIZE)):
                     yield _batch(some)
 
     return reading
@@ -250,7 +250,7 @@ def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=_STATEMENTS)
 
 
-def _understanding(
+def _understand_task(
     understand: Understand,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     schema = pa.schema([("meaning", pa.binary())])

@@ -8,10 +8,10 @@ from lumos.config.settings import UsageSettings
 
 
 def reader_renamer(settings: UsageSettings) -> Callable[[str], str] | None:
-    """The function that renames readers, if the configuration asks for pseudonyms."""
+    """Return the function that renames readers, if the configuration requires pseudonyms."""
     if settings.readers == "names":
         return None
-    assert settings.key is not None, "the configuration was checked"
+    assert settings.key is not None, "the configuration requires a key for pseudonyms"
     return partial(pseudonym, key=settings.key.reveal().encode())
 
 

@@ -32,20 +32,20 @@ def record_reads(
 ) -> RecordedReads:
     """Count reads of datasets by URN.
 
-    A run counts as one read per dataset, whatever name it uses; without a run, reads by one reader
-    at the same time count as one. Reads in the future are skipped.
+    A run counts as one read per dataset, under any name; without a run, reads by one reader at the
+    same time count as one. Reads in the future are skipped.
     """
     rename = reader_renamer(settings)
-    keyed = {_key(urn, read): (urn, read) for urn, read in reads}
-    ahead = {key for key, (_, read) in keyed.items() if read.at > at + SKEW}
+    by_key = {_key(urn, read): (urn, read) for urn, read in reads}
+    ahead = {key for key, (_, read) in by_key.items() if read.at > at + SKEW}
     with store.transaction() as transaction:
         usage = transaction.usage
         counted = set(store.usage.counted_keys_by(reporter))
-        fresh = {key: each for key, each in keyed.items() if key not in counted | ahead}
+        fresh = {key: each for key, each in by_key.items() if key not in counted | ahead}
         keys: dict[date, list[int]] = {}
         for key, (_, read) in fresh.items():
             keys.setdefault(_day(read), []).append(key)
-        touched = usage.add(
+        changed = usage.add(
             reporter,
             [
                 Reads(
@@ -62,7 +62,7 @@ def record_reads(
             ],
         )
         usage.count(reporter, keys)
-    refresh_usage(store, touched, settings.retention_days, at=at)
+    refresh_usage(store, changed, settings.retention_days, at=at)
     return RecordedReads(len(fresh), len(ahead))
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from lumos.usage.query_log.files import LogFile
     from lumos.usage.tables import LogTables
 
-_LOG: Final = "log:"
+_LOG_PREFIX: Final = "log:"
 
 
 class UsageService:
@@ -135,20 +135,22 @@ class UsageService:
         store = self._store()
         urn = find_urn(store, dataset)
         entry = store.entries.get(urn)
-        assert entry is not None, "find_urn only returns recorded datasets"
+        assert entry is not None, "find_urn must return a recorded dataset"
         known = entry.dataset
         start = _day(since)
         reads = store.usage.of(urn, since=start)
         evidence = ReadEvidence(store)
         known_since = evidence.at(urn, entry.known.source)
         usage = usage_of(reads)
-        told = None if usage is not None else _imported_usage(evidence, urn, start)
-        if told is not None:
-            usage, known_since = told, known_since or told.since
+        imported = None if usage is not None else _imported_usage(evidence, urn, start)
+        if imported is not None:
+            usage, known_since = imported, known_since or imported.since
         columns = {} if usage is None else usage.columns
         fields = [field.name for field in known.schema.fields] if known.schema else []
         readers = usage.readers if usage else ()
-        is_vague = usage is None or UNKNOWN_COLUMNS in columns or bool(told and not columns)
+        has_unknown_columns = (
+            usage is None or UNKNOWN_COLUMNS in columns or bool(imported and not columns)
+        )
         return UsageShowReport(
             urn=urn,
             name=known.name,
@@ -160,10 +162,10 @@ class UsageService:
             last_accessed=usage.last_accessed if usage else None,
             readers=readers,
             columns=columns,
-            unread_columns=None if is_vague else tuple(_unread(fields, columns)),
+            unread_columns=None if has_unknown_columns else tuple(_unread(fields, columns)),
             days=tuple(_days(reads)),
             logs=tuple(sorted({each.reporter for each in reads})),
-            told=told is not None,
+            told=imported is not None,
         )
 
     def unread(self, *, since: str | date = "90d", columns: bool = False) -> UnreadReport:
@@ -176,7 +178,9 @@ class UsageService:
         """Report the most read datasets."""
         store = self._store()
         start = _day(since)
-        used = sorted(_used(store.usage.since(start)), key=lambda each: (-each.reads, each.urn))
+        used = sorted(
+            _used_datasets(store.usage.since(start)), key=lambda each: (-each.reads, each.urn)
+        )
         datasets = []
         for each in used[:limit]:
             entry = store.entries.get(each.urn)
@@ -214,25 +218,25 @@ class UsageService:
         known |= {
             each.name
             for each in store.lineage.reporters()
-            if each.edges and each.name.startswith(_LOG)
+            if each.edges and each.name.startswith(_LOG_PREFIX)
         }
-        reporter = log if log in known else f"{_LOG}{log}"
+        reporter = log if log in known else f"{_LOG_PREFIX}{log}"
         if reporter not in known:
             raise UnknownName(
                 "log",
                 log,
-                {name.removeprefix(_LOG) for name in known},
+                {name.removeprefix(_LOG_PREFIX) for name in known},
                 next="See all with: lumos usage list",
             )
         at = datetime.now(UTC)
         with self._publishing(), store.lock("query logs"):
             with store.transaction() as transaction:
-                touched = transaction.usage.forget(reporter)
-                if reporter.startswith(_LOG):
+                changed = transaction.usage.forget(reporter)
+                if reporter.startswith(_LOG_PREFIX):
                     transaction.lineage.report(reporter, (), at=at)
                 record_audit(transaction, "usage.forget", reporter, at=at)
-            refresh_usage(store, touched, self._settings.usage.retention_days, at=at)
-        return ForgottenReport(log=reporter, datasets=len(touched))
+            refresh_usage(store, changed, self._settings.usage.retention_days, at=at)
+        return ForgottenReport(log=reporter, datasets=len(changed))
 
 
 def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> "list[LogFile]":
@@ -243,13 +247,13 @@ def _logs(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> "li
                 f"There is nothing at {path}. Give a query log or a folder of logs: "
                 "lumos usage ingest PATH"
             )
-        several = list(_logs_in(path, columns))
-        if not several:
+        found_here = list(_logs_in(path, columns))
+        if not found_here:
             raise MisuseError(
                 f"{path} is not a known kind of query log. Name its columns: "
                 "--columns user=WHO,time=WHEN,statement=SQL_TEXT"
             )
-        found |= {os.path.realpath(log.path): log for log in several}
+        found |= {os.path.realpath(log.path): log for log in found_here}
     return list(found.values())
 
 
@@ -291,25 +295,25 @@ def _days(reads: Iterable[Reads]) -> Iterator[UsageDay]:
     by_day: dict[date, list[Reads]] = defaultdict(list)
     for each in reads:
         by_day[each.day].append(each)
-    for day, several in sorted(by_day.items()):
+    for day, reads_of_day in sorted(by_day.items()):
         yield UsageDay(
             day=day,
-            reads=sum(each.reads for each in several),
-            readers=len({each.reader for each in several}),
-            bytes=_sum(each.bytes for each in several),
-            rows=_sum(each.rows for each in several),
+            reads=sum(each.reads for each in reads_of_day),
+            readers=len({each.reader for each in reads_of_day}),
+            bytes=_sum(each.bytes for each in reads_of_day),
+            rows=_sum(each.rows for each in reads_of_day),
         )
 
 
-def _used(reads: Iterable[Reads]) -> Iterator[UsedDataset]:
+def _used_datasets(reads: Iterable[Reads]) -> Iterator[UsedDataset]:
     for urn, of_one in groupby(reads, key=attrgetter("urn")):
-        several = list(of_one)
+        reads_of_dataset = list(of_one)
         yield UsedDataset(
             urn=urn,
             name=None,
-            reads=sum(each.reads for each in several),
-            readers=len({each.reader for each in several}),
-            bytes=_sum(each.bytes for each in several),
-            rows=_sum(each.rows for each in several),
-            last_read=max(each.last_read for each in several),
+            reads=sum(each.reads for each in reads_of_dataset),
+            readers=len({each.reader for each in reads_of_dataset}),
+            bytes=_sum(each.bytes for each in reads_of_dataset),
+            rows=_sum(each.rows for each in reads_of_dataset),
+            last_read=max(each.last_read for each in reads_of_dataset),
         )

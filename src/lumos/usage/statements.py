@@ -69,7 +69,7 @@ class StatementsInMemory:
 
     def __init__(self, pieces: Iterable[LogPiece], **reading: Any) -> None:
         self._examples: dict[bytes, bytes] = {}
-        self._left_out: Counter[str] = Counter()
+        self._skipped_row: Counter[str] = Counter()
         self._statements = list(self._read(pieces, reading))
 
     def _read(
@@ -80,7 +80,7 @@ class StatementsInMemory:
         rows = chain.from_iterable(read_piece(piece, **reading) for piece in pieces)
         for digest, key, reader, *facts, example, left_out in rows:
             if left_out is not None:
-                self._left_out[left_out] += facts[1]
+                self._skipped_row[left_out] += facts[1]
                 continue
             if example is not None:
                 self._examples.setdefault(digest, example)
@@ -92,7 +92,10 @@ class StatementsInMemory:
         days = Counter(day_of(each.at) for each in self._statements)
         return [
             *(StatementCount(None, day, count, count) for day, count in days.items()),
-            *(StatementCount(reason, None, 1, times) for reason, times in self._left_out.items()),
+            *(
+                StatementCount(reason, None, 1, times)
+                for reason, times in self._skipped_row.items()
+            ),
         ]
 
     def met(self, *, most: int) -> Sequence[QuerySample]:
@@ -178,12 +181,12 @@ def read_piece(piece: LogPiece, **reading: Any) -> Iterator[tuple[Any, ...]]:
             encoded = None if example is None else msgspec.msgpack.encode(example)
             yield (*logged, encoded, None)
     except UnreadableLog as problem:
-        yield _left_out(str(problem), 1)
+        yield _skipped_row(str(problem), 1)
     for reason, times in reader.left_out.items():
-        yield _left_out(reason, times)
+        yield _skipped_row(reason, times)
 
 
-def _left_out(reason: str, times: int) -> tuple[Any, ...]:
+def _skipped_row(reason: str, times: int) -> tuple[Any, ...]:
     return (None, None, None, None, times, None, None, None, None, reason)
 
 

@@ -19,7 +19,7 @@ from lumos.usage.query_log.analysis import TableAccess, possible_tables
 from lumos.usage.query_log.reader import Example
 from lumos.usage.reports import UnknownTable
 
-_FOUND: Final = frozenset(
+_RESOLVED_METHODS: Final = frozenset(
     {ResolutionMethod.URN, ResolutionMethod.RULE, ResolutionMethod.PLACE, ResolutionMethod.NAME}
 )
 # System schemas and tables, which tools query constantly.
@@ -27,7 +27,7 @@ _SYSTEM_SCHEMAS: Final = frozenset(
     {"information_schema", "pg_catalog", "account_usage", "pg_toast", "performance_schema"}
 )
 _SYSTEM_TABLES: Final = ("pg_", "svv_", "stl_", "stv_", "svl_", "sys_")
-_PLACES: Final = {"file": "/", "s3": "s3://", "gcs": "gs://", "hdfs": "hdfs://"}
+_URI_PREFIXES: Final = {"file": "/", "s3": "s3://", "gcs": "gs://", "hdfs": "hdfs://"}
 
 
 class LogTables:
@@ -50,7 +50,7 @@ class LogTables:
 
     def is_known(self, found: Resolution) -> bool:
         """Whether the store has the dataset."""
-        return found.way in _FOUND and found.urn in self._names
+        return found.way in _RESOLVED_METHODS and found.urn in self._names
 
     def __contains__(self, urn: str) -> bool:
         """Whether a URN is a dataset's."""
@@ -58,18 +58,18 @@ class LogTables:
 
     def columns(self, examples: Iterable[Example]) -> dict[tuple[str, ...], tuple[str, ...]]:
         """The columns of all datasets that statements may mention, by table name."""
-        wanted: dict[tuple[str, ...], str] = {}
+        urns_by_table: dict[tuple[str, ...], str] = {}
         for example in examples:
             for parts in possible_tables(example):
-                if parts not in wanted and not _is_system_table(parts):
+                if parts not in urns_by_table and not _is_system_table(parts):
                     table = TableName(parts=parts, platform=example.platform)
                     found = self._names.find(table, dialect=example.dialect)
                     if self.is_known(found):
-                        wanted[parts] = found.urn
-        self._load_columns(set(wanted.values()))
+                        urns_by_table[parts] = found.urn
+        self._load_columns(set(urns_by_table.values()))
         return {
             parts: tuple(self._spellings[urn].values())
-            for parts, urn in wanted.items()
+            for parts, urn in urns_by_table.items()
             if self._spellings.get(urn)
         }
 
@@ -84,7 +84,7 @@ class LogTables:
         """Record reads of an unknown table."""
         self._unknown[access.table] += times
 
-    def unknown(self, most: int) -> tuple[int, tuple[UnknownTable, ...]]:
+    def unknown(self, limit: int) -> tuple[int, tuple[UnknownTable, ...]]:
         """The number of unknown tables, and the most read of them."""
         shown = tuple(
             UnknownTable(
@@ -93,7 +93,7 @@ class LogTables:
                 reads=reads,
                 candidates=self._answers[reference].candidates,
             )
-            for reference, reads in self._unknown.most_common(most)
+            for reference, reads in self._unknown.most_common(limit)
         )
         return len(self._unknown), shown
 
@@ -140,8 +140,8 @@ def _reference(urn: str) -> DatasetReference | None:
         parsed = Urn.parse(urn)
     except InvalidUrn:
         return None
-    if parsed.platform in _PLACES:
-        return LocationReference(uri=_PLACES[parsed.platform] + "/".join(parsed.path))
+    if parsed.platform in _URI_PREFIXES:
+        return LocationReference(uri=_URI_PREFIXES[parsed.platform] + "/".join(parsed.path))
     if parsed.platform == "azure" and parsed.instance:
         container, *key = parsed.path
         host = f"{container}@{parsed.instance}.dfs.core.windows.net"

@@ -1,4 +1,4 @@
-"""Datasets and columns without reads, as far as there is evidence."""
+"""Datasets and columns without reads, if there is evidence."""
 
 import re
 from collections import defaultdict
@@ -13,9 +13,9 @@ from lumos.store.datasets import IMPORTED
 from lumos.store.usage import UNKNOWN_COLUMNS, ReadPeriod
 from lumos.usage.reports import NotJudged, UnreadColumns, UnreadDataset, UnreadReport
 
-_UNDATED: Final = "imported usage has reads without dates"
+_UNDATED_READS: Final = "imported usage has reads without dates"
 # Start of a nested part of a column.
-_INTO: Final = re.compile(r"[.\[]")
+_NESTED_PART: Final = re.compile(r"[.\[]")
 
 
 class ReadEvidence:
@@ -33,8 +33,8 @@ class ReadEvidence:
         self.undated: set[str] = set()
         self._since: dict[str, date] = {}
         for urn, source in store.usage.sources().items():
-            place, first = location_of(urn, source), self.periods[urn].first
-            self._since[place] = min(self._since.get(place, first), first)
+            location, first = location_of(urn, source), self.periods[urn].first
+            self._since[location] = min(self._since.get(location, first), first)
         for urn, usage in self.told.items():
             days = [*_days_of(usage)]
             if days:
@@ -50,8 +50,8 @@ class ReadEvidence:
 
 def _days_of(usage: Usage) -> Iterator[date]:
     """The days with reads in imported usage."""
-    moments = (usage.last_accessed, *(each.last_read for each in usage.readers))
-    yield from (moment.date() for moment in moments if moment is not None)
+    times = (usage.last_accessed, *(each.last_read for each in usage.readers))
+    yield from (time.date() for time in times if time is not None)
     yield from (each.last_read for each in usage.columns.values() if each.last_read is not None)
 
 
@@ -69,9 +69,9 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
     evidence = ReadEvidence(store)
     periods = evidence.periods
     read = {urn for urn, period in periods.items() if period.last >= since}
-    through_views = _seen_through(read, store.usage.views()) - read
+    through_views = _read_through_views(read, store.usage.views()) - read
     unread: list[UnreadDataset] = []
-    unjudged: dict[tuple[str, date | None, str], int] = defaultdict(int)
+    not_judged: dict[tuple[str, date | None, str], int] = defaultdict(int)
     live: list[KnownDataset] = []
     for dataset in store.list(DatasetFilter()):
         live.append(dataset)
@@ -80,9 +80,9 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         known_since = evidence.at(dataset.urn, dataset.source)
         is_undated = dataset.urn in evidence.undated
         if known_since is None or known_since > since or is_undated:
-            place = location_of(dataset.urn, dataset.source)
-            reason = _UNDATED if is_undated else _reason(known_since, since)
-            unjudged[place, known_since, reason] += 1
+            location = location_of(dataset.urn, dataset.source)
+            reason = _UNDATED_READS if is_undated else _reason(known_since, since)
+            not_judged[location, known_since, reason] += 1
             continue
         period = periods.get(dataset.urn)
         unread.append(
@@ -95,7 +95,7 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
             )
         )
     urns = {dataset.urn for dataset in live}
-    found, vague = _columns(store, evidence, live, since) if columns else (None, 0)
+    found, with_unknown_columns = _columns(store, evidence, live, since) if columns else (None, 0)
     return UnreadReport(
         since=since,
         datasets=tuple(unread),
@@ -103,12 +103,12 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         read=len(read & urns),
         read_through_views=len(through_views & urns),
         not_judged=tuple(
-            NotJudged(place=place, datasets=count, known_since=day, reason=reason)
-            for (place, day, reason), count in sorted(
-                unjudged.items(), key=lambda each: (each[0][0], each[0][2])
+            NotJudged(place=location, datasets=count, known_since=day, reason=reason)
+            for (location, day, reason), count in sorted(
+                not_judged.items(), key=lambda each: (each[0][0], each[0][2])
             )
         ),
-        columns_not_judged=vague,
+        columns_not_judged=with_unknown_columns,
     )
 
 
@@ -118,18 +118,18 @@ def _reason(known_since: date | None, since: date) -> str:
     return f"reads are known since {known_since}, not since {since}"
 
 
-def _seen_through(read: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
+def _read_through_views(read: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
     """All tables that are read through views, directly or indirectly."""
-    shown: dict[str, list[str]] = defaultdict(list)
+    tables_by_view: dict[str, list[str]] = defaultdict(list)
     for table, view in views:
-        shown[view].append(table)
+        tables_by_view[view].append(table)
     seen: set[str] = set()
-    waiting = [table for urn in read for table in shown.get(urn, ())]
-    while waiting:
-        table = waiting.pop()
+    stack = [table for urn in read for table in tables_by_view.get(urn, ())]
+    while stack:
+        table = stack.pop()
         if table not in seen:
             seen.add(table)
-            waiting += shown.get(table, ())
+            stack += tables_by_view.get(table, ())
     return seen
 
 
@@ -138,7 +138,7 @@ def columns_read(names: Iterable[str]) -> set[str]:
     return {
         part
         for name in map(str.lower, names)
-        for part in (name, *(name[: mark.start()] for mark in _INTO.finditer(name)))
+        for part in (name, *(name[: mark.start()] for mark in _NESTED_PART.finditer(name)))
     }
 
 
@@ -158,11 +158,15 @@ def _columns(
                 if (each.last_read or since) >= since
             }
             read[urn].update(columns_read(recent or (UNKNOWN_COLUMNS,)))
-    wanted = [dataset for dataset in live if dataset.urn in read]
-    vague = {dataset.urn for dataset in wanted if UNKNOWN_COLUMNS in read[dataset.urn]}
-    schemas = store.schemas.current({dataset.urn for dataset in wanted} - vague)
+    read_datasets = [dataset for dataset in live if dataset.urn in read]
+    with_unknown_columns = {
+        dataset.urn for dataset in read_datasets if UNKNOWN_COLUMNS in read[dataset.urn]
+    }
+    schemas = store.schemas.current(
+        {dataset.urn for dataset in read_datasets} - with_unknown_columns
+    )
     found = []
-    for dataset in wanted:
+    for dataset in read_datasets:
         if dataset.urn not in schemas:
             continue
         names = [field.name for field in schemas[dataset.urn].fields]
@@ -171,4 +175,4 @@ def _columns(
             found.append(
                 UnreadColumns(urn=dataset.urn, name=dataset.name, columns=unread, of=len(names))
             )
-    return tuple(found), len(vague)
+    return tuple(found), len(with_unknown_columns)

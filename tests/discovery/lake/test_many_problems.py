@@ -11,7 +11,7 @@ from lumos.discovery.lake import job as discovery
 from lumos.discovery.lake.scan_task import ScanJob, ScanTask, encode_task, scan_worker
 from lumos.discovery.lake.summaries import FileRow, FileSummary, summarise
 from lumos.discovery.lake.table_reader import TableJob, table_worker
-from lumos.spark.problems import MOST_OF_A_TASK
+from lumos.spark.problems import MAX_LISTED_PER_TASK
 from lumos.storage import DEFAULT_ACCESS, FileSelection, ListedFile
 
 
@@ -23,7 +23,7 @@ def broken(number: int) -> FileRow:
 def test_a_scan_lists_some_problems_and_counts_the_others(
     lake: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(discovery, "MOST_OF_ALL", 2)
+    monkeypatch.setattr(discovery, "MAX_LISTED_IN_TOTAL", 2)
     for number in range(5):
         write_text(lake / f"{number}.parquet", ["nothing"])
     for _ in range(2):
@@ -37,7 +37,7 @@ def test_a_scan_lists_some_problems_and_counts_the_others(
 
 def test_a_part_keeps_some_problems_in_words_and_counts_all() -> None:
     summary = summarise([broken(number) for number in range(500)], root="/lake")
-    assert len(summary.problems) == MOST_OF_A_TASK
+    assert len(summary.problems) == MAX_LISTED_PER_TASK
     assert summary.all_problems.total == 500
 
 

@@ -139,8 +139,8 @@ def test_too_many_files_for_a_task_come_in_portions(
 ) -> None:
     scanner.scan()
     whole = scanner.places()
-    monkeypatch.setattr(work, "_MOST_FILES", 4)
-    monkeypatch.setattr(work, "_BATCH", 2)
+    monkeypatch.setattr(work, "_MAX_FILES", 4)
+    monkeypatch.setattr(work, "_BATCH_SIZE", 2)
     portioned = Scanner(lake, tmp_path / "other")
     assert portioned.scan() == 16
     assert portioned.places() == whole
@@ -187,7 +187,7 @@ def test_where_tables_do_not_count_their_files_are_like_any_others(
 def test_files_beyond_what_memory_should_hold_wait_on_disk_in_order() -> None:
     files = [ListedFile(f"/lake/{number * 7919 % 1000:04d}", number, 0) for number in range(1000)]
     decode = msgspec.msgpack.Decoder(list[ListedFile]).decode
-    with closing(SpillSort(decode, key=attrgetter("path"), most=64)) as spill:
+    with closing(SpillSort(decode, key=attrgetter("path"), max_in_memory=64)) as spill:
         for each in files:
             spill.add(each)
         assert list(spill.in_order()) == sorted(files)

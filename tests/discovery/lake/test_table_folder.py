@@ -12,7 +12,7 @@ from lumos.storage.local import LocalStorage
 def test_a_file_of_a_log_that_is_too_long_is_refused_by_its_listing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_folder, "LONGEST_FILE", 10)
+    monkeypatch.setattr(table_folder, "MAX_FILE_BYTES", 10)
     for name, length in (("a", 10), ("b", 11), ("c", 1)):
         (tmp_path / f"log/{name}").parent.mkdir(exist_ok=True)
         (tmp_path / f"log/{name}").write_bytes(b"x" * length)

@@ -42,7 +42,7 @@ def test_data_outside_of_what_is_scanned_is_named(lake: Path, tmp_path: Path, sc
 def test_very_many_files_elsewhere_are_claimed_by_their_folders(
     lake: Path, scans: Scans, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumos.discovery.lake.table_reader._MOST_OWNED_FILES", 3)
+    monkeypatch.setattr("lumos.discovery.lake.table_reader._MAX_OWNED_FILES", 3)
     catalog = InMemoryCatalog("judge", warehouse=f"file://{lake}")
     catalog.create_namespace("n")
     where = {"write.data.path": f"file://{lake}/pool/visits"}

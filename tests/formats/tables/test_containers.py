@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lumos.formats.tables.avro_containers import LONGEST_BLOCK, AvroContainer
+from lumos.formats.tables.avro_containers import MAX_BLOCK_BYTES, AvroContainer
 from lumos.formats.varints import MalformedData, TruncatedData
 
 from .iceberg_tables import avro, sized, zigzag
@@ -99,7 +99,7 @@ def test_a_block_cannot_promise_more_records_than_bytes(count: int) -> None:
 
 def test_a_block_does_not_unfold_beyond_its_bounds() -> None:
     packing = zlib.compressobj(9, zlib.DEFLATED, -15)
-    block = packing.compress(bytes(LONGEST_BLOCK + 1)) + packing.flush()
+    block = packing.compress(bytes(MAX_BLOCK_BYTES + 1)) + packing.flush()
     assert len(block) < 100_000
     with pytest.raises(MalformedData, match="larger than"):
         list(AvroContainer(bomb(record("r", "int"), block, codec=b"deflate")).records())

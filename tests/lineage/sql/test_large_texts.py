@@ -72,10 +72,10 @@ def test_a_statement_after_one_that_is_too_large_is_read() -> None:
 
 
 def test_a_statement_of_too_many_words_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumos.lineage.sql.analysis._MOST_WORDS", 50)
+    monkeypatch.setattr("lumos.lineage.sql.analysis._MAX_TOKENS", 50)
     sql = f"insert into o select {', '.join('abcdefghijklmnopqrstuvwxyz')} from t"
     script = of(sql)
-    assert "more than 50 words" in problem(script)
+    assert "more than 50 tokens" in problem(script)
     assert script.unparsed[0].reads == (("t",),)
 
 
@@ -84,7 +84,7 @@ def test_a_text_that_cannot_be_cut_is_not_longer_than_allowed(
 ) -> None:
     for module in ("analysis", "tokens"):
         monkeypatch.setattr(f"lumos.lineage.sql.{module}.MAX_STATEMENT_LENGTH", 60)
-    monkeypatch.setattr(tokens, "_PORTION", 10)
+    monkeypatch.setattr(tokens, "_PORTION_LENGTH", 10)
     long = f"insert into o select {' + '.join('abcdefghij')} as x from t"
     script = of(f"{long};\ninsert into o (x) select a from t;\n")
     assert "too large" in problem(script)
@@ -161,7 +161,7 @@ TEXTS = [
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_text_in_portions_tells_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = of(text, "postgres")
-    monkeypatch.setattr(tokens, "_PORTION", 1)
+    monkeypatch.setattr(tokens, "_PORTION_LENGTH", 1)
     assert of(text, "postgres") == whole
 
 
@@ -197,6 +197,6 @@ def test_the_relations_that_scalar_subqueries_read_are_counted(
 ) -> None:
     tables = ", ".join(f"t{number}" for number in range(50))
     values = ", ".join(f"(select max(a) from c) as a{number}" for number in range(40))
-    monkeypatch.setattr(context, "MOST_ORIGINS", 1_000)
+    monkeypatch.setattr(context, "MAX_ORIGINS", 1_000)
     script = of(f"create table o as with c as (select t1.a from {tables}) select {values}")
     assert "columns and origins" in problem(script)

@@ -301,8 +301,8 @@ def test_what_unfolds_without_end_is_refused(
 ) -> None:
     from lumos.usage.query_log import files
 
-    monkeypatch.setattr(files, "_LONGEST_LINE", 200_000)
-    monkeypatch.setattr(files, "_MOST_UNFOLDED", 10)
+    monkeypatch.setattr(files, "_MAX_LINE_BYTES", 200_000)
+    monkeypatch.setattr(files, "_MAX_COMPRESSION_RATIO", 10)
     rows = as_csv(SNOWFLAKE) + b'"","","","","","","","",""\n' * 1_000_000
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(rows))
     with pytest.raises(UnreadableLog, match="decompressed size exceeds the limit"):

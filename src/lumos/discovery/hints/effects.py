@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lumos.discovery.lake.manifest import ScanManifest
     from lumos.discovery.lake.parts import ManifestPart
 
-# How many files belong to one dataset before and to another after; None for those of no dataset.
+# The number of files by (old dataset, new dataset); None for files without a dataset.
 Moves: TypeAlias = Counter[tuple[str | None, str | None]]
 EffectKind = Literal["joined", "split", "renamed", "regrouped", "added", "dropped"]
 
@@ -109,7 +109,7 @@ class GroupingComparison(NamedTuple):
         return moves
 
     def taken_path(self, number: int) -> tuple[str, str] | None:
-        """The path that a hint gives but another dataset has, and the path it gets instead."""
+        """The path that a hint requests but another dataset has, and the path used instead."""
         from lumos.discovery.grouping.hints import hint_number
 
         # Of several formats, the first one in alphabetical order has the plain path.
@@ -154,14 +154,14 @@ def effects_of(moves: Moves, urn_of: Callable[[str], Urn]) -> list[HintEffect]:
     for start in sorted(links):
         if start in seen:
             continue
-        together, waiting = {start}, [start]
-        while waiting:
-            for node in links[waiting.pop()] - together:
-                together.add(node)
-                waiting.append(node)
-        seen |= together
-        before = {name: old_groups[name] for side, name in sorted(together) if side == "old"}
-        after = {name: new_groups[name] for side, name in sorted(together) if side == "new"}
+        connected, stack = {start}, [start]
+        while stack:
+            for node in links[stack.pop()] - connected:
+                connected.add(node)
+                stack.append(node)
+        seen |= connected
+        before = {name: old_groups[name] for side, name in sorted(connected) if side == "old"}
+        after = {name: new_groups[name] for side, name in sorted(connected) if side == "new"}
         if before != after:
             effects.append(
                 HintEffect(

@@ -16,20 +16,20 @@ from lumos.sources.addresses import canonical_address, is_address
 from lumos.store import Store, StoredHint
 
 IN_STORE: Final = "store"
-WILD: Final = re.compile(r"[*?{]")
-_UNWRITABLE: Final = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
-_BELOW: Final = re.compile(r"(/\*\*)+\Z")
+WILDCARD: Final = re.compile(r"[*?{]")
+_CONTROL_CHARACTERS: Final = re.compile("[\x00-\x1f\x7f\x85\u2028\u2029]")
+_TRAILING_WILDCARDS: Final = re.compile(r"(/\*\*)+\Z")
 
 
 class NoSuchHint(MisuseError):
     """No hint has this number or pattern."""
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(f"There is no hint '{wanted}'. To see all hints: lumos hint list")
+    def __init__(self, pattern: str) -> None:
+        super().__init__(f"There is no hint '{pattern}'. To see all hints: lumos hint list")
 
 
 class ListedHint(NamedTuple):
-    """A hint and where it is kept: its index in a section of the configuration, or its store id."""
+    """A hint and its location: the index in a section of the configuration, or its store id."""
 
     hint: DatasetHint
     section: str
@@ -106,31 +106,31 @@ def is_absolute(path: str) -> bool:
 
 def _comparable(path: str) -> str:
     """A path in a normal form, by which hints for the same files are compared."""
-    return _BELOW.sub("", path.rstrip("/"))
+    return _TRAILING_WILDCARDS.sub("", path.rstrip("/"))
 
 
 def to_absolute(pattern: str, settings: Settings) -> str:
     """An address, or a pattern relative to the working folder, as an absolute path."""
     if not pattern.strip("/ "):
         raise MisuseError("The pattern is empty. Name files: lumos hint add 'raw/events/**'")
-    if _UNWRITABLE.search(pattern):
+    if _CONTROL_CHARACTERS.search(pattern):
         raise MisuseError(f"The pattern {pattern!r} contains a control character or a line break.")
     names = pattern.split("/")
     fixed = names.index("..") if ".." in names else len(names)
-    if fixed < len(names) and (is_address(pattern) or WILD.search("/".join(names[:fixed]))):
+    if fixed < len(names) and (is_address(pattern) or WILDCARD.search("/".join(names[:fixed]))):
         raise MisuseError(f"'{pattern}': '..' is only allowed at the beginning of a local path.")
     if is_address(pattern):
         return canonical_address(pattern, settings.sources)
     return os.path.abspath(pattern)
 
 
-def find_equal_hint(wanted: HintRequest, kept: Sequence[ListedHint]) -> ListedHint | None:
+def find_equal_hint(request: HintRequest, hints: Sequence[ListedHint]) -> ListedHint | None:
     """An equal hint that exists already; raises MisuseError if one contradicts the request."""
-    paths = frozenset(map(_comparable, wanted.hint.paths))
-    root = wanted.roots[0]
-    for number, each in enumerate(kept, start=1):
+    paths = frozenset(map(_comparable, request.hint.paths))
+    root = request.roots[0]
+    for number, each in enumerate(hints, start=1):
         if each.applies_to(root) and each.absolute_paths(root) == paths:
-            if (each.hint.name, each.hint.split) == (wanted.hint.name, wanted.hint.split):
+            if (each.hint.name, each.hint.split) == (request.hint.name, request.hint.split):
                 return each
             effect = "splits them" if each.hint.split else "joins them"
             effect += f" as '{each.hint.name}'" if each.hint.name else ""
@@ -142,18 +142,18 @@ def find_equal_hint(wanted: HintRequest, kept: Sequence[ListedHint]) -> ListedHi
 
 
 def find_hint(
-    which: int | str, kept: Sequence[ListedHint], settings: Settings
+    which: int | str, hints: Sequence[ListedHint], settings: Settings
 ) -> tuple[int, ListedHint]:
     """The hint with a number or pattern, and its number."""
     text = str(which)
     if text.isascii() and text.isdigit():
-        if not 0 < int(text) <= len(kept):
+        if not 0 < int(text) <= len(hints):
             raise NoSuchHint(text)
-        return int(text), kept[int(text) - 1]
+        return int(text), hints[int(text) - 1]
     spellings = {_comparable(text), _comparable(to_absolute(text, settings))}
     found = [
         (number, each)
-        for number, each in enumerate(kept, start=1)
+        for number, each in enumerate(hints, start=1)
         if not spellings.isdisjoint(map(_comparable, each.hint.paths))
         or any(spellings & each.absolute_paths(root) for root in each.roots)
     ]
@@ -165,7 +165,7 @@ def find_hint(
     return found[0]
 
 
-def number_of_hint(wanted: ListedHint, kept: Sequence[ListedHint]) -> int:
+def number_of_hint(hint: ListedHint, hints: Sequence[ListedHint]) -> int:
     """The number of a hint in the list; 0 if it is not listed."""
-    numbers = (number for number, each in enumerate(kept, start=1) if each == wanted)
+    numbers = (number for number, each in enumerate(hints, start=1) if each == hint)
     return next(numbers, 0)

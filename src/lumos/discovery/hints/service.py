@@ -15,7 +15,7 @@ from lumos.config.sources import DatasetHint, FileStoreSettings
 from lumos.discovery.hints.effects import HintEffect, ScannedRoot, effects_of
 from lumos.discovery.hints.listing import (
     IN_STORE,
-    WILD,
+    WILDCARD,
     HintRequest,
     ListedHint,
     NoSuchHint,
@@ -40,7 +40,7 @@ from lumos.storage import FileHint
 from lumos.store import FinishedScan, Store, StoredHint, Transaction
 from lumos.store.transaction import current_user, record_audit
 
-_MOST_ROOTS: Final = 10
+_MAX_ROOTS: Final = 10
 
 Action = Literal["join", "split", "name"]
 
@@ -51,10 +51,10 @@ class UnknownRoot(MisuseError):
     def __init__(self, pattern: str, roots: Sequence[str], *, suggestion: str | None) -> None:
         self.pattern = pattern
         self.roots = tuple(roots)
-        more = f" and {len(roots) - _MOST_ROOTS} more" if len(roots) > _MOST_ROOTS else ""
-        listed = f"Known roots: {', '.join(roots[:_MOST_ROOTS])}{more}."
+        more = f" and {len(roots) - _MAX_ROOTS} more" if len(roots) > _MAX_ROOTS else ""
+        listed = f"Known roots: {', '.join(roots[:_MAX_ROOTS])}{more}."
         known = listed if roots else "No root is known yet."
-        fixed = WILD.split(pattern)[0].rpartition("/")[0] or "/"
+        fixed = WILDCARD.split(pattern)[0].rpartition("/")[0] or "/"
         advice = f" Did you mean '{suggestion}'?" if suggestion else ""
         super().__init__(
             f"'{pattern}' is not in a known root. {known}{advice} "
@@ -75,9 +75,9 @@ class NameTaken(MisuseError):
 
 
 class HintReport(Report, frozen=True, kw_only=True):
-    """A hint, where it is kept and how many files of the last scans match it.
+    """A hint, where it is stored and how many files of the last scans match it.
 
-    `number` is its position in the order in which hints are tried; 0 if it is not kept.
+    `number` is its position in the order in which hints are tried; 0 if it is not stored.
     """
 
     number: int
@@ -161,12 +161,12 @@ class Hints:
     def list(self) -> HintListReport:
         """All hints, and how many files of the last scans match each."""
         settings, store = self._load(None), self._store()
-        kept = list_hints(settings, store)
-        counts = self._count_files(kept, settings, _scans(store)) if kept else None
+        hints = list_hints(settings, store)
+        counts = self._count_files(hints, settings, _scans(store)) if hints else None
         return HintListReport(
             hints=tuple(
                 _report(each, settings, number=at + 1, files=None if counts is None else counts[at])
-                for at, each in enumerate(kept)
+                for at, each in enumerate(hints)
             )
         )
 
@@ -183,7 +183,7 @@ class Hints:
             numbers = [at for at, each in enumerate(kept) if each.applies_to(root)]
             hints = hints_of([kept[at].hint for at in numbers])
             try:
-                for matching in self._seen(settings, scan).matches(hints):
+                for matching in self._load_root(settings, scan).matches(hints):
                     for at in matching:
                         counts[numbers[at]] += 1
             except (OSError, *LOST_PART_ERRORS):
@@ -200,15 +200,15 @@ class Hints:
     ) -> HintChangeReport:
         """Join the files that match some patterns into one dataset, split them, or name them.
 
-        The hint goes into the configuration file if there is one, otherwise into the store;
-        `in_store` keeps it there in any case. A dry run writes nothing.
+        The hint is written to the configuration file if there is one, otherwise to the store;
+        `in_store` always writes it to the store. A dry run writes nothing.
         """
         settings = self._load(None)
-        wanted = self._wanted(patterns, name=name, split=split, settings=settings)
+        request = self._parse_request(patterns, name=name, split=split, settings=settings)
         file = settings.origin.file
         if file is None or in_store:
-            return self._add_to_store(wanted, settings, dry_run=dry_run)
-        return self._add_to_file(wanted, Path(file), dry_run=dry_run)
+            return self._add_to_store(request, settings, dry_run=dry_run)
+        return self._add_to_file(request, Path(file), dry_run=dry_run)
 
     def preview(
         self, *patterns: str, name: str | None = None, split: bool = False, in_store: bool = False
@@ -223,9 +223,9 @@ class Hints:
         report = _report(found, settings, number=number)
         before = with_stored_hints(settings, store)
         if found.stored is not None:
-            kept = () if store is None else store.hints.list()
+            stored_hints = () if store is None else store.hints.list()
             after = with_hints(
-                settings, (to_dataset_hint(each) for each in kept if each != found.stored)
+                settings, (to_dataset_hint(each) for each in stored_hints if each != found.stored)
             )
             if not dry_run:
                 self._make_store().transact(lambda each: _remove_stored(each, found.stored))
@@ -240,12 +240,12 @@ class Hints:
                     raise NoSuchHint(str(which))
                 opened.remove(found.section, found.position)
             after = with_stored_hints(opened.settings, store)
-            self._use(opened.settings, dry_run=dry_run)
+            self._apply_settings(opened.settings, dry_run=dry_run)
         roots = [root for root in _scans(store) if found.applies_to(root)]
         effect = self._effect(found.hint, before, after, roots)
         return _change("removed", report, effect, settings, roots, (), dry_run=dry_run)
 
-    def _wanted(
+    def _parse_request(
         self, patterns: Sequence[str], *, name: str | None, split: bool, settings: Settings
     ) -> HintRequest:
         """The hint with absolute paths; raises MisuseError if a pattern cannot be used."""
@@ -257,66 +257,68 @@ class Hints:
                 "the shell has expanded a pattern, put it in quotes."
             )
         roots = list(dict.fromkeys((*_configured_roots(settings), *_scans(self._store()))))
-        whole = tuple(to_absolute(pattern, settings) for pattern in patterns)
-        inside: list[list[str]] = []
-        for pattern, path in zip(patterns, whole, strict=True):
+        absolute = tuple(to_absolute(pattern, settings) for pattern in patterns)
+        containing: list[list[str]] = []
+        for pattern, path in zip(patterns, absolute, strict=True):
             around = sorted((root for root in roots if is_below(path, root)), key=len, reverse=True)
             if not around:
                 is_relative = not is_absolute(pattern) and ".." not in pattern and len(roots) == 1
                 suggestion = f"{roots[0]}/{pattern}" if is_relative else None
                 raise UnknownRoot(path, roots, suggestion=suggestion)
-            inside.append(around)
-        if len({each[0] for each in inside}) > 1:
+            containing.append(around)
+        if len({each[0] for each in containing}) > 1:
             raise MisuseError(
                 "The patterns of a hint must lie in one root, but these lie in several: "
-                f"{', '.join(dict.fromkeys(each[0] for each in inside))}. Add a hint for each."
+                f"{', '.join(dict.fromkeys(each[0] for each in containing))}. Add a hint for each."
             )
         # The pattern of a root stands for all files in it.
-        paths = tuple(f"{path}/**" if path in roots else path for path in whole)
-        return HintRequest(DatasetHint(path=paths, name=name, split=split), tuple(inside[0]))
+        paths = tuple(f"{path}/**" if path in roots else path for path in absolute)
+        return HintRequest(DatasetHint(path=paths, name=name, split=split), tuple(containing[0]))
 
-    def _add_to_file(self, wanted: HintRequest, file: Path, *, dry_run: bool) -> HintChangeReport:
+    def _add_to_file(self, request: HintRequest, file: Path, *, dry_run: bool) -> HintChangeReport:
         store = self._store()
         with edit_hint_file(file, self._load, write=not dry_run) as opened:
             before = opened.settings
-            same = find_equal_hint(wanted, list_hints(before, store))
+            same = find_equal_hint(request, list_hints(before, store))
             if same is None:
-                added = _insert(opened, wanted)
+                added = _insert(opened, request)
                 after = opened.settings
                 # Raises before the file is written if the name is taken.
                 effect = self._effect(
                     added.hint,
                     with_stored_hints(before, store),
                     with_stored_hints(after, store),
-                    wanted.roots,
+                    request.roots,
                 )
         if same is not None:
-            return self._unchanged(wanted, before, store, dry_run=dry_run)
-        self._use(after, dry_run=dry_run)
-        return self._added(wanted, added, effect, with_stored_hints(after, store), dry_run=dry_run)
+            return self._report_unchanged(request, before, store, dry_run=dry_run)
+        self._apply_settings(after, dry_run=dry_run)
+        return self._report_added(
+            request, added, effect, with_stored_hints(after, store), dry_run=dry_run
+        )
 
     def _add_to_store(
-        self, wanted: HintRequest, settings: Settings, *, dry_run: bool
+        self, request: HintRequest, settings: Settings, *, dry_run: bool
     ) -> HintChangeReport:
         store = self._store()
-        if find_equal_hint(wanted, list_hints(settings, store)) is not None:
-            return self._unchanged(wanted, settings, store, dry_run=dry_run)
+        if find_equal_hint(request, list_hints(settings, store)) is not None:
+            return self._report_unchanged(request, settings, store, dry_run=dry_run)
         before = with_stored_hints(settings, store)
-        after = with_hints(before, [wanted.hint])
-        effect = self._effect(wanted.hint, before, after, wanted.roots)
+        after = with_hints(before, [request.hint])
+        effect = self._effect(request.hint, before, after, request.roots)
         if not dry_run:
             store = self._make_store()
-            if store.transact(lambda each: _add_stored(each, wanted.hint)) is None:
+            if store.transact(lambda each: _add_stored(each, request.hint)) is None:
                 # Another process has added it in the meantime.
-                return self._unchanged(wanted, settings, store, dry_run=dry_run)
-        added = find_equal_hint(wanted, list_hints(settings, store)) or ListedHint(
-            wanted.hint, IN_STORE, 0
+                return self._report_unchanged(request, settings, store, dry_run=dry_run)
+        added = find_equal_hint(request, list_hints(settings, store)) or ListedHint(
+            request.hint, IN_STORE, 0
         )
-        return self._added(wanted, added, effect, after, dry_run=dry_run)
+        return self._report_added(request, added, effect, after, dry_run=dry_run)
 
-    def _added(
+    def _report_added(
         self,
-        wanted: HintRequest,
+        request: HintRequest,
         added: ListedHint,
         effect: _Effect,
         after: Settings,
@@ -335,18 +337,18 @@ class Hints:
             0 if dry_run else number_of_hint(added, list_hints(self._load(None), self._store()))
         )
         report = _report(added, after, number=number, files=effect.matched)
-        return _change("added", report, effect, after, wanted.roots, warnings, dry_run=dry_run)
+        return _change("added", report, effect, after, request.roots, warnings, dry_run=dry_run)
 
-    def _unchanged(
-        self, wanted: HintRequest, settings: Settings, store: Store | None, *, dry_run: bool
+    def _report_unchanged(
+        self, request: HintRequest, settings: Settings, store: Store | None, *, dry_run: bool
     ) -> HintChangeReport:
-        kept = list_hints(settings, store)
-        same = find_equal_hint(wanted, kept)
-        assert same is not None, "only for a hint that is kept"
-        report = _report(same, settings, number=number_of_hint(same, kept))
-        return _change("unchanged", report, _Effect(), settings, wanted.roots, (), dry_run=dry_run)
+        hints = list_hints(settings, store)
+        same = find_equal_hint(request, hints)
+        assert same is not None, "the hint must exist"
+        report = _report(same, settings, number=number_of_hint(same, hints))
+        return _change("unchanged", report, _Effect(), settings, request.roots, (), dry_run=dry_run)
 
-    def _use(self, settings: Settings, *, dry_run: bool) -> None:
+    def _apply_settings(self, settings: Settings, *, dry_run: bool) -> None:
         if not dry_run:
             self._loaded(settings)
 
@@ -363,7 +365,7 @@ class Hints:
         total = _Effect()
         try:
             for root in roots:
-                seen = self._seen(before, scans[root]) if root in scans else None
+                seen = self._load_root(before, scans[root]) if root in scans else None
                 if seen is not None and seen.manifest.parts:
                     found = _effect_in(seen, hint, hints_for(after, root), urns_for(before, root))
                     total = total.plus(found, scanned_at=scans[root].finished_at)
@@ -371,7 +373,7 @@ class Hints:
             return _Effect(problem=f"The files of the last scan cannot be read: {problem}.")
         return total
 
-    def _seen(self, settings: Settings, scan: FinishedScan) -> ScannedRoot:
+    def _load_root(self, settings: Settings, scan: FinishedScan) -> ScannedRoot:
         from lumos.discovery.lake.manifest import ManifestStore
 
         access = access_of(self._state(), settings.sources)
@@ -422,17 +424,17 @@ def _root_of(scan: FinishedScan) -> str:
     return scan.source.partition(":")[2]
 
 
-def _insert(opened: HintFile, wanted: HintRequest) -> ListedHint:
+def _insert(opened: HintFile, request: HintRequest) -> ListedHint:
     """Write a hint to the source of its root if there is exactly one, otherwise for all scans."""
-    section = _own_section(opened.settings, wanted)
+    section = _own_section(opened.settings, request)
     if section is not None:
-        top = f"{wanted.roots[0].rstrip('/')}/"
-        inside = tuple(path.removeprefix(top) for path in wanted.hint.paths)
+        top = f"{request.roots[0].rstrip('/')}/"
+        relative = tuple(path.removeprefix(top) for path in request.hint.paths)
         # The text of a source may be shared with others, or not be a mapping.
         with suppress(NotEditable):
-            return _append(opened, section, msgspec.structs.replace(wanted.hint, path=inside))
+            return _append(opened, section, msgspec.structs.replace(request.hint, path=relative))
     try:
-        return _append(opened, SCAN, wanted.hint)
+        return _append(opened, SCAN, request.hint)
     except NotEditable as problem:
         raise NotEditable(f"{problem} Keep the hint in the store: --in-store") from None
 
@@ -446,15 +448,15 @@ def _append(opened: HintFile, section: str, hint: DatasetHint) -> ListedHint:
     )
 
 
-def _own_section(settings: Settings, wanted: HintRequest) -> str | None:
+def _own_section(settings: Settings, request: HintRequest) -> str | None:
     """The only source that scans the root of a hint, if it has no other root."""
     sections = [
         (at, roots)
         for at, section in enumerate(settings.sources)
         if isinstance(section, FileStoreSettings)
-        and not set(roots := file_roots(section)).isdisjoint(wanted.roots)
+        and not set(roots := file_roots(section)).isdisjoint(request.roots)
     ]
-    if len(wanted.roots) == 1 and len(sections) == 1 and len(sections[0][1]) == 1:
+    if len(request.roots) == 1 and len(sections) == 1 and len(sections[0][1]) == 1:
         return f"sources[{sections[0][0]}]"
     return None
 
@@ -465,7 +467,9 @@ def _add_stored(transaction: Transaction, hint: DatasetHint) -> int | None:
         hint.paths, name=hint.name, split=hint.split, author=current_user(), at=at
     )
     if added is not None:
-        record_audit(transaction, "hint add", ", ".join(hint.paths), at=at, details=_in_words(hint))
+        record_audit(
+            transaction, "hint add", ", ".join(hint.paths), at=at, details=_describe_hint(hint)
+        )
     return added
 
 
@@ -475,10 +479,12 @@ def _remove_stored(transaction: Transaction, stored: StoredHint | None) -> None:
         raise NoSuchHint(", ".join(stored.paths))
     hint = to_dataset_hint(stored)
     at = datetime.now(UTC)
-    record_audit(transaction, "hint remove", ", ".join(hint.paths), at=at, details=_in_words(hint))
+    record_audit(
+        transaction, "hint remove", ", ".join(hint.paths), at=at, details=_describe_hint(hint)
+    )
 
 
-def _in_words(hint: DatasetHint) -> str:
+def _describe_hint(hint: DatasetHint) -> str:
     return f"{action_of(hint)} as {hint.name}" if hint.name else action_of(hint)
 
 
@@ -486,24 +492,24 @@ def action_of(hint: DatasetHint) -> Action:
     """Whether a hint joins files, splits them, or only names their dataset."""
     if hint.split or any("{" in path for path in hint.paths):
         return "split"
-    is_plain = len(hint.paths) == 1 and not WILD.search(hint.paths[0])
+    is_plain = len(hint.paths) == 1 and not WILDCARD.search(hint.paths[0])
     return "name" if hint.name is not None and is_plain else "join"
 
 
 def _report(
-    kept: ListedHint, settings: Settings, *, number: int, files: int | None = None
+    hint: ListedHint, settings: Settings, *, number: int, files: int | None = None
 ) -> HintReport:
-    is_stored = kept.section == IN_STORE
-    stored = kept.stored
+    is_stored = hint.section == IN_STORE
+    stored = hint.stored
     return HintReport(
         number=number,
-        patterns=kept.hint.paths,
-        name=kept.hint.name,
-        action=action_of(kept.hint),
+        patterns=hint.hint.paths,
+        name=hint.hint.name,
+        action=action_of(hint.hint),
         kept_in="store" if is_stored else "config",
         file=None if is_stored else settings.origin.file,
-        line=settings.origin.lines.get(f"{kept.section}.datasets[{kept.position}]"),
-        section=None if is_stored else f"{kept.section}.datasets",
+        line=settings.origin.lines.get(f"{hint.section}.datasets[{hint.position}]"),
+        section=None if is_stored else f"{hint.section}.datasets",
         author=None if stored is None else stored.author,
         added_at=None if stored is None else stored.added_at,
         files=files,

@@ -18,34 +18,36 @@ def build(java: str, spark_home: Path) -> Path | None:
     if file is None:
         return None
     file.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(file.with_suffix(".lock")) as is_alone:
-        if not is_alone or file.exists():
+    with _exclusive_lock(file.with_suffix(".lock")) as is_locked:
+        if not is_locked or file.exists():
             return file if file.exists() else None
         unfinished = file.with_suffix(".part")
         unfinished.unlink(missing_ok=True)
         _scan_and_archive(unfinished)
         if not unfinished.exists():
             return None
-        _forget_older(file)
+        _delete_older(file)
         unfinished.rename(file)
         return file
 
 
-_OTHERS_KEPT: Final = 3
+_MAX_OTHER_ARCHIVES: Final = 3
 
 
-def _forget_older(file: Path) -> None:
+def _delete_older(file: Path) -> None:
     """Delete older archives of this installation, and all but a few of others."""
-    ours = file.name.rpartition("-")[0]
+    own_prefix = file.name.rpartition("-")[0]
     others = sorted(file.parent.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime)
-    kept = [path for path in others if not path.name.startswith(ours)][-_OTHERS_KEPT:]
+    retained = [path for path in others if not path.name.startswith(own_prefix)][
+        -_MAX_OTHER_ARCHIVES:
+    ]
     for path in others:
-        if path not in kept:
+        if path not in retained:
             path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def _alone(lock: Path) -> Iterator[bool]:
+def _exclusive_lock(lock: Path) -> Iterator[bool]:
     with lock.open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,6 +77,6 @@ def _scan_and_archive(file: Path) -> None:
 
 
 if __name__ == "__main__":
-    # The process that started this one is busy scanning; the archive can wait.
+    # The process that started this one is busy scanning; the archive has lower priority.
     os.nice(10)
     build(sys.argv[1], Path(sys.argv[2]))

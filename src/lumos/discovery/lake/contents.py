@@ -1,4 +1,4 @@
-"""The contents of a lake: what every file and table is and why, by a manifest or by reading now."""
+"""The contents of a lake: the role of every file and table, from a manifest or by reading now."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -67,7 +67,7 @@ FileVerdict: TypeAlias = Literal[
 T = TypeVar("T")
 
 # How many files are read at most if the root was not scanned.
-MOST_FILES: Final = 20_000
+MAX_FILES: Final = 20_000
 
 
 class ExplainedFile(NamedTuple):
@@ -150,7 +150,7 @@ class LakeContents:
             selection.root, parts=1, deep=selection.recursive, tables=tables
         )
         walked = (storage.walk(key_range, tables=tables) for key_range in key_ranges)
-        listings = list(islice(chain(first, chain.from_iterable(walked)), MOST_FILES))
+        listings = list(islice(chain(first, chain.from_iterable(walked)), MAX_FILES))
         found = find_tables(listings, selection)
         files = (
             each for each in listings if isinstance(each, ListedFile) and each.path in selection
@@ -193,23 +193,23 @@ class LakeContents:
                 yield DataFile(row, placed.partitions, self._schemas[row.full])
 
     def file(self, path: str) -> ExplainedFile:
-        """What a file is; raises FileNotFoundError if it does not exist."""
+        """Explain a file; raises FileNotFoundError if it does not exist."""
         row = next(iter(self._rows_in(path, path)), None)
         if row is not None:
-            return self._explained(row)
-        return self._explained(self._add_new_file(path))._replace(is_new=True)
+            return self._explain_row(row)
+        return self._explain_row(self._add_new_file(path))._replace(is_new=True)
 
     def files_below(self, folder: str) -> Iterator[ExplainedFile]:
-        """What every file below a folder is."""
-        inside = f"{folder.rstrip('/')}/"
-        for row in self._rows_in(inside, f"{inside}\U0010ffff"):
-            if row.path.startswith(inside):
-                yield self._explained(row)
+        """Explain every file below a folder."""
+        prefix = f"{folder.rstrip('/')}/"
+        for row in self._rows_in(prefix, f"{prefix}\U0010ffff"):
+            if row.path.startswith(prefix):
+                yield self._explain_row(row)
 
     def why_skipped(self, path: str, *, is_folder: bool = False) -> ExplainedFile | None:
         """Why scans skip a path; None if they do not."""
-        inside = path[len(self._selection.root) :].strip("/")
-        hidden = next((name for name in inside.split("/") if is_hidden(name)), None)
+        relative = path[len(self._selection.root) :].strip("/")
+        hidden = next((name for name in relative.split("/") if is_hidden(name)), None)
         if hidden is not None:
             reason = f"names such as {hidden} are markers or temporary files of a writer"
             return ExplainedFile(path, "hidden", reason)
@@ -260,7 +260,7 @@ class LakeContents:
         self._sidecars = {file_set.key: file_set for file_set in self._grouping.sidecars}
         self._merged: dict[str, MergedDataset] = {}
 
-    def _explained(self, row: FileRow) -> ExplainedFile:
+    def _explain_row(self, row: FileRow) -> ExplainedFile:
         if row.full is None or row.format is None:
             if row.failed:
                 return ExplainedFile(row.path, "unreadable", row.reason or "", row.code)
@@ -270,8 +270,8 @@ class LakeContents:
         found = self._group_of(placed, row.format, row.full)
         if found is None:
             sidecar = _find(self._sidecars, placed, row.format, row.full)
-            what = describe_sidecar(sidecar, self._schemas) if sidecar is not None else None
-            reason = f"it is {what or 'a file that accompanies data'}, not data"
+            description = describe_sidecar(sidecar, self._schemas) if sidecar is not None else None
+            reason = f"it is {description or 'a file that accompanies data'}, not data"
             return ExplainedFile(row.path, "accompanies", reason, row.code)
         schema = self._schemas[row.full]
         return ExplainedFile(
@@ -307,7 +307,7 @@ class LakeContents:
 def _find(values: Mapping[FileSetKey, T], placed: Placement, format: str, full: str) -> T | None:
     """The value for the file set that a file belongs to."""
     key = (placed.base, placed.pattern, format, full)
-    # The scan that first splits by columns has summarised the files before.
+    # The scan that first splits by columns summarised the files before the split.
     unsplit, mark, _ = placed.pattern.rpartition(SPLIT_MARK)
     return values.get(key if key in values or not mark else (placed.base, unsplit, format, full))
 
@@ -414,31 +414,31 @@ class LakeTables:
 
     def containing(self, path: str) -> LakeTable | None:
         """The table whose root contains a path, or else one that owns the path elsewhere."""
-        inside = f"{path}/"
+        prefix = f"{path}/"
         for root, table in self._tables.items():
-            if inside.startswith(f"{root}/"):
+            if prefix.startswith(f"{root}/"):
                 return table
         for root, record in self._records.items():
-            if any(inside.startswith(f"{owned}/") for owned in record.owned_paths):
+            if any(prefix.startswith(f"{owned}/") for owned in record.owned_paths):
                 return self._tables[root]
         return None
 
     def sharing(self, path: str) -> list[LakeTable]:
         """The tables elsewhere that may own a path or some files below it."""
-        inside = f"{path}/"
+        prefix = f"{path}/"
         return [
             self._tables[root]
             for root, record in sorted(self._records.items())
             if any(
-                inside.startswith(f"{owned}/") or owned.startswith(inside)
+                prefix.startswith(f"{owned}/") or owned.startswith(prefix)
                 for owned in record.owned_paths
             )
         ]
 
     def below(self, folder: str) -> list[LakeTable]:
         """The tables whose roots lie below a folder."""
-        inside = f"{folder.rstrip('/')}/"
-        return [table for root, table in sorted(self._tables.items()) if root.startswith(inside)]
+        prefix = f"{folder.rstrip('/')}/"
+        return [table for root, table in sorted(self._tables.items()) if root.startswith(prefix)]
 
 
 def find_tables(
@@ -450,14 +450,14 @@ def find_tables(
     roots = outermost_roots(each for each in listings if isinstance(each, TableRoot))
     found = {root: TableRecord(kinds, "", "") for root, kinds in roots.items()}
     storage = storage_of(selection.root, selection.access)
-    strays = {
+    misplaced = {
         misplaced_metadata_folder(each.path) for each in listings if isinstance(each, ListedFile)
     }
-    for log in sorted(filter(None, strays)):
+    for log in sorted(filter(None, misplaced)):
         try:
-            home = locate_table(storage, log, scanned=selection.root)
+            table = locate_table(storage, log, scanned=selection.root)
         except (UnreadableFile, OSError):
             # A scan also treats such files as loose files.
             continue
-        found.setdefault(home.root, TableRecord(("iceberg",), "", "", (log,), log))
+        found.setdefault(table.root, TableRecord(("iceberg",), "", "", (log,), log))
     return found

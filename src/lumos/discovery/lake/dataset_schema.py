@@ -35,11 +35,11 @@ from lumos.model.types import (
     Struct,
 )
 
-# How many scans in a row an earlier shape must be the newest before the dataset returns to it.
+# How many scans in a row an earlier shape must be the newest before it is used again.
 _SCANS_TO_RETURN: Final = 2
 _SCANS_TO_RETURN_FROM_ALTERNATING: Final = 5
 # After how many scans with a single writer earlier alternation is forgotten.
-_SCANS_TO_CALM: Final = 3
+_SCANS_TO_FORGET_ALTERNATION: Final = 3
 # After how many turns of writers a dataset counts as alternating.
 _TURNS_TO_ALTERNATE: Final = 2
 
@@ -64,9 +64,9 @@ class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True):
     """The memory of a dataset's shapes between scans.
 
     `full` is the full fingerprint of the current shape, even if no file has it any longer.
-    `ranks` numbers the shapes in the order in which they were first met; `newest` is the age of
+    `ranks` numbers the shapes in the order in which they were first seen; `newest` is the age of
     the current one when it was last written. `waiting` is an earlier shape that leads again, and
-    `waited` for how many scans.
+    `waited` is the number of scans since.
     """
 
     current: str
@@ -85,8 +85,8 @@ class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True):
 class RecalledMemory(NamedTuple):
     """The memory of a dataset in the store, with the schema that its files declare as JSON.
 
-    `body` is how the store keeps the memory. There is none where the memory was made from the
-    schema on record, which fits files of the same `format` alone.
+    `body` is the stored form. It is empty if the memory was made from the recorded schema, which
+    only fits files of the same `format`.
     """
 
     memory: ShapeMemory
@@ -138,19 +138,20 @@ class SchemaChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_schema(present: Sequence[PresentShape], memory: ShapeMemory | None) -> SchemaChoice:
-    """The schema of a dataset whose files declare theirs.
+    """Choose the schema of a dataset whose files declare theirs.
 
-    A shape never met before is a change at once. An earlier one counts again only when it alone
-    was written over several scans; writers that take turns do not make a dataset change each time.
+    A new shape is a change at once. An earlier shape is used again only after several scans in
+    which no other shape was written, so writers that take turns do not change the dataset every
+    time.
     """
     ordered = sorted(present, key=lambda each: (each.newest, each.file_count, each.shape))
     ranks = {} if memory is None else dict(memory.ranks)
-    newcomers = [each for each in ordered if each.shape not in ranks]
-    for each in newcomers:
+    new_shapes = [each for each in ordered if each.shape not in ranks]
+    for each in new_shapes:
         ranks[each.shape] = len(ranks)
     first_seen = _first_seen(present, {} if memory is None else memory.first_seen)
-    if memory is None or newcomers:
-        chosen = newcomers[-1]
+    if memory is None or new_shapes:
+        chosen = new_shapes[-1]
         return SchemaChoice(
             memory=ShapeMemory(
                 current=chosen.shape,
@@ -160,8 +161,8 @@ def choose_schema(present: Sequence[PresentShape], memory: ShapeMemory | None) -
                 first_seen=first_seen,
             )
         )
-    kept = msgspec.structs.replace(memory, first_seen=first_seen)
-    return _among_known({each.shape: each for each in ordered}, kept)
+    updated = msgspec.structs.replace(memory, first_seen=first_seen)
+    return _choose_known({each.shape: each for each in ordered}, updated)
 
 
 def _first_seen(present: Iterable[PresentShape], before: Mapping[str, int]) -> dict[str, int]:
@@ -169,9 +170,9 @@ def _first_seen(present: Iterable[PresentShape], before: Mapping[str, int]) -> d
     return {**before, **now}
 
 
-def _among_known(present: Mapping[str, PresentShape], memory: ShapeMemory) -> SchemaChoice:
+def _choose_known(present: Mapping[str, PresentShape], memory: ShapeMemory) -> SchemaChoice:
     if memory.newest == _UNKNOWN:
-        # Everything present now was present when the current shape was recorded.
+        # All present shapes already existed when the current shape was recorded.
         newest = max(each.newest for each in present.values())
         memory = msgspec.structs.replace(memory, newest=newest)
     current = present.get(memory.current)
@@ -188,8 +189,8 @@ def _among_known(present: Mapping[str, PresentShape], memory: ShapeMemory) -> Sc
     leader = max(later, key=lambda each: (each.newest, memory.ranks[each.shape]))
     if current is not None and len(later) > 1:
         # Two earlier shapes at once: the dataset returns to neither.
-        return SchemaChoice(memory=_turn(memory, calm=0))
-    return _waiting_for(leader, memory, is_gone=current is None)
+        return SchemaChoice(memory=_count_turn(memory, calm=0))
+    return _wait_for(leader, memory, is_gone=current is None)
 
 
 def _current_written(memory: ShapeMemory, current: PresentShape, *, others: bool) -> ShapeMemory:
@@ -197,29 +198,29 @@ def _current_written(memory: ShapeMemory, current: PresentShape, *, others: bool
         memory, newest=current.newest, full=current.full, waiting="", waited=0
     )
     if others:
-        return _turn(written, calm=0)
+        return _count_turn(written, calm=0)
     calm = memory.calm + 1
-    if calm >= _SCANS_TO_CALM:
+    if calm >= _SCANS_TO_FORGET_ALTERNATION:
         return msgspec.structs.replace(written, calm=calm, turns=0, alternating=False)
     return msgspec.structs.replace(written, calm=calm)
 
 
-def _waiting_for(leader: PresentShape, memory: ShapeMemory, *, is_gone: bool) -> SchemaChoice:
+def _wait_for(leader: PresentShape, memory: ShapeMemory, *, is_gone: bool) -> SchemaChoice:
     is_new = leader.newest > memory.waiting_newest
     if memory.waiting != leader.shape:
-        memory = _turn(memory, calm=0)
-        waited = 1
+        memory = _count_turn(memory, calm=0)
+        scans = 1
     elif is_new or (is_gone and not memory.alternating):
-        waited = memory.waited + 1
+        scans = memory.waited + 1
     else:
-        # Nothing was written since; a single file is not a return.
+        # Nothing was written since; a single file does not count.
         return SchemaChoice(memory=memory)
     needed = _SCANS_TO_RETURN_FROM_ALTERNATING if memory.alternating else _SCANS_TO_RETURN
-    if waited < needed:
-        waiting = msgspec.structs.replace(
-            memory, waiting=leader.shape, waited=waited, waiting_newest=leader.newest
+    if scans < needed:
+        pending = msgspec.structs.replace(
+            memory, waiting=leader.shape, waited=scans, waiting_newest=leader.newest
         )
-        return SchemaChoice(memory=waiting)
+        return SchemaChoice(memory=pending)
     returned = msgspec.structs.replace(
         memory,
         current=leader.shape,
@@ -232,7 +233,7 @@ def _waiting_for(leader: PresentShape, memory: ShapeMemory, *, is_gone: bool) ->
     return SchemaChoice(memory=returned, reverted=True)
 
 
-def _turn(memory: ShapeMemory, *, calm: int) -> ShapeMemory:
+def _count_turn(memory: ShapeMemory, *, calm: int) -> ShapeMemory:
     turns = memory.turns + 1
     return msgspec.structs.replace(
         memory, turns=turns, calm=calm, alternating=turns >= _TURNS_TO_ALTERNATE
@@ -247,20 +248,20 @@ def complete_types(schemas: Sequence[Schema], before: Schema | None) -> list[Sch
     """
     if not any(_is_uncertain(field) for schema in schemas for field in schema.fields):
         return list(schemas)
-    sure: dict[str, DataType] = {}
+    certain: dict[str, DataType] = {}
     for schema in schemas if before is None else (before, *schemas):
         for field in schema.fields:
             if MAYBE_INTEGERS not in field.tags:
-                sure[field.name] = fill_null_types(field.type, sure.get(field.name, NULL))
-    settled = {} if before is None else {field.name: field.type for field in before.fields}
+                certain[field.name] = fill_null_types(field.type, certain.get(field.name, NULL))
+    recorded = {} if before is None else {field.name: field.type for field in before.fields}
     uncertain = {
-        field.name: settled.get(field.name, sure.get(field.name, NULL))
+        field.name: recorded.get(field.name, certain.get(field.name, NULL))
         for schema in schemas
         for field in schema.fields
         if MAYBE_INTEGERS in field.tags
     }
     return [
-        Schema(fields=tuple(_completed(field, sure, uncertain) for field in schema.fields))
+        Schema(fields=tuple(_complete_field(field, certain, uncertain) for field in schema.fields))
         for schema in schemas
     ]
 
@@ -269,8 +270,8 @@ def _is_uncertain(field: Field) -> bool:
     return NULL.text in field.type.text or MAYBE_INTEGERS in field.tags
 
 
-def _completed(
-    field: Field, sure: Mapping[str, DataType], uncertain: Mapping[str, DataType]
+def _complete_field(
+    field: Field, certain: Mapping[str, DataType], uncertain: Mapping[str, DataType]
 ) -> Field:
     is_uncertain = MAYBE_INTEGERS in field.tags
     if field.name in uncertain and (is_uncertain or field.type in SIGNED):
@@ -278,7 +279,7 @@ def _completed(
         type = known if known in SIGNED or known == FLOAT64 else field.type
         tags = tuple(tag for tag in field.tags if tag != MAYBE_INTEGERS)
         return msgspec.structs.replace(field, type=type, tags=tags)
-    type = fill_null_types(field.type, sure.get(field.name, NULL))
+    type = fill_null_types(field.type, certain.get(field.name, NULL))
     return field if type is field.type else msgspec.structs.replace(field, type=type)
 
 
@@ -296,11 +297,11 @@ def fill_null_types(type: DataType, other: DataType) -> DataType:
             if value is not type.value:
                 return Map(type.key, value, value_nullable=type.value_nullable)
         case Struct(), Struct():
-            return _filled_struct(type, other)
+            return _fill_struct(type, other)
     return type
 
 
-def _filled_struct(type: Struct, other: Struct) -> Struct:
+def _fill_struct(type: Struct, other: Struct) -> Struct:
     known = {member.name: member.type for member in other.members}
     types = [fill_null_types(member.type, known.get(member.name, NULL)) for member in type.members]
     if all(new is member.type for new, member in zip(types, type.members, strict=True)):
@@ -313,8 +314,8 @@ def _filled_struct(type: Struct, other: Struct) -> Struct:
 
 _ALL_BITS: Final = 2**64 - 1
 # Formats whose records may omit keys.
-_SPARSE: Final = frozenset({"json"})
-_SCANS_TO_MISS: Final = 2
+_SPARSE_FORMATS: Final = frozenset({"json"})
+_SCANS_TO_REMOVE: Final = 2
 
 
 class MergedDataset(NamedTuple):
@@ -472,36 +473,36 @@ def _drifted(
 
 
 def _differences(older: Schema, newest: Schema) -> Iterable[str]:
-    there = {field.name: field.shape() for field in older.fields}
-    here = {field.name: field.shape() for field in newest.fields}
-    for name in [*here, *(name for name in there if name not in here)]:
-        if there.get(name) != here.get(name):
-            yield f"{there.get(name, 'nothing')} instead of {here.get(name, 'nothing')}"
+    old_types = {field.name: field.shape() for field in older.fields}
+    new_types = {field.name: field.shape() for field in newest.fields}
+    for name in [*new_types, *(name for name in old_types if name not in new_types)]:
+        if old_types.get(name) != new_types.get(name):
+            yield f"{old_types.get(name, 'nothing')} instead of {new_types.get(name, 'nothing')}"
 
 
-def _steady(schema: Schema, before: Schema) -> Schema:
+def _keep_wider_types(schema: Schema, before: Schema) -> Schema:
     known = {field.name: field.type for field in before.fields}
     return Schema(
         fields=tuple(
-            Field(name=field.name, type=_steady_type(field.type, known.get(field.name, NULL)))
+            Field(name=field.name, type=_wider_type(field.type, known.get(field.name, NULL)))
             for field in schema.fields
         )
     )
 
 
-def _steady_type(type: DataType, before: DataType) -> DataType:
-    """The earlier type if it includes the present values, otherwise the present type."""
+def _wider_type(type: DataType, before: DataType) -> DataType:
+    """Return the earlier type if it includes the present values, otherwise the present type."""
     match type, before:
         case Struct(), Struct():
             known = {member.name: member.type for member in before.members}
             return Struct(
-                Member(member.name, _steady_type(member.type, known.get(member.name, NULL)))
+                Member(member.name, _wider_type(member.type, known.get(member.name, NULL)))
                 for member in type.members
             )
         case Array(), Array():
-            return Array(_steady_type(type.element, before.element))
+            return Array(_wider_type(type.element, before.element))
         case Map(), Map():
-            return Map(type.key, _steady_type(type.value, before.value))
+            return Map(type.key, _wider_type(type.value, before.value))
     return before if widen(before, type) == before else type
 
 
@@ -512,35 +513,35 @@ def _inferred_choice(
     before: Schema | None,
     format: str,
 ) -> tuple[SchemaChoice, Schema]:
-    """The union of the files' columns with widened types.
+    """Return the union of the files' columns with widened types.
 
     A column that is missing in some files is not a change.
 
-    A type that was widened stays wide, even if fewer or narrower values are present today. Keys of
-    JSON may be rare, so a missing key is only removed if it is still missing one scan later.
+    A widened type stays wide, even if fewer or narrower values are present now. Keys of JSON may be
+    rare, so a missing key is only removed if it is still missing one scan later.
     """
-    own = _inferred(schemas[file_set.full] for file_set in ordered)
+    own = _merge_inferred(schemas[file_set.full] for file_set in ordered)
     if before is not None:
-        own = _steady(own, before)
+        own = _keep_wider_types(own, before)
     missing = 0
-    if memory is not None and before is not None and format in _SPARSE:
-        kept = _inferred((before, own))
-        if kept.shape == before.shape and own.shape != before.shape:
+    if memory is not None and before is not None and format in _SPARSE_FORMATS:
+        merged = _merge_inferred((before, own))
+        if merged.shape == before.shape and own.shape != before.shape:
             missing = memory.waited + (memory.waiting_newest != ordered[-1].newest)
-            own = before if missing < _SCANS_TO_MISS else own
+            own = before if missing < _SCANS_TO_REMOVE else own
     seen = ShapeMemory(
         current=own.shape,
         full=own.full,
         newest=ordered[-1].newest,
         ranks={},
         first_seen={},
-        waited=missing if missing < _SCANS_TO_MISS else 0,
+        waited=missing if missing < _SCANS_TO_REMOVE else 0,
         waiting_newest=ordered[-1].newest if missing else ("", 0),
     )
     return SchemaChoice(memory=seen), own
 
 
-def _inferred(schemas: Iterable[Schema]) -> Schema:
+def _merge_inferred(schemas: Iterable[Schema]) -> Schema:
     """The union of columns, with types widened to fit all schemas."""
     fields: dict[str, Field] = {}
     for schema in schemas:
@@ -579,13 +580,15 @@ def scheme(names: Sequence[str], ending: str, fields: Iterable[Field]) -> str | 
     types = {field.name: field.type for field in fields}
     *folders, stem = names
     varying = [index for index, folder in enumerate(folders) if _kinds(folder)]
-    varying_parts = [_shown(folder, types) for folder in folders[varying[0] :]] if varying else []
+    varying_parts = (
+        [_format_level(folder, types) for folder in folders[varying[0] :]] if varying else []
+    )
     in_folders = {kind for folder in folders for kind in _kinds(folder)}
     is_dated = in_folders & TIMES or any(
         type == DATE or name.lower() in CALENDAR for name, type in types.items()
     )
     if _kinds(stem) & TIMES and not is_dated:
-        varying_parts.append(_shown(stem, types) + ending)
+        varying_parts.append(_format_level(stem, types) + ending)
     return "/".join(varying_parts) or None
 
 
@@ -593,7 +596,7 @@ def _kinds(name: str) -> set[str]:
     return set(_PLACEHOLDER.findall(name)) - BRACES.keys()
 
 
-def _shown(name: str, types: dict[str, DataType]) -> str:
+def _format_level(name: str, types: dict[str, DataType]) -> str:
     key, is_hive, _ = name.partition("={hive}")
     if is_hive:
         key = _unescape(key)

@@ -55,7 +55,7 @@ from lumos.discovery.lake.table_selection import (
 from lumos.formats.tables.interface import TableFacts
 from lumos.model.discovery import Discovery, FoundDataset, Problem, SchemaMemory
 from lumos.model.json_codec import from_json
-from lumos.spark.problems import MOST_OF_ALL, ProblemList
+from lumos.spark.problems import MAX_LISTED_IN_TOTAL, ProblemList
 from lumos.spark.session import is_local
 from lumos.spark.tasks import run_tasks
 from lumos.storage import (
@@ -68,12 +68,12 @@ from lumos.storage import (
 )
 from lumos.storage.table_roots import outermost_roots
 
-# Several tasks per core, so that one slow folder does not hold up the rest.
+# Several tasks per core, so that one slow folder does not delay the rest.
 _TASKS_PER_CORE: Final = 4
-_MOST_TASKS: Final = 256
+_MAX_TASKS: Final = 256
 OVERLOOKED: Final = "not_listed_yet"
-# If more datasets are missing at once, a lagging listing is not the cause.
-_MOST_OVERLOOKED: Final = 50
+# If more datasets are missing at once, a delayed listing is not the cause.
+_MAX_OVERLOOKED: Final = 50
 
 
 def scan_lake(
@@ -92,11 +92,11 @@ def scan_lake(
 ) -> Discovery:
     """Scan a root, reading only files that are new or changed since the manifest `before`.
 
-    Manifests are stored in the folder `state`; `before` and `after` are their names. Nothing there,
-    or in the folder `left_out`, is data. Tasks list and read files and return summaries, so that
-    the memory of the driver grows with the number of datasets, not of files. `inherited` is the
-    grouping of a scan of a folder above, whose names and decisions hold here too. `recall` returns
-    what scans of any root remember of datasets; without it, the manifest is used.
+    Manifests are stored in the folder `state`; `before` and `after` are their names. Files there,
+    or in the folder `left_out`, are not data. Tasks list and read files and return summaries, so
+    that the memory of the driver grows with the number of datasets, not of files. `inherited` is
+    the grouping of a scan of a parent folder, which also applies here. `recall` loads the memories
+    that scans of any root have stored; without it, the manifest is used.
     """
     manifests = ManifestStore(state, state_access)
     known = manifests.read(before)
@@ -133,9 +133,9 @@ def scan_lake(
 def task_count(spark: SparkSession) -> int:
     """How many tasks a scan is divided into."""
     if is_local(spark.conf.get("spark.master", "") or ""):
-        return min(_MOST_TASKS, _TASKS_PER_CORE * max(2, os.cpu_count() or 2))
+        return min(_MAX_TASKS, _TASKS_PER_CORE * max(2, os.cpu_count() or 2))
     # The size of a cluster is not known in advance; its configured parallelism is the best guess.
-    return min(_MOST_TASKS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
+    return min(_MAX_TASKS, int(spark.conf.get("spark.sql.shuffle.partitions") or 64))
 
 
 class _TaskResult(NamedTuple):
@@ -155,7 +155,7 @@ class _TaskResult(NamedTuple):
 
 
 class _Scan:
-    """One scan: files, then tables, then again the files that turned out to belong to tables."""
+    """One scan: files, then tables, then again files that turned out to belong to tables."""
 
     def __init__(
         self,
@@ -206,7 +206,9 @@ class _Scan:
         deferred = [plan_deferred(each.deferred, index) for each in results]
         rest = iter(self._run_tasks([task for some in deferred for task in some], owned_paths))
         return [
-            _TaskResult(task, each, tuple(_TaskResult(further, next(rest)) for further in some))
+            _TaskResult(
+                task, each, tuple(_TaskResult(deferred_task, next(rest)) for deferred_task in some)
+            )
             for task, each, some in zip(tasks, results, deferred, strict=True)
         ]
 
@@ -238,9 +240,9 @@ class _Scan:
     def _repeat_outdated(
         self, results: list[_TaskResult], assumed: frozenset[str], actual: frozenset[str]
     ) -> list[_TaskResult]:
-        """Repeat the tasks that took files of a table for loose files, or the reverse.
+        """Repeat tasks that treated files of a table as loose files, or the reverse.
 
-        Files that were read already are taken from the parts that were just written.
+        Files that were already read are taken from the parts that were just written.
         """
         outdated = [each for each in results if _is_outdated(each, assumed, actual)]
         if not outdated:
@@ -268,7 +270,7 @@ class _Scan:
         known, job = self._known, self._job
         schemas = SchemaPool(dict(ChainMap(known.schemas, *(each.bodies for each in results))))
         file_sets = merge_file_sets(each for one in results for each in one.summary.file_sets)
-        # Sidecars of today may be data of tomorrow, without being read again.
+        # Sidecars may become data later, without being read again.
         present = {file_set.full for file_set in file_sets}
         roots = {each.root for each in tables}
         grouping = group_files(
@@ -282,7 +284,7 @@ class _Scan:
             recorded_formats=self._recorded_formats,
         )
         merged = self._merge_schemas(grouping.groups, schemas)
-        problems = ProblemList(MOST_OF_ALL)
+        problems = ProblemList(MAX_LISTED_IN_TOTAL)
         for each in results:
             problems.join(each.unlisted)
         of_tables = (problem for each in tables for problem in each.problems)
@@ -336,8 +338,8 @@ class _Scan:
             }
         paths = {path for each in groups for path in (each.dataset, each.renamed_from) if path}
         recalled = self._recall(paths)
-        for recollection in recalled.values():
-            schemas.add_json(recollection.memory.full, recollection.schema)
+        for memory_record in recalled.values():
+            schemas.add_json(memory_record.memory.full, memory_record.schema)
         merged: dict[str, MergedDataset] = {}
         for each in groups:
             # A scan that was killed may already have recorded the dataset under its new name.
@@ -383,7 +385,7 @@ class _Scan:
         self, missing: Collection[str], manifest: ScanManifest
     ) -> Iterator[Problem]:
         """Missing datasets of which a file still exists: listings may lag behind."""
-        if len(missing) > _MOST_OVERLOOKED:
+        if len(missing) > _MAX_OVERLOOKED:
             return
         selection = self._job.selection
         owned = OwnedPaths(manifest.owned_paths)

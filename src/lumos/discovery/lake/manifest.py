@@ -2,7 +2,7 @@
 
 A manifest is one small file with the schemas in use, the memory of each dataset, and references to
 parts (a row per file, written and read by Spark tasks). Manifests share parts: scanning an
-unchanged lake writes none. A manifest is written last and as a whole, so it is never incomplete.
+unchanged lake writes none. A manifest is written last and in one step, so it is never incomplete.
 """
 
 import logging
@@ -91,7 +91,7 @@ class ManifestStore:
                 summaries += read_identities(part.path, access=self.access)[1].file_sets
             except LOST_PART_ERRORS:
                 _log.warning(
-                    "Part %s of a manifest is lost; its datasets start a new history.", part.path
+                    "Part %s of a manifest is missing; its datasets start a new history.", part.path
                 )
         return manifest.settled.upgrade(summaries)
 
@@ -105,10 +105,10 @@ class ManifestStore:
             yield
             return
         before = set(self._storage.files(self.parts))
-        ended = Event()
+        finished = Event()
 
         def poll() -> None:
-            while not ended.wait(_POLLING_SECONDS):
+            while not finished.wait(_POLLING_SECONDS):
                 try:
                     written = set(self._storage.files(self.parts)) - before
                 except OSError:
@@ -124,13 +124,13 @@ class ManifestStore:
         try:
             yield
         finally:
-            ended.set()
+            finished.set()
             thread.join()
 
     def delete_all_but(self, names: set[str]) -> None:
         """Delete all other manifests, and the parts that none of these refers to."""
-        kept = {path.rpartition("/")[2] for name in names for path in self.read(name).files}
+        referenced = {path.rpartition("/")[2] for name in names for path in self.read(name).files}
         others = set(self._storage.files(self._folder)) - names
-        unused = set(self._storage.files(self.parts)) - kept
+        unused = set(self._storage.files(self.parts)) - referenced
         self._storage.discard([f"{self._folder}/{name}" for name in others])
         self._storage.discard([f"{self.parts}/{name}" for name in unused])

@@ -21,7 +21,7 @@ from lumos.storage import KeyRange, StorageAccess, storage_of
 # Increment this when files must be read or grouped again because the rules changed.
 VERSION: Final = 5
 
-_FILES: Final = pa.schema(
+_FILE_COLUMNS: Final = pa.schema(
     [
         ("path", pa.string()),
         ("size", pa.int64()),
@@ -39,7 +39,7 @@ _FILES: Final = pa.schema(
     ]
 )
 _SUMMARY: Final = b"lumos.summary"
-_IDENTITY: Final = ["path", "size", "modified", "etag", "storage_class"]
+_IDENTITY_COLUMNS: Final = ["path", "size", "modified", "etag", "storage_class"]
 
 # Size, modification time, etag and storage class by path: what identifies an unchanged file.
 Identities = dict[str, tuple[int, int, str, str]]
@@ -118,12 +118,15 @@ def write_part(
     access: StorageAccess,
 ) -> ManifestPart:
     """Write the files of some key ranges as a part into a folder."""
-    columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(_FILES)
+    columns: Iterable[Sequence[Any]] = (
+        zip(*rows, strict=True) if rows else [()] * len(_FILE_COLUMNS)
+    )
     arrays = [
-        arrow_array(values, field.type) for values, field in zip(columns, _FILES, strict=True)
+        arrow_array(values, field.type)
+        for values, field in zip(columns, _FILE_COLUMNS, strict=True)
     ]
     footer = {_SUMMARY: msgspec.msgpack.encode(summary)}
-    table = pa.Table.from_arrays(arrays, schema=_FILES.with_metadata(footer))
+    table = pa.Table.from_arrays(arrays, schema=_FILE_COLUMNS.with_metadata(footer))
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     # A task that Spark retries writes two parts; only the one in its result is used.
@@ -134,15 +137,15 @@ def write_part(
     return ManifestPart(path, tuple(key_ranges), first, last, len(rows))
 
 
-# Raised by parts that were removed or damaged. Their files are simply read again.
+# Raised if a part was deleted or damaged. Its files are then read again.
 LOST_PART_ERRORS: Final = (FileNotFoundError, pa.ArrowException, msgspec.MsgspecError, KeyError)
 
 
 def read_identities(path: str, *, access: StorageAccess) -> tuple[Identities, FileSummary]:
     """The identities of a part's files, and their summary."""
     file = _open(path, access)
-    table = file.read(columns=_IDENTITY)
-    paths, *identity = (table.column(name).to_pylist() for name in _IDENTITY)
+    table = file.read(columns=_IDENTITY_COLUMNS)
+    paths, *identity = (table.column(name).to_pylist() for name in _IDENTITY_COLUMNS)
     footer = file.schema_arrow.metadata[_SUMMARY]
     return dict(zip(paths, zip(*identity, strict=True), strict=True)), _DECODE(footer)
 
@@ -153,11 +156,11 @@ def read_summary(path: str, *, access: StorageAccess) -> FileSummary:
 
 
 def read_part(path: str, *, access: StorageAccess) -> tuple[Iterator[FileRow], FileSummary | None]:
-    """All files of a part and their summary; no files and no summary if the part is lost."""
+    """Read all files of a part and their summary; both empty if the part is missing."""
     try:
         file = _open(path, access)
         table = file.read()
-        columns = [table.column(name).to_pylist() for name in _FILES.names]
+        columns = [table.column(name).to_pylist() for name in _FILE_COLUMNS.names]
         summary = _DECODE(file.schema_arrow.metadata[_SUMMARY])
     except LOST_PART_ERRORS:
         return iter(()), None

@@ -1,6 +1,6 @@
 """Starts Spark's Python workers with everything a scan needs already imported.
 
-Workers are forks of the daemon: what it imports once, none of them has to.
+Workers are forks of the daemon, so its imports are not repeated in each worker.
 """
 
 import gc
@@ -9,10 +9,10 @@ from pathlib import Path
 
 
 def unzipped(path: list[str]) -> list[str]:
-    """The import path without Spark's zips of packages that are installed as folders.
+    """Return the import path without Spark's zips of packages that are installed as folders.
 
-    Spark puts its zips first, and what is imported from a zip is compiled every time, which
-    takes longer than everything else that a daemon does before its first worker.
+    Spark puts its zips first, and modules from a zip are compiled at every import, which takes
+    longer than everything else that a daemon does before its first worker.
     """
     folders = {Path(entry) for entry in path}
     return [
@@ -30,7 +30,8 @@ if __name__ == "__main__":
 
     import lumos.discovery.lake.scan_task  # noqa: F401
 
-    # Imported modules stay, and rows of files form no cycles, so there is little to collect.
+    # Imported modules are never freed, and rows of files form no cycles, so there is little to
+    # collect.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     pyspark.daemon.manager()

@@ -47,9 +47,9 @@ from lumos.storage import (
 )
 from lumos.storage.table_roots import misplaced_metadata_folder
 
-# A task that lists more files than this defers them to further tasks, in batches.
-_MOST_FILES: Final = 50_000
-_BATCH: Final = 10_000
+# A task that lists more files than this defers them to other tasks, in batches.
+_MAX_FILES: Final = 50_000
+_BATCH_SIZE: Final = 10_000
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -123,9 +123,9 @@ class ScanResult(msgspec.Struct, array_like=True):
 
 
 class ScanJob(NamedTuple):
-    """What all tasks of a scan share.
+    """The parameters that all tasks of a scan share.
 
-    Nothing in the folder `state` is data. Files in `owned_paths` belong to tables, as far as known.
+    Files in the folder `state` are not data. Files in `owned_paths` belong to known tables.
     """
 
     selection: FileSelection
@@ -146,10 +146,9 @@ class ScanJob(NamedTuple):
 def plan_tasks(
     selection: FileSelection, *, parts: int, known: PartIndex
 ) -> tuple[list[ScanTask], list[TableRoot]]:
-    """About `parts` tasks that together list the selection, and the table roots found so far.
+    """Plan about `parts` tasks that together list the selection; also return table roots so far.
 
-    A key range always goes to the same task, so that new folders leave the parts of others as they
-    are.
+    A key range always belongs to the same task, so new folders do not change the parts of others.
     """
     storage = storage_of(selection.root, selection.access)
     listings, key_ranges = storage.split(
@@ -247,8 +246,8 @@ def run_task(job: ScanJob, task: ScanTask) -> ScanResult:
         table_roots, stray_metadata, unlisted = _list(job, task, spill)
         owned = OwnedPaths((*job.owned_paths, *(root.folder for root in table_roots)))
         files = owned.without(spill.in_order())
-        some = list(islice(files, _MOST_FILES + 1))
-        if len(some) > _MOST_FILES:
+        some = list(islice(files, _MAX_FILES + 1))
+        if len(some) > _MAX_FILES:
             result = _defer(job, task, chain(some, files), unlisted, owned)
         else:
             unchanged = _unchanged(job, task, some) if not unlisted else None
@@ -302,7 +301,7 @@ def _defer(
     """Stores too many files in batches, each of which becomes a task of its own."""
     storage = storage_of(job.parts_folder, job.state_access)
     batches = []
-    while some := list(islice(files, _BATCH)):
+    while some := list(islice(files, _BATCH_SIZE)):
         path = f"{job.parts_folder}/{uuid.uuid4().hex}.listed"
         storage.write(path, msgspec.msgpack.encode(some))
         batches.append(DeferredFiles(path, task.key_ranges, some[0].path, some[-1].path))
@@ -312,7 +311,7 @@ def _defer(
 
 
 def _unchanged(job: ScanJob, task: ScanTask, listed: Sequence[ListedFile]) -> ScanResult | None:
-    """The part of the last scan, if it holds exactly these files and none of them changed."""
+    """Return the part of the last scan if it contains exactly these files and none changed."""
     if len(task.known) != 1:
         return None
     path = task.known[0]
@@ -357,20 +356,20 @@ def _scan(
     storage = storage_of(job.selection.root, job.selection.access)
     reader = DataFileReader(storage, column_stats=job.column_stats)
     rows.extend(reader.read(fresh))
-    # Files in folders that could not be listed this time stay as they were.
-    hidden = tuple(f"{each.path.rstrip('/')}/" for each in unlisted)
+    # Files in folders that could not be listed keep their earlier state.
+    unlisted_prefixes = tuple(f"{each.path.rstrip('/')}/" for each in unlisted)
     hidden_rows = [
         row
         for row in known.values()
-        if row.path.startswith(hidden)
+        if row.path.startswith(unlisted_prefixes)
         and any(_contains(key_range, row.path) for key_range in task.key_ranges)
         and owned.of(row.path) is None
     ]
     rows.extend(hidden_rows)
     earlier = None
     if before is not None:
-        gone = known.keys() - {row.path for row in hidden_rows}
-        earlier = EarlierSummary(before, [*gone, *moved, *(each.path for each, _ in fresh)])
+        removed = known.keys() - {row.path for row in hidden_rows}
+        earlier = EarlierSummary(before, [*removed, *moved, *(each.path for each, _ in fresh)])
     summary = summarise(
         rows,
         root=job.selection.root,

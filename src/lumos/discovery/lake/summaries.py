@@ -22,7 +22,7 @@ from lumos.discovery.grouping.patterns import (
 )
 from lumos.formats.columns import ColumnFacts, merge_columns, pack_columns, unpack_columns
 from lumos.formats.identification import read_file
-from lumos.formats.interface import LARGEST, UnreadableFile
+from lumos.formats.interface import MAX_COUNT, UnreadableFile
 from lumos.model.discovery import Problem
 from lumos.spark.problems import ProblemCount, ProblemList, count_problems
 from lumos.storage import FileHint, FileStorage, ListedFile
@@ -33,8 +33,8 @@ MOST_VALUES: Final = 1000
 _INTEGER: Final = re.compile(r"(0|-?[1-9]\d{0,17})\Z", re.ASCII)
 _DIGITS: Final = re.compile(r"\d{1,9}\Z", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
-# No file has this size, so the next scan reads a file again that could not be opened.
-_READ_AGAIN: Final = -1
+# No file has this size, so the next scan retries a file that could not be opened.
+_UNREADABLE_SIZE: Final = -1
 
 # Folder, name pattern, format and full schema fingerprint.
 FileSetKey = tuple[str, str, str, str]
@@ -174,7 +174,7 @@ def merge_file_sets(file_sets: Iterable[FileSet]) -> list[FileSet]:
 
 def add_row_counts(left: int | None, right: int | None) -> int | None:
     """The sum of two row counts; None if one is unknown or the sum is impossibly large."""
-    if left is None or right is None or left + right > LARGEST:
+    if left is None or right is None or left + right > MAX_COUNT:
         return None
     return left + right
 
@@ -204,17 +204,19 @@ def summarise(
                 Problem(path=row.path, code=row.code, reason=reason, remark=not row.failed)
             )
     failed = sum(row.failed for row in rows)
-    kept: list[FileSet] = []
+    unchanged: list[FileSet] = []
     changed: Iterable[FileRow] = rows
     if earlier is not None and not hints and not splits:
         # Everything below the base folder of a changed file is summarised again.
-        touched = tuple({f"{place_file(path).base}/" for path in earlier.changed})
-        kept = [
-            each for each in earlier.summary.file_sets if not f"{each.base}/".startswith(touched)
+        changed_folders = tuple({f"{place_file(path).base}/" for path in earlier.changed})
+        unchanged = [
+            each
+            for each in earlier.summary.file_sets
+            if not f"{each.base}/".startswith(changed_folders)
         ]
-        changed = (row for row in rows if row.path.startswith(touched))
+        changed = (row for row in rows if row.path.startswith(changed_folders))
     return FileSummary(
-        [*kept, *_file_sets(changed, matcher.place)],
+        [*unchanged, *_file_sets(changed, matcher.place)],
         len(rows),
         failed,
         problems.listed,
@@ -351,14 +353,16 @@ class DataFileReader:
         try:
             return self._read(listed)
         except UnreadableFile as problem:
-            failed = _failed(listed, problem.code, problem.reason)
+            failed = _failed_row(listed, problem.code, problem.reason)
         except FileNotFoundError:
-            failed = _not_opened(listed, "vanished", "The file was gone before it could be read.")
+            failed = _unopened_row(
+                listed, "vanished", "The file was deleted before it could be read."
+            )
         except PermissionError:
-            failed = _not_opened(listed, "permission_denied", "No permission to read the file.")
+            failed = _unopened_row(listed, "permission_denied", "No permission to read the file.")
         except Exception as problem:  # noqa: BLE001 - one corrupt file must not end a scan
             reason = f"It could not be read: {type(problem).__name__}: {problem}"
-            failed = _not_opened(listed, "unreadable", reason)
+            failed = _unopened_row(listed, "unreadable", reason)
         if known is None or known.full is None:
             return failed
         return known._replace(failed=True, code=failed.code, reason=failed.reason)
@@ -390,9 +394,9 @@ def _row(listed: ListedFile, **facts: Any) -> FileRow:
     return FileRow(*listed[:4], storage_class=listed.storage_class, **facts)
 
 
-def _failed(listed: ListedFile, code: str, reason: str) -> FileRow:
+def _failed_row(listed: ListedFile, code: str, reason: str) -> FileRow:
     return _row(listed, failed=True, code=code, reason=reason)
 
 
-def _not_opened(listed: ListedFile, code: str, reason: str) -> FileRow:
-    return _failed(listed._replace(size=_READ_AGAIN), code, reason)
+def _unopened_row(listed: ListedFile, code: str, reason: str) -> FileRow:
+    return _failed_row(listed._replace(size=_UNREADABLE_SIZE), code, reason)

@@ -12,10 +12,10 @@ from lumos.storage import FileStorage, ListedFile, LocalStorage
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER
 from lumos.storage.uris import canonical
 
-# Files of a log are read as a whole, and one commit may add a million data files.
-LONGEST_FILE: Final = 1024**3
+# Log files are read whole, and one commit may add a million data files.
+MAX_FILE_BYTES: Final = 1024**3
 # Longer listings are not cached.
-_MOST_KEPT: Final = 50_000
+_MAX_CACHED_ENTRIES: Final = 50_000
 
 
 class StoredTableFolder:
@@ -41,14 +41,14 @@ class StoredTableFolder:
             yield from (entry for entry in known if entry.name > after)
             return
         path = self._paths.resolve(self._inside + folder if folder else self.root)
-        kept: list[FileEntry] = []
+        cached: list[FileEntry] = []
         for listed in self._storage.entries(path, after=after):
             entry = self._entry(listed)
             yield entry
-            if len(kept) <= _MOST_KEPT:
-                kept.append(entry)
-        if not after and len(kept) <= _MOST_KEPT:
-            self._listings[folder] = kept
+            if len(cached) <= _MAX_CACHED_ENTRIES:
+                cached.append(entry)
+        if not after and len(cached) <= _MAX_CACHED_ENTRIES:
+            self._listings[folder] = cached
 
     def below(self) -> Iterator[FileEntry]:
         for listed in self._storage.entries(self.root, deep=True, without=LOG_FOLDERS):
@@ -61,11 +61,11 @@ class StoredTableFolder:
 
     def read(self, path: str) -> bytes:
         location = self._paths.resolve(self._path(path))
-        return self._storage.read_within(location, LONGEST_FILE)
+        return self._storage.read_within(location, MAX_FILE_BYTES)
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
         locations = [self._paths.resolve(self._path(path)) for path in paths]
-        yield from self._storage.read_many(locations, longest=LONGEST_FILE, sizes=self._sizes)
+        yield from self._storage.read_many(locations, longest=MAX_FILE_BYTES, sizes=self._sizes)
 
     def inside(self, uri: str, location: str) -> str | None:
         target = canonical(uri, self.root)
@@ -78,7 +78,7 @@ class StoredTableFolder:
         return self._inside + path
 
     def _entry(self, listed: ListedFile) -> FileEntry:
-        if len(self._sizes) < _MOST_KEPT:
+        if len(self._sizes) < _MAX_CACHED_ENTRIES:
             self._sizes[listed.path] = listed.size
         name = listed.path.rpartition("/")[2]
         return FileEntry(name, listed.size, listed.modified, listed.etag)
@@ -89,8 +89,8 @@ class SeparateMetadataFolder(StoredTableFolder):
 
     Both metadata folders are shown as one, because older files stay in the usual folder when a
     table is configured to write its metadata elsewhere. `log_uri` and `location` are the addresses
-    of the log and the root in the table's metadata. If only the log is in reach, it is the root as
-    well, and the data lies elsewhere.
+    of the log and the root in the table's metadata. If only the log is accessible, it is also the
+    root, and the data lies elsewhere.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ def locate_table(
 
 
 def _relocate(location: str, log_uri: str, log: str) -> str:
-    """Where a location is now that the log, which was at `log_uri`, is at `log`."""
+    """Return a location after the log was moved from `log_uri` to `log`."""
     before, now = log_uri.split("/"), log.split("/")
     while before and now and before[-1] == now[-1]:
         before.pop()
@@ -193,5 +193,5 @@ def _relocate(location: str, log_uri: str, log: str) -> str:
 
 
 def _relative_to(location: str, folder: str) -> str | None:
-    inside = f"{folder.rstrip('/')}/"
-    return location.removeprefix(inside) if location.startswith(inside) else None
+    prefix = f"{folder.rstrip('/')}/"
+    return location.removeprefix(prefix) if location.startswith(prefix) else None

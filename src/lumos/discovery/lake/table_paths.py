@@ -10,8 +10,8 @@ from lumos.storage import KeyRange, ListedFile
 from lumos.storage.uris import ADDRESS, absolute
 
 OUTSIDE: Final = "outside_path"
-_LONGEST_SHOWN: Final = 200
-_FOLDERS_KEPT: Final = 1024
+_MAX_SHOWN_LENGTH: Final = 200
+_MAX_CACHED_FOLDERS: Final = 1024
 # Sorts after every path below a folder.
 AFTER_ALL: Final = "\U0010ffff"
 
@@ -26,8 +26,8 @@ class TablePaths:
     def __init__(self, root: str, roots: Sequence[str]) -> None:
         self._root = root
         self._roots = roots
-        self._real_folder = lru_cache(maxsize=_FOLDERS_KEPT)(os.path.realpath)
-        self._real_roots = [self._real(each) for each in roots]
+        self._real_folder = lru_cache(maxsize=_MAX_CACHED_FOLDERS)(os.path.realpath)
+        self._real_roots = [self._resolve_links(each) for each in roots]
 
     def resolve(self, path: str) -> str:
         """The location of an address or of a path relative to the table's root.
@@ -35,23 +35,27 @@ class TablePaths:
         Raises UnreadableFile if it lies outside of all roots.
         """
         location = without_dot_segments(absolute(path, self._root))
-        real = self._real(location)
+        real = self._resolve_links(location)
         if any(is_below(real, root) for root in self._real_roots):
             return location
-        target = "" if real == location else f" (a link to {real[:_LONGEST_SHOWN]})"
+        target = "" if real == location else f" (a link to {real[:_MAX_SHOWN_LENGTH]})"
         roots = ", ".join(self._roots)
         raise UnreadableFile(
             OUTSIDE,
-            f"Its metadata refers to {location[:_LONGEST_SHOWN]}{target}, outside of {roots}, "
+            f"Its metadata refers to {location[:_MAX_SHOWN_LENGTH]}{target}, outside of {roots}, "
             "which is not opened. If the table is meant to use it, scan a folder above both",
         )
 
-    def _real(self, location: str) -> str:
+    def _resolve_links(self, location: str) -> str:
         if ADDRESS.match(location) or "\0" in location:
             return location
         folder, _, name = location.rstrip("/").rpartition("/")
-        place = f"{self._real_folder(folder or '/').rstrip('/')}/{name}"
-        return os.path.realpath(place) if os.path.islink(place) else place
+        location_of_file = f"{self._real_folder(folder or '/').rstrip('/')}/{name}"
+        return (
+            os.path.realpath(location_of_file)
+            if os.path.islink(location_of_file)
+            else location_of_file
+        )
 
 
 def without_dot_segments(location: str) -> str:

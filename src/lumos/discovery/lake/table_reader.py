@@ -42,10 +42,10 @@ TABLE_RESULT_COLUMNS: Final = pa.schema(
         ("result", pa.binary()),
     ]
 )
-_MOST_OWNED_FILES: Final = 20_000
-_MEMORY: Final = ".table"
+_MAX_OWNED_FILES: Final = 20_000
+_MEMORY_SUFFIX: Final = ".table"
 # How many folders above a file its table's root is looked for.
-_DEEPEST: Final = 12
+_MAX_DEPTH: Final = 12
 # Increment this when tables must be read again because a reader changed.
 _VERSION: Final = 1
 # A write that has not finished yet, or an abandoned folder.
@@ -57,8 +57,8 @@ STRAY_METADATA: Final = "stray_metadata"
 class TableRecord(msgspec.Struct, frozen=True, array_like=True):
     """A table in a manifest: where its memory is stored, and which paths outside its root it owns.
 
-    A table without a signature is read again, whatever its log says. `log` is its metadata folder
-    if that lies elsewhere.
+    A table without a signature is always read again. `log` is its metadata folder if that lies
+    elsewhere.
     """
 
     kinds: tuple[str, ...]
@@ -70,7 +70,7 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
     @property
     def facts(self) -> str:
         """Where the facts are stored: apart, because a memory grows with the number of files."""
-        return f"{self.memory.removesuffix(_MEMORY)}.facts"
+        return f"{self.memory.removesuffix(_MEMORY_SUFFIX)}.facts"
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ class TableRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TableMemory(NamedTuple):
-    """What was read of a table: its facts as JSON, and the state that its reader continues from."""
+    """Facts of a table as JSON, and the state from which its reader continues."""
 
     kind: str
     facts: bytes
@@ -87,10 +87,10 @@ class TableMemory(NamedTuple):
 
 
 class TableTask(msgspec.Struct, array_like=True):
-    """A table to read, with its last record; it may be gone if it was not `listed`.
+    """A table to read, with its last record; unless `listed`, it may have been deleted.
 
-    A task for stray metadata has the metadata folder as `log` and as `root`: the metadata says
-    where the table lies.
+    A task for stray metadata has the metadata folder as `log` and as `root`: the metadata names
+    the location of the table.
     """
 
     root: str
@@ -141,7 +141,7 @@ decode_table_result: Final = msgspec.msgpack.Decoder(TableResult).decode
 
 
 def load_table_memory(record: TableRecord, access: StorageAccess) -> TableMemory | None:
-    """What was read of a table; None if that is lost."""
+    """Load the facts and reader state of a table; None if they are missing."""
     known = _known_facts(record, access)
     memory = _known_memory(record, access)
     return None if known is None or memory is None else TableMemory(known[1].kind, known[0], memory)
@@ -180,7 +180,7 @@ def live_paths(root: str, memory: TableMemory) -> Iterator[str]:
 
 
 def _run_task(job: TableJob, task: TableTask) -> TableResult:
-    """Read a table, or keep what is known of it if that fails."""
+    """Read a table, or keep its last known facts if that fails."""
     storage = storage_of(job.selection.root, job.selection.access)
     if task.log and task.root != task.log and not _lists_metadata(storage, task.log):
         # The metadata may have been moved back to its usual folder.
@@ -200,7 +200,7 @@ def _run_task(job: TableJob, task: TableTask) -> TableResult:
         except UnreadableFile as problem:
             failed = _problem(task.root, problem.code, problem.reason)
         except FileNotFoundError as problem:
-            failed = _problem(task.root, "broken_table", f"A file of its log is gone: {problem}")
+            failed = _problem(task.root, "broken_table", f"A file of its log is missing: {problem}")
         except PermissionError:
             reason = "No permission to read its log; grant read access"
             failed = _problem(task.root, "permission_denied", reason)
@@ -239,7 +239,7 @@ def find_enclosing_table(path: str, selection: FileSelection) -> str | None:
     """The root of the table that a path lies in, or that it is, if any."""
     storage = storage_of(selection.root, selection.access)
     folder = path.rstrip("/")
-    for _ in range(_DEEPEST if selection.tables else 0):
+    for _ in range(_MAX_DEPTH if selection.tables else 0):
         if not folder or folder.endswith(":/"):
             return None
         try:
@@ -271,7 +271,7 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
         folder = _locate(job, task.log)
         signature = f"{_VERSION}\n{kind}\n{reader.signature(folder)}"
     if not job.selection.has_table(folder.root):
-        # The table is excluded from the scan, but its files are not datasets of their own either.
+        # The table is excluded from the scan, but its files are not separate datasets either.
         excluded = TableRecord(task.kinds, "", "", (task.log,), task.log)
         return TableResult(folder.root, excluded, None, [], False)
     is_of_kind = known is not None and known[1].kind == kind and folder.root == task.root
@@ -281,7 +281,7 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
     if facts.elsewhere and not task.log and (moved := _read_elsewhere(job, task, kind)) is not None:
         return moved
     body = to_json(_with_others(facts, kind, task.kinds))
-    path = f"{job.parts_folder}/{uuid.uuid4().hex}{_MEMORY}"
+    path = f"{job.parts_folder}/{uuid.uuid4().hex}{_MEMORY_SUFFIX}"
     owned = _owned_paths(facts, folder.root, job.selection.root, log=task.log)
     record = TableRecord(task.kinds, signature, path, owned, task.log)
     state = storage_of(path, job.state_access)
@@ -338,7 +338,7 @@ def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
     scanned = f"{job.selection.root.rstrip('/')}/"
     locations = (canonical(each, root) for each in facts.claims)
     elsewhere = (each for each in locations if not f"{each.rstrip('/')}/".startswith(scanned))
-    if outside := sorted(set(islice(map(_folder, elsewhere), _MOST_OWNED_FILES))):
+    if outside := sorted(set(islice(map(_folder, elsewhere), _MAX_OWNED_FILES))):
         folders = ", ".join(outside[:3]) + (" and elsewhere" if len(outside) > 3 else "")
         reason = f"Some live files lie outside of the scanned root, in {folders}."
         remarks.append(Remark("outside_data", reason))
@@ -361,11 +361,11 @@ def _owned_paths(facts: TableFacts, root: str, scanned: str, *, log: str) -> tup
     A folder that contains the table itself is never owned. The paths are sent to every task, so
     very many files are replaced by their folders.
     """
-    inside = f"{scanned.rstrip('/')}/"
+    prefix = f"{scanned.rstrip('/')}/"
     own = f"{root}/"
     owned = {canonical(each, root).rstrip("/") for each in facts.claims}
-    outside = {each for each in owned if each.startswith(inside) and not each.startswith(own)}
-    if len(outside) > _MOST_OWNED_FILES:
+    outside = {each for each in owned if each.startswith(prefix) and not each.startswith(own)}
+    if len(outside) > _MAX_OWNED_FILES:
         outside = {_folder(each) for each in outside}
     if log and not f"{log}/".startswith(own):
         outside.add(log)

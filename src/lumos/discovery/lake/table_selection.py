@@ -42,13 +42,13 @@ def plan_table_tasks(
     # A folder with nothing but the log of a known table is not a table.
     actual = {root: roots[root] for log, root in logs.items() if log not in owners}
     # A table inside another one is part of it, even if it existed first.
-    inside = OwnedPaths(actual)
+    table_paths = OwnedPaths(actual)
     tasks = [
         TableTask(root, kinds, known.get(root), log=known[root].log if root in known else "")
         for root, kinds in sorted(actual.items())
     ]
     tasks += [
-        # Only Iceberg metadata may lie elsewhere, and the root shows no other log.
+        # Only Iceberg metadata may lie elsewhere, and the root contains no other log.
         TableTask(
             root,
             ("iceberg",) if root in listed else record.kinds,
@@ -57,21 +57,21 @@ def plan_table_tasks(
             log=record.log,
         )
         for root, record in sorted(known.items())
-        if inside.of(f"{root}/") is None
+        if table_paths.of(f"{root}/") is None
     ]
     tasks += [
         TableTask(log, ("iceberg",), log=log)
         for log in sorted(stray_metadata)
-        if log not in owners and inside.of(f"{log}/") is None
+        if log not in owners and table_paths.of(f"{log}/") is None
     ]
     return [task for task in tasks if selection.has_table(task.log or task.root)]
 
 
 def select_tables(results: Sequence[TableResult]) -> tuple[list[TableResult], list[Problem]]:
-    """The tables that were read, each once, and remarks on metadata that belongs to no table.
+    """Select the tables that were read, each once, and remark on metadata without a table.
 
-    If the metadata of a table lies elsewhere, nothing but the metadata proves that the table
-    exists. So it must neither contain other tables nor lie inside one.
+    If the metadata of a table lies elsewhere, only the metadata proves that the table exists. So
+    the table must neither contain other tables nor lie inside one.
     """
     found = [each for each in results if not each.gone]
     remarks = [problem for each in results if each.gone for problem in each.problems]
@@ -120,9 +120,9 @@ def _why_stray(
 
 
 def _contains_any(folder: str, roots: Sequence[str]) -> bool:
-    inside = f"{folder}/"
-    index = bisect_left(roots, inside)
-    return index < len(roots) and roots[index].startswith(inside)
+    prefix = f"{folder}/"
+    index = bisect_left(roots, prefix)
+    return index < len(roots) and roots[index].startswith(prefix)
 
 
 def find_table_predecessors(
@@ -133,26 +133,26 @@ def find_table_predecessors(
     selection: FileSelection,
     state_access: StorageAccess,
 ) -> dict[str, TablePredecessors]:
-    """The datasets of the last scan whose files belong to tables now, by table root.
+    """Find datasets of the last scan whose files now belong to tables, by table root.
 
     `present` are the datasets of loose files that still exist. A dataset whose files were removed
-    has no successor, whatever table was created nearby: its files must lie in the table's folders
-    or be named by its log. If several tables were one dataset, the first one continues it. Datasets
-    in metadata folders come last, because a table rather continues the history of its data.
+    has no successor: its files must lie in the table's folders or be listed in its log. If several
+    tables were one dataset, the first one continues it. Datasets in metadata folders come last,
+    because a table should rather continue the history of its data.
     """
-    gone = before.grouping.datasets.difference(present)
-    if not tables or not gone:
+    missing = before.grouping.datasets.difference(present)
+    if not tables or not missing:
         return {}
     logs = OwnedPaths(each.record.log for each in tables if each.record.log)
-    roots = {each.root: each.root for each in tables if each.root in gone}
-    # By table, files of datasets that may have been its own or only lay in its folder.
+    roots = {each.root: each.root for each in tables if each.root in missing}
+    # By table: files of datasets that may have belonged to it or only lay in its folder.
     uncertain: dict[str, dict[str, str]] = {}
     owners = {
         folder: each.root for each in tables for folder in (each.root, *each.record.owned_paths)
     }
     owned = OwnedPaths(owners)
     storage = storage_of(selection.root, selection.access)
-    for dataset, path in sorted(_files(before, gone - roots.keys())):
+    for dataset, path in sorted(_files(before, missing - roots.keys())):
         folder = owned.of(path)
         if dataset in roots or folder is None or not storage.exists(path):
             continue

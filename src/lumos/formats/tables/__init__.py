@@ -7,7 +7,7 @@ from typing import Final
 
 from lumos.formats.tables.interface import TableKind, TableReader
 
-# If a root has several, the first one counts.
+# If a root has logs of several formats, the first one is used.
 KINDS: Final[tuple[TableKind, ...]] = ("delta", "hudi", "iceberg")
 
 

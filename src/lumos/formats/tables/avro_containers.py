@@ -26,10 +26,10 @@ from lumos.formats.compression import (
 )
 from lumos.formats.varints import MalformedData, TruncatedData
 
-_LONGEST_CACHED: Final = 100_000
-LONGEST_BLOCK: Final = 64 * 1024 * 1024
-LONGEST_CONTENT: Final = 256 * 1024 * 1024
-_DEEPEST: Final = 32
+_MAX_CACHED_LENGTH: Final = 100_000
+MAX_BLOCK_BYTES: Final = 64 * 1024 * 1024
+MAX_CONTENT_BYTES: Final = 256 * 1024 * 1024
+_MAX_DEPTH: Final = 32
 _PRIMITIVE: Final = {
     "null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1,
 }  # fmt: skip
@@ -41,7 +41,7 @@ _FASTAVRO_ERRORS: Final = (
 
 
 class AvroContainer:
-    """An Avro container file; raises CutOff and Malformed."""
+    """An Avro container file; raises TruncatedData and MalformedData."""
 
     def __init__(self, data: bytes) -> None:
         if not data.startswith(MAGIC):
@@ -52,7 +52,7 @@ class AvroContainer:
         self.schema: Any = _checked_schema(self._text, None)[0]
 
     def records(self, keep: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the records with raw values; with `keep`, only these fields of them and inside."""
+        """Yield the records with raw values; with `keep`, only these fields at any depth."""
         try:
             _, written = _checked_schema(self._text, None)
             _, wanted = (
@@ -63,10 +63,10 @@ class AvroContainer:
                 for _ in range(count):
                     record = fastavro.schemaless_reader(stream, written, wanted)
                     if not isinstance(record, dict):
-                        raise MalformedData("It does not hold records.")
+                        raise MalformedData("It does not contain records.")
                     yield record
                 if stream.read(1):
-                    raise MalformedData("A block holds more than its records.")
+                    raise MalformedData("A block contains more bytes than its records.")
         except (TruncatedData, MalformedData):
             raise
         except _FASTAVRO_ERRORS as problem:
@@ -80,21 +80,21 @@ class AvroContainer:
             raise MalformedData(f"Its compression {codec[:20]!r} is unknown.")
         data, position = self._data, self._start
         sync = data[position - SYNC_BYTES : position]
-        left = LONGEST_CONTENT
+        remaining = MAX_CONTENT_BYTES
         while position < len(data):
             count, start, position = read_block(data, position, sync)
             content = data[start : position - SYNC_BYTES]
-            block = decompress(content, min(left, LONGEST_BLOCK))
-            # Every record takes at least a byte.
+            block = decompress(content, min(remaining, MAX_BLOCK_BYTES))
+            # Every record takes at least one byte.
             if count > len(block):
                 raise MalformedData("A block claims more records than it can hold.")
-            left -= len(block)
+            remaining -= len(block)
             yield count, block
 
 
 def _checked_schema(text: bytes, keep: frozenset[str] | None) -> tuple[Any, Any]:
     """The schema as it is written, and checked and simplified for fastavro."""
-    return (_cached_check if len(text) <= _LONGEST_CACHED else _check_schema)(text, keep)
+    return (_cached_check if len(text) <= _MAX_CACHED_LENGTH else _check_schema)(text, keep)
 
 
 def _check_schema(text: bytes, keep: frozenset[str] | None) -> tuple[Any, Any]:
@@ -117,7 +117,7 @@ class _SafeSchema:
     """Checks a schema and drops logical types: no recursive types, no lists of empty values."""
 
     def __init__(self) -> None:
-        # The least bytes of a value, and the depth, of each named type that is complete.
+        # The minimum number of bytes of a value, and the depth, of each complete named type.
         self._complete: dict[str, tuple[int, int]] = {}
         self._open_types: set[str] = set()
         self._keep: Collection[str] | None = None
@@ -131,7 +131,7 @@ class _SafeSchema:
         return plain
 
     def _type(self, schema: object, level: int) -> tuple[object, int, int]:
-        if level > _DEEPEST:
+        if level > _MAX_DEPTH:
             raise MalformedData("Its schema nests too deeply.")
         if isinstance(schema, str):
             return schema, *self._reference(schema)
@@ -195,7 +195,7 @@ class _SafeSchema:
         return plain, total, self._deeper(deepest)
 
     def _deeper(self, depth: int) -> int:
-        if depth >= _DEEPEST:
+        if depth >= _MAX_DEPTH:
             raise MalformedData("Its schema nests too deeply.")
         return depth + 1
 
@@ -204,9 +204,11 @@ def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _xz(block: bytes, most: int) -> bytes:
+def _xz(block: bytes, max_bytes: int) -> bytes:
     try:
-        return decompress_block(lzma.LZMADecompressor(memlimit=LONGEST_BLOCK * 2), block, most)
+        return decompress_block(
+            lzma.LZMADecompressor(memlimit=MAX_BLOCK_BYTES * 2), block, max_bytes
+        )
     except lzma.LZMAError as problem:
         raise MalformedData(f"A compressed block is damaged: {problem}") from None
 

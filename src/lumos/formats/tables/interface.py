@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Literal, NamedTuple, Protocol, TypeAlias
 import msgspec
 
 from lumos.config.secret import is_secret_name
-from lumos.formats.interface import LARGEST, Remark, UnreadableFile
+from lumos.formats.interface import MAX_COUNT, Remark, UnreadableFile
 from lumos.model.schema import Schema
 
 TableKind: TypeAlias = Literal["delta", "hudi", "iceberg"]
@@ -143,7 +143,7 @@ class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     content: str
 
     def __post_init__(self) -> None:
-        if max(self.files, self.bytes, self.rows or 0) > LARGEST:
+        if max(self.files, self.bytes, self.rows or 0) > MAX_COUNT:
             reason = "The sizes of the files in its log add up to more than 2^63 - 1"
             raise UnreadableFile("broken_table", reason)
 

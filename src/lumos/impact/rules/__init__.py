@@ -1,1 +1,1 @@
-"""Who breaks when a dataset changes, where, and why."""
+"""Rules that decide which datasets break when a dataset changes, where and why."""

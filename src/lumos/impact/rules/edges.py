@@ -1,4 +1,4 @@
-"""Impact derived from lineage edges alone, where no SQL is available."""
+"""Impact derived only from lineage edges, if no SQL is available."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
@@ -64,22 +64,22 @@ def assess_edge(edge: Edge, versions: TableVersions, target: Schema | None) -> E
         starred = mappings.get(ALL, [])
         if starred and before is None and after is not None:
             starred = []
-        mine = mappings.get(name.casefold(), [])
+        own_mappings = mappings.get(name.casefold(), [])
         if versions.is_doubtful or name in versions.lost:
-            lost = [*mine, *uses.get(name.casefold(), ())]
+            lost = [*own_mappings, *uses.get(name.casefold(), ())]
             assessments += _with_origin(versions.key, name, map(_unknown, lost))
-            outputs += [_unknown_output(each, name, versions.key) for each in mine]
+            outputs += [_unknown_output(each, name, versions.key) for each in own_mappings]
             continue
         used = [*uses.get(name.casefold(), ()), *uses.get(ALL, ())]
         assessments += _with_origin(
             versions.key, name, (_assess_column_use(use, before, after) for use in used)
         )
-        for mapping in mine:
+        for mapping in own_mappings:
             assessments += _with_origin(
                 versions.key, name, _assess_mapping(mapping, before, after, target)
             )
             outputs.append(_output(mapping, name, versions.key, before, after))
-        if starred and not mine:
+        if starred and not own_mappings:
             is_doubtful = True
             text = f"selects all columns of {edge.upstream}, with an unknown effect"
             star = starred[0]
@@ -234,7 +234,7 @@ def _output(
     if mapping.cast_to is not None and old is not None and new is not None:
         new = ValueType(type=old.type, nullable=new.nullable)
     elif not is_same and old is not None and new is not None and old.type == new.type:
-        # The derived column keeps its type, whatever it is.
+        # The derived column keeps its type.
         old, new = ValueType(nullable=old.nullable), ValueType(nullable=new.nullable)
     elif not is_same:
         is_unknown = new is not None
@@ -291,13 +291,13 @@ def assess_key_changes(
 def _assess_joins(
     derivation: DatasetDerivation, columns: set[str], path: str
 ) -> Iterator[LocatedAssessment]:
-    wanted = {name.casefold() for name in columns}
+    folded = {name.casefold() for name in columns}
     if not any(edge.columns or edge.uses for edge in derivation.edges) and derivation.sql is None:
         yield LocatedAssessment(Assessment(UNDETERMINED, f"unknown whether it joins on {path}"))
         return
     for edge in derivation.edges:
         for use in edge.uses:
-            if use.usage is UseKind.JOIN and use.upstream.casefold() in wanted:
+            if use.usage is UseKind.JOIN and use.upstream.casefold() in folded:
                 text = f"joins on {use.upstream}, and {path} changes the key"
                 yield LocatedAssessment(
                     Assessment(BREAKING, text), use.usage.value, use.expression, use.line, use.file

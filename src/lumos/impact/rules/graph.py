@@ -77,13 +77,13 @@ class RankedGraph:
 
     def _distances(self) -> dict[str, int]:
         found = {self.start: 0}
-        waiting = deque([self.start])
-        while waiting:
-            urn = waiting.popleft()
+        queue = deque([self.start])
+        while queue:
+            urn = queue.popleft()
             for child in self.children.get(urn, ()):
                 if child not in found:
                     found[child] = found[urn] + 1
-                    waiting.append(child)
+                    queue.append(child)
         return found
 
     def _ranks(self) -> dict[str, int]:
@@ -94,30 +94,30 @@ class RankedGraph:
         }
         ranks: dict[str, int] = {}
         ready = [self.start]
-        stuck = [(distance, urn) for urn, distance in self.distance.items()]
-        heapq.heapify(stuck)
-        waiting = deque(ready)
+        in_cycle = [(distance, urn) for urn, distance in self.distance.items()]
+        heapq.heapify(in_cycle)
+        queue = deque(ready)
         while len(ranks) < len(self.distance):
-            if not waiting:
-                _, urn = heapq.heappop(stuck)
-                waiting.append(urn)
-            urn = waiting.popleft()
+            if not queue:
+                _, urn = heapq.heappop(in_cycle)
+                queue.append(urn)
+            urn = queue.popleft()
             if urn in ranks:
                 continue
             ranks[urn] = len(ranks)
             for child in self.children.get(urn, ()):
                 missing[child] -= 1
                 if missing[child] == 0 and child not in ranks:
-                    waiting.append(child)
+                    queue.append(child)
         return ranks
 
     def has_chain(self, urns: Iterable[str]) -> bool:
         """Whether one of the datasets is downstream of another."""
-        wanted = set(urns)
-        behind: set[str] = set()
+        targets = set(urns)
+        downstream: set[str] = set()
         for urn in sorted(self.rank, key=self.rank.__getitem__):
-            if urn in behind and urn in wanted:
+            if urn in downstream and urn in targets:
                 return True
-            if urn in behind or urn in wanted:
-                behind.update(self.children.get(urn, ()))
+            if urn in downstream or urn in targets:
+                downstream.update(self.children.get(urn, ()))
         return False

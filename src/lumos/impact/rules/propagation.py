@@ -46,8 +46,8 @@ from lumos.impact.rules.versions import (
 from lumos.model.change import Finding, Verdict
 from lumos.model.schema import Field, Schema
 
-# How often a dataset in a cycle is visited.
-_MOST_ROUNDS: Final = 4
+# How often a dataset in a cycle is visited at most.
+_MAX_VISITS: Final = 4
 
 
 def impact_of(
@@ -117,20 +117,20 @@ class _Propagation:
     def impact(self) -> Impact:
         """Visit every dataset that the change reaches, upstream datasets first."""
         graph = self._graph
-        waiting = [(graph.rank[child], child) for child in graph.children.get(self._urn, ())]
-        heapq.heapify(waiting)
-        rounds: dict[str, int] = {}
-        queued = {urn for _, urn in waiting}
-        while waiting:
-            _, urn = heapq.heappop(waiting)
+        queue = [(graph.rank[child], child) for child in graph.children.get(self._urn, ())]
+        heapq.heapify(queue)
+        visits: dict[str, int] = {}
+        queued = {urn for _, urn in queue}
+        while queue:
+            _, urn = heapq.heappop(queue)
             queued.discard(urn)
-            rounds[urn] = rounds.get(urn, 0) + 1
-            if rounds[urn] > _MOST_ROUNDS or not self._visit(urn):
+            visits[urn] = visits.get(urn, 0) + 1
+            if visits[urn] > _MAX_VISITS or not self._visit(urn):
                 continue
             for child in graph.children.get(urn, ()):
                 if child not in queued and child in graph.rank:
                     queued.add(child)
-                    heapq.heappush(waiting, (graph.rank[child], child))
+                    heapq.heappush(queue, (graph.rank[child], child))
         return self._result()
 
     def _visit(self, urn: str) -> bool:
@@ -204,7 +204,7 @@ class _Propagation:
         schema = self._schemas.stored(urn)
         effects = self._reason(derivation, urn, self._versions, with_fields=schema is None)
         if not effects:
-            text = "its SQL was not understood, or no longer writes it"
+            text = "its SQL could not be parsed, or no longer writes it"
             found.add_undetermined(text, file=derivation.file)
             self._assess_by_edges(urn, derivation, changed, found)
             found.is_doubtful = True
@@ -288,7 +288,7 @@ class _Propagation:
         return self._unchanged[urn]
 
     def _result(self) -> Impact:
-        results = [self._results.get(urn) or self._untouched(urn)
+        results = [self._results.get(urn) or self._unaffected(urn)
                    for urn in self._graph.distance if urn != self._urn]  # fmt: skip
         results.sort(key=lambda each: (rank(each.verdict), each.distance, each.urn))
         ranks = self._graph.rank
@@ -306,7 +306,7 @@ class _Propagation:
             order=order,
         )
 
-    def _untouched(self, urn: str) -> DatasetImpact:
+    def _unaffected(self, urn: str) -> DatasetImpact:
         text = "reads nothing that changes"
         return DatasetImpact(
             urn=urn,
@@ -344,11 +344,11 @@ def _reasons(
     assessments: Iterable[LocatedAssessment], paths: Mapping[tuple[str, str], Path]
 ) -> Iterator[Reason]:
     """Reasons, worst first; compatible ones only if nothing is worse."""
-    once: dict[LocatedAssessment, list[tuple[tuple[str, str], ...]]] = {}
+    by_assessment: dict[LocatedAssessment, list[tuple[tuple[str, str], ...]]] = {}
     for each in assessments:
-        once.setdefault(each._replace(origins=()), []).append(each.origins)
+        by_assessment.setdefault(each._replace(origins=()), []).append(each.origins)
     ordered = sorted(
-        once, key=lambda each: (rank(each.assessment.verdict), not each.assessment.fails)
+        by_assessment, key=lambda each: (rank(each.assessment.verdict), not each.assessment.fails)
     )
     worst = rank(ordered[0].assessment.verdict) if ordered else rank(COMPATIBLE)
     if not ordered:
@@ -356,7 +356,7 @@ def _reasons(
     for each in ordered:
         if rank(each.assessment.verdict) == rank(COMPATIBLE) != worst:
             continue
-        origins = [origin for some in once[each] for origin in some if origin in paths]
+        origins = [origin for some in by_assessment[each] for origin in some if origin in paths]
         yield Reason(
             text=each.assessment.text,
             verdict=each.assessment.verdict,
@@ -364,7 +364,7 @@ def _reasons(
             clause=each.clause,
             file=each.file,
             line=each.line,
-            path=next((paths[origin] for origin in once[each][-1] if origin in paths), ()),
+            path=next((paths[origin] for origin in by_assessment[each][-1] if origin in paths), ()),
             columns=tuple(dict.fromkeys(paths[origin][0][1] for origin in origins)),
         )
 

@@ -17,7 +17,7 @@ from lumos.model.change import (
 from lumos.model.urn import SCHEME, Urn, separator_of
 from lumos.rendering.text import few
 
-_FEW: Final = 8
+_MAX_LISTED: Final = 8
 
 
 def recommendations(
@@ -27,7 +27,7 @@ def recommendations(
     *,
     is_chain: bool,
 ) -> tuple[str, ...]:
-    """Whom to notify, compatible alternatives, and what to update in which order.
+    """Recommend whom to notify, compatible alternatives, and what to update in which order.
 
     `order` lists the breaking datasets; it is shown if one is derived from another (`is_chain`).
     """
@@ -45,7 +45,7 @@ def recommendations(
         noun = "pipeline" if len(breaking) == 1 else "pipelines"
         steps.append(f"Update {len(breaking)} downstream {noun} before schema change")
     if is_chain:
-        steps.append(f"Update in this order: {_in_order(_names(order))}")
+        steps.append(f"Update in this order: {_format_order(_names(order))}")
     if undetermined:
         names = listed(_names([each.urn for each in undetermined]))
         steps.append(f"Review {names} manually: the impact could not be determined")
@@ -98,14 +98,14 @@ def name_of(urn: str) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and 3 more`."""
-    shown = _few(names)
+    shown = _shorten_list(names)
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def _in_order(names: Sequence[str]) -> str:
-    return ", ".join(_few(names))
+def _format_order(names: Sequence[str]) -> str:
+    return ", ".join(_shorten_list(names))
 
 
-def _few(names: Sequence[str]) -> list[str]:
-    shown, more = few(names, _FEW)
+def _shorten_list(names: Sequence[str]) -> list[str]:
+    shown, more = few(names, _MAX_LISTED)
     return [*shown, *([f"{more} more"] if more else [])]

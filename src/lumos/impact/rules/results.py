@@ -32,9 +32,9 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ColumnImpact(msgspec.Struct, frozen=True, kw_only=True):
-    """A column that changes as a consequence, with the path from the change to it.
+    """A column that changes as a result, with the path from the change to it.
 
-    `before` or `after` is None where the column does not exist.
+    `before` or `after` is None if the column does not exist.
     """
 
     name: str

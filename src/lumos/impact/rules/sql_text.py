@@ -1,8 +1,8 @@
-"""Shortcuts: impact on plain statements, from their text and edges, without parsing.
+"""Shortcuts: impact on simple statements, from their text and edges, without parsing.
 
 Most statements pass a column on and compare it with another one in a join. For these, the clause
-that the edge records and the types on both sides decide as well as the parser, at a tenth of the
-cost or less. Everything less plain is left to the parser.
+in the edge and the types on both sides give the same result as the parser, at a tenth of the cost
+or less. All other statements are left to the parser.
 """
 
 import re
@@ -43,7 +43,7 @@ from lumos.model.types import (
 
 
 @cache
-def _whole(word: str) -> re.Pattern[str]:
+def _word_pattern(word: str) -> re.Pattern[str]:
     """A pattern for a whole word; starting with the letters makes it ten times faster."""
     return re.compile(rf"{word}\b(?<!\w{word})")
 
@@ -56,18 +56,18 @@ class _Words:
 
     def are_in(self, text: str) -> bool:
         # Most texts contain none of them and need no pattern.
-        return any(word in text and _whole(word).search(text) for word in self._words)
+        return any(word in text and _word_pattern(word).search(text) for word in self._words)
 
 
 _COUNT: Final = re.compile(r"count\s*\(\s*\*\s*\)")
 _WRITES: Final = _Words("insert", "merge", "update", "delete", "copy")
 _OUTER: Final = _Words("left", "right", "full", "outer")
 _NOT_NULL: Final = re.compile(r"\bis\s+not\s+null\b")
-_COMPARING: Final = (UseKind.JOIN, UseKind.FILTER)
-_READ: Final = {ClauseKind.JOIN: 0, ClauseKind.PROJECTION: 1}
+_COMPARING_USES: Final = (UseKind.JOIN, UseKind.FILTER)
+_READING_ORDER: Final = {ClauseKind.JOIN: 0, ClauseKind.PROJECTION: 1}
 _STAR: Final = re.compile(r"\bselect\s+(?:[\w.]+\.)?(\*)")
-_SELECT: Final = _whole("select")
-_NESTING: Final = _Words(
+_SELECT: Final = _word_pattern("select")
+_NESTING_KEYWORDS: Final = _Words(
     "with", "union", "intersect", "except", "minus", "distinct", "lateral", "pivot", "unpivot",
     "unnest", "using", "values",
 )  # fmt: skip
@@ -75,7 +75,7 @@ _NATURAL: Final = _Words("natural")
 # STRUCT(*), CONCAT_WS(',', o.*)
 _ALL_AS_ARGUMENTS: Final = re.compile(r"[(,]\s*(?:\w+\.)*\*\s*\)")
 # FROM orders AS o(a, b)
-_NAMED_BY_PLACES: Final = re.compile(
+_RENAMED_BY_POSITION: Final = re.compile(
     r"(?:from|join)(?<!\wfrom)(?<!\wjoin)\s+[^\s(),]+\s+(?:as\s+)?(?!(?:as|on|using)\b)\w+\s*\("
 )
 
@@ -92,7 +92,7 @@ def is_unmentioned(derivation: DatasetDerivation, changed: Mapping[str, TableVer
         if any(name.casefold() in text for name in versions.changed):
             return False
     edges = [edge for edge in derivation.edges if edge.upstream in changed]
-    if _takes_more_than_named(text, edges):
+    if _uses_unnamed_columns(text, edges):
         return False
     if ALL not in _COUNT.sub("", text):
         # DuckDB's FROM without SELECT selects all columns without a star.
@@ -100,12 +100,12 @@ def is_unmentioned(derivation: DatasetDerivation, changed: Mapping[str, TableVer
     return all(map(_has_no_star, edges))
 
 
-def _takes_more_than_named(text: str, edges: Sequence[Edge]) -> bool:
+def _uses_unnamed_columns(text: str, edges: Sequence[Edge]) -> bool:
     """Whether columns are renamed by position, or used without being named.
 
     Examples: STRUCT(*), SELECT t FROM t.
     """
-    if _NAMED_BY_PLACES.search(text):
+    if _RENAMED_BY_POSITION.search(text):
         return True
     if ALL in text and _ALL_AS_ARGUMENTS.search(_COUNT.sub("", text)):
         return True
@@ -115,20 +115,20 @@ def _takes_more_than_named(text: str, edges: Sequence[Edge]) -> bool:
 
 
 def _has_no_star(edge: Edge) -> bool:
-    is_told = bool(edge.columns)
-    return is_told and not any(each.star or each.upstream == ALL for each in edge.columns)
+    has_columns = bool(edge.columns)
+    return has_columns and not any(each.star or each.upstream == ALL for each in edge.columns)
 
 
 def plain_effect(
     derivation: DatasetDerivation, changed: Mapping[str, TableVersions], versions: Versions
 ) -> StatementEffect | None:
-    """The effect on a plain statement; None if it has to be parsed."""
+    """Return the effect on a simple statement; None if it has to be parsed."""
     assert derivation.sql is not None
     text = derivation.sql.casefold()
     if any(not _keeps_columns(each) for each in changed.values()) or _WRITES.are_in(text):
         return None
-    if _NESTING.are_in(text) and any(map(_changes_structure, changed.values())):
-        # Combined results need structs of the same form.
+    if _NESTING_KEYWORDS.are_in(text) and any(map(_changes_structure, changed.values())):
+        # Combined results need structs of the same structure.
         return None
     if any(_changes_nulls(each) for each in changed.values()) and (
         _OUTER.are_in(text) or _NOT_NULL.search(text)
@@ -155,11 +155,12 @@ def plain_effect(
         type_uses += (each.type_use for each in passed if each.type_use is not None)
     if type_uses and _is_nested(text):
         return None
-    if not _are_explained(changed, text, derivation.edges):
+    if not _edges_explain_changes(changed, text, derivation.edges):
         return None
-    once = tuple(dict.fromkeys(sorted(type_uses, key=_reading_order)))
+    distinct_uses = tuple(dict.fromkeys(sorted(type_uses, key=_reading_order)))
     return StatementEffect(
-        type_uses=once, outputs=tuple(_with_type_use(each, once) for each in passed_on)
+        type_uses=distinct_uses,
+        outputs=tuple(_with_type_use(each, distinct_uses) for each in passed_on),
     )
 
 
@@ -172,7 +173,7 @@ class _PassedOn(NamedTuple):
 
 def _reading_order(type_use: TypeUse) -> int:
     """Sort key: joins first, then projections, then the rest, as the parser reports them."""
-    return _READ.get(type_use.clause_kind, len(_READ))
+    return _READING_ORDER.get(type_use.clause_kind, len(_READING_ORDER))
 
 
 def _with_type_use(passed: _PassedOn, type_uses: Sequence[TypeUse]) -> OutputColumn:
@@ -184,7 +185,7 @@ def _with_type_use(passed: _PassedOn, type_uses: Sequence[TypeUse]) -> OutputCol
 
 def _is_nested(text: str) -> bool:
     """Whether a name may refer to the result of another query."""
-    return len(_SELECT.findall(text)) != 1 or _NESTING.are_in(text)
+    return len(_SELECT.findall(text)) != 1 or _NESTING_KEYWORDS.are_in(text)
 
 
 def _type_uses_of_edge(
@@ -192,7 +193,7 @@ def _type_uses_of_edge(
 ) -> list[TypeUse] | None:
     """Type uses of changed columns in conditions, GROUP BY and ORDER BY; None if not plain."""
     names = {name.casefold(): name for name in versions.changed}
-    compared = _compared(edge)
+    compared = _compared_columns(edge)
     found: list[TypeUse] = []
     for use in edge.uses:
         if use.upstream == ALL:
@@ -203,7 +204,7 @@ def _type_uses_of_edge(
         before, after = versions.columns[name]
         if before is None or after is None:
             return None
-        if use.usage not in _COMPARING and use.upstream.casefold() in compared:
+        if use.usage not in _COMPARING_USES and use.upstream.casefold() in compared:
             before, after = _without_nulls(before), _without_nulls(after)
             if before == after:
                 continue
@@ -223,10 +224,10 @@ def only_names_removed_columns(
         return False
     edges = [edge for edge in derivation.edges if edge.upstream in changed]
     text = derivation.sql.casefold()
-    if not all(map(_has_no_star, edges)) or _takes_more_than_named(text, edges):
+    if not all(map(_has_no_star, edges)) or _uses_unnamed_columns(text, edges):
         return False
     # An existing target table keeps its columns.
-    return not _WRITES.are_in(text) and _are_explained(changed, text, derivation.edges)
+    return not _WRITES.are_in(text) and _edges_explain_changes(changed, text, derivation.edges)
 
 
 def _only_loses_columns(versions: TableVersions) -> bool:
@@ -235,9 +236,11 @@ def _only_loses_columns(versions: TableVersions) -> bool:
     )
 
 
-def _are_explained(changed: Mapping[str, TableVersions], text: str, edges: Sequence[Edge]) -> bool:
+def _edges_explain_changes(
+    changed: Mapping[str, TableVersions], text: str, edges: Sequence[Edge]
+) -> bool:
     names = {name.casefold() for each in changed.values() for name in each.changed}
-    return are_explained(names, text, edges)
+    return edges_explain_names(names, text, edges)
 
 
 def _passed_on(
@@ -248,7 +251,7 @@ def _passed_on(
     None if the statement does more with them.
     """
     names = {name.casefold(): name for name in versions.changed}
-    compared = _compared(edge)
+    compared = _compared_columns(edge)
     found = []
     for mapping in edge.columns:
         if mapping.upstream == ALL:
@@ -274,9 +277,9 @@ def _passed_on(
     return found
 
 
-def _compared(edge: Edge) -> set[str]:
+def _compared_columns(edge: Edge) -> set[str]:
     """The columns whose nulls are filtered out by a comparison."""
-    return {use.upstream.casefold() for use in edge.uses if use.usage in _COMPARING}
+    return {use.upstream.casefold() for use in edge.uses if use.usage in _COMPARING_USES}
 
 
 def _without_nulls(field: Field) -> Field:
@@ -329,8 +332,8 @@ _LITERAL: Final = r"('[^']*'|\d{1,9})"
 _COLUMN: Final = re.compile(_NAME, re.IGNORECASE)
 _OPERATOR: Final = r"\s*(=|<>|!=|<=|>=|<|>)\s*"
 _EQUALITIES: Final = frozenset({"=", "<>", "!="})
-_BOTH: Final = re.compile(rf"{_NAME}{_OPERATOR}{_NAME}", re.IGNORECASE)
-_WITH_LITERAL: Final = re.compile(rf"{_NAME}{_OPERATOR}{_LITERAL}", re.IGNORECASE)
+_COLUMN_COMPARISON: Final = re.compile(rf"{_NAME}{_OPERATOR}{_NAME}", re.IGNORECASE)
+_LITERAL_COMPARISON: Final = re.compile(rf"{_NAME}{_OPERATOR}{_LITERAL}", re.IGNORECASE)
 _CLAUSES: Final = {
     UseKind.JOIN: (re.compile(r"on\s+", re.IGNORECASE), ClauseKind.JOIN),
     UseKind.FILTER: (re.compile(r"where\s+", re.IGNORECASE), ClauseKind.FILTER),
@@ -341,15 +344,15 @@ _LISTS: Final = {UseKind.GROUP_BY: UseOperation.GROUPED, UseKind.SORT: UseOperat
 _WORD: Final = re.compile(r"[\w$]+")
 _LETTER: Final = re.compile(r"\w")
 _DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$", re.IGNORECASE)
-_PIECES: Final = re.compile(r"'[^']*'|[()]|\b(?:and|or|between|case)\b|,", re.IGNORECASE)
+_CONDITION_TOKENS: Final = re.compile(r"'[^']*'|[()]|\b(?:and|or|between|case)\b|,", re.IGNORECASE)
 # MAX(o.amount) OVER (PARTITION BY o.day, o.shop)
-_EXTREME: Final = re.compile(
+_MIN_OR_MAX: Final = re.compile(
     rf"(max|min)\s*\(\s*{_NAME}\s*\)(\s*over\s*\(\s*partition\s+by\s+"
     r"[a-z_][\w.]*(?:\s*,\s*[a-z_][\w.]*)*\s*\))?",
     re.IGNORECASE,
 )
 # Types that MIN and MAX return unchanged in every dialect.
-_WELL_KNOWN: Final = frozenset({*SIGNED, BOOLEAN, DATE, FLOAT32, FLOAT64})
+_UNCHANGED_BY_MIN_MAX: Final = frozenset({*SIGNED, BOOLEAN, DATE, FLOAT32, FLOAT64})
 
 
 class Comparison(NamedTuple):
@@ -369,12 +372,12 @@ def plain_type_uses(
     use: ColumnUse, edge: Edge, pair: tuple[Field, Field], all_edges: Sequence[Edge],
     versions: Versions,
 ) -> list[TypeUse] | None:  # fmt: skip
-    """The type uses of a plain clause; None if it is not plain.
+    """Return the type uses of a simple clause; None if it is not simple.
 
     `all_edges` are the edges of the statement, used to find the other side of a comparison.
     """
-    is_odd = use.negated or use.cast_to is not None or use.downstream is not None
-    if is_odd or use.usage not in _CLAUSES or use.expression is None:
+    is_special = use.negated or use.cast_to is not None or use.downstream is not None
+    if is_special or use.usage not in _CLAUSES or use.expression is None:
         return None
     begins, clause_kind = _CLAUSES[use.usage]
     start = begins.match(use.expression)
@@ -429,10 +432,10 @@ def extreme_value(
     """The type use of a plain MIN or MAX; None for any other expression."""
     if mapping.derivation is not Derivation.AGGREGATION or mapping.cast_to is not None:
         return None
-    match = _EXTREME.fullmatch(mapping.transformation or "")
+    match = _MIN_OR_MAX.fullmatch(mapping.transformation or "")
     if match is None or match.group(3).casefold() != mapping.upstream.casefold():
         return None
-    if not all(_is_well_known(each.type) for each in pair):
+    if not all(_is_unchanged_by_min_max(each.type) for each in pair):
         return None
     type_use = TypeUse(
         clause_kind=ClauseKind.PROJECTION,
@@ -449,10 +452,10 @@ def extreme_value(
     return ExtremeValue(type_use, is_of_rows=match.group(4) is not None)
 
 
-def _is_well_known(type: DataType) -> bool:
+def _is_unchanged_by_min_max(type: DataType) -> bool:
     if isinstance(type, Decimal):
         return type.precision is not None
-    return isinstance(type, String) or type in _WELL_KNOWN
+    return isinstance(type, String) or type in _UNCHANGED_BY_MIN_MAX
 
 
 def _listed_column(
@@ -487,10 +490,10 @@ def _comparisons(name: str, body: str) -> list[Comparison] | None:
 
 
 def _comparison(name: str, condition: str) -> Comparison | None:
-    with_literal = _WITH_LITERAL.fullmatch(condition)
+    with_literal = _LITERAL_COMPARISON.fullmatch(condition)
     if with_literal is not None and with_literal.group(2).casefold() == name:
         return Comparison(name, with_literal.group(4), with_literal.group(3))
-    both = _BOTH.fullmatch(condition)
+    both = _COLUMN_COMPARISON.fullmatch(condition)
     if both is None:
         return None
     first, left, operator, second, right = both.groups()
@@ -504,7 +507,7 @@ def _comparison(name: str, condition: str) -> Comparison | None:
 def _conditions(body: str) -> list[str] | None:
     """The conditions joined by AND; None if they are joined differently."""
     parts, start, depth = [], 0, 0
-    for piece in _PIECES.finditer(body):
+    for piece in _CONDITION_TOKENS.finditer(body):
         text = piece.group().lower()
         if text == "(":
             depth += 1
@@ -524,16 +527,16 @@ def _compared_type(
     if side.other is None:
         value = ValueType(type=STRING if side.text.startswith("'") else INT32, nullable=False)
         return value, value
-    holders = {
+    tables = {
         other.upstream
         for other in all_edges
         if any(_is_in(each, use, side.other) for each in other.uses)
     }
     if side.other == side.column:
-        holders.discard(edge.upstream)
-    if len(holders) != 1:
+        tables.discard(edge.upstream)
+    if len(tables) != 1:
         return None
-    table = versions(holders.pop())
+    table = versions(tables.pop())
     name = next((each for each in table.columns if each.casefold() == side.other), None)
     if name is None or table.is_doubtful or name in table.lost:
         return None
@@ -555,7 +558,7 @@ def _value(field: Field) -> ValueType:
     return ValueType(type=field.type, nullable=field.nullable)
 
 
-def are_explained(names: Iterable[str], text: str, edges: Sequence[Edge]) -> bool:
+def edges_explain_names(names: Iterable[str], text: str, edges: Sequence[Edge]) -> bool:
     """Whether edges and aliases account for every occurrence of the names in a statement."""
     clauses: dict[str, set[tuple[object, str]]] = {name: set() for name in names}
     if not all(map(_WORD.fullmatch, clauses)):

@@ -31,9 +31,9 @@ from lumos.model.types import (
 
 _NESTED: Final = (Array, Map, Struct)
 _TIMES: Final = ("time", "clock")
-_LONGER: Final = {ArgumentKind.SHORT_INTEGER: ArgumentKind.INTEGER}
+_WIDER_KIND: Final = {ArgumentKind.SHORT_INTEGER: ArgumentKind.INTEGER}
 # More digits than any float holds.
-_MANY_DIGITS: Final = 99
+_UNLIMITED_DIGITS: Final = 99
 
 
 def family(type: DataType) -> str | None:
@@ -95,10 +95,10 @@ def is_castable(before: DataType, after: DataType, to: DataType) -> bool | None:
     if family(to) == "text":
         # An unknown type most likely has a text form.
         return not isinstance(after, _NESTED)
-    old, new, wanted = family(before), family(after), family(to)
+    old, new, target = family(before), family(after), family(to)
     if new is None:
         return None
-    if old == new or new == wanted or after == NULL:
+    if old == new or new == target or after == NULL:
         return True
     if new == "text" and isinstance(to, _NESTED):
         # Some dialects parse arrays and structs from strings.
@@ -106,9 +106,9 @@ def is_castable(before: DataType, after: DataType, to: DataType) -> bool | None:
     if new == "text":
         # Whether the strings can be parsed depends on the data, as with every such cast.
         return True
-    if {new, wanted} <= {"number", "boolean"}:
+    if {new, target} <= {"number", "boolean"}:
         return True
-    return {new, wanted} == {"json", wanted} and wanted is not None and new == JSON.text.lower()
+    return {new, target} == {"json", target} and target is not None and new == JSON.text.lower()
 
 
 def has_other_text(before: DataType, after: DataType) -> bool:
@@ -122,7 +122,7 @@ def has_other_text(before: DataType, after: DataType) -> bool:
 
 
 def _number_format(type: DataType) -> object:
-    """What decides how a number is formatted: its scale, or its type for floats.
+    """The part of a type that determines how a number is formatted: scale, or type for floats.
 
     The 32-bit float 0.1 is 0.10000000149011612 as a 64-bit float.
     """
@@ -225,7 +225,7 @@ def _keeps_digits(before: DataType, after: DataType) -> bool | None:
 
 def _digits(type: DataType) -> int:
     if isinstance(type, Decimal):
-        return type.precision or _MANY_DIGITS
+        return type.precision or _UNLIMITED_DIGITS
     bits = SIGNED.get(type) or UNSIGNED[type]
     return {8: 3, 16: 5, 32: 10, 64: 20}[bits]
 
@@ -255,17 +255,17 @@ def _is_zoned(type: DataType) -> bool:
 def refuses(accepts: tuple[ArgumentKind, ...], before: DataType, after: DataType) -> bool | None:
     """Whether a function that accepted one type rejects another; None if unknown."""
     if SIGNED.get(before, 0) > 32:
-        accepts = tuple(_LONGER.get(kind, kind) for kind in accepts)
-    taken, took = takes(accepts, after), takes(accepts, before)
-    if taken is None:
+        accepts = tuple(_WIDER_KIND.get(kind, kind) for kind in accepts)
+    accepts_new, accepted_old = takes(accepts, after), takes(accepts, before)
+    if accepts_new is None:
         return None
-    if took is False:
+    if accepted_old is False:
         return False
-    if not taken:
+    if not accepts_new:
         return True
     # An integer argument rejects a decimal even with scale 0.
-    is_whole = set(accepts) <= {ArgumentKind.INTEGER, ArgumentKind.SHORT_INTEGER}
-    return is_whole and isinstance(after, Decimal) and not isinstance(before, Decimal)
+    needs_integer = set(accepts) <= {ArgumentKind.INTEGER, ArgumentKind.SHORT_INTEGER}
+    return needs_integer and isinstance(after, Decimal) and not isinstance(before, Decimal)
 
 
 def takes(accepts: tuple[ArgumentKind, ...], type: DataType) -> bool | None:

@@ -27,7 +27,7 @@ class ClauseKind(enum.StrEnum):
 class UseOperation(enum.StrEnum):
     """What a statement does with a value."""
 
-    # A name that fails: the column is removed, or the name has become ambiguous.
+    # A name that fails: the column is removed, or the name is now ambiguous.
     NAMED = "named"
     AMBIGUOUS = "ambiguous"
     CAST = "cast"
@@ -114,7 +114,7 @@ class TypeUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class OutputColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A column that a statement writes, before and after; None where it does not exist.
+    """A column that a statement writes, before and after; None if it does not exist.
 
     `is_unknown` means that its new type cannot be determined.
     """
@@ -137,7 +137,7 @@ class StatementEffect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     `outputs` are the columns computed from changed values. `fields`, if requested, are all columns
     that the statement writes before the change; `is_open` means there may be more. `creates` means
     that the statement defines the schema of the table. `doubts` are (reason, line) of parts that
-    were not understood.
+    could not be parsed.
     """
 
     type_uses: tuple[TypeUse, ...] = ()
@@ -150,7 +150,7 @@ class StatementEffect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A table before and after: a pair of fields per column, None where it does not exist.
+    """A table before and after: a pair of fields per column, None if it does not exist.
 
     `key` names the table in origins. Unless `is_complete`, there may be more columns;
     `is_doubtful` means that any of them may have changed. Columns in `lost` change in an unknown
@@ -177,11 +177,11 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for position, name in enumerate(new):
             if name not in old:
                 names.insert(position, name)
-        kept = [name for name in new if name in old]
+        common = [name for name in new if name in old]
         return cls(
             key=key,
             columns={name: (old.get(name), new.get(name)) for name in names},
-            is_reordered=kept != [name for name in old if name in new],
+            is_reordered=common != [name for name in old if name in new],
         )
 
     @cached_property

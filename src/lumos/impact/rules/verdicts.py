@@ -47,11 +47,11 @@ UNDETERMINED: Final = Verdict.UNDETERMINED
 COMPATIBLE: Final = Verdict.COMPATIBLE
 _INTEGERS: Final = frozenset({*SIGNED, *UNSIGNED})
 _CALLS: Final = (UseOperation.CALLED, UseOperation.AGGREGATED)
-_PAIRING: Final = (UseOperation.COMPARED, UseOperation.NOT_IN, UseOperation.COMBINED)
+_PAIR_OPERATIONS: Final = (UseOperation.COMPARED, UseOperation.NOT_IN, UseOperation.COMBINED)
 
 
 class Assessment(NamedTuple):
-    """A verdict with its reason; `fails` says that the expression no longer yields a value."""
+    """A verdict with its reason; `fails` means that the expression no longer returns a value."""
 
     verdict: Verdict
     text: str
@@ -118,9 +118,9 @@ def _assess_type(use: TypeUse, before: DataType, after: DataType) -> Assessment:
         return Assessment(BREAKING, f"adds {use.value} to a date as {before.text}", fails=True)
     if use.operation is UseOperation.DIVIDED and _loses_integer_division(use, before, after):
         return Assessment(BREAKING, f"divides {use.value} as an integer")
-    if use.is_literal and (gone := _removed_symbol(use, before, after)):
+    if use.is_literal and (removed := _removed_symbol(use, before, after)):
         return Assessment(
-            BREAKING, f"compares {use.value} with {gone}, which is removed", fails=True
+            BREAKING, f"compares {use.value} with {removed}, which is removed", fails=True
         )
     if use.operation in _CALLS and not _is_known_to_accept(use, before, after):
         name = use.partner_text or "a function"
@@ -183,8 +183,8 @@ def _is_known_to_accept(use: TypeUse, before: DataType, after: DataType) -> bool
 def _removed_symbol(use: TypeUse, before: DataType, after: DataType) -> str | None:
     if not (isinstance(before, Enum) and isinstance(after, Enum)):
         return None
-    gone = [quoted_text(each) for each in before.symbols if each not in after.symbols]
-    return next((each for each in gone if each in (use.partner_text or "")), None)
+    removed = [quoted_text(each) for each in before.symbols if each not in after.symbols]
+    return next((each for each in removed if each in (use.partner_text or "")), None)
 
 
 def _assess_formatting(use: TypeUse, before: DataType, after: DataType) -> Assessment:
@@ -301,21 +301,24 @@ def _assess_combination(
     return found or _assess_by_rule(use, finding, frozenset(), _expects(use, before))
 
 
-def _assess_pair(use: TypeUse, before: DataType, after: DataType, words: str) -> Assessment | None:
-    """The verdict on two values that need compatible types; None leaves it to the rule."""
+def _assess_pair(
+    use: TypeUse, before: DataType, after: DataType, template: str
+) -> Assessment | None:
+    """Assess two values that need compatible types; None leaves it to the rule."""
     partner = _partner(use)
-    was = use.partner_before.type if use.partner_before is not None else None
+    partner_type_before = use.partner_before.type if use.partner_before is not None else None
     if isinstance(after, Map) and not isinstance(before, Map):
         return Assessment(BREAKING, _expects(use, before), fails=True)
-    if was == before and partner == after:
+    if partner_type_before == before and partner == after:
         return _assess_same_change(use, before, after)
-    fits, fitted = are_comparable(after, partner), are_comparable(before, was)
-    if fits is None:
-        text = words.format(value=use.value, partner=use.partner_text or "something")
+    is_comparable = are_comparable(after, partner)
+    was_comparable = are_comparable(before, partner_type_before)
+    if is_comparable is None:
+        text = template.format(value=use.value, partner=use.partner_text or "something")
         return Assessment(UNDETERMINED, f"{text}, whose type is unknown")
-    if not fits and fitted is not False:
+    if not is_comparable and was_comparable is not False:
         return Assessment(BREAKING, _expects(use, before), fails=True)
-    if fits and fitted is False and partner is not None and not is_time(before):
+    if is_comparable and was_comparable is False and partner is not None and not is_time(before):
         return Assessment(COMPATIBLE, f"compares {use.value} with {partner.text} anyway")
     return None
 
@@ -326,7 +329,7 @@ def _assess_structure(use: TypeUse, before: DataType, after: DataType) -> Assess
     Spark rejects a different number of fields and wider decimals; DuckDB casts field by field.
     """
     partner = _partner(use)
-    if use.operation not in _PAIRING or partner in (after, NULL):
+    if use.operation not in _PAIR_OPERATIONS or partner in (after, NULL):
         return None
     if not (has_structure(before) or has_structure(after)):
         return None
@@ -389,12 +392,12 @@ def _assess_store(use: TypeUse, finding: Finding, before: DataType, after: DataT
         return _assess_by_rule(
             use, finding, frozenset({ConsumerUse.SINK}), _stores(use, after, target)
         )
-    fits = are_comparable(after, target)
-    if fits is None:
+    is_comparable = are_comparable(after, target)
+    if is_comparable is None:
         return _assess_unknown(use)
     if after == target or rank(type_finding(after, target).consumer) == rank(COMPATIBLE):
         return Assessment(COMPATIBLE, f"still stores {use.value} as {target.text}")
-    if not fits:
+    if not is_comparable:
         text = f"type mismatch in pipeline: {_stores(use, after, target)}"
         return Assessment(BREAKING, text, fails=True)
     if before == target or _is_widening(before, target):

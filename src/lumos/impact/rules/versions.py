@@ -40,8 +40,8 @@ def first_versions(
 
 
 def _column_pair(change: AnySchemaChange, known: Mapping[str, Pair]) -> dict[str, Pair]:
-    """A column before and after, where the schema is unknown and only the change is given."""
-    name = _unquoted(change.path)
+    """Return a column before and after, if only the change is given and the schema is unknown."""
+    name = _unquote(change.path)
     old, new = known.get(name, (None, None))
     match change:
         case FieldAdded(after=field):
@@ -68,7 +68,7 @@ def _column_pair(change: AnySchemaChange, known: Mapping[str, Pair]) -> dict[str
             return {}
 
 
-def _unquoted(path: str) -> str:
+def _unquote(path: str) -> str:
     return path[1:-1].replace("``", "`") if path.startswith("`") else path
 
 
@@ -96,7 +96,7 @@ def next_versions(
 
 
 def as_stored(output: OutputColumn, stored: Field | None) -> OutputColumn:
-    """The output with the stored type of its column, if that holds both the old and new values.
+    """Return the output with the stored type of its column, if that fits old and new values.
 
     The analysis may be more exact than the engine: LAG of a DECIMAL(12,2) is a DECIMAL in
     PostgreSQL.
@@ -205,5 +205,5 @@ class DatasetSchemas:
 
 
 def schema_of(effect: StatementEffect) -> Schema:
-    """The schema that a statement gives a table; of columns with one name, the last one counts."""
+    """Return the schema of a statement's result; of columns with one name, the last one counts."""
     return Schema(fields=tuple({field.name: field for field in effect.fields}.values()))

@@ -1,1 +1,1 @@
-"""Types of what SQL makes, and what becomes of them when the tables that it reads change."""
+"""Types of SQL expressions, and how they change with the tables that are read."""

@@ -59,7 +59,7 @@ def _has_unproven_literal(numbers: NumberTypes, nodes: Sequence[exp.Expr]) -> bo
 
 
 def _is_cast_literal(node: exp.Expr) -> bool:
-    """Whether this may be 100L, a literal, or CAST(100 AS BIGINT), which the parser reads alike."""
+    """Whether this may be 100L or CAST(100 AS BIGINT), which the parser reads the same way."""
     return isinstance(node, exp.Cast) and _number_text(node.this) is not None
 
 
@@ -133,7 +133,7 @@ def _array_of(_: NumberTypes, node: exp.Expr) -> DataType | None:
     return Array(_type(node.this))
 
 
-def _fixed(type: DataType) -> _TypeOf:
+def _always(type: DataType) -> _TypeOf:
     return lambda _, __: type
 
 
@@ -177,7 +177,7 @@ def _map_value(_: NumberTypes, node: exp.Expr) -> DataType | None:
     return UNKNOWN if isinstance(node.this, exp.Map | exp.VarMap) else None
 
 
-def _concatenated(_: NumberTypes, node: exp.Expr) -> DataType | None:
+def _concat(_: NumberTypes, node: exp.Expr) -> DataType | None:
     """The type of concatenated arrays; known only if all have the same type."""
     types = {_type(each) for each in node.iter_expressions()}
     if not any(isinstance(type, Array) for type in types):
@@ -229,7 +229,7 @@ _TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
     exp.ToMap: _map_of_pairs,
     exp.Bracket: _map_value,
     **dict.fromkeys(
-        (exp.ArrayConcat, exp.ArrayExcept, exp.ArrayIntersect, exp.Concat, exp.DPipe), _concatenated
+        (exp.ArrayConcat, exp.ArrayExcept, exp.ArrayIntersect, exp.Concat, exp.DPipe), _concat
     ),
     **dict.fromkeys(
         (exp.Nullif, exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last,
@@ -238,7 +238,7 @@ _TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
     ),
     **dict.fromkeys((exp.ArgMax, exp.ArgMin), _max_by),
     exp.ArrayUniqueAgg: _array_of,
-    exp.EqualNull: _fixed(BOOLEAN),
+    exp.EqualNull: _always(BOOLEAN),
 }  # fmt: skip
 # In engines, the result type depends on the argument, unlike in the annotator.
 _VARYING: Final = (
@@ -259,14 +259,14 @@ def rules_for(dialect: str, known: dict[type[exp.Expr], dict[str, Any]]) -> dict
     numbers = number_types(dialect)
     is_varied = is_number if numbers.is_complete else _is_decimal
     rules = dict(known)
-    rules |= {kind: {"annotator": _unproven(rule, is_varied)} for kind, rule in known.items()
+    rules |= {kind: {"annotator": _unknown_if(rule, is_varied)} for kind, rule in known.items()
               if ("annotator" in rule or issubclass(kind, _VARYING))
               and not issubclass(kind, _TRANSPARENT)}  # fmt: skip
     uses = functions.functions_of_any_type(dialect)
     types = dict(_TYPES)
     if exp.Mode in uses:
         types[exp.Mode] = _unchanged
-    types |= {kind: _fixed(use.returns) for kind, use in uses.items()
+    types |= {kind: _always(use.returns) for kind, use in uses.items()
               if isinstance(kind, type) and use.returns is not None}  # fmt: skip
     types[exp.Anonymous] = _by_name(uses)
     rules |= {kind: {"annotator": _rule(numbers, type_of, known.get(kind, {}))}
@@ -286,13 +286,13 @@ def _by_name(uses: Mapping[functions.Function, functions.FunctionUse]) -> _TypeO
     return type_of
 
 
-def _rule(numbers: NumberTypes, type_of: _TypeOf, otherwise: dict[str, Any]) -> _Annotate:
+def _rule(numbers: NumberTypes, type_of: _TypeOf, fallback: dict[str, Any]) -> _Annotate:
     def annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
         type = type_of(numbers, node)
         if type is not None:
             annotator._set_type(node, to_sqlglot(type))
         else:
-            _annotate(annotator, node, otherwise)
+            _annotate(annotator, node, fallback)
         return node
 
     return annotate
@@ -302,7 +302,7 @@ def _is_decimal(type: DataType) -> bool:
     return isinstance(type, Decimal)
 
 
-def _unproven(rule: dict[str, Any], is_varied: Callable[[DataType], bool]) -> _Annotate:
+def _unknown_if(rule: dict[str, Any], is_varied: Callable[[DataType], bool]) -> _Annotate:
     """The original rule, but numbers computed from varying types become unknown."""
 
     def annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:

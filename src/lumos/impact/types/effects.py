@@ -28,9 +28,9 @@ from lumos.lineage.sql.script import ALL, Parts, ScriptLineage
 from lumos.model.lineage import Derivation, UseKind
 from lumos.model.schema import Field
 
-_PLACES: Final = {kind: ClauseKind(kind.value) for kind in UseKind}
+_CLAUSE_KINDS: Final = {kind: ClauseKind(kind.value) for kind in UseKind}
 _AMBIGUOUS: Final = re.compile(r"column '(.+)' is ambiguous")
-_ALIASING_SOME: Final = frozenset({"postgres", "redshift", "duckdb"})
+_PARTIAL_COLUMN_ALIASES: Final = frozenset({"postgres", "redshift", "duckdb"})
 _PADDED_RIGHT: Final = frozenset({"LEFT", "FULL"})
 _PADDED_LEFT: Final = frozenset({"RIGHT", "FULL"})
 
@@ -39,7 +39,7 @@ def effects(
     sql: str, *, dialect: str | None, tables: Tables, is_wanted: Callable[[Parts], bool],
     with_fields: bool = False,
 ) -> tuple[StatementEffect, ...]:  # fmt: skip
-    """The effect of each statement that writes a wanted table.
+    """Return the effect of each statement that writes a wanted table.
 
     `tables` and `is_wanted` get table names as the dialect folds them, without quotes.
     `with_fields` adds the types of all written columns.
@@ -54,7 +54,7 @@ def effects(
             sql=sql, dialect=dialect, with_fields=with_fields,
         )  # fmt: skip
         return found
-    # Nested too deeply to be analysed; the caller treats it as not understood.
+    # Nested too deeply to be analysed; the caller treats it as unparsable.
     return ()
 
 
@@ -101,7 +101,7 @@ class _Statement:
         self.node = node
         self.leaves: dict[int, ColumnReference] = {}
         self.shared: list[tuple[str, Sequence[QueryColumn | None], Excerpt | None]] = []
-        self.singled_out: list[tuple[exp.Expr, Sequence[QueryColumn], Excerpt | None]] = []
+        self.star_columns_named: list[tuple[exp.Expr, Sequence[QueryColumn], Excerpt | None]] = []
         self.rows: list[tuple[Sequence[QueryColumn], ColumnReference]] = []
         self.numbered: list[tuple[QueryRelation, int]] = []
         self.unions: dict[int, tuple[exp.SetOperation, Sequence[QueryRelation], bool]] = {}
@@ -145,35 +145,35 @@ class _ScriptAnalysis:
     def named(
         self, node: exp.Expr, column: QueryColumn, usage: UseKind | None, excerpt: Excerpt | None
     ) -> None:
-        clause_kind = ClauseKind.PROJECTION if usage is None else _PLACES[usage]
+        clause_kind = ClauseKind.PROJECTION if usage is None else _CLAUSE_KINDS[usage]
         self._current.leaves[id(node)] = ColumnReference(node, column, clause_kind, excerpt)
         self._values.named[id(node)] = column
 
     def joined(self, join: exp.Expr, scope: Scope, before: int) -> None:
         side = str(join.args.get("side") or "").upper()
         if side in _PADDED_RIGHT:
-            scope.sources[before:] = map(_padded, scope.sources[before:])
+            scope.sources[before:] = map(_pad_source, scope.sources[before:])
         if side in _PADDED_LEFT:
-            scope.sources[:before] = map(_padded, scope.sources[:before])
+            scope.sources[:before] = map(_pad_source, scope.sources[:before])
 
     def shared(
         self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
     ) -> None:
         self._current.shared.append((name, sides, excerpt))
 
-    def singled_out(
+    def star_columns_named(
         self, node: exp.Expr, columns: Sequence[QueryColumn], excerpt: Excerpt | None
     ) -> None:
         is_strict = isinstance(node.parent, exp.Anonymous)
         # Only ClickHouse ignores missing columns in EXCEPT.
         if is_strict or self._dialect != "clickhouse":
-            self._current.singled_out.append((node, columns, excerpt))
+            self._current.star_columns_named.append((node, columns, excerpt))
 
-    def taken_whole(
+    def whole_row_used(
         self, node: exp.Expr, columns: Sequence[QueryColumn], usage: UseKind | None,
         excerpt: Excerpt | None,
     ) -> None:  # fmt: skip
-        clause_kind = ClauseKind.PROJECTION if usage is None else _PLACES[usage]
+        clause_kind = ClauseKind.PROJECTION if usage is None else _CLAUSE_KINDS[usage]
         self._values.rows[id(node)] = columns
         self._current.rows += (
             [(columns, ColumnReference(node, columns[0], clause_kind, excerpt))] if columns else []
@@ -182,7 +182,7 @@ class _ScriptAnalysis:
     def numbered(self, relation: QueryRelation, names: int) -> None:
         self._current.numbered.append((relation, names))
 
-    def laid_over(
+    def set_operation_read(
         self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
     ) -> None:
         self._current.unions[id(node)] = (node, branches, is_by_name)
@@ -215,7 +215,7 @@ class _ScriptAnalysis:
             outputs=tuple(with_line(each, line, stars) for each in found),
             fields=self._fields(write.result) if with_fields else (),
             is_open=write.result.is_open,
-            is_reordered=write.creates and self._moved(write.result) is not None,
+            is_reordered=write.creates and self._find_moved_column(write.result) is not None,
             creates=write.creates,
             doubts=doubts,
         )
@@ -238,7 +238,7 @@ class _ScriptAnalysis:
                 self._uses.follow(leaf)
         for name, sides, excerpt in statement.shared:
             self._collect_shared_join_columns(name, sides, excerpt)
-        for node, columns, excerpt in statement.singled_out:
+        for node, columns, excerpt in statement.star_columns_named:
             self._collect_star_exceptions(node, columns, excerpt)
         for row, leaf in statement.rows:
             for column in self._values.changed_in_row(row):
@@ -251,7 +251,7 @@ class _ScriptAnalysis:
             self._collect_union(node, branches, is_by_name=is_by_name)
 
     def _doubts(self, statement: int, script: ScriptLineage) -> tuple[tuple[str, int | None], ...]:
-        """Parts that were not understood, except names that a new column makes ambiguous."""
+        """Return parts that could not be parsed, except names that a new column makes ambiguous."""
         found: list[tuple[str, int | None]] = []
         for each in script.unresolved:
             if each.severity != "error" or each.statement != statement:
@@ -295,7 +295,7 @@ class _ScriptAnalysis:
             if not state.is_changed and not type_uses:
                 continue
             facts = list(column.facts.values())
-            excerpt = self._where_stored(column, leaves) or _excerpt_of(column)
+            excerpt = self._stored_excerpt(column, leaves) or _excerpt_of(column)
             found.append(
                 OutputColumn(
                     name=spelling_of(column.name),
@@ -311,10 +311,10 @@ class _ScriptAnalysis:
             )
         return found
 
-    def _where_stored(
+    def _stored_excerpt(
         self, column: QueryColumn, leaves: Mapping[int, ColumnReference]
     ) -> Excerpt | None:
-        """Where a statement names what it stores, if that is computed in a subquery."""
+        """Find the clause that names a stored value that is computed in a subquery."""
         if not leaves or not isinstance(column.definition, exp.Expr):
             return None
         named = (leaves.get(id(node)) for node in column.definition.find_all(exp.Column))
@@ -401,12 +401,12 @@ class _ScriptAnalysis:
         )
 
     def _add_positions(self, relation: QueryRelation, clause_kind: ClauseKind) -> None:
-        """Columns that come, go or move within a list in which places count."""
+        """Add columns that are added, removed or moved in a list that is matched by position."""
         for column in relation.columns:
             state = self._values.of_column(column)
             if state.is_added or (state.is_gone and not isinstance(column.definition, exp.Expr)):
                 self._add_position(column, state, clause_kind)
-        moved = self._moved(relation)
+        moved = self._find_moved_column(relation)
         if moved is not None:
             self._add_position(moved, self._values.of_column(moved), clause_kind)
         for star in relation.stars:
@@ -430,7 +430,7 @@ class _ScriptAnalysis:
     def _changed_positions(self, relation: QueryRelation) -> tuple[object, ...]:
         """Positions of added, removed and moved columns; branches of a union must agree on them."""
         states = [self._values.of_column(column) for column in relation.columns]
-        moved = self._moved(relation)
+        moved = self._find_moved_column(relation)
         return (
             tuple(clause_kind for clause_kind, state in enumerate(states) if state.is_added),
             tuple(clause_kind for clause_kind, state in enumerate(states) if state.is_gone),
@@ -439,8 +439,11 @@ class _ScriptAnalysis:
         )
 
     def _only_grows(self, relation: QueryRelation, names: int) -> bool:
-        """Whether columns are only added behind the aliased ones, which some dialects allow."""
-        if self._dialect not in _ALIASING_SOME or self._moved(relation) is not None:
+        """Whether columns are only added after the aliased ones, which some dialects allow."""
+        if (
+            self._dialect not in _PARTIAL_COLUMN_ALIASES
+            or self._find_moved_column(relation) is not None
+        ):
             return False
         states = [self._values.of_column(column) for column in relation.columns]
         return not relation.is_open and not any(
@@ -466,7 +469,7 @@ class _ScriptAnalysis:
             )
         )
 
-    def _moved(self, relation: QueryRelation) -> QueryColumn | None:
+    def _find_moved_column(self, relation: QueryRelation) -> QueryColumn | None:
         """A column selected by a star from a table whose column order changes."""
         for column in relation.columns:
             for (table, _), fact in column.facts.items():
@@ -532,14 +535,18 @@ def _tables(node: exp.Expr) -> set[str]:
     return {table.name.lower() for table in node.find_all(exp.Table)}
 
 
-def _padded(source: FromItem) -> FromItem:
+def _pad_source(source: FromItem) -> FromItem:
     relation = source.relation
-    made = QueryRelation(
+    padded = QueryRelation(
         (item.padded() if isinstance(item, QueryColumn) else item for item in relation.items),
         table=relation.table,
     )
-    made.uses, made.implicit, made.parents = relation.uses, relation.implicit, relation.parents
-    return source._replace(relation=made)
+    padded.uses, padded.implicit, padded.parents = (
+        relation.uses,
+        relation.implicit,
+        relation.parents,
+    )
+    return source._replace(relation=padded)
 
 
 Located = TypeVar("Located", TypeUse, OutputColumn)
@@ -560,8 +567,8 @@ def star_lines(node: exp.Expr) -> Iterator[tuple[str, int]]:
 
 
 def _selects_from(star: exp.Expr, table: exp.Table) -> bool:
-    wanted = star.args.get("table")
-    return wanted is None or wanted.name.lower() == table.alias_or_name.lower()
+    qualifier = star.args.get("table")
+    return qualifier is None or qualifier.name.lower() == table.alias_or_name.lower()
 
 
 def _line_of(node: exp.Expr) -> int | None:

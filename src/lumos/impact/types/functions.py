@@ -120,10 +120,10 @@ _SPARK: Final = frozenset({"spark", "spark2", "databricks", "hive"})
 _POSTGRES: Final = frozenset({"postgres", "redshift", "materialize", "risingwave"})
 _SHORT_POSITIONS: Final = _SPARK | _POSTGRES | {""}
 # Functions that reject 64-bit integers in dialects that otherwise accept them.
-_PRESTO: Final = frozenset(_classes("Round Trunc"))
+_PRESTO_SHORT_ARGUMENTS: Final = frozenset(_classes("Round Trunc"))
 _SHORT_ARGUMENTS: Final[Mapping[str, frozenset[type[exp.Expr]]]] = {
     "duckdb": frozenset(_classes("Chr Pad Round Trunc RegexpExtract RegexpExtractAll")),
-    **dict.fromkeys(("presto", "trino", "athena"), _PRESTO),
+    **dict.fromkeys(("presto", "trino", "athena"), _PRESTO_SHORT_ARGUMENTS),
 }
 # Functions for which Spark casts any number to the expected type.
 _CASTING_IN_SPARK: Final = frozenset(
@@ -156,7 +156,7 @@ def accepted_kinds(node: exp.Expr, argument: str, dialect: str = "") -> Kinds | 
         return tuple(_CAST.get(kind, kind) for kind in kinds)
     is_short = dialect in _SHORT_POSITIONS or type(node) in _SHORT_ARGUMENTS.get(dialect, ())
     if not is_short:
-        return tuple(_LONGER.get(kind, kind) for kind in kinds)
+        return tuple(_WIDER_KIND.get(kind, kind) for kind in kinds)
     return kinds
 
 
@@ -164,7 +164,7 @@ _CAST: Final = {
     ArgumentKind.SHORT_INTEGER: ArgumentKind.NUMBER,
     ArgumentKind.INTEGER: ArgumentKind.NUMBER,
 }
-_LONGER: Final = {ArgumentKind.SHORT_INTEGER: ArgumentKind.INTEGER}
+_WIDER_KIND: Final = {ArgumentKind.SHORT_INTEGER: ArgumentKind.INTEGER}
 
 
 def operator_kinds(node: exp.Expr, dialect: str) -> tuple[Kinds | None, str | None]:
@@ -210,7 +210,7 @@ _GROUPED: Final[Operations] = (UseOperation.GROUPED,)
 _PASSED_THROUGH: Final[Operations] = (UseOperation.PASSED_THROUGH,)
 _ENCODED: Final[Operations] = (UseOperation.ENCODED,)
 _HASHED: Final[Operations] = (UseOperation.HASHED,)
-_ONE_OF_EACH: Final[Operations] = (UseOperation.GROUPED, UseOperation.PASSED_THROUGH)
+_DISTINCT_VALUES: Final[Operations] = (UseOperation.GROUPED, UseOperation.PASSED_THROUGH)
 
 
 class FunctionUse(NamedTuple):
@@ -235,7 +235,7 @@ _ANY_TYPE_EVERYWHERE: Final[dict[Function, FunctionUse]] = {
     **dict.fromkeys(
         (exp.ArrayAgg, exp.Struct, exp.IgnoreNulls, exp.RespectNulls), FunctionUse(_PASSED_THROUGH)
     ),
-    exp.ArrayUniqueAgg: FunctionUse(_ONE_OF_EACH),
+    exp.ArrayUniqueAgg: FunctionUse(_DISTINCT_VALUES),
     exp.ApproxDistinct: FunctionUse(_GROUPED, "this"),
     **dict.fromkeys((exp.Grouping, exp.GroupingId), FunctionUse(_COUNTED)),
     **dict.fromkeys(
@@ -245,8 +245,8 @@ _ANY_TYPE_EVERYWHERE: Final[dict[Function, FunctionUse]] = {
 }  # fmt: skip
 _ANY_TYPE_IN_SPARK: Final[dict[Function, FunctionUse]] = {
     exp.GroupConcat: FunctionUse((UseOperation.FORMATTED,), "this"),
-    exp.Mode: FunctionUse(_ONE_OF_EACH),
-    exp.ArrayDistinct: FunctionUse(_ONE_OF_EACH),
+    exp.Mode: FunctionUse(_DISTINCT_VALUES),
+    exp.ArrayDistinct: FunctionUse(_DISTINCT_VALUES),
     exp.Grouping: FunctionUse(_COUNTED, returns=INT8),
     exp.GroupingId: FunctionUse(_COUNTED, returns=INT64),
     **dict.fromkeys(("isnull", "isnotnull"), FunctionUse(_COUNTED, returns=BOOLEAN)),
@@ -257,8 +257,8 @@ _ANY_TYPE_IN_SPARK: Final[dict[Function, FunctionUse]] = {
     "to_csv": FunctionUse(_ENCODED, returns=STRING),
 }
 _ANY_TYPE_IN_DUCKDB: Final[dict[Function, FunctionUse]] = {
-    exp.Mode: FunctionUse(_ONE_OF_EACH),
-    exp.ArrayDistinct: FunctionUse(_ONE_OF_EACH),
+    exp.Mode: FunctionUse(_DISTINCT_VALUES),
+    exp.ArrayDistinct: FunctionUse(_DISTINCT_VALUES),
     exp.Grouping: FunctionUse(_COUNTED, returns=INT64),
     exp.GroupingId: FunctionUse(_COUNTED, returns=INT64),
     exp.GroupConcat: FunctionUse((UseOperation.FORMATTED,), "this"),

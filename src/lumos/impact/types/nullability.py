@@ -7,13 +7,13 @@ from sqlglot import exp
 
 from lumos.lineage.sql.relation import OuterJoined, QueryColumn
 
-_NEVER: Final = (
+_NEVER_NULL: Final = (
     exp.Is, exp.Literal, exp.Boolean, exp.Count, exp.CountIf, exp.RowNumber, exp.Rank,
     exp.DenseRank, exp.Exists, exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentUser,
     exp.ApproxDistinct, exp.Struct, exp.Array, exp.Interval, exp.Var, exp.DataType, exp.NullSafeEQ,
     exp.NullSafeNEQ, exp.ConcatWs, exp.Ntile, exp.CumeDist, exp.PercentRank, exp.Star,
 )  # fmt: skip
-_ALWAYS: Final = (
+_ALWAYS_NULLABLE: Final = (
     exp.Null, exp.TryCast, exp.Lag, exp.Lead, exp.Nullif, exp.SafeDivide, exp.NthValue, exp.Bracket,
     exp.Subquery, exp.Select, exp.RegexpExtract, exp.JSONExtract, exp.JSONExtractScalar,
 )  # fmt: skip
@@ -54,12 +54,12 @@ class Nullability:
     def _of(self, node: exp.Expr, version: int) -> bool | None:
         if isinstance(node, exp.Column):
             return self._leaf(node, version)
-        if isinstance(node, _NEVER):
+        if isinstance(node, _NEVER_NULL):
             return False
         if isinstance(node, exp.TryCast) and not node.args.get("safe"):
             # The parser's form of CAST in dialects whose casts do not fail.
             return self.of(node.this, version)
-        if isinstance(node, _ALWAYS):
+        if isinstance(node, _ALWAYS_NULLABLE):
             return True
         if isinstance(node, exp.Coalesce):
             parts = [self.of(each, version) for each in (node.this, *node.expressions)]
@@ -69,23 +69,23 @@ class Nullability:
             default = node.args.get("default")
             return True if default is None else self._any_of([*results, default], version)
         if isinstance(node, exp.If):
-            otherwise = node.args.get("false")
-            if otherwise is None:
+            else_branch = node.args.get("false")
+            if else_branch is None:
                 return True
-            return self._any_of([node.args["true"], otherwise], version)
+            return self._any_of([node.args["true"], else_branch], version)
         if isinstance(node, exp.Window):
-            return self._aggregated(node.this, version, has_rows=True)
+            return self._of_aggregate(node.this, version, has_rows=True)
         if isinstance(node, exp.AggFunc):
-            return self._aggregated(node, version, has_rows=_is_grouped(node))
+            return self._of_aggregate(node, version, has_rows=_is_grouped(node))
         if isinstance(node, exp.Anonymous | exp.Lambda | exp.Placeholder | exp.Parameter):
             return None
         return self._any_of(_parts(node), version)
 
-    def _aggregated(self, node: exp.Expr, version: int, *, has_rows: bool) -> bool | None:
+    def _of_aggregate(self, node: exp.Expr, version: int, *, has_rows: bool) -> bool | None:
         """Nullability of an aggregate, which is null if there are no rows."""
-        if isinstance(node, _NEVER):
+        if isinstance(node, _NEVER_NULL):
             return False
-        if isinstance(node, _ALWAYS) or not has_rows:
+        if isinstance(node, _ALWAYS_NULLABLE) or not has_rows:
             return True
         return self._any_of(_parts(node), version)
 
@@ -100,12 +100,12 @@ class Nullability:
         if id(select) not in self._required:
             self._referenced.append(select)
             self._required[id(select)] = (
-                _sources(_asserted(select), named),
-                _sources(_compared(select), named),
+                _sources(_not_null_columns(select), named),
+                _sources(_compared_columns(select), named),
             )
         asserted, compared = self._required[id(select)]
         source = _source(named[id(node)])
-        # A comparison excludes nulls only after it was evaluated.
+        # A comparison excludes nulls only after it has been evaluated.
         return source in asserted or (source in compared and _is_read_after(node, select))
 
 
@@ -122,13 +122,13 @@ def _sources(columns: Iterable[exp.Expr], named: Mapping[int, QueryColumn]) -> f
 
 def _is_read_after(node: exp.Expr, select: exp.Expr) -> bool:
     """Whether a column is used outside of the conditions of its query."""
-    inside: exp.Expr = node
-    while inside.parent is not None and inside.parent is not select:
-        inside = inside.parent
-    return not isinstance(inside, exp.Where | exp.Join)
+    child: exp.Expr = node
+    while child.parent is not None and child.parent is not select:
+        child = child.parent
+    return not isinstance(child, exp.Where | exp.Join)
 
 
-def _asserted(select: exp.Expr) -> Iterator[exp.Expr]:
+def _not_null_columns(select: exp.Expr) -> Iterator[exp.Expr]:
     """The columns with IS NOT NULL in WHERE."""
     where = select.args.get("where")
     for part in _parts_of(where.this) if where is not None else ():
@@ -141,7 +141,7 @@ def _asserted(select: exp.Expr) -> Iterator[exp.Expr]:
             yield test.this
 
 
-def _compared(select: exp.Expr) -> Iterator[exp.Expr]:
+def _compared_columns(select: exp.Expr) -> Iterator[exp.Expr]:
     """The columns that are not null in the result because conditions compare them."""
     where = select.args.get("where")
     conditions = [where.this] if where is not None else []

@@ -1,8 +1,8 @@
 """Types of computed numbers, one class per dialect.
 
 The rules of Spark and DuckDB are tested against the engines over a grid of types; those of other
-dialects follow their documentation. A rule returns UNKNOWN where nothing is proven: whatever
-depends on it is then undetermined, never unchanged.
+dialects follow their documentation. A rule returns UNKNOWN if the type is not certain: the impact
+on everything that depends on it is then undetermined, never unchanged.
 """
 
 import enum
@@ -29,7 +29,7 @@ from lumos.model.types import (
 )
 
 _MAX_PRECISION: Final = 38
-# The fraction digits that Spark keeps at least when a result exceeds the maximum precision.
+# The number of fraction digits that Spark keeps if a result exceeds the maximum precision.
 _MIN_ADJUSTED_SCALE: Final = 6
 _MAX_PRECISION_IN_64_BITS: Final = 18
 # DuckDB's 128-bit integer.
@@ -203,7 +203,7 @@ class NumberTypes:
         if isinstance(one, String) and isinstance(other, String):
             lengths = (one.length, other.length)
             return String(None if None in lengths else max(filter(None, lengths)))
-        if _is_moment(one) and _is_moment(other):
+        if _is_timestamp(one) and _is_timestamp(other):
             stamps = [type for type in (one, other) if isinstance(type, Timestamp)]
             return Timestamp(stamps[0].unit, zoned=any(each.zoned for each in stamps))
         if not (is_number(one) and is_number(other)):
@@ -211,17 +211,17 @@ class NumberTypes:
         return self.calculate(Operator.COMMON, Operand(one), Operand(other)) or UNKNOWN
 
 
-def _is_moment(type: DataType) -> bool:
+def _is_timestamp(type: DataType) -> bool:
     return type == DATE or isinstance(type, Timestamp)
 
 
-def _widened(one: DecimalSize, other: DecimalSize) -> DecimalSize:
+def _widen(one: DecimalSize, other: DecimalSize) -> DecimalSize:
     """The size that holds all digits of both."""
     scale = max(one.scale, other.scale)
     return DecimalSize(max(one.whole, other.whole) + scale, scale)
 
 
-def _capped(precision: int, scale: int) -> Decimal:
+def _cap_precision(precision: int, scale: int) -> Decimal:
     return Decimal(min(precision, _MAX_PRECISION), min(scale, _MAX_PRECISION))
 
 
@@ -255,18 +255,18 @@ def _always(type: DataType) -> Rule:
 
 
 def _common_up_to_38(one: DecimalSize, other: DecimalSize) -> DataType:
-    return _exact(*_widened(one, other))
+    return _exact(*_widen(one, other))
 
 
 def _common_whole_digits_first(one: DecimalSize, other: DecimalSize) -> DataType:
     """The common decimal, which gives up fraction digits beyond 38 digits."""
-    size = _widened(one, other)
+    size = _widen(one, other)
     whole = min(size.whole, _MAX_PRECISION)
     scale = min(size.scale, _MAX_PRECISION - whole)
     return Decimal(whole + scale, scale)
 
 
-def _spark_adjusted(precision: int, scale: int) -> Decimal:
+def _adjust_for_spark(precision: int, scale: int) -> Decimal:
     """A decimal of at most 38 digits, which gives up fraction digits first."""
     if precision <= _MAX_PRECISION:
         return Decimal(max(precision, 1), scale)
@@ -275,22 +275,22 @@ def _spark_adjusted(precision: int, scale: int) -> Decimal:
 
 
 def _spark_sum(one: DecimalSize, other: DecimalSize) -> DataType:
-    size = _widened(one, other)
-    return _spark_adjusted(size.precision + 1, size.scale)
+    size = _widen(one, other)
+    return _adjust_for_spark(size.precision + 1, size.scale)
 
 
 def _spark_product(one: DecimalSize, other: DecimalSize) -> DataType:
-    return _spark_adjusted(one.precision + other.precision + 1, one.scale + other.scale)
+    return _adjust_for_spark(one.precision + other.precision + 1, one.scale + other.scale)
 
 
 def _spark_quotient(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = max(_MIN_ADJUSTED_SCALE, one.scale + other.precision + 1)
-    return _spark_adjusted(one.whole + other.scale + scale, scale)
+    return _adjust_for_spark(one.whole + other.scale + scale, scale)
 
 
 def _spark_remainder(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = max(one.scale, other.scale)
-    return _spark_adjusted(min(one.whole, other.whole) + scale, scale)
+    return _adjust_for_spark(min(one.whole, other.whole) + scale, scale)
 
 
 class SparkNumbers(NumberTypes):
@@ -339,13 +339,13 @@ class SparkNumbers(NumberTypes):
     def sum(self, type: DataType) -> DataType | None:
         """Ten more digits."""
         if isinstance(type, Decimal) and type.precision is not None:
-            return _capped(type.precision + 10, type.scale)
+            return _cap_precision(type.precision + 10, type.scale)
         return super().sum(type)
 
     def average(self, type: DataType) -> DataType | None:
         """Four more fraction digits."""
         if isinstance(type, Decimal) and type.precision is not None:
-            return _capped(type.precision + 4, type.scale + 4)
+            return _cap_precision(type.precision + 4, type.scale + 4)
         return FLOAT64 if type in SIGNED else super().average(type)
 
     def round(self, type: DataType, places: int | None) -> DataType | None:
@@ -356,9 +356,9 @@ class SparkNumbers(NumberTypes):
             return UNKNOWN
         whole = type.precision - type.scale + 1
         if places < 0:
-            return _capped(max(whole, 1 - places), 0)
+            return _cap_precision(max(whole, 1 - places), 0)
         scale = min(type.scale, places)
-        return _capped(whole + scale, scale)
+        return _cap_precision(whole + scale, scale)
 
     def floor(self, type: DataType, places: int | None) -> DataType | None:
         """An integer, unless a decimal place is given."""
@@ -368,7 +368,7 @@ class SparkNumbers(NumberTypes):
             return INT64
         if not isinstance(type, Decimal) or type.precision is None:
             return UNKNOWN
-        return type if type.scale == 0 else _capped(type.precision - type.scale + 1, 0)
+        return type if type.scale == 0 else _cap_precision(type.precision - type.scale + 1, 0)
 
     def same(self, type: DataType) -> DataType | None:
         """Always the same type."""
@@ -390,12 +390,12 @@ class HiveNumbers(SparkNumbers):
 
 
 def _capped_sum(one: DecimalSize, other: DecimalSize) -> DataType:
-    size = _widened(one, other)
-    return _capped(size.precision + 1, size.scale)
+    size = _widen(one, other)
+    return _cap_precision(size.precision + 1, size.scale)
 
 
 def _duckdb_sum(one: DecimalSize, other: DecimalSize) -> DataType:
-    precision = _widened(one, other).precision + 1
+    precision = _widen(one, other).precision + 1
     if precision > _MAX_PRECISION_IN_64_BITS >= max(one.precision, other.precision):
         # DuckDB 1 stays within 64 bits, DuckDB 2 does not.
         return UNKNOWN
@@ -411,11 +411,11 @@ def _duckdb_product(one: DecimalSize, other: DecimalSize) -> DataType:
     small = _MAX_PRECISION_IN_64_BITS
     if precision > small and max(one.precision, other.precision) <= small and scale < small:
         precision = small
-    return _capped(precision, scale)
+    return _cap_precision(precision, scale)
 
 
 def _duckdb_remainder(one: DecimalSize, other: DecimalSize) -> DataType:
-    size = _widened(one, other)
+    size = _widen(one, other)
     return Decimal(*size) if size.precision <= _MAX_PRECISION else FLOAT64
 
 
@@ -443,14 +443,14 @@ class DuckdbNumbers(NumberTypes):
 
     def calculate(self, operator: Operator, one: Operand, other: Operand) -> DataType | None:
         """The type of an operation; unknown where a literal adapts to a short integer."""
-        if operator is not Operator.DIVIDE and _adapts(one, other):
+        if operator is not Operator.DIVIDE and _literal_adapts(one, other):
             return UNKNOWN
         return super().calculate(operator, one, other)
 
     def common_of(self, operands: Iterable[Operand]) -> DataType:
         """The common type; unknown where a literal adapts to a short integer."""
         operands = list(operands)
-        if any(_adapts(one, other) for one in operands for other in operands):
+        if any(_literal_adapts(one, other) for one in operands for other in operands):
             return UNKNOWN
         return super().common_of(operands)
 
@@ -479,7 +479,7 @@ class DuckdbNumbers(NumberTypes):
         has_integer = any(not isinstance(type, Decimal) or type == HUGEINT
                           for type in (one.type, other.type))  # fmt: skip
         if operator is Operator.COMMON and has_integer and left and right:
-            return _capped(*_widened(left, right))
+            return _cap_precision(*_widen(left, right))
         return super()._decimals(operator, one, other)
 
     def sum(self, type: DataType) -> DataType | None:
@@ -523,7 +523,7 @@ class DuckdbNumbers(NumberTypes):
         return type
 
 
-def _adapts(one: Operand, other: Operand) -> bool:
+def _literal_adapts(one: Operand, other: Operand) -> bool:
     """Whether DuckDB gives an integer literal the type of the short integer next to it."""
     pair = (one, other) if one.digits is not None else (other, one)
     return pair[0].digits is not None and pair[1].digits is None and (
@@ -587,38 +587,38 @@ class BigqueryNumbers(NumberTypes):
         )
         return self._bignumeric if is_big else self._numeric
 
-    def _computed(self, type: DataType) -> DataType | None:
+    def _strip_parameters(self, type: DataType) -> DataType | None:
         return self._wider(type) if isinstance(type, Decimal) else None
 
     def sum(self, type: DataType) -> DataType | None:
         """Without parameters."""
-        return self._computed(type) or super().sum(type)
+        return self._strip_parameters(type) or super().sum(type)
 
     def average(self, type: DataType) -> DataType | None:
         """Without parameters."""
-        return self._computed(type) or super().average(type)
+        return self._strip_parameters(type) or super().average(type)
 
     def round(self, type: DataType, places: int | None) -> DataType | None:
         """Without parameters."""
-        return self._computed(type) or super().round(type, places)
+        return self._strip_parameters(type) or super().round(type, places)
 
     def floor(self, type: DataType, places: int | None) -> DataType | None:
         """Without parameters."""
-        return self._computed(type) or super().floor(type, places)
+        return self._strip_parameters(type) or super().floor(type, places)
 
     def truncate(self, type: DataType) -> DataType | None:
         """Without parameters."""
-        return self._computed(type) or super().truncate(type)
+        return self._strip_parameters(type) or super().truncate(type)
 
 
 def _snowflake_product(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = min(one.scale + other.scale, max(one.scale, other.scale, 12))
-    return _capped(one.whole + other.whole + scale, scale)
+    return _cap_precision(one.whole + other.whole + scale, scale)
 
 
 def _snowflake_quotient(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = max(one.scale, min(one.scale + 6, 12))
-    return _capped(one.whole + other.scale + scale, scale)
+    return _cap_precision(one.whole + other.scale + scale, scale)
 
 
 class SnowflakeNumbers(NumberTypes):
@@ -645,7 +645,7 @@ class TsqlNumbers(NumberTypes):
     integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 19}
 
     def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
-        """Spark took its rules from here, but not what happens beyond 38 digits."""
+        """Apply the same rules as Spark, except beyond 38 digits."""
         if operator is Operator.INTEGER_DIVIDE:
             return UNKNOWN
         type = super()._decimals(operator, one, other)

@@ -41,14 +41,14 @@ from lumos.model.types import (
 )
 
 _T = exp.DType
-_TO: Final[dict[DataType, exp.DType]] = {
+_TO_SQLGLOT: Final[dict[DataType, exp.DType]] = {
     BOOLEAN: _T.BOOLEAN, INT8: _T.TINYINT, INT16: _T.SMALLINT, INT32: _T.INT, INT64: _T.BIGINT,
     UINT8: _T.UTINYINT, UINT16: _T.USMALLINT, UINT32: _T.UINT, UINT64: _T.UBIGINT,
     FLOAT16: _T.FLOAT, FLOAT32: _T.FLOAT, FLOAT64: _T.DOUBLE, DATE: _T.DATE,
     INTERVAL: _T.INTERVAL, UUID: _T.UUID, JSON: _T.JSON, NULL: _T.NULL,
 }  # fmt: skip
-_FROM: Final[dict[exp.DType, DataType]] = {
-    **{kind: type for type, kind in _TO.items() if type != FLOAT16},
+_FROM_SQLGLOT: Final[dict[exp.DType, DataType]] = {
+    **{kind: type for type, kind in _TO_SQLGLOT.items() if type != FLOAT16},
     _T.MEDIUMINT: INT32, _T.UMEDIUMINT: UINT32, _T.INT128: Decimal(39), _T.INT256: Decimal(78),
     _T.UINT128: Decimal(39), _T.UINT256: Decimal(78), _T.BIT: BOOLEAN,
     _T.SMALLSERIAL: INT16, _T.SERIAL: INT32, _T.BIGSERIAL: INT64,
@@ -78,27 +78,27 @@ def to_sqlglot(type: DataType) -> exp.DataType:
     """The sqlglot type, or its UNKNOWN."""
     match type:
         case Decimal(int(precision), scale):
-            return _built(_T.DECIMAL, _number(precision), _number(scale))
+            return _build_type(_T.DECIMAL, _number(precision), _number(scale))
         case Decimal():
-            return _built(_T.DECIMAL)
+            return _build_type(_T.DECIMAL)
         case String(int(length)):
-            return _built(_T.VARCHAR, _number(length))
+            return _build_type(_T.VARCHAR, _number(length))
         case String() | Enum():
-            return _built(_T.TEXT)
+            return _build_type(_T.TEXT)
         case Binary():
-            return _built(_T.VARBINARY)
+            return _build_type(_T.VARBINARY)
         case Time():
-            return _built(_T.TIME)
+            return _build_type(_T.TIME)
         case Timestamp(_, zoned):
-            return _built(_T.TIMESTAMPTZ if zoned else _T.TIMESTAMPNTZ)
+            return _build_type(_T.TIMESTAMPTZ if zoned else _T.TIMESTAMPNTZ)
         case Duration():
-            return _built(_T.INTERVAL)
+            return _build_type(_T.INTERVAL)
         case Array(element):
-            return _nested(_T.ARRAY, to_sqlglot(element).copy())
+            return _build_nested_type(_T.ARRAY, to_sqlglot(element).copy())
         case Map(key, value):
-            return _nested(_T.MAP, to_sqlglot(key).copy(), to_sqlglot(value).copy())
+            return _build_nested_type(_T.MAP, to_sqlglot(key).copy(), to_sqlglot(value).copy())
         case Struct(members):
-            return _nested(
+            return _build_nested_type(
                 _T.STRUCT,
                 *(
                     exp.ColumnDef(
@@ -108,7 +108,7 @@ def to_sqlglot(type: DataType) -> exp.DataType:
                 ),
             )
         case _:
-            return _built(_TO.get(type, _T.UNKNOWN))
+            return _build_type(_TO_SQLGLOT.get(type, _T.UNKNOWN))
 
 
 def from_sqlglot(type: exp.Expr | None) -> DataType:
@@ -124,13 +124,13 @@ def from_sqlglot(type: exp.Expr | None) -> DataType:
     if kind in _DECIMALS:
         return _decimal(_numbers(type))
     if kind in _ARRAYS:
-        inside = type.expressions
-        return Array(from_sqlglot(inside[0]) if inside else UNKNOWN)
+        parameters = type.expressions
+        return Array(from_sqlglot(parameters[0]) if parameters else UNKNOWN)
     if kind is _T.MAP and len(type.expressions) == 2:
         return Map(from_sqlglot(type.expressions[0]), from_sqlglot(type.expressions[1]))
     if kind in _STRUCTS:
         return _struct(type)
-    return _FROM.get(kind, UNKNOWN)
+    return _FROM_SQLGLOT.get(kind, UNKNOWN)
 
 
 def _struct(type: exp.DataType) -> DataType:
@@ -152,20 +152,24 @@ def _decimal(numbers: list[int]) -> DataType:
 def _numbers(type: exp.DataType) -> list[int]:
     found = []
     for each in type.expressions:
-        inside = each.this if isinstance(each, exp.DataTypeParam) else each
-        if isinstance(inside, exp.Literal) and inside.this.isdigit() and int(inside.this) > 0:
-            found.append(int(inside.this))
-        elif isinstance(inside, exp.Literal) and inside.this == "0":
+        parameter = each.this if isinstance(each, exp.DataTypeParam) else each
+        if (
+            isinstance(parameter, exp.Literal)
+            and parameter.this.isdigit()
+            and int(parameter.this) > 0
+        ):
+            found.append(int(parameter.this))
+        elif isinstance(parameter, exp.Literal) and parameter.this == "0":
             found.append(0)
     return found if not found or found[0] > 0 else []
 
 
-def _built(kind: exp.DType, *parameters: exp.Expr) -> exp.DataType:
+def _build_type(kind: exp.DType, *parameters: exp.Expr) -> exp.DataType:
     return exp.DataType(this=kind, expressions=list(parameters))
 
 
-def _nested(kind: exp.DType, *inside: exp.Expr) -> exp.DataType:
-    return exp.DataType(this=kind, expressions=list(inside), nested=True)
+def _build_nested_type(kind: exp.DType, *parameters: exp.Expr) -> exp.DataType:
+    return exp.DataType(this=kind, expressions=list(parameters), nested=True)
 
 
 def _number(value: int) -> exp.Expr:

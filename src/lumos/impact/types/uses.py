@@ -21,7 +21,7 @@ _COMPARISONS: Final = (
 )  # fmt: skip
 _ORDERINGS: Final = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Greatest, exp.Least)
 _CALCULATIONS: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.Neg)
-_COMBINING: Final = (exp.Coalesce, exp.Greatest, exp.Least)
+_COMBINING_FUNCTIONS: Final = (exp.Coalesce, exp.Greatest, exp.Least)
 _CONCATENATING: Final = (exp.Concat, exp.ConcatWs, exp.DPipe)
 # Expressions that return the value unchanged.
 _TRANSPARENT: Final = (
@@ -30,15 +30,15 @@ _TRANSPARENT: Final = (
     exp.Kwarg, exp.PropertyEQ, exp.JSONKeyValue, exp.Query, exp.All, exp.Any,
 )  # fmt: skip
 # Functions that convert a value to another type.
-_CONVERTING: Final = (
+_CONVERSION_FUNCTIONS: Final = (
     exp.Date, exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.Timestamp, exp.Datetime,
     exp.TimeStrToTime,
 )  # fmt: skip
-_CONVERSIONS: Final = (exp.Cast, *_CONVERTING)
+_CONVERSIONS: Final = (exp.Cast, *_CONVERSION_FUNCTIONS)
 _CONVERSION: Final = re.compile(
     r"(?:cast|convert|date|datetime|timestamp|time|to_\w+)\s*\(|::", re.IGNORECASE
 )
-_LONGEST: Final = 120
+_MAX_TEXT_LENGTH: Final = 120
 # Operations that work for any type.
 _ANY_TYPE: Final = (UseOperation.COUNTED, UseOperation.CAST)
 
@@ -89,7 +89,7 @@ class TypeUseCollector:
         if not state.is_changed:
             return
         if state.is_added:
-            # Before, the name referred to something else or to nothing.
+            # Before the change, the name referred to something else or to nothing.
             self.add(reference, UseOperation.AMBIGUOUS, state)
             return
         if state.is_gone:
@@ -100,7 +100,7 @@ class TypeUseCollector:
             self.add(reference, UseOperation.LOST, state)
         if not isinstance(reference.node, exp.Column):
             # A column number in GROUP BY or ORDER BY.
-            self._at_end(reference, reference.node, state)
+            self._collect_clause_use(reference, reference.node, state)
             return
         child: exp.Expr = reference.node
         while (parent := child.parent) is not None and state.is_changed:
@@ -119,7 +119,7 @@ class TypeUseCollector:
             if state.is_gone:
                 return
         if state.is_changed:
-            self._at_end(reference, child, state)
+            self._collect_clause_use(reference, child, state)
 
     def _is_end_of_clause(self, child: exp.Expr, parent: exp.Expr) -> bool:
         """Whether the clause ends here; a scalar subquery belongs to the expression around it."""
@@ -135,9 +135,11 @@ class TypeUseCollector:
             return isinstance(parent.parent, exp.Query)
         if isinstance(parent, exp.Distinct):
             return isinstance(parent.parent, exp.Query)
-        return not isinstance(parent, _INSIDE) or _assigns(parent)
+        return not isinstance(parent, _INNER_NODES) or _is_assignment(parent)
 
-    def _at_end(self, reference: ColumnReference, child: exp.Expr, state: ValueChange) -> None:
+    def _collect_clause_use(
+        self, reference: ColumnReference, child: exp.Expr, state: ValueChange
+    ) -> None:
         """Collect what the clause as a whole does with the value."""
         parent = child.parent
         if reference.clause_kind is ClauseKind.GROUP_BY or (
@@ -167,7 +169,7 @@ class TypeUseCollector:
                       partner_text=parent.to.sql().upper(),
                       accepts=functions.cast_to_boolean(self._dialect) if is_boolean else None,
                       )  # fmt: skip
-        elif isinstance(parent, _CONVERTING) and child.arg_key == "this":
+        elif isinstance(parent, _CONVERSION_FUNCTIONS) and child.arg_key == "this":
             made = self._values.of_node(parent)
             self.add(
                 reference,
@@ -188,7 +190,7 @@ class TypeUseCollector:
         elif isinstance(parent, _COMPARISONS):
             # A single null among ALL makes the comparison null.
             is_with_all = isinstance(parent.this, exp.All) or isinstance(parent.expression, exp.All)
-            self._collect_comparison(reference, state, [_other(parent, child)],
+            self._collect_comparison(reference, state, [_other_operand(parent, child)],
                           UseOperation.NOT_IN if is_with_all else UseOperation.COMPARED,
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Between):
@@ -203,10 +205,10 @@ class TypeUseCollector:
         elif isinstance(parent, exp.In):
             self._collect_in(reference, child, parent, state)
         elif isinstance(parent, exp.Nullif):
-            self._collect_comparison(reference, state, [_other(parent, child)])
+            self._collect_comparison(reference, state, [_other_operand(parent, child)])
         elif isinstance(parent, exp.Case | exp.If | exp.Nvl2):
             self._collect_case(reference, child, parent, state)
-        elif isinstance(parent, _COMBINING):
+        elif isinstance(parent, _COMBINING_FUNCTIONS):
             others = [each for each in (parent.this, *parent.expressions) if each is not child]
             self._collect_combination(reference, state, others, functions.name_of(parent),
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
@@ -223,16 +225,16 @@ class TypeUseCollector:
             others = [each for each in parent.expressions if each is not child]
             self._collect_combination(reference, state, others, functions.name_of(parent))
         elif isinstance(parent, _CALCULATIONS):
-            other = _other(parent, child) if isinstance(parent, exp.Binary) else None
-            beside = self._values.of_node(other) if other is not None else None
+            other = _other_operand(parent, child) if isinstance(parent, exp.Binary) else None
+            operand = self._values.of_node(other) if other is not None else None
             accepts, name = functions.operator_kinds(parent, self._dialect)
             is_whole = isinstance(parent, exp.Div) and bool(parent.args.get("typed"))
             self.add(
                 reference,
                 UseOperation.DIVIDED if is_whole else UseOperation.CALCULATED,
                 state,
-                partner=beside.after if beside else None,
-                partner_before=beside.before if beside else None,
+                partner=operand.after if operand else None,
+                partner_before=operand.before if operand else None,
                 accepts=accepts,
                 partner_text=name,
             )
@@ -310,22 +312,22 @@ class TypeUseCollector:
         for key in ("start", "end"):
             offset = spec.args.get(key)
             if isinstance(offset, exp.Expr) and not isinstance(offset, exp.Var):
-                beside = self._values.of_node(offset)
-                self.add(reference, UseOperation.CALCULATED, state, partner=beside.after,
-                          partner_before=beside.before)  # fmt: skip
+                offset_value = self._values.of_node(offset)
+                self.add(reference, UseOperation.CALCULATED, state, partner=offset_value.after,
+                          partner_before=offset_value.before)  # fmt: skip
 
     def _collect_index(
         self, reference: ColumnReference, parent: exp.Bracket, state: ValueChange
     ) -> None:
         """Collect the use as an array index or map key."""
-        holder = self._values.of_node(parent.this).after
-        held = holder.type if holder is not None else None
-        if isinstance(held, Map) and not functions.is_element_at(parent, self._dialect):
-            key = ValueType(type=held.key)
+        container = self._values.of_node(parent.this).after
+        container_type = container.type if container is not None else None
+        if isinstance(container_type, Map) and not functions.is_element_at(parent, self._dialect):
+            key = ValueType(type=container_type.key)
             self.add(reference, UseOperation.COMPARED, state, partner=key, partner_before=key,
                       partner_text="a key")  # fmt: skip
             return
-        is_list = isinstance(held, Array)
+        is_list = isinstance(container_type, Array)
         self.add(
             reference,
             UseOperation.CALLED,
@@ -445,7 +447,7 @@ class TypeUseCollector:
         self._found.setdefault(use, set())
 
 
-_INSIDE: Final = (
+_INNER_NODES: Final = (
     exp.Condition, exp.Func, exp.Predicate,
     exp.Alias, exp.Aliases, exp.Ordered, exp.Window, exp.Filter, exp.Subquery, exp.Tuple,
     exp.WithinGroup, exp.If, exp.Interval, exp.Distinct, exp.Order, exp.Query, exp.Kwarg,
@@ -463,7 +465,7 @@ def _has_other_key(state: ValueChange) -> bool:
     return before != after
 
 
-def _assigns(node: exp.Expr) -> bool:
+def _is_assignment(node: exp.Expr) -> bool:
     """Whether an equality is an assignment in SET of an UPDATE."""
     return isinstance(node.parent, exp.Update) and node.arg_key == "expressions"
 
@@ -536,7 +538,7 @@ def _value_of(node: exp.Expr) -> exp.Expr:
     return node
 
 
-def _other(node: exp.Expr, child: exp.Expr) -> exp.Expr:
+def _other_operand(node: exp.Expr, child: exp.Expr) -> exp.Expr:
     other: exp.Expr = node.args["expression"] if node.this is child else node.this
     return other
 
@@ -555,12 +557,12 @@ def _distinct(nodes: Iterable[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
 
 
 def _is_literal(node: exp.Expr) -> bool:
-    inside = node.this if isinstance(node, exp.Neg | exp.Paren) else node
-    return isinstance(inside, exp.Literal | exp.Boolean)
+    operand = node.this if isinstance(node, exp.Neg | exp.Paren) else node
+    return isinstance(operand, exp.Literal | exp.Boolean)
 
 
 def _sql_text(node: exp.Expr) -> str:
-    if next(islice(node.walk(), _LONGEST, None), None) is not None:
+    if next(islice(node.walk(), _MAX_TEXT_LENGTH, None), None) is not None:
         return "an expression"
     text = node.sql()
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return text if len(text) <= _MAX_TEXT_LENGTH else f"{text[: _MAX_TEXT_LENGTH - 3]}..."

@@ -36,7 +36,7 @@ AFTER: Final = 1
 
 
 class ValueChange(NamedTuple):
-    """A value before and after; None where it does not exist."""
+    """A value before and after; None if it does not exist."""
 
     before: ValueType | None
     after: ValueType | None
@@ -56,7 +56,7 @@ class ValueChange(NamedTuple):
 
 
 _UNKNOWN_VALUE: Final = ValueType()
-UNTOUCHED: Final = ValueChange(_UNKNOWN_VALUE, _UNKNOWN_VALUE)
+UNCHANGED_VALUE: Final = ValueChange(_UNKNOWN_VALUE, _UNKNOWN_VALUE)
 LOST: Final = ValueChange(_UNKNOWN_VALUE, _UNKNOWN_VALUE, True)
 
 
@@ -127,7 +127,7 @@ class ExpressionTypes:
         return any(True for _ in self.origins(column))
 
     def changed_in_row(self, row: Sequence[QueryColumn]) -> Sequence[QueryColumn]:
-        """The columns because of which a row changes as a whole: their type or their position."""
+        """Return the columns that change a row as a whole: by their type or their position."""
         return [each for each in row if self.may_change(each)] or [
             each for each in row if self._is_moved(each)
         ][:1]
@@ -174,7 +174,7 @@ class ExpressionTypes:
         if known is None:
             if id(column) in self._in_progress:
                 # A recursive query.
-                return LOST if self.may_change(column) else UNTOUCHED
+                return LOST if self.may_change(column) else UNCHANGED_VALUE
             self._in_progress.add(id(column))
             known = self._column(column)
             self._in_progress.discard(id(column))
@@ -187,18 +187,18 @@ class ExpressionTypes:
         if isinstance(maker, TableColumn):
             return self._stored(maker)
         if isinstance(maker, OuterJoined):
-            return self._padded(self.of_column(maker.column))
+            return self._pad(self.of_column(maker.column))
         if isinstance(maker, FieldAccess):
             return self._member(self.of_column(maker.holder), maker.path)
         if isinstance(maker, MergedColumns):
-            return self._either([self.of_column(each) for each in maker.columns])
+            return self._combine([self.of_column(each) for each in maker.columns])
         if isinstance(maker, ListElement):
             return self._element(self.of_node(maker.node))
         if isinstance(maker, exp.Expr):
             return self.of_node(maker)
         if isinstance(maker, WholeRow):
-            return LOST if self.changed_in_row(maker.columns) else UNTOUCHED
-        return LOST if self.may_change(column) else UNTOUCHED
+            return LOST if self.changed_in_row(maker.columns) else UNCHANGED_VALUE
+        return LOST if self.may_change(column) else UNCHANGED_VALUE
 
     def _element(self, state: ValueChange) -> ValueChange:
         """The change of an element of an array."""
@@ -210,21 +210,21 @@ class ExpressionTypes:
     def _stored(self, stored: TableColumn) -> ValueChange:
         key = (stored.table, stored.name)
         if key not in self._columns:
-            self._columns[key] = self._looked_up(stored)
+            self._columns[key] = self._look_up(stored)
         return self._columns[key]
 
-    def _looked_up(self, stored: TableColumn) -> ValueChange:
+    def _look_up(self, stored: TableColumn) -> ValueChange:
         versions = self.versions(stored.table)
         if versions is None:
-            return UNTOUCHED
+            return UNCHANGED_VALUE
         name = self._stored_name(versions, stored.name)
         pair = versions.columns.get(name)
         if pair is None:
-            return LOST if versions.is_doubtful else UNTOUCHED
+            return LOST if versions.is_doubtful else UNCHANGED_VALUE
         before, after = map(_value, pair)
         return ValueChange(before, after, versions.is_doubtful or name in versions.lost)
 
-    def _padded(self, state: ValueChange) -> ValueChange:
+    def _pad(self, state: ValueChange) -> ValueChange:
         before, after = (
             None if each is None else ValueType(type=each.type, nullable=True)
             for each in (state.before, state.after)
@@ -250,7 +250,7 @@ class ExpressionTypes:
         type, nullable = value.type, value.nullable
         for name in path:
             if isinstance(type, Struct):
-                found = next((each for each in type.members if self._is_called(each.name, name)),
+                found = next((each for each in type.members if self._has_name(each.name, name)),
                              None)  # fmt: skip
                 if found is None:
                     return None
@@ -261,10 +261,10 @@ class ExpressionTypes:
                 return _UNKNOWN_VALUE
         return ValueType(type=type, nullable=nullable)
 
-    def _is_called(self, name: str, wanted: str) -> bool:
-        return self._folding.stored(name) == wanted or name.lower() == wanted.lower()
+    def _has_name(self, name: str, folded: str) -> bool:
+        return self._folding.stored(name) == folded or name.lower() == folded.lower()
 
-    def _either(self, states: Iterable[ValueChange]) -> ValueChange:
+    def _combine(self, states: Iterable[ValueChange]) -> ValueChange:
         states = list(states)
         if any(state.is_gone for state in states):
             return next(state for state in states if state.is_gone)
@@ -289,22 +289,22 @@ class ExpressionTypes:
     def makers(self, column: QueryColumn) -> set[int]:
         """The ids of the expressions and columns that a column is computed from."""
         found: set[int] = set()
-        waiting = [column]
-        while waiting:
-            column = waiting.pop()
+        stack = [column]
+        while stack:
+            column = stack.pop()
             found.add(id(column))
             maker = column.definition
             if isinstance(maker, OuterJoined):
-                waiting.append(maker.column)
+                stack.append(maker.column)
             elif isinstance(maker, FieldAccess):
-                waiting.append(maker.holder)
+                stack.append(maker.holder)
             elif isinstance(maker, MergedColumns):
-                waiting += maker.columns
+                stack += maker.columns
             elif isinstance(maker, exp.Expr | ListElement) and id(maker) not in found:
                 found.add(id(maker))
                 node = maker.node if isinstance(maker, ListElement) else maker
                 named = (self.named.get(id(leaf)) for leaf in node.find_all(exp.Column))
-                waiting += [each for each in named if each is not None]
+                stack += [each for each in named if each is not None]
                 if self.rows:
                     found.update(id(each) for each in node.walk() if id(each) in self.rows)
         return found
@@ -357,12 +357,12 @@ class ExpressionTypes:
         """Properties of the columns that are named in an expression."""
         known = self._leaf_properties.get(id(node))
         if known is None:
-            inside = (
+            left_operand = (
                 self._leaf_properties.get(id(node.this)) if isinstance(node, exp.Binary) else None
             )
-            rest = node.expression if inside is not None else node
+            rest = node.expression if left_operand is not None else node
             parts = [_Leaves.of(state) for state in self.leaves(rest)]
-            known = _Leaves(*map(any, zip(inside or _NO_LEAVES, *parts, strict=True)))
+            known = _Leaves(*map(any, zip(left_operand or _NO_LEAVES, *parts, strict=True)))
             self._leaf_properties[id(node)] = known
             self._referenced.append(node)
         return known
@@ -424,14 +424,14 @@ class ExpressionTypes:
             leaf._type = to_sqlglot(type)
             types[id(leaf)] = type
             exact.setdefault(_known(leaf._type), type)
-        self._annotated(root)
+        self._annotate_casts(root)
         for node in root.walk():
             if id(node) not in types or not isinstance(node, exp.Column):
                 # The annotator drops details such as the time unit; the columns still have them.
                 known = _known(node.type)
                 types[id(node)] = exact.get(known) or known[1]
 
-    def _annotated(self, node: exp.Expr) -> None:
+    def _annotate_casts(self, node: exp.Expr) -> None:
         try:
             annotator = TypeAnnotator(
                 self._schema, expression_metadata=self._rules, overwrite_types=False

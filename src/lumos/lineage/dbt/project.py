@@ -20,7 +20,7 @@ from lumos.model.json_codec import decode_json
 MANIFEST: Final = "manifest.json"
 CATALOG: Final = "catalog.json"
 RUN_RESULTS: Final = "run_results.json"
-_OLDEST, _NEWEST = 4, 12
+_OLDEST_VERSION, _NEWEST_VERSION = 4, 12
 _VERSION: Final = re.compile(r"/manifest/v(\d+)")
 _MAX_BYTES: Final = 2 * 1024**3
 
@@ -169,21 +169,21 @@ class _Reader:
     def __init__(self, manifest: Path, name: str) -> None:
         self._manifest = manifest
         self._folder = manifest.parent
-        self._place = name
+        self._location = name
         self._problems: list[LineageProblem] = []
 
     def project(self) -> DbtProject:
         try:
-            parts = decode_json(_content(self._manifest), dict[str, msgspec.Raw])
+            parts = decode_json(_read_content(self._manifest), dict[str, msgspec.Raw])
         except (OSError, msgspec.MsgspecError) as problem:
-            raise UnreadableManifest(f"{self._place} is not a dbt manifest: {problem}") from None
+            raise UnreadableManifest(f"{self._location} is not a dbt manifest: {problem}") from None
         metadata = self._part(parts, "metadata", _Metadata) or _Metadata()
         self._check(metadata)
         nodes = self._nodes(parts, "nodes")
         catalog = self._catalog()
         invocation, run_at, results = self._results()
         return DbtProject(
-            name=metadata.project_name or self._guessed_name(nodes),
+            name=metadata.project_name or self._guess_name(nodes),
             adapter=metadata.adapter_type,
             nodes={key: self._with_sql(key, node) for key, node in nodes.items()},
             sources=self._nodes(parts, "sources"),
@@ -197,18 +197,18 @@ class _Reader:
         )
 
     def _check(self, metadata: _Metadata) -> None:
-        found = _VERSION.search(metadata.dbt_schema_version)
-        version = int(found.group(1)) if found else None
-        if version is None or not _OLDEST <= version <= _NEWEST:
-            what = "no version" if version is None else f"version {version}"
-            self._remark(
-                self._place,
-                f"The manifest has {what}; versions {_OLDEST} to {_NEWEST} are known. "
-                "Known parts are read.",
+        match = _VERSION.search(metadata.dbt_schema_version)
+        version = int(match.group(1)) if match else None
+        if version is None or not _OLDEST_VERSION <= version <= _NEWEST_VERSION:
+            description = "no version" if version is None else f"version {version}"
+            self._add_remark(
+                self._location,
+                f"The manifest has {description}; versions {_OLDEST_VERSION} to {_NEWEST_VERSION} "
+                "are known. Known parts are read.",
             )
 
-    def _guessed_name(self, nodes: Mapping[str, DbtNode]) -> str:
-        """The package of most models: older manifests do not name their project."""
+    def _guess_name(self, nodes: Mapping[str, DbtNode]) -> str:
+        """Return the package of most models: older manifests do not name their project."""
         packages = [node.package_name for node in nodes.values() if node.resource_type == "model"]
         folder = self._folder.absolute()
         named = folder.parent.name if folder.name == "target" else folder.name
@@ -219,14 +219,14 @@ class _Reader:
         try:
             raw = decode_json(found, dict[str, msgspec.Raw]) if found else {}
         except msgspec.MsgspecError as problem:
-            self._problem(self._place, f"The section '{section}' cannot be read: {problem}.")
+            self._add_problem(self._location, f"The section '{section}' cannot be read: {problem}.")
             return {}
         nodes = {}
         for key, each in raw.items():
             try:
                 node = decode_json(each, DbtNode)
             except msgspec.MsgspecError as problem:
-                self._problem(self._place, f"'{key}' cannot be read: {problem}.")
+                self._add_problem(self._location, f"'{key}' cannot be read: {problem}.")
                 continue
             # A disabled node may be a list of nodes under one key.
             if node.config is None or node.config.enabled is not False:
@@ -234,18 +234,18 @@ class _Reader:
         return nodes
 
     def _with_sql(self, key: str, node: DbtNode) -> DbtNode:
-        """A model with its compiled SQL, read from a file if the manifest has none."""
+        """Return a model with its compiled SQL, read from a file if the manifest has none."""
         if node.compiled or node.resource_type not in ("model", "snapshot"):
             return node
         relative = Path(node.package_name, node.original_file_path)
         file = self._folder / "compiled" / relative
-        # Only files of its own folder are read, whatever path a manifest names.
+        # A manifest may name any path, so only files inside its own folder are read.
         if not node.original_file_path or ".." in relative.parts or not file.is_file():
             return node
         try:
             return msgspec.structs.replace(node, compiled_code=file.read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as problem:
-            self._problem(str(file), f"The compiled SQL of '{key}' cannot be read: {problem}.")
+            self._add_problem(str(file), f"The compiled SQL of '{key}' cannot be read: {problem}.")
             return node
 
     def _catalog(self) -> dict[str, DbtCatalogTable]:
@@ -258,7 +258,7 @@ class _Reader:
                 for key, each in raw.items():
                     tables[key] = decode_json(each, DbtCatalogTable)
             except msgspec.MsgspecError as problem:
-                self._problem(str(self._folder / CATALOG), f"'{section}': {problem}.")
+                self._add_problem(str(self._folder / CATALOG), f"'{section}': {problem}.")
         return tables
 
     def _results(self) -> tuple[str, datetime | None, tuple[DbtResult, ...]]:
@@ -270,18 +270,20 @@ class _Reader:
             if found:
                 results = decode_json(found, list[DbtResult])
         except msgspec.MsgspecError as problem:
-            self._problem(str(self._folder / RUN_RESULTS), f"'results': {problem}.")
+            self._add_problem(str(self._folder / RUN_RESULTS), f"'results': {problem}.")
         return metadata.invocation_id or "", utc(metadata.generated_at), tuple(results)
 
-    def _sibling(self, name: str, otherwise: str) -> dict[str, msgspec.Raw]:
+    def _sibling(self, name: str, consequence: str) -> dict[str, msgspec.Raw]:
         file = self._folder / name
         if not file.exists():
-            self._remark(self._place, f"There is no {name} next to the manifest. {otherwise}.")
+            self._add_remark(
+                self._location, f"There is no {name} next to the manifest. {consequence}."
+            )
             return {}
         try:
-            return decode_json(_content(file), dict[str, msgspec.Raw])
+            return decode_json(_read_content(file), dict[str, msgspec.Raw])
         except (OSError, msgspec.MsgspecError) as problem:
-            self._problem(str(file), f"{name} cannot be read: {problem}. {otherwise}.")
+            self._add_problem(str(file), f"{name} cannot be read: {problem}. {consequence}.")
             return {}
 
     def _part(self, parts: Mapping[str, msgspec.Raw], key: str, kind: type[Part]) -> Part | None:
@@ -289,30 +291,30 @@ class _Reader:
         try:
             return decode_json(found, kind) if found else None
         except msgspec.MsgspecError as problem:
-            self._problem(self._place, f"'{key}' cannot be read: {problem}.")
+            self._add_problem(self._location, f"'{key}' cannot be read: {problem}.")
             return None
 
-    def _problem(self, place: str, reason: str) -> None:
+    def _add_problem(self, place: str, reason: str) -> None:
         self._problems.append(LineageProblem(place=place, reason=reason))
 
-    def _remark(self, place: str, reason: str) -> None:
+    def _add_remark(self, place: str, reason: str) -> None:
         self._problems.append(LineageProblem(place=place, reason=reason, severity="remark"))
 
 
-def _content(file: Path) -> bytes:
+def _read_content(file: Path) -> bytes:
     if file.stat().st_size > _MAX_BYTES:
         raise UnreadableManifest(f"{file} is larger than {_MAX_BYTES // 1024**3} GB.")
     return file.read_bytes()
 
 
 def utc(time: datetime | None) -> datetime | None:
-    """A time of dbt, which is UTC unless it has a time zone."""
+    """Convert a time from dbt to UTC; a time without a zone is UTC already."""
     if time is None:
         return None
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
-# Adapters that have another name than their platform.
+# Adapters whose name differs from the platform's name.
 _PLATFORMS: Final = {
     "alloydb": "postgres",
     "databricks-sql": "databricks",
@@ -357,23 +359,23 @@ class DbtRelations:
         node = self._node(key)
         if node is None or not is_table(key, node):
             return None
-        parts = self._written(node.relation_name) or self._parts(node)
+        parts = self._split_relation_name(node.relation_name) or self._parts(node)
         return TableName(parts=parts, platform=self.platform)
 
     def upstream(self, key: str) -> tuple[TableName, ...]:
         """The tables that a node depends on, directly or through ephemeral models."""
         found: dict[TableName, None] = {}
         seen = {key}
-        waiting = list(self._depends_on(key))
-        while waiting:
-            each = waiting.pop(0)
+        queue = list(self._depends_on(key))
+        while queue:
+            each = queue.pop(0)
             if each in seen:
                 continue
             seen.add(each)
             if (table := self.table(each)) is not None:
                 found[table] = None
             else:
-                waiting += self._depends_on(each)
+                queue += self._depends_on(each)
         return tuple(found)
 
     def columns(self) -> dict[tuple[str, ...], dict[str, str]]:
@@ -410,7 +412,7 @@ class DbtRelations:
         if node is not None and node.depends_on is not None:
             yield from node.depends_on.nodes
 
-    def _written(self, name: str | None) -> tuple[str, ...]:
+    def _split_relation_name(self, name: str | None) -> tuple[str, ...]:
         if not name:
             return ()
         try:
@@ -425,7 +427,7 @@ class DbtRelations:
 
 
 def is_table(key: str, node: DbtNode) -> bool:
-    """Whether a node has a table or view of its own."""
+    """Whether dbt creates a table or view for a node."""
     kind = node.resource_type or key.partition(".")[0]
     return kind in _TABLES and node.materialized != _EPHEMERAL
 

@@ -35,7 +35,7 @@ from lumos.model.lineage import JobRun
 from lumos.model.urn import Urn
 
 _PLATFORM: Final = "dbt"
-_MADE: Final = ("model", "snapshot", "seed")
+_BUILT_TYPES: Final = ("model", "snapshot", "seed")
 _STATES: Final = {
     "success": "COMPLETE",
     "partial success": "FAILED",
@@ -49,7 +49,7 @@ _STATES: Final = {
 _EPHEMERAL: Final = "__dbt__cte__"
 _TEMPLATE: Final = re.compile(r"\{[{%#]|[}%#]\}")
 # The confidence of dependencies that are not in the SQL, such as `-- depends_on` hints.
-_UNSEEN: Final = 0.5
+_DEPENDENCY_CONFIDENCE: Final = 0.5
 
 
 class ModelSql(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,10 +66,10 @@ def model_queries(project: DbtProject, relations: DbtRelations) -> Iterator[Mode
         table = relations.table(key)
         if table is None or not node.compiled or (node.language or "sql") != "sql":
             continue
-        word = "VIEW" if node.materialized in ("view", "materialized_view") else "TABLE"
+        keyword = "VIEW" if node.materialized in ("view", "materialized_view") else "TABLE"
         yield ModelSql(
             key=key,
-            text=f"CREATE {word} {relations.sql_name(table)} AS {node.compiled}",
+            text=f"CREATE {keyword} {relations.sql_name(table)} AS {node.compiled}",
             file=_file(node),
         )
 
@@ -87,20 +87,26 @@ class _Report:
         self._results = {each.unique_id: each for each in project.results}
 
     def reported(self) -> ReportedLineage:
-        made = [key for key, node in self._project.nodes.items() if _kind(key, node) in _MADE]
-        jobs = [key for key in made if self._relations.table(key) is not None]
+        built = [
+            key for key, node in self._project.nodes.items() if _kind(key, node) in _BUILT_TYPES
+        ]
+        jobs = [key for key in built if self._relations.table(key) is not None]
         return ReportedLineage(
             reporter=f"dbt:{self._project.name}",
             edges=(
                 *(edge for key in jobs for edge in self._edges(key)),
-                *self._exposed(),
+                *self._exposure_edges(),
             ),
             scripts=tuple(self._scripts()),
             unparsed=tuple(self._unparsed()),
             jobs=tuple(self._job(key) for key in jobs),
             flows=tuple(self._flow(key) for key in jobs),
             descriptions=tuple(self._descriptions()),
-            problems=(*self._project.problems, *self._without_sql(jobs), *self._sql_problems()),
+            problems=(
+                *self._project.problems,
+                *self._models_without_sql(jobs),
+                *self._sql_problems(),
+            ),
             coverage=sum((each.coverage for each in self._analysed.values()), ColumnCoverage()),
         )
 
@@ -113,7 +119,7 @@ class _Report:
         for edge in analysed.edges if analysed else ():
             seen.add(edge.upstream)
             yield msgspec.structs.replace(edge, job=job)
-        confidence = _UNSEEN if seen else 1.0
+        confidence = _DEPENDENCY_CONFIDENCE if seen else 1.0
         for upstream in self._relations.upstream(key):
             if upstream not in seen and upstream != table:
                 yield ReportedEdge(
@@ -133,7 +139,7 @@ class _Report:
             for each in analysed.unparsed if table is not None else ():
                 yield msgspec.structs.replace(each, writes=(table,))
 
-    def _exposed(self) -> Iterator[ReportedEdge]:
+    def _exposure_edges(self) -> Iterator[ReportedEdge]:
         """The edges to exposures, such as dashboards."""
         for key, node in self._project.exposures.items():
             for upstream in self._relations.upstream(key):
@@ -195,7 +201,7 @@ class _Report:
             table = self._relations.table(key)
             if table is None:
                 continue
-            described = self._described(key, node, table)
+            described = self._annotations_of(key, node, table)
             if described != ReportedAnnotations(dataset=table):
                 yield described
         for node in self._project.exposures.values():
@@ -203,7 +209,7 @@ class _Report:
             if owners:
                 yield ReportedAnnotations(dataset=self._exposure(node), owners=owners)
 
-    def _described(self, key: str, node: DbtNode, table: TableName) -> ReportedAnnotations:
+    def _annotations_of(self, key: str, node: DbtNode, table: TableName) -> ReportedAnnotations:
         header = header_of(node.raw) if _kind(key, node) != "seed" else HeaderComment()
         columns: dict[str, str] = {
             column.name: column.comment for column in self._catalog_columns(key) if column.comment
@@ -252,7 +258,7 @@ class _Report:
         ]
         return (Owner(name=group, kind="group"), *parse_owners(people))
 
-    def _without_sql(self, jobs: Iterable[str]) -> Iterator[LineageProblem]:
+    def _models_without_sql(self, jobs: Iterable[str]) -> Iterator[LineageProblem]:
         bare = [
             key
             for key in jobs
@@ -263,7 +269,7 @@ class _Report:
         if bare:
             more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
             reason = (
-                f"{bare[0]}{more} without compiled SQL: known by their dependencies alone. "
+                f"{bare[0]}{more} without compiled SQL: only their dependencies are known. "
                 "Run: dbt compile"
             )
             place = f"dbt:{self._project.name}"

@@ -36,7 +36,7 @@ def _dot_lines(picture: Picture) -> Iterator[str]:
             facts["fillcolor"] = "#dce9f7"
         if box.mark is not None:
             facts["color"] = _COLOURS[box.mark]
-        yield f"  {_quoted(box.urn)} [{_attributes(facts)}];"
+        yield f"  {_quote_dot(box.urn)} [{_attributes(facts)}];"
     for arrow in picture.arrows:
         facts = {"style": _STYLES[arrow.type]}
         if arrow.columns:
@@ -47,15 +47,16 @@ def _dot_lines(picture: Picture) -> Iterator[str]:
             )
         if arrow.mark is not None:
             facts["color"] = _COLOURS[arrow.mark]
-        yield f"  {_quoted(arrow.upstream)} -> {_quoted(arrow.downstream)} [{_attributes(facts)}];"
+        upstream, downstream = _quote_dot(arrow.upstream), _quote_dot(arrow.downstream)
+        yield f"  {upstream} -> {downstream} [{_attributes(facts)}];"
     yield "}"
 
 
 def _attributes(facts: dict[str, str]) -> str:
-    return ", ".join(f"{name}={_quoted(value)}" for name, value in facts.items())
+    return ", ".join(f"{name}={_quote_dot(value)}" for name, value in facts.items())
 
 
-def _quoted(text: str) -> str:
+def _quote_dot(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "").replace("\n", "\\n")
     return f'"{escaped}"'
 
@@ -138,21 +139,23 @@ def _dataset(urn: str) -> dict[str, Any]:
 
 def _column_facet(arrows: list[Arrow]) -> dict[str, Any]:
     fields: dict[str, list[dict[str, Any]]] = {}
-    whole: list[dict[str, Any]] = []
+    dataset_inputs: list[dict[str, Any]] = []
     for arrow in arrows:
         for mapping in arrow.columns:
             fields.setdefault(mapping.downstream, []).append(_direct_input(arrow.upstream, mapping))
         for use in arrow.uses:
-            into = whole if use.downstream is None else fields.setdefault(use.downstream, [])
-            into.append(_indirect_input(arrow.upstream, use))
-    if not fields and not whole:
+            target = (
+                dataset_inputs if use.downstream is None else fields.setdefault(use.downstream, [])
+            )
+            target.append(_indirect_input(arrow.upstream, use))
+    if not fields and not dataset_inputs:
         return {}
     facet: dict[str, Any] = {
         "_producer": _PRODUCER,
         "_schemaURL": _COLUMNS,
         "fields": {name: {"inputFields": inputs} for name, inputs in fields.items()},
     }
-    return facet | ({"dataset": whole} if whole else {})
+    return facet | ({"dataset": dataset_inputs} if dataset_inputs else {})
 
 
 def _direct_input(urn: str, mapping: ColumnMapping) -> dict[str, Any]:
@@ -178,12 +181,12 @@ def _transformation(type: str, subtype: str, text: str | None) -> Iterator[tuple
     yield "masking", False
 
 
-_WIDTH: Final = 260
-_GAP: Final = 120
-_HEAD: Final = 46
-_ROW: Final = 20
-_SPACE: Final = 26
-# More columns are folded; the side panel lists them all.
+_BOX_WIDTH: Final = 260
+_LAYER_SPACING: Final = 120
+_HEADER_HEIGHT: Final = 46
+_ROW_HEIGHT: Final = 20
+_BOX_SPACING: Final = 26
+# Further columns are collapsed; the side panel lists all of them.
 MOST_COLUMNS: Final = 12
 
 
@@ -197,7 +200,7 @@ def page(picture: Picture, *, title: str) -> str:
         "SCRIPT": parts.joinpath("page.js").read_text("utf-8"),
         "PICTURE": _json(_with_positions(picture)),
     }
-    # One pass: the values may contain the marks themselves.
+    # Split once: replaced values may contain @@ themselves.
     pieces = template.split("@@")
     return "".join(fills[piece] if number % 2 else piece for number, piece in enumerate(pieces))
 
@@ -208,17 +211,22 @@ def _with_positions(picture: Picture) -> dict[str, Any]:
     arrows = [(arrow.upstream, arrow.downstream) for arrow in picture.arrows]
     for number, layer in enumerate(layers(list(boxes), arrows)):
         heights = [_height(boxes[urn]) for urn in layer]
-        top = -(sum(heights) + _SPACE * (len(layer) - 1)) / 2
+        top = -(sum(heights) + _BOX_SPACING * (len(layer) - 1)) / 2
         for urn, height in zip(layer, heights, strict=True):
-            boxes[urn] |= {"x": number * (_WIDTH + _GAP), "y": top, "w": _WIDTH, "h": height}
-            top += height + _SPACE
-    return plain | {"head": _HEAD, "row": _ROW, "most": MOST_COLUMNS}
+            boxes[urn] |= {
+                "x": number * (_BOX_WIDTH + _LAYER_SPACING),
+                "y": top,
+                "w": _BOX_WIDTH,
+                "h": height,
+            }
+            top += height + _BOX_SPACING
+    return plain | {"head": _HEADER_HEIGHT, "row": _ROW_HEIGHT, "most": MOST_COLUMNS}
 
 
 def _height(box: dict[str, Any]) -> int:
     count = len(box.get("columns", ()))
     rows = count if count <= MOST_COLUMNS else MOST_COLUMNS + 1
-    return _HEAD + rows * _ROW + (8 if rows else 0)
+    return _HEADER_HEIGHT + rows * _ROW_HEIGHT + (8 if rows else 0)
 
 
 def _json(value: object) -> str:

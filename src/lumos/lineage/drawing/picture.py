@@ -10,7 +10,7 @@ Mark = Literal["breaking", "undetermined", "compatible"]
 
 
 class BoxReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The reason of a verdict: the clause, `where` it is (file:line), and the column path."""
+    """The reason for a verdict: clause, position (`where`, file:line) and column path."""
 
     text: str
     verdict: Mark

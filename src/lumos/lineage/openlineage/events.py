@@ -89,7 +89,7 @@ def read_events(
     """
     place = name or str(file)
     try:
-        with _opened(file) as stream:
+        with _open(file) as stream:
             for line, text in _texts(stream, place):
                 yield from _events(text, place, line)
     except (gzip.BadGzipFile, zlib.error, EOFError) as problem:
@@ -100,7 +100,7 @@ def read_events(
         yield LineageProblem(place=place, reason=str(problem))
 
 
-def _opened(file: Path) -> IO[bytes]:
+def _open(file: Path) -> IO[bytes]:
     with file.open("rb") as stream:
         is_gzip = stream.read(2) == b"\x1f\x8b"
     return cast("IO[bytes]", gzip.open(file)) if is_gzip else file.open("rb")
@@ -115,7 +115,7 @@ def _texts(stream: IO[bytes], place: str) -> Iterator[tuple[int, bytes]]:
         number += 1
         if not first:
             return
-    if not _is_whole(first.removeprefix(b"\xef\xbb\xbf")):
+    if not _is_complete_json(first.removeprefix(b"\xef\xbb\xbf")):
         rest = stream.read(MAX_EVENT + 1)
         if len(rest) > MAX_EVENT:
             raise EventsTooLarge(_too_large(place))
@@ -140,7 +140,7 @@ def _too_large(place: str) -> str:
     )
 
 
-def _is_whole(line: bytes) -> bool:
+def _is_complete_json(line: bytes) -> bool:
     try:
         decode_json(line, msgspec.Raw)
     except NestedTooDeeply:
@@ -152,7 +152,7 @@ def _is_whole(line: bytes) -> bool:
 
 
 def _events(text: bytes, place: str, line: int) -> Iterator[OpenLineageEvent | LineageProblem]:
-    for each in _unwrapped(text):
+    for each in _unwrap(text):
         try:
             yield decode_json(each, OpenLineageEvent)
         except msgspec.MsgspecError as problem:
@@ -160,16 +160,16 @@ def _events(text: bytes, place: str, line: int) -> Iterator[OpenLineageEvent | L
             yield LineageProblem(place=place, line=line, reason=reason)
 
 
-def _unwrapped(text: bytes) -> Iterator[bytes | msgspec.Raw]:
+def _unwrap(text: bytes) -> Iterator[bytes | msgspec.Raw]:
     """The objects of an array or of a server's response, or the object itself."""
     # Errors are reported when it is decoded as one event.
-    several: list[msgspec.Raw] | None = None
+    objects: list[msgspec.Raw] | None = None
     with suppress(msgspec.MsgspecError):
         if text.lstrip().startswith(b"["):
-            several = decode_json(text, list[msgspec.Raw])
+            objects = decode_json(text, list[msgspec.Raw])
         elif b'"events"' in text[:_HEAD]:
-            several = decode_json(text, _Wrapped).events
-    yield from [text] if several is None else several
+            objects = decode_json(text, _Wrapped).events
+    yield from [text] if objects is None else objects
 
 
 class DatasetKey(NamedTuple):

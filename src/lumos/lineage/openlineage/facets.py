@@ -167,11 +167,11 @@ def columns_of(facet: ColumnLineageFacet) -> dict[DatasetKey, InputColumns]:
         for field in lineage.input_fields or ():
             columns = _columns(found, field)
             for each in _facts(field, _transformations(field, lineage), column):
-                _put(columns, each)
+                _add_fact(columns, each)
     for field in facet.dataset or ():
         columns = _columns(found, field)
         for transformation in field.transformations or (Transformation(type="INDIRECT"),):
-            _put(columns, _use(field, transformation, None))
+            _add_fact(columns, _use(field, transformation, None))
     return found
 
 
@@ -180,7 +180,7 @@ def _columns(found: dict[DatasetKey, InputColumns], field: InputField) -> InputC
     return found.setdefault(key, InputColumns(mappings={}, uses={}))
 
 
-def _put(columns: InputColumns, fact: ColumnMapping | ColumnUse) -> None:
+def _add_fact(columns: InputColumns, fact: ColumnMapping | ColumnUse) -> None:
     if isinstance(fact, ColumnMapping):
         columns.mappings[fact] = None
     else:
@@ -214,7 +214,7 @@ def _facts(
             upstream=field.field,
             downstream=column,
             transformation=each.description or (_MASKED if each.masking else None),
-            # An unknown subtype still means that the value changes.
+            # An unknown subtype still means that the value is changed.
             derivation=_DERIVATIONS.get(subtype, Derivation.TRANSFORMATION) if subtype else None,
         )
 

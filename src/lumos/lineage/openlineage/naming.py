@@ -12,7 +12,7 @@ from lumos.lineage.reported_lineage import (
 from lumos.model.urn import SCHEME
 
 _S3: Final = ("s3", "s3a", "s3n")
-_PLACES: Final = frozenset(
+_LOCATION_SCHEMES: Final = frozenset(
     (*_S3, "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs", "viewfs", "dbfs", "oss")
 )
 # Schemes of databases with another platform name in Lumos.
@@ -42,7 +42,7 @@ def dataset_reference(namespace: str, name: str) -> DatasetReference:
         return UrnReference(urn=name)
     scheme, _, authority = namespace.partition("://")
     scheme = scheme.lower()
-    if scheme in _PLACES:
+    if scheme in _LOCATION_SCHEMES:
         scheme = "s3" if scheme in _S3 else scheme
         return LocationReference(uri=f"{scheme}://{authority}/{name.strip('/')}".rstrip("/"))
     if scheme == "file":

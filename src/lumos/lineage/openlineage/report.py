@@ -34,8 +34,8 @@ from lumos.lineage.openlineage.runs import (
     OpenLineageRun,
     RunDataset,
     datasets_of,
+    decode_memory,
     memory_of,
-    recalled,
     runs_of,
 )
 from lumos.lineage.reported_lineage import (
@@ -58,16 +58,16 @@ Kind = TypeVar("Kind", bound=msgspec.Struct)
 _PLATFORM: Final = "openlineage"
 _FAILED_STATES: Final = ("FAILED", "ABORTED")
 # Runs that may never report their end.
-_MOST_RUNNING: Final = 50
+_MAX_RUNNING: Final = 50
 
 
 def report_events(
     events: Iterable[OpenLineageEvent],
     recall: Callable[[Collection[str]], Mapping[str, bytes]] = lambda _: {},
 ) -> Iterator[ReportedLineage]:
-    """The lineage of each job, and of each dataset in events without a job.
+    """Report the lineage of each job, and of each dataset in events without a job.
 
-    `recall` loads the memories that reporters stored last time.
+    `recall` loads the memory that each reporter stored last time.
     """
     by_job: dict[JobKey, list[OpenLineageEvent]] = {}
     by_dataset: dict[DatasetKey, list[OpenLineageEvent]] = {}
@@ -79,10 +79,10 @@ def report_events(
             by_dataset.setdefault(key, []).append(event)
     memories = recall([*map(_job_reporter, by_job), *map(_dataset_reporter, by_dataset)])
     for job, some in by_job.items():
-        earlier = recalled(memories.get(_job_reporter(job)))
+        earlier = decode_memory(memories.get(_job_reporter(job)))
         yield _JobReport(job, earlier, some).reported()
     for dataset, some in by_dataset.items():
-        earlier = recalled(memories.get(_dataset_reporter(dataset)))
+        earlier = decode_memory(memories.get(_dataset_reporter(dataset)))
         yield _dataset_report(dataset, [*earlier, *some])
 
 
@@ -125,10 +125,10 @@ class _JobReport:
         self._name = f"{key.namespace}/{key.name}"
         self._facets = _Facets(_job_reporter(key))
         self._writers = _writers(self._runs)
-        self._relevant = _relevant(self._runs, self._writers.values())
+        self._relevant_runs = _relevant_runs(self._runs, self._writers.values())
         job_facets: Facets = {}
         run_facets: Facets = {}
-        for run in self._relevant:
+        for run in self._relevant_runs:
             job_facets |= run.job_facets
             run_facets |= run.run_facets
         self._type = self._facets.read(job_facets, JobTypeFacet) or JobTypeFacet()
@@ -137,27 +137,27 @@ class _JobReport:
         self._run_facets = run_facets
 
     def reported(self) -> ReportedLineage:
-        datasets = _merged(self._relevant)
+        datasets = _merge_facets(self._relevant_runs)
         edges, coverage = self._edges()
         return ReportedLineage(
             reporter=_job_reporter(self._key),
             edges=edges,
             jobs=(self._job(),),
             flows=(self._flow(),),
-            aliases=tuple(self._each(datasets, _alias)),
-            descriptions=tuple(self._each(datasets, _described)),
+            aliases=tuple(self._for_each_dataset(datasets, _alias)),
+            descriptions=tuple(self._for_each_dataset(datasets, _annotations_of)),
             reads=tuple(self._reads()),
             problems=tuple(self._facets.problems),
             coverage=coverage,
-            memory=memory_of(self._events, {run.run_id for run in self._remembered()}),
+            memory=memory_of(self._events, {run.run_id for run in self._runs_to_store()}),
         )
 
-    def _remembered(self) -> list[OpenLineageRun]:
+    def _runs_to_store(self) -> list[OpenLineageRun]:
         """The relevant runs, and those that are still running."""
         running = [run for run in self._runs if run.state == "RUNNING"]
-        return [*self._relevant, *running[-_MOST_RUNNING:]]
+        return [*self._relevant_runs, *running[-_MAX_RUNNING:]]
 
-    def _each(
+    def _for_each_dataset(
         self,
         datasets: Mapping[DatasetKey, Facets],
         make: "Callable[[DatasetKey, Facets, _Facets], Kind | None]",
@@ -202,8 +202,12 @@ class _JobReport:
                 )
 
     def _flow(self) -> JobFlow:
-        inputs = {dataset_reference(*key): None for run in self._relevant for key in run.inputs}
-        outputs = {dataset_reference(*key): None for run in self._relevant for key in run.outputs}
+        inputs = {
+            dataset_reference(*key): None for run in self._relevant_runs for key in run.inputs
+        }
+        outputs = {
+            dataset_reference(*key): None for run in self._relevant_runs for key in run.outputs
+        }
         return JobFlow(job=self._urn, inputs=tuple(inputs), outputs=tuple(outputs))
 
     def _edges(self) -> tuple[tuple[ReportedEdge, ...], ColumnCoverage]:
@@ -270,12 +274,12 @@ def _writers(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, OpenLineageRun]
     return writers
 
 
-def _relevant(
+def _relevant_runs(
     runs: Sequence[OpenLineageRun], writers: Iterable[OpenLineageRun]
 ) -> list[OpenLineageRun]:
     """The relevant runs: the latest of each output, and the job definition."""
-    wanted = {run.run_id for run in writers} | {None, max(runs, key=_rank).run_id}
-    return [run for run in runs if run.run_id in wanted]
+    run_ids = {run.run_id for run in writers} | {None, max(runs, key=_rank).run_id}
+    return [run for run in runs if run.run_id in run_ids]
 
 
 def _job_urn(key: JobKey, type: JobTypeFacet) -> str:
@@ -287,7 +291,7 @@ def _job_urn(key: JobKey, type: JobTypeFacet) -> str:
         return str(Urn.of(_PLATFORM, path))
 
 
-def _merged(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, Facets]:
+def _merge_facets(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, Facets]:
     """The facets of each dataset; newer runs override older ones."""
     merged: dict[DatasetKey, Facets] = {}
     for run in runs:
@@ -311,7 +315,7 @@ def _edges_to(
         yield ReportedEdge(
             upstream=dataset_reference(*upstream),
             downstream=dataset_reference(*output),
-            type=_type(known, alone=len(upstreams) == 1),
+            type=_type(known, is_only_input=len(upstreams) == 1),
             job=job,
             rank=rank,
             columns=tuple(known.mappings),
@@ -319,9 +323,9 @@ def _edges_to(
         )
 
 
-def _type(columns: InputColumns, *, alone: bool) -> LineageType:
+def _type(columns: InputColumns, *, is_only_input: bool) -> LineageType:
     is_copy = (
-        alone
+        is_only_input
         and bool(columns.mappings)
         and not columns.uses
         and all(
@@ -346,7 +350,7 @@ def _dataset_report(key: DatasetKey, events: list[OpenLineageEvent]) -> Reported
     lineage = facets.read(seen.facets, ColumnLineageFacet)
     edges = tuple(_edges_to(key, (), lineage, job=None))
     schema = facets.read(seen.facets, SchemaFacet)
-    alias, described = _alias(key, seen.facets, facets), _described(key, seen.facets, facets)
+    alias, described = _alias(key, seen.facets, facets), _annotations_of(key, seen.facets, facets)
     return ReportedLineage(
         reporter=place,
         edges=edges,
@@ -371,7 +375,7 @@ def _alias(key: DatasetKey, facets: Facets, reader: _Facets) -> DatasetAlias | N
     return DatasetAlias(dataset=own, others=tuple(others)) if others else None
 
 
-def _described(key: DatasetKey, facets: Facets, reader: _Facets) -> ReportedAnnotations | None:
+def _annotations_of(key: DatasetKey, facets: Facets, reader: _Facets) -> ReportedAnnotations | None:
     documentation = reader.read(facets, DocumentationFacet)
     ownership = reader.read(facets, OwnershipFacet)
     schema = reader.read(facets, SchemaFacet)
@@ -400,6 +404,6 @@ def _described(key: DatasetKey, facets: Facets, reader: _Facets) -> ReportedAnno
 
 
 def _tag(key: str, value: object) -> str:
-    """A tag's key, with its value unless that only says that the tag is set."""
+    """Return the key of a tag, with its value unless the value only marks the tag as set."""
     text = str(value).strip() if value is not None else ""
     return key if text.lower() in ("", "true") else f"{key}:{text}"

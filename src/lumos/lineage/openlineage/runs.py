@@ -104,27 +104,29 @@ def _key_of(job: EventJob) -> JobKey:
 _decoder: Final = msgspec.json.Decoder(list[OpenLineageEvent])
 
 
-def recalled(memory: bytes | None) -> list[OpenLineageEvent]:
-    """The events in a stored memory."""
+def decode_memory(memory: bytes | None) -> list[OpenLineageEvent]:
+    """Decode the events of a stored memory."""
     return [] if memory is None else _decoder.decode(zlib.decompress(memory))
 
 
 def memory_of(events: Iterable[OpenLineageEvent], runs: Collection[str | None]) -> bytes:
-    """The events of some runs as a memory to store."""
+    """Encode the events of some runs as a memory to store."""
     by_run: dict[str | None, dict[tuple[datetime, bytes], OpenLineageEvent]] = {}
     for event in events:
         run = None if event.run is None else event.run.run_id
         if run in runs:
-            needed = _stripped(event)
+            needed = _strip_unread_facets(event)
             by_run.setdefault(run, {})[event.at, _content(needed)] = needed
-    kept = [
+    stored = [
         event for _, some in sorted(by_run.items(), key=lambda pair: pair[0] or "")
-        for event in _needed(some)
+        for event in _events_to_store(some)
     ]  # fmt: skip
-    return zlib.compress(msgspec.json.encode(kept))
+    return zlib.compress(msgspec.json.encode(stored))
 
 
-def _needed(events: Mapping[tuple[datetime, bytes], OpenLineageEvent]) -> list[OpenLineageEvent]:
+def _events_to_store(
+    events: Mapping[tuple[datetime, bytes], OpenLineageEvent],
+) -> list[OpenLineageEvent]:
     """The first event, which has the start time, and the last of equal events."""
     ordered = sorted(events)
     last = {content: at for at, content in ordered}
@@ -141,13 +143,13 @@ def _content(event: OpenLineageEvent) -> bytes:
     return msgspec.json.encode(parts)
 
 
-def _stripped(event: OpenLineageEvent) -> OpenLineageEvent:
+def _strip_unread_facets(event: OpenLineageEvent) -> OpenLineageEvent:
     """An event with only those facets that are read."""
     replace = msgspec.structs.replace
     return replace(
         event,
-        run=event.run and replace(event.run, facets=_read(event.run.facets)),
-        job=event.job and replace(event.job, facets=_read(event.job.facets)),
+        run=event.run and replace(event.run, facets=_read_facets(event.run.facets)),
+        job=event.job and replace(event.job, facets=_read_facets(event.job.facets)),
         inputs=event.inputs and [_part(each) for each in event.inputs],
         outputs=event.outputs and [_part(each) for each in event.outputs],
         dataset=event.dataset and _part(event.dataset),
@@ -157,11 +159,11 @@ def _stripped(event: OpenLineageEvent) -> OpenLineageEvent:
 def _part(part: EventDataset) -> EventDataset:
     return msgspec.structs.replace(
         part,
-        facets=_read(part.facets),
-        input_facets=_read(part.input_facets),
-        output_facets=_read(part.output_facets),
+        facets=_read_facets(part.facets),
+        input_facets=_read_facets(part.input_facets),
+        output_facets=_read_facets(part.output_facets),
     )
 
 
-def _read(facets: Facets | None) -> Facets | None:
+def _read_facets(facets: Facets | None) -> Facets | None:
     return facets and {name: text for name, text in facets.items() if name in READ_FACETS}

@@ -1,4 +1,4 @@
-"""Column lineage of SQL: which columns become which, and which decide about them."""
+"""Column lineage of SQL: which columns are derived from which, and which influence them."""
 
 from lumos.lineage.sql.analysis import analyse, analyse_many
 from lumos.lineage.sql.context import ColumnProvider

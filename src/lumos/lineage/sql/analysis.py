@@ -95,13 +95,13 @@ _OPEN_QUOTE: Final = f"{_NOT_UNDERSTOOD}a quote in this text is not closed"
 _TOO_LONG: Final = (
     f"{_NOT_UNDERSTOOD}too large: it is longer than {MAX_STATEMENT_LENGTH // 1024**2} MB"
 )
-# Statements that no dialect parses; a file with more of them is probably no SQL.
-_MOST_TRIED: Final = 100
+# No dialect parses these statements; a file with more of them is probably not SQL.
+_MAX_UNPARSED: Final = 100
 # A parsed token takes about a kilobyte.
-_MOST_WORDS: Final = 400_000
-_MOST_SHAPES: Final = 10_000
+_MAX_TOKENS: Final = 400_000
+_MAX_SHAPES: Final = 10_000
 # How many parts are read between two progress reports.
-_PIECES_BETWEEN: Final = 100
+_PARTS_PER_PROGRESS: Final = 100
 _SQL_IN_STRING: Final = re.compile(
     r"[\s(]*(?:select|insert|update|delete|merge|create|replace|with)\b", re.IGNORECASE
 )
@@ -131,21 +131,21 @@ def analyse(
     the stack is read in a child process; with a `watcher`, RecursionError is raised instead.
     """
     try:
-        return _read_here(text, dialect, columns, file, watcher, progress)
+        return _analyse_in_process(text, dialect, columns, file, watcher, progress)
     except RecursionError:
         if watcher is not None:
             raise
     with suppress(DeepProcessFailed):
         script: ScriptLineage = call_in_deep_process(
-            _read_in_child, asks={"columns": _names_from(columns), "progress": progress},
+            _read_in_child, asks={"columns": _list_columns(columns), "progress": progress},
             text=text, dialect=dialect, file=file,
         )  # fmt: skip
         return script
     # Statements that are not too deep are still read.
-    return _read_here(text, dialect, columns, file, None, progress, gives_up=True)
+    return _analyse_in_process(text, dialect, columns, file, None, progress, gives_up=True)
 
 
-def _read_here(
+def _analyse_in_process(
     text: str, dialect: str | None, columns: ColumnProvider, file: str | None,
     watcher: SqlWatcher | None, progress: Progress, *, gives_up: bool = False,
 ) -> ScriptLineage:  # fmt: skip
@@ -157,10 +157,10 @@ def _read_here(
 def _read_in_child(
     text: str, dialect: str | None, file: str | None, columns: ColumnProvider, progress: Progress
 ) -> ScriptLineage:
-    return _read_here(text, dialect, columns, file, None, progress, gives_up=True)
+    return _analyse_in_process(text, dialect, columns, file, None, progress, gives_up=True)
 
 
-def _names_from(columns: ColumnProvider) -> ColumnProvider:
+def _list_columns(columns: ColumnProvider) -> ColumnProvider:
     """The same columns as a list, which can be pickled."""
 
     def names(table: Parts) -> list[str] | None:
@@ -237,24 +237,24 @@ class _Analysis:
             each.is_remark for each in ready.gaps
         )
         read = 0
-        for source, part, tokens in self._tokenized(ready.text):
+        for source, part, tokens in self._tokenize(ready.text):
             self._source, self._text = source, part
             self._triggers.update(trigger_functions(tokens))
             for number, piece in enumerate(self._splitter.pieces(tokens)):
-                if isinstance(piece, PlainStatement) and number % _PIECES_BETWEEN == 0:
+                if isinstance(piece, PlainStatement) and number % _PARTS_PER_PROGRESS == 0:
                     progress((read + piece.tokens[0].start) / len(text))
-                self._piece(piece)
+                self._read_part(piece)
             if self._keeper is not None:
                 self._keeper.end(part, tokens)
             read += len(part)
-        statements = [_renamed(each, self._context.renamed) for each in self._statements]
+        statements = [_rename_tables(each, self._context.renamed) for each in self._statements]
         edges: Iterable[ColumnEdge] = self._recorder.edges
         if self._context.folding.has_quoted:
             spellings = Spellings()
             self._recorder.see(spellings)
             for each in statements:
-                _see(each, spellings)
-            statements = [_spelled(each, spellings) for each in statements]
+                _register_spellings(each, spellings)
+            statements = [_apply_spellings(each, spellings) for each in statements]
             edges = self._recorder.spelled_edges(spellings)
         self._report_templates(ready.gaps)
         self._report_quotes()
@@ -268,53 +268,53 @@ class _Analysis:
             kept=self._keeper.text if self._keeper is not None else "",
         )
 
-    def _tokenized(self, text: str) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
+    def _tokenize(self, text: str) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
         """The tokens of the text, some statements at a time."""
         line = 1
         for portion, tokens in split_text(text, self._dialect):
-            yield from self._tokenized_portion(portion, tokens, line)
+            yield from self._tokenize_portion(portion, tokens, line)
             line += portion.count("\n")
 
-    def _tokenized_portion(
+    def _tokenize_portion(
         self, text: str, tokens: Sequence[Token] | None, line: int
     ) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
         """The tokens of a text; with an unclosed quote, of each statement separately."""
         if len(text) > MAX_STATEMENT_LENGTH:
-            self._fail_unread(_TOO_LONG, text, line)
+            self._report_unread(_TOO_LONG, text, line)
             return
         try:
-            text, tokens = self._masked(text, tokens)
+            text, tokens = self._mask(text, tokens)
         except SqlglotError:
-            # With misread quotes, any word may be part of a secret.
+            # If quotes are misread, any token may be part of a secret.
             self._has_open_quote = True
             text = mask_secrets_without_tokens(text)
         else:
             yield SourceText(text, tokens, first_line=line), text, tokens
             return
         for part in text.split(";"):
-            yield from self._tokenized_part(part, line)
+            yield from self._tokenize_part(part, line)
             line += part.count("\n")
 
-    def _tokenized_part(
+    def _tokenize_part(
         self, part: str, line: int
     ) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
         try:
-            part, tokens = self._masked(part)
+            part, tokens = self._mask(part)
         except SqlglotError:
-            self._fail_unread(_OPEN_QUOTE, part, line)
+            self._report_unread(_OPEN_QUOTE, part, line)
         else:
             yield SourceText(part, tokens, first_line=line), part, tokens
 
-    def _fail_unread(self, reason: str, part: str, line: int) -> None:
+    def _report_unread(self, reason: str, part: str, line: int) -> None:
         """Report a part of the text that could not be tokenised."""
         if self._keeper is not None:
             self._keeper.leave_out_part(part)
         self._number += 1
         blank = part[: len(part) - len(part.lstrip())].count("\n")
-        self._begin(line + blank, SourceText(part, ()))
-        self._failed(reason, None, part)
+        self._begin_statement(line + blank, SourceText(part, ()))
+        self._report_failed(reason, None, part)
 
-    def _masked(
+    def _mask(
         self, text: str, tokens: Sequence[Token] | None = None
     ) -> tuple[str, Sequence[Token]]:
         """A text with masked secrets, and its tokens."""
@@ -330,12 +330,12 @@ class _Analysis:
         safe = mask_secrets(text, tokens)
         return (text, tokens) if safe == text else (safe, tokenize(safe, dialect))
 
-    def _piece(self, piece: ScriptPart) -> None:
+    def _read_part(self, piece: ScriptPart) -> None:
         context = self._context
         if not isinstance(piece, PlainStatement):
             self._shapes.clear()
         if isinstance(piece, PlainStatement):
-            self._read(piece.tokens)
+            self._read_statement(piece.tokens)
         elif isinstance(piece, UnparsedTokens):
             self._keep_tables(piece.tokens)
         elif isinstance(piece, DeclaredVariables):
@@ -343,7 +343,7 @@ class _Analysis:
         elif isinstance(piece, RoutineStart):
             context.begin_routine()
             if piece.name in self._triggers:
-                self._triggered(self._triggers[piece.name])
+                self._read_trigger_table(self._triggers[piece.name])
         elif isinstance(piece, CursorAlias):
             if piece.cursor in context.rows:
                 context.rows[piece.name] = context.rows[piece.cursor]
@@ -353,15 +353,15 @@ class _Analysis:
             # The rows may also control how often a loop writes.
             self._keep_tables(piece.tokens)
             try:
-                for node in self._parsed(piece.tokens):
+                for node in self._parse(piece.tokens):
                     context.rows[piece.name] = self._reader.rows(node)
             except StatementTooLarge as problem:
                 reason = f"{_NOT_UNDERSTOOD}too large: {problem}"
-                self._failed(reason, piece.tokens[0].start, self._written(piece.tokens))
+                self._report_failed(reason, piece.tokens[0].start, self._text_of(piece.tokens))
         elif isinstance(piece, TriggerTable):
-            self._triggered(piece)
+            self._read_trigger_table(piece)
 
-    def _triggered(self, piece: TriggerTable) -> None:
+    def _read_trigger_table(self, piece: TriggerTable) -> None:
         names = [token for token in piece.tokens if token.text != "."]
         table = exp.Table(
             **{
@@ -374,43 +374,43 @@ class _Analysis:
         for name in ("inserted", "deleted"):
             self._context.temporary[name,] = relation
 
-    def _read(self, tokens: Sequence[Token]) -> None:
+    def _read_statement(self, tokens: Sequence[Token]) -> None:
         shape = self._shape(tokens)
         if shape in self._shapes:
-            self._repeat(tokens, self._shapes[shape])
+            self._count_repeated(tokens, self._shapes[shape])
             return
         if keyword(tokens[0]) in DYNAMIC_SQL:
-            text = self._written(tokens).replace("'", " ")
+            text = self._text_of(tokens).replace("'", " ")
             self._unparsed_text(text, self._source.line(tokens[0].start))
         elif keyword(tokens[0]) in ("DECLARE", "SET"):
             self._keep_tables_in_strings(tokens)
         errors, before = self._errors, (len(self._statements), self._recorder.coverage)
         is_needed = False
-        tokens = self._shortened(tokens)
+        tokens = self._drop_repeated_rows(tokens)
         try:
-            if len(tokens) > _MOST_WORDS:
+            if len(tokens) > _MAX_TOKENS:
                 self._number += 1
-                self._begin(self._source.line(tokens[0].start), self._source.part(tokens))
-                raise StatementTooLarge(f"it has more than {_MOST_WORDS:,} words")
-            for node in self._parsed(tokens):
+                self._begin_statement(self._source.line(tokens[0].start), self._source.part(tokens))
+                raise StatementTooLarge(f"it has more than {_MAX_TOKENS:,} tokens")
+            for node in self._parse(tokens):
                 if is_statement(node):
                     self._statements.append(self._reader.read(node))
                     is_needed |= self._is_needed(node, self._statements[-1])
                     if self._splitter.in_routine and not self._statements[-1].writes:
-                        # What a routine does with the rows of a query is not tracked.
+                        # What a routine does with the rows of a query is not analysed.
                         self._keep_tables(tokens)
                 elif not self._splitter.in_routine and keyword(tokens[0]) not in HARMLESS:
                     reason = f"{_NOT_UNDERSTOOD}not a statement"
-                    self._failed(reason, tokens[0].start, self._written(tokens))
+                    self._report_failed(reason, tokens[0].start, self._text_of(tokens))
         except StatementTooLarge as problem:
             reason = f"{_NOT_UNDERSTOOD}too large: {problem}"
-            self._failed(reason, tokens[0].start, self._written(tokens))
+            self._report_failed(reason, tokens[0].start, self._text_of(tokens))
         except RecursionError:
             if not self._gives_up:
                 raise
             reason = f"{_NOT_UNDERSTOOD}nested too deeply"
-            self._failed(reason, tokens[0].start, self._written(tokens))
-        if shape is not None and self._errors == errors and len(self._shapes) < _MOST_SHAPES:
+            self._report_failed(reason, tokens[0].start, self._text_of(tokens))
+        if shape is not None and self._errors == errors and len(self._shapes) < _MAX_SHAPES:
             coverage = self._recorder.coverage
             self._shapes[shape] = _Analysed(
                 tuple(self._statements[before[0] :]),
@@ -421,7 +421,7 @@ class _Analysis:
             # It may change the meaning of the next statements.
             self._shapes.clear()
         # In a failed statement, a secret may look like code.
-        is_safe = not self._has_open_quote and not has_secret_name(self._written(tokens))
+        is_safe = not self._has_open_quote and not has_secret_name(self._text_of(tokens))
         if self._keeper is not None and self._errors > errors and is_safe and not is_needed:
             self._keeper.doubt(tokens)
         elif self._keeper is not None and not is_needed:
@@ -436,7 +436,7 @@ class _Analysis:
             return None
         return statement_shape(tokens)
 
-    def _repeat(self, tokens: Sequence[Token], analysed: "_Analysed") -> None:
+    def _count_repeated(self, tokens: Sequence[Token], analysed: "_Analysed") -> None:
         """Count a statement that differs from an earlier one only in values."""
         self._number += 1
         line = self._source.line(tokens[0].start)
@@ -449,7 +449,7 @@ class _Analysis:
         if self._keeper is not None:
             self._keeper.leave_out(tokens)
 
-    def _shortened(self, tokens: Sequence[Token]) -> Sequence[Token]:
+    def _drop_repeated_rows(self, tokens: Sequence[Token]) -> Sequence[Token]:
         """A statement without rows of VALUES that repeat the shape of earlier rows."""
         rows = repeated_rows(tokens)
         if not rows:
@@ -467,9 +467,9 @@ class _Analysis:
             is_tsql=self._splitter.is_tsql,
         )
 
-    def _parsed(self, tokens: Sequence[Token]) -> Iterator[exp.Expr]:
+    def _parse(self, tokens: Sequence[Token]) -> Iterator[exp.Expr]:
         self._number += 1
-        self._begin(self._source.line(tokens[0].start), self._source.part(tokens))
+        self._begin_statement(self._source.line(tokens[0].start), self._source.part(tokens))
         output = filled = SeparatedClause(tokens)
         if self._splitter.is_tsql:
             tokens = (output := separate_output(tokens)).rest
@@ -495,13 +495,13 @@ class _Analysis:
             )
         elif problem is not None and keyword(tokens[0]) not in HARMLESS:
             is_whole = not (output.clause or filled.clause)
-            other = self._parsed_otherwise(tokens, problem) if is_whole else None
+            other = self._parse_in_fallback_dialect(tokens, problem) if is_whole else None
             if other is not None:
                 nodes = other
             else:
                 reason = self._safe_reason(problem, tokens)
-                self._failed(reason, _place(problem, tokens), self._written(tokens))
-        has_backticks = "`" in self._written(tokens)
+                self._report_failed(reason, _error_position(problem, tokens), self._text_of(tokens))
+        has_backticks = "`" in self._text_of(tokens)
         for node in nodes:
             if node is not None:
                 if has_backticks:
@@ -519,14 +519,14 @@ class _Analysis:
             if isinstance(insert, exp.Insert) and isinstance(insert.expression, exp.Select):
                 return exp.Returning(expressions=insert.expression.expressions, into=insert.this)
         reason = f"{_NOT_UNDERSTOOD}what OUTPUT writes"
-        self._failed(reason, clause[0].start, self._written(clause))
+        self._report_failed(reason, clause[0].start, self._text_of(clause))
         return None
 
-    def _parsed_otherwise(
+    def _parse_in_fallback_dialect(
         self, tokens: Sequence[Token], problem: ParseError
     ) -> Sequence[exp.Expr | None] | None:
         """The statement as parsed by another dialect, if one can."""
-        if self._has_open_quote or self._tried >= _MOST_TRIED:
+        if self._has_open_quote or self._tried >= _MAX_UNPARSED:
             return None
         found = parse_in_other_dialect(self._text, tokens, self._dialect, first=self._other_dialect)
         if found is None:
@@ -536,9 +536,9 @@ class _Analysis:
         self._context.source = self._source.part(found.tokens)
         reason = self._safe_reason(problem, tokens).removeprefix(_NOT_UNDERSTOOD)
         self._context.add_problem(
-            f"read as {dialect_label(find_dialect(found.dialect))} SQL, since it is no "
+            f"read as {dialect_label(find_dialect(found.dialect))} SQL, since it is not "
             f"{dialect_label(self._dialect)} SQL: {reason}",
-            _place(problem, tokens),
+            _error_position(problem, tokens),
             is_remark=True,
         )
         return found.nodes
@@ -547,13 +547,13 @@ class _Analysis:
         """Why a statement was not parsed, without quoting a possible secret."""
         if self._has_open_quote:
             return _OPEN_QUOTE
-        text = self._written(tokens)
+        text = self._text_of(tokens)
         # A dialect without this escape reads the rest of the literal as tokens.
         if has_secret_name(text) or _ESCAPED_QUOTE.search(text):
             return f"{_NOT_UNDERSTOOD}invalid syntax (not quoted here: it may hold a password)"
-        return _reason(problem)
+        return _parse_error_reason(problem)
 
-    def _written(self, tokens: Sequence[Token]) -> str:
+    def _text_of(self, tokens: Sequence[Token]) -> str:
         return self._text[tokens[0].start : tokens[-1].end + 1]
 
     def _problem_inside(self, tokens: Sequence[Token]) -> ParseError:
@@ -567,11 +567,11 @@ class _Analysis:
         kind = " ".join(keyword(each) for each in tokens[:2])
         return ParseError(f"{kind} of this kind is not read")
 
-    def _begin(self, line: int, source: SourceText) -> None:
+    def _begin_statement(self, line: int, source: SourceText) -> None:
         self._begun.append((line, self._number))
         self._context.begin(self._number, line, source)
 
-    def _failed(self, reason: str, offset: int | None, text: str) -> None:
+    def _report_failed(self, reason: str, offset: int | None, text: str) -> None:
         """Report a failed statement, which counts as one unresolved column.
 
         The tables in its text are kept, and all names that may be tables.
@@ -588,7 +588,7 @@ class _Analysis:
 
     def _keep_tables(self, tokens: Sequence[Token]) -> None:
         """Keep the tables in tokens that are not parsed."""
-        self._unparsed_text(self._written(tokens), self._source.line(tokens[0].start))
+        self._unparsed_text(self._text_of(tokens), self._source.line(tokens[0].start))
         self._keep_tables_in_strings(tokens)
 
     def _keep_tables_in_strings(self, tokens: Sequence[Token]) -> None:
@@ -622,8 +622,8 @@ class _Analysis:
 
     def _report_templates(self, unknown: Sequence[TemplateGap]) -> None:
         for each in unknown:
-            before = [number for line, number in self._begun if line <= each.line]
-            self._context.begin(before[-1] if before else 1, each.line, self._source)
+            started = [number for line, number in self._begun if line <= each.line]
+            self._context.begin(started[-1] if started else 1, each.line, self._source)
             self._context.add_problem(
                 f"unknown template expression: {each.text}", None, is_remark=each.is_remark
             )
@@ -633,35 +633,37 @@ def _has_command(nodes: Sequence[exp.Expr | None]) -> bool:
     return any(isinstance(node, exp.Command) for node in nodes)
 
 
-def _reason(problem: ParseError) -> str:
+def _parse_error_reason(problem: ParseError) -> str:
     error = problem.errors[0] if problem.errors else {}
     description = str(error.get("description") or _first_line(str(problem))).rstrip(".")
-    near = error.get("highlight")
-    return f"{_NOT_UNDERSTOOD}{_plain(description)}" + (f", near '{near}'" if near else "")
+    excerpt = error.get("highlight")
+    return f"{_NOT_UNDERSTOOD}{_simplify_message(description)}" + (
+        f", near '{excerpt}'" if excerpt else ""
+    )
 
 
-def _plain(description: str) -> str:
+def _simplify_message(description: str) -> str:
     """The parser's message without its class names."""
     missing = _MISSING.search(description)
     if missing is not None:
-        return f"something is missing in {_words_of(missing.group(1))}"
-    plain = _CLASS.sub(lambda match: _words_of(match.group(1)), description)
-    return _TOKEN.sub(lambda match: _quoted(match.group(1)), plain)
+        return f"something is missing in {_split_class_name(missing.group(1))}"
+    plain = _CLASS.sub(lambda match: _split_class_name(match.group(1)), description)
+    return _TOKEN.sub(lambda match: _quote(match.group(1)), plain)
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     return "the end" if word == "SENTINEL" else f"'{word}'"
 
 
-def _words_of(name: str) -> str:
+def _split_class_name(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
 
 
 def _first_line(text: str) -> str:
-    return _plain(text.splitlines()[0]) if text else "no SQL"
+    return _simplify_message(text.splitlines()[0]) if text else "no SQL"
 
 
-def _place(problem: ParseError, tokens: Sequence[Token]) -> int:
+def _error_position(problem: ParseError, tokens: Sequence[Token]) -> int:
     """The position where the parser stopped, or the start of the statement."""
     error = problem.errors[0] if problem.errors else {}
     line, column = error.get("line"), error.get("col")
@@ -676,7 +678,7 @@ def _is_unrendered(edge: ColumnEdge) -> bool:
     return any(UNKNOWN_NAME in name for name in names)
 
 
-def _see(statement: StatementLineage, spellings: Spellings) -> None:
+def _register_spellings(statement: StatementLineage, spellings: Spellings) -> None:
     for read in statement.reads:
         spellings.see(read.table)
         for column in read.columns:
@@ -689,7 +691,7 @@ def _see(statement: StatementLineage, spellings: Spellings) -> None:
             spellings.see(source)
 
 
-def _spelled(statement: StatementLineage, spellings: Spellings) -> StatementLineage:
+def _apply_spellings(statement: StatementLineage, spellings: Spellings) -> StatementLineage:
     reads = (
         msgspec.structs.replace(
             read,
@@ -710,7 +712,7 @@ def _spelled(statement: StatementLineage, spellings: Spellings) -> StatementLine
     return msgspec.structs.replace(statement, reads=tuple(reads), writes=tuple(writes))
 
 
-def _renamed(statement: StatementLineage, names: dict[Parts, Parts]) -> StatementLineage:
+def _rename_tables(statement: StatementLineage, names: dict[Parts, Parts]) -> StatementLineage:
     if not names:
         return statement
     writes = tuple(
@@ -720,9 +722,9 @@ def _renamed(statement: StatementLineage, names: dict[Parts, Parts]) -> Statemen
     return msgspec.structs.replace(statement, writes=writes)
 
 
-# Below this, starting another process takes longer than what it would save.
-_WORTHWHILE: Final = 400_000
-_PIECES: Final = 8
+# For shorter texts, starting another process takes longer than it saves.
+_MIN_PARALLEL_LENGTH: Final = 400_000
+_CHUNKS_PER_PROCESS: Final = 8
 
 
 def analyse_many(
@@ -735,17 +737,17 @@ def analyse_many(
     """
     count = min(processes or os.cpu_count() or 1, len(texts))
     size = sum(len(each.text) for each in texts)
-    if count < 2 or size < _WORTHWHILE or not _can_be_sent(columns):
+    if count < 2 or size < _MIN_PARALLEL_LENGTH or not _can_be_sent(columns):
         for each in texts:
-            yield _analysed(each, columns)
+            yield _analyse_text(each, columns)
         return
-    # A forked process would inherit locks and connections of this one.
+    # A forked process would inherit the locks and connections of this one.
     with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-        chunk = max(1, len(texts) // (count * _PIECES))
-        yield from pool.map(_analysed, texts, repeat(columns), chunksize=chunk)
+        chunk = max(1, len(texts) // (count * _CHUNKS_PER_PROCESS))
+        yield from pool.map(_analyse_text, texts, repeat(columns), chunksize=chunk)
 
 
-def _analysed(given: SqlText, columns: ColumnProvider) -> ScriptLineage:
+def _analyse_text(given: SqlText, columns: ColumnProvider) -> ScriptLineage:
     return analyse(given.text, dialect=given.dialect, columns=columns, file=given.file)
 
 

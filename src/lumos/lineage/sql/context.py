@@ -24,10 +24,10 @@ from lumos.model.lineage import Derivation, UseKind
 
 ColumnProvider: TypeAlias = Callable[[Parts], Sequence[str] | Mapping[str, str] | None]
 
-# Larger results come from a mistake or from hostile SQL.
-MOST_COLUMNS: Final = 20_000
+# Larger results come from a mistake or from malicious SQL.
+MAX_COLUMNS: Final = 20_000
 # The limit for all queries of a statement together: less than a second and some hundred megabytes.
-MOST_ORIGINS: Final = 500_000
+MAX_ORIGINS: Final = 500_000
 
 
 class StatementTooLarge(Exception):
@@ -113,7 +113,7 @@ class Scope:
         return None
 
     def _struct(self, name: str, *, aliases_first: bool) -> QueryColumn | UnresolvedColumn | None:
-        """The column whose fields a qualifier refers to that is no source."""
+        """Find the column whose field a qualifier accesses if the qualifier is not a source."""
         if aliases_first and name in self.aliases:
             return self.aliases[name]
         for scope in self._outwards():
@@ -164,14 +164,16 @@ class Scope:
                 return next(source.relation.everything()).renamed(name)
         if name in self.variables:
             return None
-        possible = [source for source in self.sources if source.relation.candidates(name)]
+        open_sources = [source for source in self.sources if source.relation.candidates(name)]
         candidates = [
-            source for source in possible if any(star.is_likely for star in source.relation.stars)
-        ] or possible
+            source
+            for source in open_sources
+            if any(star.is_likely for star in source.relation.stars)
+        ] or open_sources
         if len(candidates) > 1:
             names = self.qualified_names()
-            proven = [source for source in candidates if (source.name, name) in names]
-            candidates = proven if len(proven) == 1 else candidates
+            confirmed = [source for source in candidates if (source.name, name) in names]
+            candidates = confirmed if len(confirmed) == 1 else candidates
         if len(candidates) == 1:
             guess = candidates[0].relation.guess(name)
             return guess if guess is not None else _ambiguous(name, candidates)
@@ -181,7 +183,7 @@ class Scope:
         return _ambiguous(name, candidates) if candidates else None
 
     def _outside_schemas(self, name: str) -> QueryColumn | UnresolvedColumn:
-        """A column in no known schema; with one table in FROM, that schema may be outdated."""
+        """Resolve a column in no known schema; that of an only table may be outdated."""
         for scope in self._outwards():
             tables = [source for source in scope.sources if source.relation.table is not None]
             if len(scope.sources) == 1 and len(tables) == 1:
@@ -220,13 +222,13 @@ class SqlWatcher(Protocol):
         """USING or NATURAL compares two columns."""
         ...
 
-    def singled_out(
+    def star_columns_named(
         self, node: exp.Expr, columns: Sequence[QueryColumn], excerpt: Excerpt | None
     ) -> None:
         """EXCEPT, RENAME or REPLACE after a star names columns that the star must contain."""
         ...
 
-    def taken_whole(
+    def whole_row_used(
         self, node: exp.Expr, columns: Sequence[QueryColumn], usage: UseKind | None,
         excerpt: Excerpt | None,
     ) -> None:  # fmt: skip
@@ -237,7 +239,7 @@ class SqlWatcher(Protocol):
         """The first `names` columns of a relation are renamed by position, as in t(a, b)."""
         ...
 
-    def laid_over(
+    def set_operation_read(
         self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
     ) -> None:
         """A set operation combines the columns of several queries."""
@@ -297,15 +299,15 @@ class AnalysisContext:
     def count_origins(self, origins: int) -> None:
         """Count columns and origins that a statement reads; raises StatementTooLarge."""
         self._origins += origins
-        if self._origins > MOST_ORIGINS:
+        if self._origins > MAX_ORIGINS:
             raise StatementTooLarge(
-                f"its queries have more than {MOST_ORIGINS:,} columns and origins"
+                f"its queries have more than {MAX_ORIGINS:,} columns and origins"
             )
 
     def check_size(self, relation: QueryRelation) -> QueryRelation:
-        """The result of a query; raises StatementTooLarge."""
-        if len(relation.items) > MOST_COLUMNS:
-            raise StatementTooLarge(f"a query in it returns more than {MOST_COLUMNS:,} columns")
+        """Return the result of a query; raises StatementTooLarge if it has too many columns."""
+        if len(relation.items) > MAX_COLUMNS:
+            raise StatementTooLarge(f"a query in it returns more than {MAX_COLUMNS:,} columns")
         self.count_origins(len(relation.items))
         return relation
 
@@ -460,9 +462,9 @@ def _field(column: QueryColumn, path: Parts) -> QueryColumn:
             path[0], field.facts, field.uses, is_resolved=field.is_resolved,
             definition=FieldAccess(column, path), fields=field.fields,
         )  # fmt: skip
-    later = OriginPath(Derivation.TRANSFORMATION)
+    step = OriginPath(Derivation.TRANSFORMATION)
     facts = {
-        origin: fact.then(later) if fact.derivation is Derivation.IDENTITY else fact
+        origin: fact.then(step) if fact.derivation is Derivation.IDENTITY else fact
         for origin, fact in column.facts.items()
     }
     return QueryColumn(

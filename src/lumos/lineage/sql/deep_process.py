@@ -1,9 +1,9 @@
-"""Runs a function in a child process with a deep stack, for SQL that is nested deeply.
+"""Runs a function in a child process with a deep stack, for deeply nested SQL.
 
-Python has one recursion limit for all threads of a process. With a higher one, a thread of the host
-that recurses without end would not get a RecursionError but crash the process. So it is raised in a
-child alone. The child asks its parent for the schemas of tables; values that can be pickled travel
-between the two.
+Python has one recursion limit for all threads of a process. If it were raised here, endless
+recursion in a thread of the host would crash the process instead of raising RecursionError. So only
+the child raises it. The child asks its parent for the schemas of tables; the two exchange pickled
+values.
 """
 
 import os
@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO, Any, Final
 
-_STACK: Final = 512 * 1024**2
-_DEEPEST: Final = 60_000
-_MOST_MEMORY: Final = 4 * 1024**3
-_MOST_SECONDS: Final = 300
+_STACK_BYTES: Final = 512 * 1024**2
+_RECURSION_LIMIT: Final = 60_000
+_MAX_MEMORY_BYTES: Final = 4 * 1024**3
+_TIMEOUT_SECONDS: Final = 300
 _PROGRAM: Final = "from lumos.lineage.sql.deep_process import serve; serve()"
 
 
@@ -31,7 +31,7 @@ def call_in_deep_process(
 ) -> Any:
     """Call a function of a module in a child process; raises DeepProcessFailed.
 
-    `asks` are arguments that the child calls here. What they raise is raised here.
+    `asks` are arguments that the child calls back in this process. Their errors are raised here.
     """
     if not sys.executable:
         raise DeepProcessFailed
@@ -48,7 +48,7 @@ def call_in_deep_process(
         raise DeepProcessFailed from None
     assert child.stdin is not None
     assert child.stdout is not None
-    overdue = threading.Timer(_MOST_SECONDS, child.kill)
+    overdue = threading.Timer(_TIMEOUT_SECONDS, child.kill)
     overdue.daemon = True
     overdue.start()
     try:
@@ -73,15 +73,15 @@ def call_in_deep_process(
 
 def serve() -> None:
     """Serve one call of the parent in a thread with a deep stack."""
-    # Windows has none; there the child fails, and the text counts as nested too deeply.
+    # Windows has no such limit; there the child fails, and the text counts as nested too deeply.
     import resource
 
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    # Other output must not mix with the answers.
+    # Other output must not mix with the results.
     os.dup2(2, 1)
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
-    sys.setrecursionlimit(_DEEPEST)
-    threading.stack_size(_STACK)
+    resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
+    sys.setrecursionlimit(_RECURSION_LIMIT)
+    threading.stack_size(_STACK_BYTES)
     thread = threading.Thread(target=_serve, args=(requests, answers))
     thread.start()
     thread.join()

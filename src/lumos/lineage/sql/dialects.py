@@ -39,7 +39,7 @@ _NAMES_THROUGH_CASTS: Final = frozenset({"postgres", "redshift", "materialize", 
 _PATHS_IN_FROM: Final = frozenset({"bigquery", "redshift"})
 
 
-# Names that are columns of no table.
+# Names that are not columns of any table.
 _PSEUDO: Final = frozenset(
     {
         "current_date", "current_timestamp", "current_time", "current_user", "session_user",
@@ -64,14 +64,14 @@ _ALIASES: Final = {
 }  # fmt: skip
 
 
-# What the parser makes of text that is no SQL.
-_NO_STATEMENTS: Final = (
+# Node types that the parser returns for text that is not SQL.
+_NON_STATEMENTS: Final = (
     exp.Alias, exp.Aliases, exp.Condition, exp.Identifier, exp.Interval, exp.Paren, exp.Tuple,
 )  # fmt: skip
 
 
 # The most widely used first; the first that parses a statement is taken.
-_ORDER: Final = (
+_FALLBACK_ORDER: Final = (
     "spark", "bigquery", "snowflake", "postgres", "duckdb", "mysql", "tsql", "oracle", "trino",
     "clickhouse", "redshift", "hive", "sqlite", "databricks", "teradata", "presto", "athena",
     "doris", "starrocks", "singlestore", "exasol", "dremio", "drill", "druid", "materialize",
@@ -91,10 +91,10 @@ _BRACKETED_NAME: Final = re.compile(r"(?<![\w\])])\[[^\W\d][\w $#@-]*\]")
 
 def find_dialect(name: str | None) -> Dialect:
     """The dialect of that name; raises UnknownName with the known dialects."""
-    wanted = (name or "").strip().lower()
-    wanted = _ALIASES.get(wanted, wanted)
+    key = (name or "").strip().lower()
+    key = _ALIASES.get(key, key)
     try:
-        return Dialect.get_or_raise(wanted or None)
+        return Dialect.get_or_raise(key or None)
     except ValueError:
         known = [each for each in Dialect.classes if each]
         raise UnknownName("SQL dialect", name or "", known) from None
@@ -137,7 +137,7 @@ class QuotedName(str):
 
 def is_statement(node: exp.Expr) -> bool:
     """Whether the parser found a statement and not just an expression."""
-    return not isinstance(node, _NO_STATEMENTS) or isinstance(node, exp.Query | exp.Command)
+    return not isinstance(node, _NON_STATEMENTS) or isinstance(node, exp.Query | exp.Command)
 
 
 def spelling_of(name: str) -> str:
@@ -158,9 +158,9 @@ class Spellings:
         if before is None:
             self._tables[table] = [spelling_of(part) for part in table]
         else:
-            for place, part in enumerate(table):
+            for index, part in enumerate(table):
                 if not isinstance(part, QuotedName):
-                    before[place] = part
+                    before[index] = part
         if column is not None and (
             not isinstance(column, QuotedName) or (table, column) not in self._columns
         ):
@@ -176,7 +176,7 @@ class Spellings:
 
 
 class NameFolding:
-    """How a dialect folds names; unquoted names are in lower case, whatever it stores."""
+    """How a dialect folds names; unquoted names are in lower case, even if it stores upper case."""
 
     def __init__(self, dialect: Dialect) -> None:
         strategy = dialect.normalization_strategy
@@ -193,9 +193,9 @@ class NameFolding:
         folded = name.lower()
         if not quoted or folded == name:
             return folded
-        # A quoted name in the case that the dialect stores is the unquoted one.
-        is_stored_so = self._stores_upper_case and name == name.upper()
-        if self._quotes_keep_case and not is_stored_so:
+        # A quoted name in the case that the dialect stores equals the unquoted name.
+        is_in_stored_case = self._stores_upper_case and name == name.upper()
+        if self._quotes_keep_case and not is_in_stored_case:
             return name
         self.has_quoted = True
         return QuotedName.of(folded, name)
@@ -244,12 +244,16 @@ def parse_in_other_dialect(
     """
     start, end = words[0].start, words[-1].end + 1
     lines = text.count("\n", 0, start)
-    plain, in_backticks = text[start:end], _in_backticks(text, words)
-    for name in dict.fromkeys((*([] if first is None else [first]), *_ORDER)):
+    plain, in_backticks = text[start:end], _quote_with_backticks(text, words)
+    for name in dict.fromkeys((*([] if first is None else [first]), *_FALLBACK_ORDER)):
         dialect = find_dialect(name)
-        needs_backticks = _meaning(dialect, '"') == "string" and _meaning(dialect, "`") == "name"
+        needs_backticks = (
+            _token_kind(dialect, '"') == "string" and _token_kind(dialect, "`") == "name"
+        )
         statement = in_backticks if needs_backticks else plain
-        if not _read_alike(statement, own, dialect) or _differ_in_escapes(statement, own, dialect):
+        if not _has_same_quoting(statement, own, dialect) or _differ_in_escapes(
+            statement, own, dialect
+        ):
             continue
         try:
             tokens = list(shift_tokens(tokenize(statement, dialect), start, lines))
@@ -264,8 +268,8 @@ def parse_in_other_dialect(
 
 def tokenize_in_other_dialect(text: str, own: Dialect) -> tuple[Dialect, list[Token]] | None:
     """Tokenise a text in another dialect that can, if its own cannot."""
-    for dialect in map(find_dialect, _ORDER):
-        if not _read_alike(text, own, dialect):
+    for dialect in map(find_dialect, _FALLBACK_ORDER):
+        if not _has_same_quoting(text, own, dialect):
             continue
         try:
             return dialect, tokenize(text, dialect)
@@ -275,27 +279,27 @@ def tokenize_in_other_dialect(text: str, own: Dialect) -> tuple[Dialect, list[To
 
 
 def separate_dotted_names(node: exp.Expr, text: str, own: Dialect) -> None:
-    """Reads FROM `lake.t` as the table t of lake, as BigQuery does.
+    """Read FROM `lake.t` as the table t of lake, as BigQuery does.
 
-    Only where the script's own dialect gives backticks no meaning.
+    This applies only if backticks have no meaning in the script's own dialect.
     """
-    if _meaning(own, "`") == "name":
+    if _token_kind(own, "`") == "name":
         return
     tables: list[exp.Table | exp.Column] = [*node.find_all(exp.Table)]
     for each in [*tables, *node.find_all(exp.Column)]:
         is_table = isinstance(each, exp.Table)
         keys = ("this", "db", "catalog") if is_table else ("table", "db", "catalog")
         names = each.parts if is_table else each.parts[:-1]
-        separated = [piece for name in names for piece in _pieces(name, text)]
+        separated = [piece for name in names for piece in _split_name(name, text)]
         if len(names) < len(separated) <= len(keys):
             for key, piece in zip(keys, reversed(separated), strict=False):
                 each.set(key, piece)
 
 
-def _pieces(name: exp.Expr, text: str) -> list[exp.Expr]:
+def _split_name(name: exp.Expr, text: str) -> list[exp.Expr]:
     start = name.meta.get("start")
     parts = name.name.split(".")
-    # The dots of a path separate no names.
+    # The dots of a path do not separate names.
     if start is None or text[start] != "`" or "/" in name.name or not all(parts):
         return [name]
     pieces = [name.copy() for _ in parts]
@@ -308,40 +312,40 @@ def _is_understood(node: exp.Expr) -> bool:
     return is_statement(node) and not isinstance(node, exp.Command)
 
 
-def _in_backticks(text: str, words: Sequence[Token]) -> str:
+def _quote_with_backticks(text: str, words: Sequence[Token]) -> str:
     """A statement with quoted names in backticks, at unchanged positions."""
     start, end = words[0].start, words[-1].end + 1
-    made = list(text[start:end])
+    characters = list(text[start:end])
     for word in words:
         is_quoted = word.token_type is TokenType.IDENTIFIER and text[word.start] == '"'
         if is_quoted and "`" not in word.text:
-            made[word.start - start] = made[word.end - start] = "`"
-    return "".join(made)
+            characters[word.start - start] = characters[word.end - start] = "`"
+    return "".join(characters)
 
 
-def _read_alike(text: str, own: Dialect, other: Dialect) -> bool:
+def _has_same_quoting(text: str, own: Dialect, other: Dialect) -> bool:
     """Whether a dialect reads all quotes and comments of a text like its own dialect.
 
-    Otherwise a quoted column may be a string there, and half of a line a comment, and origins
+    Otherwise a quoted column could be read as a string, or part of a line as a comment, and origins
     would be lost.
     """
     if type(other) is type(own):
         return False
-    if _meaning(own, "[") is None and _meaning(other, "[") == "name" and not _has_names(text):
+    if _token_kind(own, "[") is None and _token_kind(other, "[") == "name" and not _has_names(text):
         return False
-    return all(_agree(own, other, mark) for mark in _MARKS if mark in text)
+    return all(_has_same_meaning(own, other, mark) for mark in _MARKS if mark in text)
 
 
 def _differ_in_escapes(text: str, own: Dialect, other: Dialect) -> bool:
     return _ESCAPE in text and _escapes(own) != _escapes(other)
 
 
-def _agree(own: Dialect, other: Dialect, mark: str) -> bool:
-    meant = _meaning(own, mark)
-    return meant is None or meant == _meaning(other, mark)
+def _has_same_meaning(own: Dialect, other: Dialect, mark: str) -> bool:
+    own_kind = _token_kind(own, mark)
+    return own_kind is None or own_kind == _token_kind(other, mark)
 
 
-def _meaning(dialect: Dialect, mark: str) -> str | None:
+def _token_kind(dialect: Dialect, mark: str) -> str | None:
     """The kind of token that begins with a mark; None if it has no meaning."""
     tokenizer = dialect.tokenizer_class
     if mark in tokenizer.COMMENTS:

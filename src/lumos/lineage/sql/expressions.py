@@ -20,7 +20,7 @@ from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.source_text import Clause, position_of
 from lumos.model.lineage import Derivation, UseKind
 
-# They return the value of one row, so the result is no aggregate.
+# These return the value of one row, so the result is not an aggregate.
 _ROW_PICKERS: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _WITHOUT_COLUMNS: Final = (
     exp.Identifier, exp.Literal, exp.DataType, exp.Var, exp.Star, exp.Null, exp.Boolean,
@@ -44,7 +44,7 @@ class ExpressionRole(NamedTuple):
     locals: frozenset[str] = frozenset()
 
     def changed(self) -> "ExpressionRole":
-        """The role of a part that is no longer the unchanged value."""
+        """The role of a part whose value is changed."""
         if self.derivation is not Derivation.IDENTITY:
             return self
         return self._replace(derivation=Derivation.TRANSFORMATION)
@@ -91,13 +91,13 @@ class ExpressionLineage:
                 use = OriginUse(inner.origin, role.usage, excerpt, role.cast_to, role.negated)
                 self.uses[use] = None
             return
-        later = OriginPath(role.derivation, role.cast_to, is_star, excerpt)
+        step = OriginPath(role.derivation, role.cast_to, is_star, excerpt)
         for origin, fact in column.facts.items():
-            path = fact.then(later)
+            path = fact.then(step)
             if path.excerpt is None:
                 path = path._replace(excerpt=excerpt)
-            before = self.facts.get(origin)
-            self.facts[origin] = path if before is None else before.then(path)
+            known = self.facts.get(origin)
+            self.facts[origin] = path if known is None else known.then(path)
         self.uses.update(column.uses)
         if not column.is_resolved:
             self.is_resolved = False
@@ -155,29 +155,29 @@ class ExpressionReader:
     ) -> ExpressionLineage:
         """The combined lineage of some expressions."""
         lineage = into or ExpressionLineage()
-        waiting: list[tuple[exp.Expr, ExpressionRole]] = [
+        stack: list[tuple[exp.Expr, ExpressionRole]] = [
             (node, role) for node in nodes if node is not None
         ]
-        waiting.reverse()
-        while waiting:
-            node, role = waiting.pop()
+        stack.reverse()
+        while stack:
+            node, role = stack.pop()
             if isinstance(node, exp.Column):
                 self._column(node, scope, role, lineage)
             elif isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count):
                 # STRUCT(*), * LIKE 's%'; COUNT(*) reads no column.
-                self._row(node, _columns_of(scope.sources), role, lineage)
+                self._add_row(node, _columns_of(scope.sources), role, lineage)
             elif isinstance(node, _WITHOUT_COLUMNS):
                 continue
             elif isinstance(node, exp.Query):
-                self._query(node, scope, role, lineage)
+                self._add_query(node, scope, role, lineage)
             elif (simple := _SIMPLE.get(type(node))) is not None:
-                waiting += reversed(list(simple(node, role)))
+                stack += reversed(list(simple(node, role)))
             elif (special := _SPECIAL.get(type(node))) is not None:
-                waiting += reversed(list(special(self, node, scope, role, lineage)))
+                stack += reversed(list(special(self, node, scope, role, lineage)))
             else:
                 is_aggregate = isinstance(node, exp.AggFunc) and not isinstance(node, _ROW_PICKERS)
-                role = _aggregated(role) if is_aggregate else role.changed()
-                waiting += reversed([(child, role) for child in _children(node)])
+                role = _as_aggregate(role) if is_aggregate else role.changed()
+                stack += reversed([(child, role) for child in _children(node)])
         return lineage
 
     def read_condition(
@@ -187,8 +187,8 @@ class ExpressionReader:
         """Add the columns of a clause that influences the whole relation."""
         if node is None:
             return
-        inside = node.this if isinstance(node, exp.Where | exp.Having | exp.Qualify) else node
-        lineage = self.read([inside], scope, ExpressionRole(clause, usage))
+        condition = node.this if isinstance(node, exp.Where | exp.Having | exp.Qualify) else node
+        lineage = self.read([condition], scope, ExpressionRole(clause, usage))
         relation.uses.update(lineage.uses)
         relation.parents += lineage.relations
 
@@ -197,16 +197,16 @@ class ExpressionReader:
     ) -> None:
         parts = self._context.column_parts(node)
         if not isinstance(node.this, exp.Star):
-            self._named(parts, node, scope, role, lineage)
+            self._add_name(parts, node, scope, role, lineage)
             return
         source = scope.source(parts[:-1])
         if source is None:
             # All fields of a struct, as in STRUCT(address.*).
-            self._named(parts[:-1], node, scope, role, lineage, is_whole=True)
+            self._add_name(parts[:-1], node, scope, role, lineage, is_whole=True)
         elif not isinstance(node.parent, exp.Count):
-            self._row(node, _columns_of([source]), role, lineage)
+            self._add_row(node, _columns_of([source]), role, lineage)
 
-    def _named(
+    def _add_name(
         self, parts: Parts, node: exp.Expr, scope: Scope, role: ExpressionRole,
         lineage: ExpressionLineage, *, is_whole: bool = False,
     ) -> None:  # fmt: skip
@@ -222,10 +222,10 @@ class ExpressionReader:
                 return
             column = column.column
         if column is None:
-            self._variable(parts[-1], offset, role, lineage)
+            self._add_variable(parts[-1], offset, role, lineage)
             return
         if isinstance(column.definition, WholeRow):
-            self._row(node, column.definition.columns, role, lineage)
+            self._add_row(node, column.definition.columns, role, lineage)
             return
         self._context.record_read(column)
         excerpt = self._excerpt(offset, role)
@@ -234,21 +234,21 @@ class ExpressionReader:
         if watcher is not None:
             watcher.named(node, column, role.usage, excerpt)
             if is_whole:
-                watcher.taken_whole(node, [column], role.usage, excerpt)
+                watcher.whole_row_used(node, [column], role.usage, excerpt)
 
     def _excerpt(self, offset: int | None, role: ExpressionRole) -> Excerpt | None:
         if offset is None:
             return None
         return Excerpt(self._context.source, offset, role.clause, role.end)
 
-    def _variable(
+    def _add_variable(
         self, name: str, offset: int | None, role: ExpressionRole, lineage: ExpressionLineage
     ) -> None:
         value = self._context.variable_values.get(name)
         if value is not None:
             lineage.add(value, role, self._excerpt(offset, role))
 
-    def _row(
+    def _add_row(
         self, node: exp.Expr, columns: Sequence[QueryColumn], role: ExpressionRole,
         lineage: ExpressionLineage,
     ) -> None:  # fmt: skip
@@ -256,12 +256,12 @@ class ExpressionReader:
         excerpt = self._excerpt(position_of(node) or position_of(node.parent), role)
         for column in columns:
             self._context.record_read(column)
-            # Marked as a star: otherwise a change of the column would seem to concern nothing.
+            # Marked as a star: otherwise a change of the column would seem to affect nothing.
             lineage.add(column, role.changed(), None, is_star=True)
         if self._context.watcher is not None:
-            self._context.watcher.taken_whole(node, columns, role.usage, excerpt)
+            self._context.watcher.whole_row_used(node, columns, role.usage, excerpt)
 
-    def _query(
+    def _add_query(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
     ) -> None:
         relation = self._subqueries.query(node, scope)
@@ -279,7 +279,7 @@ class ExpressionReader:
         del scope
         # The parser does not keep the positions of variables.
         offset = position_of(node.parent) if role.usage is not None else None
-        self._variable(self._context.name(node), offset, role, lineage)
+        self._add_variable(self._context.name(node), offset, role, lineage)
         return ()
 
     def _matching_columns(
@@ -288,7 +288,7 @@ class ExpressionReader:
         """DuckDB's min(COLUMNS(*)): one result per matching column; any column may match."""
         self._context.add_problem("COLUMNS inside of an expression is not read", None)
         lineage.is_resolved = False
-        self._row(node, _columns_of(scope.sources), role, lineage)
+        self._add_row(node, _columns_of(scope.sources), role, lineage)
         return ()
 
     def _cast(
@@ -324,7 +324,7 @@ class ExpressionReader:
     def _exists(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
     ) -> "_Parts":
-        """The columns that a query inside of EXISTS returns do not matter."""
+        """The columns that a query inside EXISTS returns are irrelevant."""
         if isinstance(node.this, exp.Query):
             lineage.relations.append(self._subqueries.query(node.this, scope))
             return
@@ -355,18 +355,18 @@ class ExpressionReader:
             inner = inner.this
         if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star):
             parts = (*self._context.column_parts(inner), *reversed(fields))
-            self._named(parts, inner, scope, role.changed(), lineage, is_whole=is_whole)
+            self._add_name(parts, inner, scope, role.changed(), lineage, is_whole=is_whole)
         elif not isinstance(inner, exp.Identifier):
             yield inner, role.changed()
         elif node.expression.name.lower() in _XML_METHODS:
             # T-SQL's column.value('path', 'type')
-            self._named((self._context.name(inner),), inner, scope, role.changed(), lineage)
+            self._add_name((self._context.name(inner),), inner, scope, role.changed(), lineage)
 
 
 _Parts: TypeAlias = Iterable[tuple[exp.Expr, ExpressionRole]]
 
 
-def _aggregated(role: ExpressionRole) -> ExpressionRole:
+def _as_aggregate(role: ExpressionRole) -> ExpressionRole:
     return role._replace(derivation=Derivation.AGGREGATION)
 
 
@@ -417,14 +417,14 @@ def _unknown_function(node: exp.Expr, role: ExpressionRole) -> _Parts:
 
 def _max_by(node: exp.Expr, role: ExpressionRole) -> _Parts:
     """MAX_BY(value, order): the order only selects the value."""
-    role = _aggregated(role)
+    role = _as_aggregate(role)
     yield node.this, role
     yield node.expression, role.indirect(UseKind.SORT, Clause.ITEM)
 
 
 def _combined_aggregate(node: exp.Expr, role: ExpressionRole) -> _Parts:
     """ClickHouse's aggregates with a suffix: the last argument of sumIf is a condition."""
-    role = _aggregated(role)
+    role = _as_aggregate(role)
     arguments = node.args.get("params") or node.expressions
     for position, part in enumerate(arguments):
         is_condition = node.name.lower().endswith("if") and position == len(arguments) - 1
@@ -437,8 +437,8 @@ def _filter(node: exp.Expr, role: ExpressionRole) -> _Parts:
 
 
 def _within_group(node: exp.Expr, role: ExpressionRole) -> _Parts:
-    """A percentile is taken of what it is ordered by; a list is only sorted by it."""
-    role = _aggregated(role)
+    """A percentile is computed from its ordering expression; a list is only sorted by it."""
+    role = _as_aggregate(role)
     has_own_value = node.this.find(exp.Column) is not None
     yield node.this, role
     if node.args.get("expression") is not None:
@@ -456,9 +456,9 @@ def _order(node: exp.Expr, role: ExpressionRole) -> _Parts:
 
 
 def _not(node: exp.Expr, role: ExpressionRole) -> _Parts:
-    inside = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
-    negated = isinstance(inside, exp.In) or role.negated
-    yield inside, role.changed()._replace(negated=negated)
+    operand = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
+    negated = isinstance(operand, exp.In) or role.negated
+    yield operand, role.changed()._replace(negated=negated)
 
 
 def _named_argument(node: exp.Expr, role: ExpressionRole) -> _Parts:

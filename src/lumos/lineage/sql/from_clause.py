@@ -40,7 +40,7 @@ _READERS: Final = frozenset(
     {"readparquet", "parquetscan", "readcsv", "readcsvauto", "readjson", "readjsonauto",
      "readndjson", "icebergscan", "deltascan"}
 )  # fmt: skip
-# What Snowflake's FLATTEN returns.
+# The columns that Snowflake's FLATTEN returns.
 _FLATTENED: Final = ("seq", "key", "path", "index", "value", "this")
 
 
@@ -151,10 +151,10 @@ class FromReader:
         name = name or (parts[-1] if parts else "")
         for pivot in node.args.get("pivots") or ():
             relation = self._pivots.pivot(pivot, relation, scope)
-            given = pivot.args.get("alias")
-            if given is not None:
-                name, parts = self._context.name(given.this) or name, ()
-                relation = relation.under(self._columns_of(given))
+            alias_of_pivot = pivot.args.get("alias")
+            if alias_of_pivot is not None:
+                name, parts = self._context.name(alias_of_pivot.this) or name, ()
+                relation = relation.under(self._columns_of(alias_of_pivot))
         scope.sources.append(FromItem(name, relation, parts, is_value))
 
     def _columns_of(self, alias: exp.Expr | None) -> list[str]:
@@ -221,13 +221,13 @@ class FromReader:
             return
         if is_join:
             inner = self._context.scope(scope.outer, scope.ctes)
-            made = QueryRelation()
-            self.add(node.this, inner, made)
+            joins = QueryRelation()
+            self.add(node.this, inner, joins)
             relation = self._context.check_size(
                 QueryRelation(item for each in inner.sources for item in each.relation.items)
             )
-            relation.uses = made.uses
-            relation.parents = [*made.parents, *(each.relation for each in inner.sources)]
+            relation.uses = joins.uses
+            relation.parents = [*joins.parents, *(each.relation for each in inner.sources)]
         else:
             ctes = self._subqueries.with_queries(node, scope.outer, scope.ctes)
             relation = self._subqueries.read(node.this, scope.outer, ctes)
@@ -265,10 +265,12 @@ class FromReader:
         has_name = alias is not None and alias.this is not None
         offset = node.args.get("offset")
         # The index of an element does not depend on its value.
-        counted = [QueryColumn(self._context.name(offset))] if isinstance(offset, exp.Expr) else []
+        offset_columns = (
+            [QueryColumn(self._context.name(offset))] if isinstance(offset, exp.Expr) else []
+        )
         if not has_name and len(names) == 1:
             # The alias names the elements themselves.
-            relation = QueryRelation([ValueStar(values[0].renamed(names[0])), *counted])
+            relation = QueryRelation([ValueStar(values[0].renamed(names[0])), *offset_columns])
             scope.sources.append(FromItem(names[0], relation, (), True))
             return
         items: list[Item] = []
@@ -278,7 +280,9 @@ class FromReader:
         else:
             items = [ValueStar(value) for value in values]
         name = self._context.name(alias.this) if alias is not None and has_name else ""
-        scope.sources.append(FromItem(name, QueryRelation([*items, *counted]), (), not names))
+        scope.sources.append(
+            FromItem(name, QueryRelation([*items, *offset_columns]), (), not names)
+        )
 
     def _value(
         self, nodes: Iterable[exp.Expr], scope: Scope, clauses: QueryRelation
@@ -316,9 +320,9 @@ class FromReader:
         ]
         if self._context.traits.flattens and isinstance(node.this, exp.Explode):
             names = names or list(_FLATTENED)
-        places = self._row_number_columns(node, holder, names)
+        row_numbers = self._row_number_columns(node, holder, names)
         items: list[Item] = [
-            QueryColumn(name) if name in places else value.renamed(name) for name in names
+            QueryColumn(name) if name in row_numbers else value.renamed(name) for name in names
         ] or [ValueStar(value)]
         name = self._context.name(alias.this) if alias is not None and alias.this else ""
         scope.sources.append(FromItem(name, QueryRelation(items), (), not names))
@@ -348,9 +352,9 @@ class FromReader:
         if join.args.get("method") == "NATURAL":
             clause = Clause.JOIN
             place = position_of(join.this)
-            names = dict.fromkeys(self._common(left, right, place), place)
+            names = dict.fromkeys(self._shared_columns(left, right, place), place)
         for name, offset in names.items():
-            sides = [self._side(name, each, offset) for each in (left, right)]
+            sides = [self._resolve_side(name, each, offset) for each in (left, right)]
             lineage = ExpressionLineage()
             for side in sides:
                 if side is not None:
@@ -360,9 +364,9 @@ class FromReader:
                 clauses.uses[OriginUse(use.origin, use.usage, excerpt)] = None
             if self._context.watcher is not None:
                 self._context.watcher.shared(name, sides, excerpt)
-            scope.merged[name] = _one_of(sides[:1] if _is_one_sided(join) else sides, name)
+            scope.merged[name] = _coalesce(sides[:1] if _is_one_sided(join) else sides, name)
 
-    def _side(self, name: str, scope: Scope, offset: int | None) -> QueryColumn | None:
+    def _resolve_side(self, name: str, scope: Scope, offset: int | None) -> QueryColumn | None:
         found = scope.resolve((name,))
         if isinstance(found, UnresolvedColumn):
             self._context.add_problem(found.reason, offset, is_remark=found.column is not None)
@@ -371,13 +375,13 @@ class FromReader:
             self._context.record_read(found)
         return found
 
-    def _common(self, left: Scope, right: Scope, offset: int | None) -> list[str]:
+    def _shared_columns(self, left: Scope, right: Scope, offset: int | None) -> list[str]:
         sides = [[column.name for source in scope.sources for column in source.relation.columns]
                  for scope in (left, right)]  # fmt: skip
         if any(source.relation.is_open for scope in (left, right) for source in scope.sources):
             self._context.add_problem("NATURAL JOIN of tables whose columns are not known", offset)
-        there = set(sides[1])
-        return [name for name in dict.fromkeys(sides[0]) if name in there]
+        right_names = set(sides[1])
+        return [name for name in dict.fromkeys(sides[0]) if name in right_names]
 
 
 class _PivotReader:
@@ -389,36 +393,36 @@ class _PivotReader:
 
     def pivot(self, pivot: exp.Expr, relation: QueryRelation, scope: Scope) -> QueryRelation:
         """The result of PIVOT or UNPIVOT after a FROM item."""
-        inside = self._inner_scope(relation, scope)
+        inner = self._inner_scope(relation, scope)
         fields = [each for each in pivot.args.get("fields") or () if isinstance(each, exp.In)]
         if pivot.args.get("unpivot"):
-            columns, consumed = self._unpivot(pivot, fields, inside)
+            columns, consumed = self._unpivot(pivot, fields, inner)
         else:
-            columns, consumed = self._pivot(pivot, fields, inside)
+            columns, consumed = self._pivot(pivot, fields, inner)
         return self._result(pivot, relation, columns, consumed)
 
     def pivot_statement(
         self, node: exp.Pivot, relation: QueryRelation, scope: Scope
     ) -> QueryRelation:
         """DuckDB's PIVOT and UNPIVOT as queries: values in the rows name the new columns."""
-        inside = self._inner_scope(relation, scope)
+        inner = self._inner_scope(relation, scope)
         keys = [each.this if isinstance(each, exp.In) else each for each in node.expressions]
-        into = node.args.get("into")
+        new_columns = node.args.get("into")
         items: list[Item]
         if node.args.get("unpivot"):
             role = ExpressionRole(Clause.ITEM, derivation=Derivation.TRANSFORMATION)
-            value = self._expressions.read(keys, inside, role)
+            value = self._expressions.read(keys, inner, role)
             names = ["name", "value"]
-            if isinstance(into, exp.UnpivotColumns):
+            if isinstance(new_columns, exp.UnpivotColumns):
                 name = self._context.name
-                names = [name(into.this.this), name(into.expressions[0].this)]
+                names = [name(new_columns.this.this), name(new_columns.expressions[0].this)]
             items = [QueryColumn(names[0]), value.column(names[1])]
             consumed = self._column_names(keys)
         else:
             using = node.args.get("using") or []
-            value = self._expressions.read(using, inside, ExpressionRole(Clause.ITEM))
+            value = self._expressions.read(using, inner, ExpressionRole(Clause.ITEM))
             role = ExpressionRole(Clause.ITEM, UseKind.CONDITIONAL)
-            self._expressions.read(keys, inside, role, into=value)
+            self._expressions.read(keys, inner, role, into=value)
             items = [ValueStar(value.column("*"))]
             consumed = self._column_names([*keys, *using])
         return self._result(node, relation, items, consumed)
@@ -431,7 +435,7 @@ class _PivotReader:
         node = node.transform(
             lambda each: exp.column(each.this) if isinstance(each, exp.Column) else each
         )
-        inside = self._inner_scope(relation, scope)
+        inner = self._inner_scope(relation, scope)
         items: list[Item] = []
         conditions = QueryRelation()
         rows = node.args.get("rows")
@@ -441,20 +445,20 @@ class _PivotReader:
         else:
             expressions = [*(node.args.get("partition_by") or ()), *expressions]
         for each in expressions:
-            lineage = self._expressions.read([each], inside, ExpressionRole(Clause.ITEM))
+            lineage = self._expressions.read([each], inner, ExpressionRole(Clause.ITEM))
             items.append(lineage.column(output_name(each, self._context)))
         for each in node.args.get("define") or ():
             self._expressions.read_condition(
-                each.this, inside, conditions, UseKind.FILTER, Clause.ITEM
+                each.this, inner, conditions, UseKind.FILTER, Clause.ITEM
             )
         result = QueryRelation(items)
         result.parents = [conditions, relation]
         return result
 
     def _inner_scope(self, relation: QueryRelation, scope: Scope) -> Scope:
-        inside = self._context.scope(scope.outer, scope.ctes)
-        inside.sources = [FromItem("", relation)]
-        return inside
+        inner = self._context.scope(scope.outer, scope.ctes)
+        inner.sources = [FromItem("", relation)]
+        return inner
 
     def _result(
         self, node: exp.Expr, relation: QueryRelation, columns: Iterable[Item], consumed: set[str]
@@ -528,8 +532,8 @@ class _PivotReader:
         role = ExpressionRole(Clause.ITEM, derivation=Derivation.TRANSFORMATION)
         for field in fields:
             for each in field.expressions:
-                inside = each.this if isinstance(each, exp.PivotAlias | exp.Alias) else each
-                parts = inside.expressions if isinstance(inside, exp.Tuple) else [inside]
+                column = each.this if isinstance(each, exp.PivotAlias | exp.Alias) else each
+                parts = column.expressions if isinstance(column, exp.Tuple) else [column]
                 for position, part in enumerate(parts[: len(columns)]):
                     value = self._expressions.read([part], scope, role).column(values[position])
                     columns[position] = columns[position].merged(value)
@@ -539,8 +543,8 @@ class _PivotReader:
         return [*names, *columns], consumed
 
 
-def _one_of(sides: list[QueryColumn | None], name: str) -> QueryColumn:
-    """The COALESCE of both sides, as the SQL standard says."""
+def _coalesce(sides: list[QueryColumn | None], name: str) -> QueryColumn:
+    """Return the COALESCE of both sides, as the SQL standard defines it."""
     found: QueryColumn | None = None
     for side in sides:
         if side is not None:

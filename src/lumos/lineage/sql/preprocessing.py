@@ -17,7 +17,7 @@ _ROUTINE: Final = re.compile(
 )
 _DO: Final = re.compile(r"\b(?:do|execute\s+immediate)(?:\s+language\s+\w+)?\s*\Z", re.IGNORECASE)
 _LANGUAGE: Final = re.compile(r"\blanguage\s+'?(\w+)", re.IGNORECASE)
-_OF_SQL: Final = frozenset({"sql", "plpgsql", "plsql"})
+_SQL_LANGUAGES: Final = frozenset({"sql", "plpgsql", "plsql"})
 _QUOTED_BODY: Final = re.compile(
     r"\bas\s+(')((?:[^']|'')*?\b(?:begin|insert|select|update|merge|delete)\b(?:[^']|'')*)(')",
     re.IGNORECASE,
@@ -33,7 +33,9 @@ _TERADATA_PHRASE: Final = re.compile(
     r"\(\s*(?:named\s+(\w+)|(?:title|format)\s+'[^']*')\s*\)", re.IGNORECASE
 )
 _DELIMITER: Final = re.compile(r"(?im)^[ \t]*delimiter[ \t]+(\S+)[ \t]*$")
-_ALONE: Final = re.compile(r"(?im)^[ \t]*(/|go(?:[ \t]+\d+)?)[ \t]*;?[ \t]*(?=--|\r?$)")
+_STATEMENT_END_LINE: Final = re.compile(
+    r"(?im)^[ \t]*(/|go(?:[ \t]+\d+)?)[ \t]*;?[ \t]*(?=--|\r?$)"
+)
 _CLIENT: Final = re.compile(
     r"(?im)^[ \t]*(?:\\\w.*|prompt\b.*|spool\b.*|whenever\s+sqlerror\b.*"
     r"|set\s+(?:echo|feedback|define|serveroutput|verify|heading|pagesize|linesize|timing)\b.*|\.(?:logon|logoff|quit|exit|if|set"
@@ -57,15 +59,15 @@ def prepare_text(text: str, dialect: str) -> PreparedText:
         text, placeholders = _without_placeholders(text)
         gaps = (*gaps, *placeholders)
     if dialect in ("postgres", "redshift", ""):
-        text = _COPIED_ROWS.sub(lambda match: match.group(1) + _padded("", match.group(2)), text)
+        text = _COPIED_ROWS.sub(lambda match: match.group(1) + _pad("", match.group(2)), text)
     if "$" in text or "'" in text:
         text = _without_quoted_bodies(text)
-    text = _DELIMITER.sub(_blank, _with_semicolons(text))
+    text = _DELIMITER.sub(_blank_match, _with_semicolons(text))
     if dialect in ("tsql", "fabric", "oracle", "teradata", "", "postgres", "redshift"):
-        text = _ALONE.sub(lambda match: _ended(match, dialect), text)
-        text = _CLIENT.sub(_blank, text)
+        text = _STATEMENT_END_LINE.sub(lambda match: _end_statement(match, dialect), text)
+        text = _CLIENT.sub(_blank_match, text)
     if dialect == "teradata":
-        text = _TERADATA_PHRASE.sub(_phrase, text)
+        text = _TERADATA_PHRASE.sub(_convert_named_phrase, text)
     if dialect == "oracle":
         text = _TRIGGER_ROW.sub(r" \1.", text)
     if dialect in ("mysql", "sqlite", "", "singlestore", "starrocks", "doris"):
@@ -81,55 +83,58 @@ def _without_placeholders(text: str) -> tuple[str, tuple[TemplateGap, ...]]:
         )
         for match in _PLACEHOLDER.finditer(text)
     )
-    return _PLACEHOLDER.sub(_blank, text), found
+    return _PLACEHOLDER.sub(_blank_match, text), found
 
 
-def _phrase(match: re.Match[str]) -> str:
-    """Teradata's expression (NAMED name) as the alias that it is."""
+def _convert_named_phrase(match: re.Match[str]) -> str:
+    """Convert Teradata's `expression (NAMED name)` to an alias."""
     name = match.group(1)
-    return _padded(f"AS {name}" if name else "", match.group())
+    return _pad(f"AS {name}" if name else "", match.group())
 
 
-def _ended(match: re.Match[str], dialect: str) -> str:
-    # Only Oracle's client ends a statement there; elsewhere it may be a division.
+def _end_statement(match: re.Match[str], dialect: str) -> str:
+    # Only Oracle's client ends a statement there; in other dialects it may be a division.
     is_quotient = (
         match.group(1) == "/"
         and dialect != "oracle"
         and not match.string[: match.start()].rstrip().endswith(";")
     )
-    return match.group() if is_quotient else _padded(";", match.group())
+    return match.group() if is_quotient else _pad(";", match.group())
 
 
-def _blank(match: re.Match[str]) -> str:
-    return _padded("", match.group())
+def _blank_match(match: re.Match[str]) -> str:
+    return _pad("", match.group())
 
 
-def _padded(new: str, old: str) -> str:
-    """New text, padded to the length of the old, with its line breaks."""
+def _pad(new: str, old: str) -> str:
+    """Pad new text to the length of the old, keeping its line breaks."""
     return new + re.sub(r"[^\n]", " ", old[len(new) :])
 
 
 def _without_quoted_bodies(text: str) -> str:
     """Unquote the bodies of routines, which are SQL."""
-    text = _UNLOAD.sub(_unloaded, text)
+    text = _UNLOAD.sub(_unquote_unload, text)
     if not _ROUTINE.search(text):
         return text
     pieces: list[str] = []
-    at = 0
+    offset = 0
     for match in _DOLLARS.finditer(text):
-        if match.start() < at:
+        if match.start() < offset:
             continue
         close = text.find(match.group(), match.end())
         if close < 0:
             break
-        if _is_routine(text, at, match.start(), close + len(match.group())):
-            pieces += [_DO.sub(_blank, text[at : match.start()]), " " * len(match.group())]
+        if _is_routine(text, offset, match.start(), close + len(match.group())):
+            pieces += [
+                _DO.sub(_blank_match, text[offset : match.start()]),
+                " " * len(match.group()),
+            ]
             pieces += [text[match.end() : close], ";".ljust(len(match.group()))]
         else:
-            pieces.append(text[at : close + len(match.group())])
-        at = close + len(match.group())
-    pieces.append(text[at:])
-    return _QUOTED_BODY.sub(_unquoted, "".join(pieces))
+            pieces.append(text[offset : close + len(match.group())])
+        offset = close + len(match.group())
+    pieces.append(text[offset:])
+    return _QUOTED_BODY.sub(_unquote_body, "".join(pieces))
 
 
 def _is_routine(text: str, before: int, start: int, end: int) -> bool:
@@ -139,19 +144,19 @@ def _is_routine(text: str, before: int, start: int, end: int) -> bool:
         return False
     tail = text[end : end + 200].partition(";")[0]
     languages = _LANGUAGE.findall(head[opened[-1] :]) + _LANGUAGE.findall(tail)
-    return all(language.lower() in _OF_SQL for language in languages)
+    return all(language.lower() in _SQL_LANGUAGES for language in languages)
 
 
-def _unquoted(match: re.Match[str]) -> str:
+def _unquote_body(match: re.Match[str]) -> str:
     head = match.group()[: match.start(1) - match.start()]
-    return f"{head} {_single(match.group(2))};"
+    return f"{head} {_undouble_quotes(match.group(2))};"
 
 
-def _unloaded(match: re.Match[str]) -> str:
-    return _padded(_single(match.group(1)), match.group())
+def _unquote_unload(match: re.Match[str]) -> str:
+    return _pad(_undouble_quotes(match.group(1)), match.group())
 
 
-def _single(text: str) -> str:
+def _undouble_quotes(text: str) -> str:
     return text.replace("''", " '")
 
 

@@ -19,8 +19,8 @@ from lumos.lineage.sql.relation import (
 )
 from lumos.lineage.sql.source_text import Clause, position_of, position_within
 
-# They return one of the values that they are given: `ARRAY_AGG(t ORDER BY x LIMIT 1)[OFFSET(0)]`.
-_PICKING: Final = (
+# These return one of their arguments: `ARRAY_AGG(t ORDER BY x LIMIT 1)[OFFSET(0)]`.
+_VALUE_PICKERS: Final = (
     exp.Paren, exp.AnyValue, exp.ArrayAgg, exp.Bracket, exp.HavingMax, exp.IgnoreNulls, exp.Limit,
     exp.Order, exp.RespectNulls,
 )  # fmt: skip
@@ -78,11 +78,11 @@ class ProjectionReader:
                 for name in names
             ]
         lineage = self._read(node, scope, clauses)
-        made = lineage.column(output_name(node, self._context), definition=node)
-        inside = node.this if isinstance(node, exp.Alias) else node
-        if isinstance(inside, exp.Struct):
-            made.fields = self._fields(inside, scope)
-        return [made]
+        column = lineage.column(output_name(node, self._context), definition=node)
+        inner = node.this if isinstance(node, exp.Alias) else node
+        if isinstance(inner, exp.Struct):
+            column.fields = self._fields(inner, scope)
+        return [column]
 
     def _fields(self, node: exp.Struct, scope: Scope) -> dict[str, QueryColumn]:
         """The fields of a struct expression."""
@@ -110,40 +110,44 @@ class ProjectionReader:
         self, star: exp.Star, node: exp.Expr, scope: Scope, clauses: QueryRelation
     ) -> Iterator[Item]:
         name = self._context.name
-        excepted = list(self._excepted(star, scope))
-        left_out = {name(each) for each in excepted}
+        excluded = list(self._excluded_columns(star, scope))
+        excluded_names = {name(each) for each in excluded}
         renamed = {name(each.this): name(each.args["alias"])
                    for each in star.args.get("rename") or ()}  # fmt: skip
         replaced = {name(each.args["alias"]): each for each in star.args.get("replace") or ()}
-        done: set[str] = set()
+        replaced_names: set[str] = set()
         pattern = star.args.get("ilike")
-        fits = _pattern(pattern.name) if isinstance(pattern, exp.Literal) else None
-        items = list(self._starred(node, scope, clauses))
+        pattern_regex = _pattern(pattern.name) if isinstance(pattern, exp.Literal) else None
+        items = list(self._expand_star(node, scope, clauses))
         self._notify_named_columns(
             [
-                *excepted,
+                *excluded,
                 *(each.this for each in star.args.get("rename") or ()),
                 *(each.args["alias"] for each in replaced.values()),
             ],
             items,
         )
         for item in items:
-            if fits is not None and isinstance(item, QueryColumn) and not fits.fullmatch(item.name):
+            if (
+                pattern_regex is not None
+                and isinstance(item, QueryColumn)
+                and not pattern_regex.fullmatch(item.name)
+            ):
                 continue
             if isinstance(item, Star):
-                hidden = left_out | set(replaced)
+                hidden = excluded_names | set(replaced)
                 yield LimitedStar(item, hidden, renamed) if hidden or renamed else item
             elif item.name in replaced:
-                done.add(item.name)
+                replaced_names.add(item.name)
                 node = replaced[item.name]
                 yield self._read(node, scope, clauses).column(item.name, definition=node)
-            elif item.name not in left_out:
+            elif item.name not in excluded_names:
                 yield item.renamed(renamed.get(item.name, item.name))
         for column, expression in replaced.items():
-            if column not in done:
+            if column not in replaced_names:
                 yield self._read(expression, scope, clauses).column(column)
 
-    def _excepted(self, star: exp.Star, scope: Scope) -> Iterator[exp.Expr]:
+    def _excluded_columns(self, star: exp.Star, scope: Scope) -> Iterator[exp.Expr]:
         """The columns that a star excludes; excluded fields are only read."""
         for each in star.args.get("except_") or ():
             if isinstance(each, exp.Anonymous):
@@ -168,15 +172,15 @@ class ProjectionReader:
                      if isinstance(item, Star) or item.name == name]  # fmt: skip
             columns = [column for column in found if column is not None]
             excerpt = self._context.excerpt(position_of(each), Clause.ITEM)
-            watcher.singled_out(each, columns, excerpt)
+            watcher.star_columns_named(each, columns, excerpt)
 
-    def _starred(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> Iterator[Item]:
+    def _expand_star(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> Iterator[Item]:
         if isinstance(node, exp.Dot) and not isinstance(node.this, exp.Column):
             yield from self._fields_of(node.this, scope, clauses)
             return
         qualifier = _qualifier(node)
         if qualifier is None:
-            yield from self._everything(scope)
+            yield from self._all_columns(scope)
             return
         parts = self._context.column_parts(qualifier)
         if isinstance(qualifier.this, exp.Star):
@@ -221,7 +225,7 @@ class ProjectionReader:
         for item in combine_branches(rows, is_by_name=True).items:
             yield item.starred() if isinstance(item, QueryColumn) else item
 
-    def _everything(self, scope: Scope) -> Iterator[Item]:
+    def _all_columns(self, scope: Scope) -> Iterator[Item]:
         if not scope.sources:
             return
         merged = dict(scope.merged)
@@ -278,20 +282,20 @@ def _star_of(node: exp.Expr) -> exp.Star | None:
 
 def _values_of(node: exp.Expr) -> Iterator[exp.Expr]:
     """The expressions that may provide the value, without conditions."""
-    waiting: list[exp.Expr | None] = [node]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, _PICKING):
-            waiting.append(value.this)
+    stack: list[exp.Expr | None] = [node]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, _VALUE_PICKERS):
+            stack.append(value.this)
         elif isinstance(value, exp.If):
-            waiting += [value.args.get("false"), value.args.get("true")]
+            stack += [value.args.get("false"), value.args.get("true")]
         elif isinstance(value, exp.Case):
-            waiting += [
+            stack += [
                 value.args.get("default"),
                 *(each.args["true"] for each in value.args["ifs"]),
             ]
         elif isinstance(value, exp.Coalesce):
-            waiting += [*reversed(value.expressions), value.this]
+            stack += [*reversed(value.expressions), value.this]
         elif value is not None:
             yield value
 
@@ -311,18 +315,18 @@ def _qualifier(node: exp.Expr) -> exp.Column | None:
 
 
 def _is_assignment(node: exp.Expr) -> bool:
-    """SELECT @total = SUM(amount) assigns a variable and returns nothing."""
+    """Whether this is SELECT @total = SUM(amount), which assigns a variable and returns nothing."""
     return isinstance(node, exp.EQ | exp.PropertyEQ) and isinstance(node.this, exp.Parameter)
 
 
 def _implicit_names(node: exp.Expr, context: AnalysisContext) -> Iterator[str]:
     """The implicit name of an unnamed column: that of the cast column or the function."""
     if isinstance(node, exp.Cast):
-        inside = node.this
-        while isinstance(inside, exp.Cast | exp.Paren):
-            inside = inside.this
-        if isinstance(inside, exp.Column):
-            yield context.name(inside.this)
+        inner = node.this
+        while isinstance(inner, exp.Cast | exp.Paren):
+            inner = inner.this
+        if isinstance(inner, exp.Column):
+            yield context.name(inner.this)
     elif isinstance(node, exp.Func):
         yield (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
 

@@ -19,8 +19,8 @@ from lumos.lineage.sql.relation import (
 from lumos.lineage.sql.source_text import Clause, position_of
 from lumos.model.lineage import UseKind
 
-_MOST_ROUNDS: Final = 8
-_SORTING: Final = ("order", "sort", "cluster", "distribute")
+_MAX_RECURSION_ROUNDS: Final = 8
+_SORT_CLAUSES: Final = ("order", "sort", "cluster", "distribute")
 
 
 class QueryReader:
@@ -58,10 +58,10 @@ class QueryReader:
             return self.write(node, ctes)
         scope = self.context.scope(outer, ctes)
         self.sources.add(node, scope, relation := QueryRelation())
-        made = QueryRelation(item for source in scope.sources for item in source.relation.items)
-        made.parents = [*relation.parents, *(source.relation for source in scope.sources)]
-        made.uses = relation.uses
-        return made
+        result = QueryRelation(item for source in scope.sources for item in source.relation.items)
+        result.parents = [*relation.parents, *(source.relation for source in scope.sources)]
+        result.uses = relation.uses
+        return result
 
     def with_queries(
         self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, QueryRelation]
@@ -79,15 +79,15 @@ class QueryReader:
                 self.context.traits.recurses_without_keyword
             )
             if each.args.get("scalar") and not isinstance(each.this, exp.Query):
-                # It uses the FROM clause, so it is read later.
+                # It refers to the FROM clause, so it is read later.
                 continue
             if each.args.get("scalar"):
                 # ClickHouse's WITH (query or expression) AS name defines a scalar.
                 values[name] = self._value(each.this, outer, known)
             elif may_recurse and isinstance(each.this, exp.SetOperation):
-                known[name] = self._recursive(name, columns, each.this, outer, known)
+                known[name] = self._read_recursive(name, columns, each.this, outer, known)
             else:
-                if clause.args.get("recursive") and self._names(each.this, name):
+                if clause.args.get("recursive") and self._reads_cte(each.this, name):
                     # A query that only reads itself never returns a row.
                     known[name] = QueryRelation()
                 known[name] = self.context.with_names(columns, self.read(each.this, outer, known))
@@ -99,30 +99,30 @@ class QueryReader:
         scope = self.context.scope(outer, ctes)
         return self.expressions.read([node], scope, ExpressionRole(Clause.ITEM)).column("")
 
-    def _recursive(
+    def _read_recursive(
         self, name: str, columns: list[str], body: exp.SetOperation, outer: Scope | None,
         ctes: Mapping[str, QueryRelation],
     ) -> QueryRelation:  # fmt: skip
         """The fixed point of a recursive CTE."""
         ctes = self.with_queries(body, outer, ctes)
         operands = [operand for operand, _ in _operands(body)]
-        first = [each for each in operands if not self._names(each, name)]
+        first = [each for each in operands if not self._reads_cte(each, name)]
         if not first or len(first) == len(operands):
             return self.context.with_names(columns, self.read(body, outer, ctes))
         known = dict(ctes)
         relation = combine_branches([self.read(each, outer, ctes) for each in first])
         known[name] = self.context.with_names(columns, relation)
-        before: list[set[object]] = []
-        for _ in range(_MOST_ROUNDS):
+        previous_origins: list[set[object]] = []
+        for _ in range(_MAX_RECURSION_ROUNDS):
             relation = self._set_operation(body, outer, known)
             known[name] = relation.under(columns)
-            now: list[set[object]] = [set(column.facts) for column in relation.everything()]
-            if now == before:
+            origins: list[set[object]] = [set(column.facts) for column in relation.everything()]
+            if origins == previous_origins:
                 break
-            before = now
+            previous_origins = origins
         return known[name]
 
-    def _names(self, node: exp.Expr, name: str) -> bool:
+    def _reads_cte(self, node: exp.Expr, name: str) -> bool:
         return any(
             not table.db and self.context.name(table.this) == name
             for table in node.find_all(exp.Table)
@@ -134,42 +134,44 @@ class QueryReader:
         inner = self.read(node.this, outer, ctes)
         if any(node.args.get(key) for key in ("joins", "pivots", "laterals")):
             scope = self.context.scope(outer, ctes)
-            made = QueryRelation()
-            self.sources.add(node, scope, made)
+            joins = QueryRelation()
+            self.sources.add(node, scope, joins)
             inner = QueryRelation(
                 item for source in scope.sources for item in source.relation.items
             )
-            inner.parents = [made, *(source.relation for source in scope.sources)]
-        return self._sorted(node, inner, outer, ctes)
+            inner.parents = [joins, *(source.relation for source in scope.sources)]
+        return self._with_order_by(node, inner, outer, ctes)
 
     def _set_operation(
         self, node: exp.SetOperation, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> QueryRelation:
         branches: list[QueryRelation] = []
-        deciding: list[QueryRelation] = []
+        filtering: list[QueryRelation] = []
         is_by_name = False
         for operand, operation in _operands(node):
             relation = self.read(operand, outer, ctes)
             if isinstance(operation, exp.Except):
-                deciding.append(relation)
+                filtering.append(relation)
             else:
                 branches.append(relation)
             is_by_name = is_by_name or bool(operation is not None and operation.args.get("by_name"))
         # EXCEPT's second query adds no values to the result, but its types widen it.
-        typed = branches if self.context.watcher is None else [*branches, *deciding]
-        made = combine_branches(typed, is_by_name=is_by_name)
+        typed = branches if self.context.watcher is None else [*branches, *filtering]
+        combined = combine_branches(typed, is_by_name=is_by_name)
         if self.context.watcher is not None:
-            self.context.watcher.laid_over(node, [*branches, *deciding], is_by_name=is_by_name)
-        for relation in deciding:
-            made.parents.append(relation)
+            self.context.watcher.set_operation_read(
+                node, [*branches, *filtering], is_by_name=is_by_name
+            )
+        for relation in filtering:
+            combined.parents.append(relation)
             for column in relation.everything():
-                made.uses.update(
+                combined.uses.update(
                     {OriginUse(origin, UseKind.FILTER, fact.excerpt): None
                      for origin, fact in column.facts.items()}
                 )  # fmt: skip
-        return self._sorted(node, made, outer, ctes)
+        return self._with_order_by(node, combined, outer, ctes)
 
-    def _sorted(
+    def _with_order_by(
         self,
         node: exp.Expr,
         relation: QueryRelation,
@@ -177,15 +179,15 @@ class QueryReader:
         ctes: Mapping[str, QueryRelation],
     ) -> QueryRelation:
         """A result with the ORDER BY after the whole query."""
-        if not any(node.args.get(key) for key in _SORTING):
+        if not any(node.args.get(key) for key in _SORT_CLAUSES):
             return relation
         scope = self.context.scope(outer, ctes)
         scope.aliases = {column.name: column for column in relation.columns}
-        made = QueryRelation(relation.items, table=relation.table)
-        made.implicit = relation.implicit
-        made.parents = [relation]
-        self._sort(node, scope, made)
-        return made
+        ordered = QueryRelation(relation.items, table=relation.table)
+        ordered.implicit = relation.implicit
+        ordered.parents = [relation]
+        self._sort(node, scope, ordered)
+        return ordered
 
     def _select(
         self, node: exp.Select, outer: Scope | None, ctes: Mapping[str, QueryRelation]
@@ -225,7 +227,7 @@ class QueryReader:
         scope.aliases = outputs
         group = node.args.get("group")
         if group is not None:
-            parts = list(_grouped(group))
+            parts = list(_group_keys(group))
             if group.args.get("all"):
                 parts += [each for each in node.expressions if not _is_aggregate(each)]
             self._positions(parts, scope, relation, UseKind.GROUP_BY, Clause.GROUP)
@@ -243,7 +245,7 @@ class QueryReader:
         self._sort(node, scope, relation)
 
     def _sort(self, node: exp.Expr, scope: Scope, relation: QueryRelation) -> None:
-        for key in _SORTING:
+        for key in _SORT_CLAUSES:
             clause = node.args.get(key)
             if clause is not None:
                 parts = [each.this if isinstance(each, exp.Ordered) else each
@@ -273,7 +275,7 @@ class QueryReader:
         relation.parents += lineage.relations
 
 
-def _grouped(group: exp.Group) -> Iterator[exp.Expr]:
+def _group_keys(group: exp.Group) -> Iterator[exp.Expr]:
     for key in ("expressions", "grouping_sets", "rollup", "cube"):
         for each in group.args.get(key) or ():
             if isinstance(each, exp.Expr):

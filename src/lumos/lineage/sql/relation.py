@@ -11,7 +11,7 @@ from lumos.model.lineage import Derivation, UseKind
 
 Origin: TypeAlias = tuple[Parts, str]
 # A UNION of a thousand branches does not need a thousand edges between two columns.
-_MOST_PATHS: Final = 16
+_MAX_PATHS: Final = 16
 _RANK = {Derivation.IDENTITY: 0, Derivation.TRANSFORMATION: 1, Derivation.AGGREGATION: 2}
 
 
@@ -52,11 +52,11 @@ class OriginPath(NamedTuple):
 
     def merged(self, other: "OriginPath") -> "OriginPath":
         """Both paths; the one that changes more comes first."""
-        if other == self or len(self.others) >= _MOST_PATHS:
+        if other == self or len(self.others) >= _MAX_PATHS:
             return self
-        every = dict.fromkeys((*self.each(), *other.each()))
-        first = max(every, key=lambda fact: _RANK[fact.derivation])
-        return first._replace(others=tuple(fact for fact in every if fact != first))
+        paths = dict.fromkeys((*self.each(), *other.each()))
+        first = max(paths, key=lambda fact: _RANK[fact.derivation])
+        return first._replace(others=tuple(fact for fact in paths if fact != first))
 
     def then(self, later: "OriginPath") -> "OriginPath":
         """The path extended by a later step; an identity changes nothing."""
@@ -121,7 +121,7 @@ class WholeRow(NamedTuple):
     columns: tuple["QueryColumn", ...]
 
 
-# What defines a column's value, to derive its type; None if that is not tracked.
+# The definition of a column's value, to derive its type; None if not tracked.
 ColumnDefinition: TypeAlias = (
     TableColumn
     | FieldAccess
@@ -240,11 +240,11 @@ class ValueStar(Star):
         self._value = value
 
     def column(self, name: str) -> QueryColumn | None:
-        made = self._value.renamed(name)
+        column = self._value.renamed(name)
         if isinstance(self._value.definition, ListElement):
-            made = QueryColumn(name, made.facts, made.uses, is_resolved=made.is_resolved,
+            column = QueryColumn(name, column.facts, column.uses, is_resolved=column.is_resolved,
                           definition=FieldAccess(self._value, (name,)))  # fmt: skip
-        return made
+        return column
 
     def everything(self) -> QueryColumn:
         return self._value.renamed(ALL)
@@ -357,13 +357,13 @@ class QueryRelation:
                 break
             item = items[position]
             if isinstance(item, Star):
-                whole = item.everything()
-                items[position:] = [whole.renamed(each) for each in names[position:]]
+                row = item.everything()
+                items[position:] = [row.renamed(each) for each in names[position:]]
                 break
             items[position] = item.renamed(name)
-        made = QueryRelation(items, table=self.table)
-        made.uses, made.parents = self.uses, self.parents
-        return made
+        renamed = QueryRelation(items, table=self.table)
+        renamed.uses, renamed.parents = self.uses, self.parents
+        return renamed
 
     def everything(self) -> Iterator[QueryColumn]:
         """Every column, unknown ones as `*`."""
@@ -373,13 +373,13 @@ class QueryRelation:
     def ancestry(self) -> "Iterator[QueryRelation]":
         """This relation and all of its ancestors, each once."""
         seen: set[int] = set()
-        waiting = [self]
-        while waiting:
-            relation = waiting.pop()
+        stack = [self]
+        while stack:
+            relation = stack.pop()
             if id(relation) not in seen:
                 seen.add(id(relation))
                 yield relation
-                waiting += reversed(relation.parents)
+                stack += reversed(relation.parents)
 
 
 def combine_branches(branches: list[QueryRelation], *, is_by_name: bool = False) -> QueryRelation:
@@ -396,18 +396,20 @@ def combine_branches(branches: list[QueryRelation], *, is_by_name: bool = False)
                 item = items[position]
                 if isinstance(item, QueryColumn) and isinstance(other, QueryColumn):
                     items[position] = item.merged(other)
-    made = QueryRelation(items)
-    made.implicit = first.implicit
-    made.parents = list(branches)
-    return made
+    combined = QueryRelation(items)
+    combined.implicit = first.implicit
+    combined.parents = list(branches)
+    return combined
 
 
 def _by_name(branches: list[QueryRelation], *, is_by_name: bool) -> list[Item]:
     """Match columns by position up to the first star, and by name after it."""
     first = branches[0]
-    sure = 0 if is_by_name else min(_before_star(branch) for branch in branches)
+    matched_by_position = (
+        0 if is_by_name else min(_count_before_star(branch) for branch in branches)
+    )
     items: list[Item] = []
-    for position in range(sure):
+    for position in range(matched_by_position):
         merged: QueryColumn | None = None
         for branch in branches:
             column = branch.items[position]
@@ -419,7 +421,7 @@ def _by_name(branches: list[QueryRelation], *, is_by_name: bool) -> list[Item]:
     names = dict.fromkeys(
         item.name
         for branch in named
-        for item in branch.items[sure:]
+        for item in branch.items[matched_by_position:]
         if isinstance(item, QueryColumn)
     )
     union = UnionStar(branches)
@@ -432,7 +434,7 @@ def _by_name(branches: list[QueryRelation], *, is_by_name: bool) -> list[Item]:
     return items
 
 
-def _before_star(branch: QueryRelation) -> int:
+def _count_before_star(branch: QueryRelation) -> int:
     for position, item in enumerate(branch.items):
         if isinstance(item, Star):
             return position

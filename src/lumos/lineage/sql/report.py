@@ -46,7 +46,7 @@ def report_script(
             if write.is_view:
                 views.add(write.table)
             for source in write.sources:
-                # Also without column edges, as with COUNT(*).
+                # Also without column edges, as for COUNT(*).
                 by_pair.setdefault((source, write.table), [])
     copies = _copies(script)
     file = script.file
@@ -65,7 +65,7 @@ def report_script(
         ),
         scripts=()
         if text is None or not by_pair
-        else (_kept(script.kept, text, by_pair, platform, instance),),
+        else (_stored_script(script.kept, text, by_pair, platform, instance),),
         unparsed=tuple(_unparsed(script, platform, instance)),
         problems=tuple(
             LineageProblem(
@@ -85,8 +85,8 @@ def _unparsed(
     script: ScriptLineage, platform: str | None, instance: str | None
 ) -> Iterator[ReportedUnparsedStatement]:
     """The statements that could not be parsed, once per set of tables."""
-    once = {(each.reads, each.writes, each.others): each for each in reversed(script.unparsed)}
-    for each in reversed(once.values()):
+    by_tables = {(each.reads, each.writes, each.others): each for each in reversed(script.unparsed)}
+    for each in reversed(by_tables.values()):
         yield ReportedUnparsedStatement(
             line=each.line,
             file=script.file,
@@ -96,7 +96,7 @@ def _unparsed(
         )
 
 
-def _kept(
+def _stored_script(
     sql: str,
     text: SqlText,
     pairs: Iterable[tuple[Parts, Parts]],
@@ -133,14 +133,14 @@ def _copies(script: ScriptLineage) -> set[Parts]:
         sources[edge.to_table].add(edge.from_table)
         if edge.usage is None and edge.derivation is not Derivation.IDENTITY:
             changed.add(edge.to_table)
-    given: defaultdict[Parts, set[str | None]] = defaultdict(set)
+    sources_by_table: defaultdict[Parts, set[str | None]] = defaultdict(set)
     for edge in script.edges:
         if edge.to_table is not None and edge.usage is None:
-            given[edge.to_table].add(edge.to_column)
+            sources_by_table[edge.to_table].add(edge.to_column)
     for write in (write for statement in script.statements for write in statement.writes):
         sources[write.table].update(write.sources)
-        if set(write.columns) - given[write.table]:
-            # A literal or a function of nothing.
+        if set(write.columns) - sources_by_table[write.table]:
+            # A literal or a function without arguments.
             changed.add(write.table)
     return {table for table, many in sources.items() if len(many) == 1 and table not in changed}
 

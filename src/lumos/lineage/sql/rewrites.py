@@ -10,7 +10,7 @@ from lumos.lineage.sql.tokens import VERBS, TokenRun, is_name, keyword
 
 _PIVOTS: Final = frozenset({"PIVOT", "UNPIVOT"})
 _QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES"}) | _PIVOTS
-_BEHIND_OUTPUT: Final = frozenset(
+_AFTER_OUTPUT: Final = frozenset(
     {"SELECT", "VALUES", "WITH", "EXEC", "EXECUTE", "FROM", "WHERE", "DEFAULT", "OPTION"}
 )
 _OPERATORS: Final = frozenset("+-*/%&|^")
@@ -29,7 +29,7 @@ def simplify_statement(tokens: Sequence[Token]) -> list[Token] | None:
 
 
 def has_hidden_query(tokens: Sequence[Token]) -> bool:
-    """Whether a statement that the parser gave up contains a query, judging by its keywords."""
+    """Whether a statement that the parser could not read contains a query, judging by keywords."""
     if keyword(tokens[0]) not in VERBS - {"ALTER", "DROP", "SET"}:
         return False
     return any(
@@ -40,49 +40,50 @@ def has_hidden_query(tokens: Sequence[Token]) -> bool:
 
 def query_after_as(tokens: Sequence[Token]) -> list[Token] | None:
     """The query of a table or view, after AS."""
-    behind = TokenRun(tokens).find({"AS"})
-    if behind is None or not {"TABLE", "VIEW"} & {keyword(token) for token in tokens[:behind]}:
+    index = TokenRun(tokens).find({"AS"})
+    if index is None or not {"TABLE", "VIEW"} & {keyword(token) for token in tokens[:index]}:
         return None
-    return list(tokens[behind + 1 :]) or None
+    return list(tokens[index + 1 :]) or None
 
 
 def remove_options(tokens: Sequence[Token]) -> list[Token] | None:
-    """CREATE TABLE or VIEW name AS query, without options that the parser may not know."""
-    words = TokenRun(tokens)
+    """Remove options the parser may not know from CREATE TABLE or VIEW name AS query."""
+    run = TokenRun(tokens)
     if keyword(tokens[0]) not in ("CREATE", "REPLACE", "ALTER"):
         return None
     kind = next(
-        (place for place, token in enumerate(tokens[:9]) if keyword(token) in ("TABLE", "VIEW")),
+        (index for index, token in enumerate(tokens[:9]) if keyword(token) in ("TABLE", "VIEW")),
         None,
     )
     if kind is None:
         return None
-    name = words.skip(kind + 1, ("IF", "NOT", "EXISTS"))
+    name = run.skip(kind + 1, ("IF", "NOT", "EXISTS"))
     if name >= len(tokens):
         return None
-    end = words.end_of_name(name)
-    behind = words.find({"AS"}, start=end)
-    while behind is not None and not _begins_query(tokens, behind + 1):
-        behind = words.find({"AS"}, start=behind + 1)
-    if behind is None:
+    end = run.end_of_name(name)
+    index = run.find({"AS"}, start=end)
+    while index is not None and not _is_query_start(tokens, index + 1):
+        index = run.find({"AS"}, start=index + 1)
+    if index is None:
         return None
     temporary = [
         each for each in tokens[1:kind] if keyword(each) in ("TEMP", "TEMPORARY", "VOLATILE")
     ]
     columns = _column_list(tokens, end)
-    query = tokens[behind + 1 :]
+    query = tokens[index + 1 :]
     if keyword(query[-1]) in ("DATA", "OPTION", "ONLY", "BINDING"):
         # WITH NO DATA, WITH LOCAL CHECK OPTION, WITH READ ONLY
-        places = [place for place, token in TokenRun(query).outside(1) if keyword(token) == "WITH"]
-        query = query[: places[-1]] if places else query
+        indexes = [index for index, token in TokenRun(query).outside(1) if keyword(token) == "WITH"]
+        query = query[: indexes[-1]] if indexes else query
     if keyword(query[0]) in _PIVOTS:
         # DuckDB's PIVOT is a statement; the parser knows it in FROM, too.
         query = [
-            _word(TokenType.FROM, "FROM", query[0]), _word(TokenType.L_PAREN, "(", query[0]),
-            *query, _word(TokenType.R_PAREN, ")", query[-1]),
+            _make_token(TokenType.FROM, "FROM", query[0]),
+            _make_token(TokenType.L_PAREN, "(", query[0]),
+            *query, _make_token(TokenType.R_PAREN, ")", query[-1]),
         ]  # fmt: skip
     return [tokens[0], *temporary[:1], tokens[kind], *tokens[name:end], *columns,
-            tokens[behind], *query]  # fmt: skip
+            tokens[index], *query]  # fmt: skip
 
 
 def remove_unknown_clauses(tokens: Sequence[Token]) -> list[Token]:
@@ -91,15 +92,15 @@ def remove_unknown_clauses(tokens: Sequence[Token]) -> list[Token]:
     These are WITH (TABLOCK) and IF NOT EXISTS of an INSERT, and DELETE WHERE after the UPDATE of a
     MERGE.
     """
-    words = TokenRun(tokens)
+    run = TokenRun(tokens)
     if keyword(tokens[0]) == "MERGE":
-        start = words.find_behind({"DELETE"}, not_behind={"THEN"})
-        end = words.find({"WHEN"}, start=start) if start is not None else None
+        start = run.find_behind({"DELETE"}, preceding={"THEN"})
+        end = run.find({"WHEN"}, start=start) if start is not None else None
         return [*tokens[:start], *(tokens[end:] if end is not None else ())]
-    hints = words.end_of_name(words.skip(1, ("INTO", "OVERWRITE", "TABLE")))
+    hints = run.end_of_name(run.skip(1, ("INTO", "OVERWRITE", "TABLE")))
     if [keyword(each) for each in tokens[hints : hints + 2]] == ["WITH", "("]:
-        return [*tokens[:hints], *tokens[words.end_of_brackets(hints + 1) :]]
-    start = words.find({"IF"})
+        return [*tokens[:hints], *tokens[run.end_of_brackets(hints + 1) :]]
+    start = run.find({"IF"})
     if start is not None and [keyword(each) for each in tokens[start : start + 3]] == [
         "IF", "NOT", "EXISTS",
     ]:  # fmt: skip
@@ -116,8 +117,8 @@ class SeparatedClause(NamedTuple):
 
 def separate_output(tokens: Sequence[Token]) -> SeparatedClause:
     """Separate T-SQL's OUTPUT inserted.a INTO log (a) from its statement, as an INSERT."""
-    words = TokenRun(tokens)
-    output = words.find({"OUTPUT"})
+    run = TokenRun(tokens)
+    output = run.find({"OUTPUT"})
     if (
         output is None
         or keyword(tokens[0]) not in ("INSERT", "UPDATE", "DELETE", "MERGE", "WITH")
@@ -125,27 +126,27 @@ def separate_output(tokens: Sequence[Token]) -> SeparatedClause:
         or keyword(tokens[min(output + 1, len(tokens) - 1)]) in ("=", ",", ")")
     ):
         return SeparatedClause(tokens)
-    end = words.find(_BEHIND_OUTPUT, start=output + 1) or len(tokens)
-    into = words.find({"INTO"}, start=output)
+    end = run.find(_AFTER_OUTPUT, start=output + 1) or len(tokens)
+    into = run.find({"INTO"}, start=output)
     if into is None or into > end:
         return SeparatedClause([*tokens[:output], *tokens[end:]])
-    end = words.end_of_name(into + 1 + (keyword(tokens[into + 1]) == "@"))
+    end = run.end_of_name(into + 1 + (keyword(tokens[into + 1]) == "@"))
     if end < len(tokens) and tokens[end].token_type is TokenType.L_PAREN:
-        end = words.end_of_brackets(end)
+        end = run.end_of_brackets(end)
     clause = [
-        _word(TokenType.INSERT, "INSERT", tokens[output]), *tokens[into:end],
-        _word(TokenType.SELECT, "SELECT", tokens[output]), *tokens[output + 1 : into],
+        _make_token(TokenType.INSERT, "INSERT", tokens[output]), *tokens[into:end],
+        _make_token(TokenType.SELECT, "SELECT", tokens[output]), *tokens[output + 1 : into],
     ]  # fmt: skip
     return SeparatedClause([*tokens[:output], *tokens[end:]], clause)
 
 
 def separate_variables(tokens: Sequence[Token], declared: Collection[str]) -> SeparatedClause:
     """Separate the variables of SELECT ... INTO from the query."""
-    words = TokenRun(tokens)
-    into = words.find({"INTO"}) if keyword(tokens[0]) in ("SELECT", "WITH") else None
+    run = TokenRun(tokens)
+    into = run.find({"INTO"}) if keyword(tokens[0]) in ("SELECT", "WITH") else None
     if into is None:
         return SeparatedClause(tokens)
-    start = words.skip(into + 1, ("STRICT",))
+    start = run.skip(into + 1, ("STRICT",))
     end = start
     names: list[Token] = []
     has_marks = start > into + 1
@@ -155,7 +156,7 @@ def separate_variables(tokens: Sequence[Token], declared: Collection[str]) -> Se
             end += 1
         if end < len(tokens):
             names.append(tokens[end])
-        end = words.end_of_name(end)
+        end = run.end_of_name(end)
         if end >= len(tokens) or tokens[end].token_type is not TokenType.COMMA:
             break
         end += 1
@@ -166,23 +167,23 @@ def separate_variables(tokens: Sequence[Token], declared: Collection[str]) -> Se
 
 def expand_assignments(tokens: Sequence[Token]) -> list[Token]:
     """SET n += 1 as SET n = n + 1."""
-    made: list[Token] = []
+    expanded: list[Token] = []
     start = 0
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if keyword(token) in ("SET", ","):
-            start = place + 1
+            start = index + 1
         is_compound = (
             token.token_type is TokenType.EQ
-            and place > start
-            and keyword(tokens[place - 1]) in _OPERATORS
-            and tokens[place - 1].end + 1 == token.start
+            and index > start
+            and keyword(tokens[index - 1]) in _OPERATORS
+            and tokens[index - 1].end + 1 == token.start
         )
         if is_compound:
-            operator = made.pop()
-            made += [token, *tokens[start : place - 1], operator]
+            operator = expanded.pop()
+            expanded += [token, *tokens[start : index - 1], operator]
         else:
-            made.append(token)
-    return made
+            expanded.append(token)
+    return expanded
 
 
 def is_insert_from_procedure(tokens: Sequence[Token]) -> bool:
@@ -190,26 +191,26 @@ def is_insert_from_procedure(tokens: Sequence[Token]) -> bool:
     return keyword(tokens[0]) == "INSERT" and TokenRun(tokens).find({"EXEC", "EXECUTE"}) is not None
 
 
-def _word(kind: TokenType, text: str, place: Token) -> Token:
+def _make_token(kind: TokenType, text: str, neighbour: Token) -> Token:
     """An inserted token, at the position of another."""
-    return Token(kind, text, place.line, place.col, place.start, place.end, [])
+    return Token(kind, text, neighbour.line, neighbour.col, neighbour.start, neighbour.end, [])
 
 
-def _begins_query(tokens: Sequence[Token], place: int) -> bool:
-    while place < len(tokens) and keyword(tokens[place]) == "(":
-        place += 1
-    return place < len(tokens) and keyword(tokens[place]) in _QUERIES
+def _is_query_start(tokens: Sequence[Token], index: int) -> bool:
+    while index < len(tokens) and keyword(tokens[index]) == "(":
+        index += 1
+    return index < len(tokens) and keyword(tokens[index]) in _QUERIES
 
 
 def _column_list(tokens: Sequence[Token], start: int) -> Sequence[Token]:
     """Bare names in brackets."""
     if start >= len(tokens) or tokens[start].token_type is not TokenType.L_PAREN:
         return ()
-    for place in range(start + 1, len(tokens), 2):
-        if not is_name(tokens[place]) or place + 1 >= len(tokens):
+    for index in range(start + 1, len(tokens), 2):
+        if not is_name(tokens[index]) or index + 1 >= len(tokens):
             return ()
-        if tokens[place + 1].token_type is TokenType.R_PAREN:
-            return tokens[start : place + 2]
-        if tokens[place + 1].token_type is not TokenType.COMMA:
+        if tokens[index + 1].token_type is TokenType.R_PAREN:
+            return tokens[start : index + 2]
+        if tokens[index + 1].token_type is not TokenType.COMMA:
             return ()
     return ()

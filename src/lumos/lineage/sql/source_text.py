@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
-_LONGEST: Final = 1000
+_MAX_EXCERPT_LENGTH: Final = 1000
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 _JOINING: Final = frozenset(
@@ -97,9 +97,9 @@ class SourceText:
 
     def part(self, tokens: Sequence[Token]) -> "SourceText":
         """The same text with the tokens of one statement."""
-        made = SourceText(self._text, tokens, first_line=self._first_line)
-        made._line_ends = self._line_ends
-        return made
+        part = SourceText(self._text, tokens, first_line=self._first_line)
+        part._line_ends = self._line_ends
+        return part
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -107,10 +107,10 @@ class SourceText:
 
     @cached_property
     def _line_ends(self) -> list[int]:
-        ends, at = [], self._text.find("\n")
-        while at >= 0:
-            ends.append(at)
-            at = self._text.find("\n", at + 1)
+        ends, offset = [], self._text.find("\n")
+        while offset >= 0:
+            ends.append(offset)
+            offset = self._text.find("\n", offset + 1)
         return ends
 
     @cached_property
@@ -127,19 +127,19 @@ class SourceText:
                 open_at.append(number)
             elif kind is TokenType.COMMA:
                 found.commas.setdefault(open_at[-1], []).append(number)
-            elif kind in _KEYWORDS and not self._is_misleading(number):
+            elif kind in _KEYWORDS and not self._is_other_use(number):
                 found.keywords.setdefault(open_at[-1], []).append(number)
         return found
 
     def _kind(self, number: int) -> TokenType | None:
         return self._tokens[number].token_type if 0 <= number < len(self._tokens) else None
 
-    def _is_misleading(self, number: int) -> bool:
-        """LEFT(name, 3) is a function, * EXCEPT (name) no set operation, DISTINCT ON no join.
+    def _is_other_use(self, number: int) -> bool:
+        """Whether a keyword does not start a clause.
 
-        IS DISTINCT FROM is a comparison.
-
-        Behind an operator, MySQL's VALUES(name) is a column of the new row.
+        LEFT(name, 3) is a function, * EXCEPT (name) is not a set operation, DISTINCT ON is not a
+        join, IS DISTINCT FROM is a comparison. After an operator, MySQL's VALUES(name) is a column
+        of the new row.
         """
         kind = self._kind(number)
         if kind is TokenType.ON:
@@ -150,7 +150,7 @@ class SourceText:
         if kind is TokenType.DISTINCT:
             return self._kind(number - 1) is not TokenType.SELECT
         if kind is TokenType.BEGIN:
-            # START WITH of a hierarchy comes as two words.
+            # START WITH of a hierarchical query is two tokens.
             return self._kind(number + 1) is not TokenType.WITH
         if kind is TokenType.VALUES:
             return self._kind(number - 1) in _OPERATORS
@@ -182,7 +182,7 @@ class SourceText:
             is_row = (
                 clause in _ITEMS
                 and self._kind(bracket - 1) in _BEFORE_ROWS
-                and not self._is_misleading(bracket - 1)
+                and not self._is_other_use(bracket - 1)
             )
             if is_row or self._kind(keyword) in clause.value:
                 stop = self._brackets.ends.get(bracket, len(self._tokens))
@@ -202,13 +202,13 @@ class SourceText:
                         (each + 1 for each in range(start, number) if self._is_equals(each)), start
                     )
                 if clause is Clause.ITEM:
-                    start = self._behind_name(start, end)
-                return self.words(range(start, self._before_alias(start, stop, end)))
+                    start = self._start_after_name(start, end)
+                return self.words(range(start, self._stop_before_alias(start, stop, end)))
             number = bracket
         return None
 
     def nearest(self, offset: int) -> str:
-        """The call around an offset, or the token alone."""
+        """Return the call around an offset, or else the token."""
         number = bisect_right(self._starts, offset) - 1
         bracket = self._brackets.around[number]
         if bracket < 1:
@@ -235,13 +235,13 @@ class SourceText:
     def _text_of(self, number: int) -> str:
         return self._tokens[number].text.upper() if number < len(self._tokens) else ""
 
-    def _behind_name(self, start: int, end: int | None) -> int:
+    def _start_after_name(self, start: int, end: int | None) -> int:
         """The start of an item after T-SQL's `name =` and `@name =`."""
         equals = start + 2 if self._kind(start) is TokenType.PARAMETER else start + 1
         is_named = equals == start + 2 or (end is not None and self._starts[start] == end)
         return equals + 1 if is_named and self._kind(equals) is TokenType.EQ else start
 
-    def _before_alias(self, start: int, stop: int, end: int | None) -> int:
+    def _stop_before_alias(self, start: int, stop: int, end: int | None) -> int:
         if end is None:
             return stop
         alias = bisect_left(self._starts, end)
@@ -252,10 +252,10 @@ class SourceText:
         """Tokens as written, without comments and with single blanks."""
         known = self._known.get((numbers.start, numbers.stop))
         if known is None:
-            known = self._known[numbers.start, numbers.stop] = self._joined(numbers)
+            known = self._known[numbers.start, numbers.stop] = self._join_tokens(numbers)
         return known
 
-    def _joined(self, numbers: range) -> str:
+    def _join_tokens(self, numbers: range) -> str:
         pieces: list[str] = []
         last = -1
         length = 0
@@ -267,7 +267,7 @@ class SourceText:
             pieces.append(self._text[token.start : token.end + 1])
             last = token.end
             length += len(pieces[-1])
-            if length > _LONGEST:
+            if length > _MAX_EXCERPT_LENGTH:
                 pieces.append(" ...")
                 break
         return "".join(pieces)

@@ -79,7 +79,7 @@ _AFTER_END: Final = frozenset(
 _TRANSACTION: Final = frozenset({"TRANSACTION", "TRAN", "WORK"})
 _SKIPPED: Final = frozenset({"ELSE", "LOOP", "DO", "EXCEPTION", "REPEAT", "THEN"})
 # Keywords that end the head of a routine.
-_BODIES: Final = frozenset(
+_BODY_KEYWORDS: Final = frozenset(
     {"AS", "IS", "BEGIN", "DECLARE", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"}
 )
 _FETCH: Final = re.compile(r"(\w+)\s+INTO\s+([@:\s\w,]+)", re.IGNORECASE)
@@ -100,32 +100,32 @@ class ScriptSplitter:
         """Statements and declarations in their order."""
         for chunk in _chunks(tokens):
             while chunk and self._is_routine_head(chunk):
-                body = _body(chunk)
-                yield from self._head(chunk, body)
+                body = _head_length(chunk)
+                yield from self._split_head(chunk, body)
                 chunk = chunk[body:]
             if not chunk:
                 continue
             if self.is_tsql:
                 for part in TokenRun(chunk).statements():
-                    yield from self._piece(part)
+                    yield from self._split_part(part)
             else:
-                yield from self._piece(chunk)
+                yield from self._split_part(chunk)
 
-    def _piece(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
+    def _split_part(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         while tokens:
             word = keyword(tokens[0])
-            rest = self._control(word, tokens)
+            rest = self._control_length(word, tokens)
             if rest == 0:
                 break
             if word == "FOR":
-                yield from self._loop(tokens[:rest])
+                yield from self._split_loop(tokens[:rest])
             else:
                 yield UnparsedTokens(tokens[:rest])
             tokens = tokens[rest:]
         if tokens:
-            yield from self._statement(tokens)
+            yield from self._split_statement(tokens)
 
-    def _statement(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
+    def _split_statement(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         word = keyword(tokens[0])
         cursor = _cursor(tokens)
         if cursor is not None:
@@ -135,21 +135,21 @@ class ScriptSplitter:
                 yield PlainStatement(tokens)
                 return
             self._in_declarations = True
-            yield from self._declaration(tokens[1:])
+            yield from self._split_declaration(tokens[1:])
         elif word == "LET":
-            yield from self._declaration(tokens[1:])
+            yield from self._split_declaration(tokens[1:])
         elif self._in_declarations and word not in VERBS:
-            yield from self._declaration(tokens)
+            yield from self._split_declaration(tokens)
         elif word == "FETCH" and len(tokens) > 1:
-            yield from _fetched(tokens)
+            yield from _fetched_variables(tokens)
         elif word == "RETURN":
-            yield from self._returned(tokens[1:])
+            yield from self._split_return(tokens[1:])
         elif word in VERBS or word in DYNAMIC_SQL or not self.in_routine:
             yield PlainStatement(tokens)
         elif word not in HARMLESS:
             yield UnparsedTokens(tokens)
 
-    def _returned(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
+    def _split_return(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         while tokens and keyword(tokens[0]) in ("QUERY", "TABLE", "NEXT"):
             tokens = tokens[1:]
         if tokens and keyword(tokens[0]) in _QUERIES and (
@@ -159,7 +159,7 @@ class ScriptSplitter:
         elif tokens:
             yield UnparsedTokens(tokens)
 
-    def _declaration(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
+    def _split_declaration(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         cursor = _cursor(tokens)
         if cursor is not None:
             yield cursor
@@ -179,61 +179,61 @@ class ScriptSplitter:
             yield DeclaredVariables(tuple(names))
             yield UnparsedTokens(tokens)
 
-    def _control(self, word: str, tokens: Sequence[Token]) -> int:
+    def _control_length(self, word: str, tokens: Sequence[Token]) -> int:
         """How many tokens of control flow precede the next statement."""
-        words = TokenRun(tokens)
+        run = TokenRun(tokens)
         if word == "BEGIN":
             self._in_declarations = False
-            rest = words.skip(1, _AFTER_BEGIN)
-            self._begin(tokens[1:rest], is_alone=len(tokens) == 1)
+            rest = run.skip(1, _AFTER_BEGIN)
+            self._begin_block(tokens[1:rest], has_no_body=len(tokens) == 1)
             return rest
         if word == "END":
-            rest = words.skip(1, _AFTER_END)
-            self._end(tokens[1:rest])
+            rest = run.skip(1, _AFTER_END)
+            self._end_block(tokens[1:rest])
             is_label = rest < len(tokens) and keyword(tokens[rest]) not in VERBS | _SKIPPED
             return len(tokens) if is_label and not self.is_tsql else rest
         if word in _SKIPPED:
             return 1
         if word in ("IF", "ELSIF", "ELSEIF", "WHEN", "CASE") and not self.is_tsql:
-            found = words.find({"THEN"})
+            found = run.find({"THEN"})
             return found + 1 if found is not None else 0
         if word == "WHILE" and not self.is_tsql:
-            found = words.find({"LOOP", "DO"})
+            found = run.find({"LOOP", "DO"})
             return found + 1 if found is not None else 0
         if word in ("IF", "WHILE"):
-            found = words.find(VERBS | {"BEGIN"}, start=1)
+            found = run.find(VERBS | {"BEGIN"}, start=1)
             return found if found is not None else len(tokens)
         if word == "FOR":
-            found = words.find({"LOOP", "DO"})
+            found = run.find({"LOOP", "DO"})
             return found + 1 if found is not None else 0
         is_label = (
             len(tokens) > 2 and tokens[1].token_type is TokenType.COLON and is_name(tokens[0])
         )
         return 2 if is_label and keyword(tokens[2]) in ("LOOP", "BEGIN", "WHILE", "REPEAT") else 0
 
-    def _begin(self, behind: Sequence[Token], *, is_alone: bool) -> None:
-        # BEGIN alone, or BEGIN TRANSACTION, opens no block.
-        if is_alone or any(keyword(each) in _TRANSACTION for each in behind):
+    def _begin_block(self, following: Sequence[Token], *, has_no_body: bool) -> None:
+        # BEGIN without a body, or BEGIN TRANSACTION, opens no block.
+        if has_no_body or any(keyword(each) in _TRANSACTION for each in following):
             return
         self._open_blocks += 1
         self.in_routine = True
 
-    def _end(self, behind: Sequence[Token]) -> None:
-        if all(keyword(each) in ("TRY", "CATCH") for each in behind) and self._open_blocks:
+    def _end_block(self, following: Sequence[Token]) -> None:
+        if all(keyword(each) in ("TRY", "CATCH") for each in following) and self._open_blocks:
             self._open_blocks -= 1
             self.in_routine = self._open_blocks > 0
 
-    def _loop(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
+    def _split_loop(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         """FOR row IN query LOOP"""
         found = TokenRun(tokens).find({"IN"})
         if found is None or found < 2:
             return
         name = tokens[1].text.lower()
-        inside = tokens[found + 1 : -1]
-        if inside and keyword(inside[0]) in _QUERIES:
-            yield CursorRows(name, inside)
-        elif len(inside) == 1:
-            yield CursorAlias(name, inside[0].text.lower())
+        query = tokens[found + 1 : -1]
+        if query and keyword(query[0]) in _QUERIES:
+            yield CursorRows(name, query)
+        elif len(query) == 1:
+            yield CursorAlias(name, query[0].text.lower())
         else:
             yield DeclaredVariables((name,))
 
@@ -242,18 +242,18 @@ class ScriptSplitter:
         is_inner = self._in_package and keyword(tokens[0]) in ("PROCEDURE", "FUNCTION")
         return is_inner or _is_routine_head(tokens)
 
-    def _head(self, tokens: Sequence[Token], body: int) -> Iterator[ScriptPart]:
+    def _split_head(self, tokens: Sequence[Token], body: int) -> Iterator[ScriptPart]:
         """The beginning of a routine, up to its body."""
         self.in_routine = True
         self._in_package = self._in_package or _kind(tokens) == "PACKAGE"
         # Between IS and BEGIN, PL/SQL declares without a keyword.
         self._in_declarations = not self.is_tsql and keyword(tokens[body - 1]) in ("AS", "IS")
-        words = TokenRun(tokens)
+        run = TokenRun(tokens)
         yield RoutineStart(_name(tokens))
-        table = words.find({"ON"})
+        table = run.find({"ON"})
         if table is not None and table < body and _kind(tokens) == "TRIGGER":
-            yield TriggerTable(tokens[table + 1 : words.end_of_name(table + 1)])
-        names = words.parameters(body)
+            yield TriggerTable(tokens[table + 1 : run.end_of_name(table + 1)])
+        names = run.parameters(body)
         if names:
             yield DeclaredVariables(names)
 
@@ -271,10 +271,10 @@ def _is_routine_head(tokens: Sequence[Token]) -> bool:
 
 def _name(tokens: Sequence[Token]) -> str:
     """The last part of a routine's name."""
-    words = TokenRun(tokens)
-    kind = next(place for place, token in enumerate(tokens) if keyword(token) in _ROUTINES)
-    start = words.skip(kind + 1, ("IF", "NOT", "EXISTS", "BODY"))
-    end = words.end_of_name(start)
+    run = TokenRun(tokens)
+    kind = next(index for index, token in enumerate(tokens) if keyword(token) in _ROUTINES)
+    start = run.skip(kind + 1, ("IF", "NOT", "EXISTS", "BODY"))
+    end = run.end_of_name(start)
     return tokens[min(end, len(tokens)) - 1].text.lower()
 
 
@@ -283,27 +283,27 @@ def trigger_functions(tokens: Sequence[Token]) -> Iterator[tuple[str, TriggerTab
     for chunk in _chunks(tokens):
         if keyword(chunk[0]) != "CREATE" or _kind(chunk) != "TRIGGER":
             continue
-        words = TokenRun(chunk)
-        table = words.find({"ON"})
-        run = words.find({"EXECUTE"}, start=table or 0)
-        if table is not None and run is not None and run + 2 < len(chunk):
-            name = chunk[words.end_of_name(run + 2) - 1].text.lower()
-            yield name, TriggerTable(chunk[table + 1 : words.end_of_name(table + 1)])
+        token_run = TokenRun(chunk)
+        table = token_run.find({"ON"})
+        execute = token_run.find({"EXECUTE"}, start=table or 0)
+        if table is not None and execute is not None and execute + 2 < len(chunk):
+            name = chunk[token_run.end_of_name(execute + 2) - 1].text.lower()
+            yield name, TriggerTable(chunk[table + 1 : token_run.end_of_name(table + 1)])
 
 
 def _kind(tokens: Sequence[Token]) -> str:
     return next((keyword(each) for each in tokens[:8] if keyword(each) in _ROUTINES), "")
 
 
-def _body(tokens: Sequence[Token]) -> int:
+def _head_length(tokens: Sequence[Token]) -> int:
     """The number of tokens before the body of a routine."""
-    words = TokenRun(tokens)
+    run = TokenRun(tokens)
     start = 1
     if _kind(tokens) == "TRIGGER":
-        start = (words.find({"ON"}) or 1) + 1
-    body = words.find(_BODIES, start=start)
+        start = (run.find({"ON"}) or 1) + 1
+    body = run.find(_BODY_KEYWORDS, start=start)
     while body is not None and keyword(tokens[body - 1]) in ("EXECUTE", "EXEC"):
-        body = words.find(_BODIES, start=body + 1)
+        body = run.find(_BODY_KEYWORDS, start=body + 1)
     if body is None:
         return len(tokens)
     return body + 1 if keyword(tokens[body]) in ("AS", "IS") else body
@@ -320,7 +320,7 @@ def _chunks(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
         yield tokens[start:]
 
 
-def _fetched(tokens: Sequence[Token]) -> Iterator[FetchedVariables]:
+def _fetched_variables(tokens: Sequence[Token]) -> Iterator[FetchedVariables]:
     """FETCH NEXT FROM name INTO variables; the tokenizer reads all after FETCH as one string."""
     found = _FETCH.search(" ".join(token.text for token in tokens))
     if found is not None:
@@ -333,12 +333,12 @@ def _cursor(tokens: Sequence[Token]) -> CursorRows | None:
     for position, token in enumerate(tokens[:8]):
         if keyword(token) != "CURSOR":
             continue
-        behind = TokenRun(tokens).find({"FOR", "IS", "AS"}, start=position)
-        if behind is None or behind + 1 >= len(tokens):
+        index = TokenRun(tokens).find({"FOR", "IS", "AS"}, start=position)
+        if index is None or index + 1 >= len(tokens):
             return None
         name = tokens[position - 1] if position and is_name(tokens[position - 1]) else None
         if name is None or keyword(name) in ("DECLARE", "LET"):
             name = tokens[position + 1]
-        if keyword(tokens[behind + 1]) in _QUERIES:
-            return CursorRows(name.text.lower(), tokens[behind + 1 :])
+        if keyword(tokens[index + 1]) in _QUERIES:
+            return CursorRows(name.text.lower(), tokens[index + 1 :])
     return None

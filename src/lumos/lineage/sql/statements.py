@@ -56,7 +56,9 @@ class EdgeRecorder:
             column = item.everything() if isinstance(item, Star) else item
             self.columns += 1
             is_known = column.is_resolved and not is_star
-            self.resolved += is_known and not (self.has_templates and _is_made_up(table, column))
+            self.resolved += is_known and not (
+                self.has_templates and _has_unknown_name(table, column)
+            )
             self._column(statement, table, column, positional=positional)
         for relation in result.ancestry():
             for use in relation.uses:
@@ -162,7 +164,7 @@ class StatementReader:
         self._recorder = recorder
         self._queries = QueryReader(context)
         self._writes = WriteReader(self._queries)
-        self._queries.write = self._written_within
+        self._queries.write = self._read_write
         self._written: list[TableWrite] = []
 
     def read(self, node: exp.Expr) -> StatementLineage:
@@ -201,7 +203,7 @@ class StatementReader:
             return "INSERT"
         if isinstance(node, exp.Insert | exp.Update | exp.Delete | exp.Merge):
             for written in self._writes.read(node, {}):
-                self._keep(written)
+                self._record_write(written)
             return node.key.upper()
         if isinstance(node, exp.Query | exp.Values) or (
             isinstance(node, exp.Table | exp.From) and node.parent is None
@@ -223,20 +225,20 @@ class StatementReader:
             return self._cache(node)
         return node.key.upper()
 
-    def _written_within(self, node: exp.Expr, ctes: Mapping[str, QueryRelation]) -> QueryRelation:
+    def _read_write(self, node: exp.Expr, ctes: Mapping[str, QueryRelation]) -> QueryRelation:
         returned = QueryRelation()
         for written in self._writes.read(node, ctes):
-            self._keep(written)
+            self._record_write(written)
             if written.returned is not None:
                 returned = written.returned
         return returned
 
-    def _keep(self, written: WriteResult, *, is_view: bool = False) -> None:
+    def _record_write(self, written: WriteResult, *, is_view: bool = False) -> None:
         """Record the edges into a permanent table, or the new content of a temporary one."""
         if not written.table:
             return
         if written.table in self._context.temporary or written.table[-1][:1] in ("#", "@"):
-            self._hold(written)
+            self._store_temporary(written)
             return
         self._context.count_origins(sum(_origins(item) for item in written.result.items))
         relations = list(written.result.ancestry())
@@ -275,21 +277,21 @@ class StatementReader:
                     is_remark=True,
                 )
 
-    def _hold(self, written: WriteResult) -> None:
-        before = self._context.temporary.get(written.table)
-        if before is None or not before.items:
-            made = QueryRelation(written.result.items)
-        elif before.is_open or written.result.is_open:
-            made = combine_branches([before, written.result], is_by_name=True)
+    def _store_temporary(self, written: WriteResult) -> None:
+        known = self._context.temporary.get(written.table)
+        if known is None or not known.items:
+            relation = QueryRelation(written.result.items)
+        elif known.is_open or written.result.is_open:
+            relation = combine_branches([known, written.result], is_by_name=True)
         else:
             names = {column.name: column for column in written.result.columns}
             items: list[Item] = [
                 item.merged(names.pop(item.name)) if item.name in names else item
-                for item in before.columns
+                for item in known.columns
             ]
-            made = QueryRelation([*items, *names.values()])
-        made.parents = [written.result, *([before] if before else [])]
-        self._context.temporary[written.table] = made
+            relation = QueryRelation([*items, *names.values()])
+        relation.parents = [written.result, *([known] if known else [])]
+        self._context.temporary[written.table] = relation
 
     def _select(self, node: exp.Expr) -> str:
         relation = self._queries.read(node, None, {})
@@ -297,31 +299,33 @@ class StatementReader:
         while isinstance(first, exp.SetOperation):
             first = first.this
         into = first.args.get("into")
-        if into is not None and self._into(into, relation):
+        if into is not None and self._select_into(into, relation):
             return "SELECT_INTO"
         self._record(None, relation)
         return "SELECT"
 
-    def _into(self, into: exp.Expr, relation: QueryRelation) -> bool:
+    def _select_into(self, into: exp.Expr, relation: QueryRelation) -> bool:
         """SELECT ... INTO creates a table or assigns variables."""
         if into.expressions:
-            self._fill([self._context.name(each) for each in into.expressions], relation)
+            self._assign_variables(
+                [self._context.name(each) for each in into.expressions], relation
+            )
             return True
         target = into.this
         if not isinstance(target, exp.Table):
             return False
         table = self._context.table_name(target)
         if table[-1] in self._context.variables or table[0][:1] == "@":
-            self._fill([table[-1].lstrip("@")], relation)
+            self._assign_variables([table[-1].lstrip("@")], relation)
             return True
         if into.args.get("temporary") or table[-1].startswith("#"):
             self._context.temporary[table] = QueryRelation()
         else:
-            self._learn(table, relation)
-        self._keep(WriteResult(table, relation, is_whole=True))
+            self._register_columns(table, relation)
+        self._record_write(WriteResult(table, relation, is_whole=True))
         return True
 
-    def _fill(self, names: Sequence[str], relation: QueryRelation) -> None:
+    def _assign_variables(self, names: Sequence[str], relation: QueryRelation) -> None:
         """Assign a row to variables; a single variable may take the whole row."""
         if len(names) == 1:
             self._context.rows[names[0]] = relation
@@ -331,7 +335,7 @@ class StatementReader:
     def fetch(self, cursor: str, names: Sequence[str]) -> None:
         """Assign a row of a cursor to variables."""
         if cursor in self._context.rows:
-            self._fill(names, self._context.rows[cursor])
+            self._assign_variables(names, self._context.rows[cursor])
 
     def _declare(self, node: exp.Expr) -> None:
         """Assign variables, or define the columns of T-SQL table variables."""
@@ -359,7 +363,7 @@ class StatementReader:
                     if isinstance(name, exp.Parameter):
                         self._context.variable_values[self._context.name(name)] = lineage.column("")
 
-    def _learn(self, table: Parts, relation: QueryRelation) -> None:
+    def _register_columns(self, table: Parts, relation: QueryRelation) -> None:
         """Remember the columns of a table that the script creates."""
         names = None if relation.is_open else [column.name for column in relation.columns]
         self._context.set_columns(table, names)
@@ -384,37 +388,37 @@ class StatementReader:
             ctes = self._queries.with_queries(node, None, {})
             relation = self._queries.read(query, None, ctes).under(listed)
         else:
-            relation = self._copied(node)
+            relation = self._copy_table(node)
         if _is_temporary(node) or table[-1].startswith("#"):
             self._context.temporary[table] = QueryRelation([QueryColumn(name) for name in listed])
             if relation is not None:
                 self._context.temporary[table] = QueryRelation()
-                self._keep(WriteResult(table, relation, is_whole=True))
+                self._record_write(WriteResult(table, relation, is_whole=True))
             return f"CREATE_{kind}"
         self._context.temporary.pop(table, None)
         if relation is not None:
-            self._learn(table, relation)
-            made = WriteResult(table, relation, positional=bool(listed), is_whole=target is None)
-            self._keep(made, is_view=is_view)
+            self._register_columns(table, relation)
+            write = WriteResult(table, relation, positional=bool(listed), is_whole=target is None)
+            self._record_write(write, is_view=is_view)
         elif listed:
             self._context.set_columns(table, listed)
         elif is_view:
             self._context.add_problem("not understood: a view without a query", None)
         return f"CREATE_{kind.replace(' ', '_')}"
 
-    def _copied(self, node: exp.Create) -> QueryRelation | None:
-        """CLONE copies a table with its rows; LIKE copies its columns alone."""
+    def _copy_table(self, node: exp.Create) -> QueryRelation | None:
+        """CLONE copies a table with its rows; LIKE copies only its columns."""
         clone = node.args.get("clone")
         if clone is not None and isinstance(clone.this, exp.Table):
             scope = self._context.scope(None, {})
             clauses = QueryRelation()
             self._queries.sources.add(clone.this, scope, clauses)
             relation = scope.sources[0].relation
-            made = QueryRelation(
+            copy = QueryRelation(
                 item if isinstance(item, Star) else item.starred() for item in relation.items
             )
-            made.parents = [relation]
-            return made
+            copy.parents = [relation]
+            return copy
         return None
 
     def _cache(self, node: exp.Cache) -> str:
@@ -422,7 +426,7 @@ class StatementReader:
         query = node.args.get("expression")
         if table and isinstance(query, exp.Query):
             self._context.temporary[table] = QueryRelation()
-            self._keep(WriteResult(table, self._queries.read(query, None, {})))
+            self._record_write(WriteResult(table, self._queries.read(query, None, {})))
         return "CACHE"
 
     def _copy(self, node: exp.Copy) -> None:
@@ -437,7 +441,7 @@ class StatementReader:
         elif node.args.get("kind"):
             relation = self._queries.read(files[0], None, {}) if files else QueryRelation()
             placed, positional = self._writes.placed(table, listed, relation)
-            self._keep(WriteResult(table, placed, positional=positional))
+            self._record_write(WriteResult(table, placed, positional=positional))
         elif table:
             self._context.table(table)
 
@@ -450,7 +454,7 @@ class StatementReader:
             insert = each.this if isinstance(each, exp.ConditionalInsert) else each
             condition = each.args.get("expression") if insert is not each else None
             for written in self._writes.read(_with_source(insert, source, condition), {}):
-                self._keep(written)
+                self._record_write(written)
         return "INSERT"
 
     def _drop(self, node: exp.Drop) -> None:
@@ -466,47 +470,47 @@ class StatementReader:
             if isinstance(action, exp.Query) and isinstance(node.this, exp.Table | exp.Schema):
                 table, listed = self._writes.target(node.this)
                 relation = self._queries.read(action, None, {}).under(listed)
-                made = WriteResult(table, relation, positional=bool(listed), is_whole=True)
-                self._keep(made, is_view=True)
+                write = WriteResult(table, relation, positional=bool(listed), is_whole=True)
+                self._record_write(write, is_view=True)
                 continue
             if not isinstance(action, exp.AlterRename | exp.SwapTable):
                 continue
             if not isinstance(node.this, exp.Table):
                 continue
-            before = self._context.table_name(node.this)
+            old_name = self._context.table_name(node.this)
             after = self._context.table_name(action.this)
             if isinstance(action, exp.SwapTable) and self._context.is_created(after):
                 # The table of the script replaces the existing one.
-                before, after = after, before
-            if len(after) < len(before):
-                after = (*before[: len(before) - len(after)], *after)
-            held = self._context.temporary.pop(before, None)
-            if held is not None:
-                self._context.temporary[after] = held
-            elif self._context.is_created(before):
-                self._context.set_columns(after, self._context.columns_of(before))
-                self._context.set_columns(before, None)
-                self._recorder.rename(before, after)
-                self._context.renamed[before] = after
+                old_name, after = after, old_name
+            if len(after) < len(old_name):
+                after = (*old_name[: len(old_name) - len(after)], *after)
+            renamed = self._context.temporary.pop(old_name, None)
+            if renamed is not None:
+                self._context.temporary[after] = renamed
+            elif self._context.is_created(old_name):
+                self._context.set_columns(after, self._context.columns_of(old_name))
+                self._context.set_columns(old_name, None)
+                self._recorder.rename(old_name, after)
+                self._context.renamed[old_name] = after
 
 
 def _with_source(insert: exp.Expr, source: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
     """One INSERT of several, with the source that all share."""
-    made = insert.copy()
-    query = made.args.get("expression")
+    statement = insert.copy()
+    query = statement.args.get("expression")
     if isinstance(query, exp.Select):
-        holder = source if isinstance(source, exp.From) else exp.From(this=source)
-        query.set("from_", holder.copy())
-        return made
-    inside = source if isinstance(source, exp.Subquery) else exp.Subquery(this=source.copy())
-    select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=inside.copy()))
+        from_clause = source if isinstance(source, exp.From) else exp.From(this=source)
+        query.set("from_", from_clause.copy())
+        return statement
+    subquery = source if isinstance(source, exp.Subquery) else exp.Subquery(this=source.copy())
+    select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=subquery.copy()))
     if isinstance(query, exp.Values) and query.expressions:
         row = query.expressions[0]
         select.set("expressions", list(row.expressions) if isinstance(row, exp.Tuple) else [row])
     if condition is not None:
         select.set("where", exp.Where(this=condition.copy()))
-    made.set("expression", select)
-    return made
+    statement.set("expression", select)
+    return statement
 
 
 def _is_dynamic(node: exp.Expr) -> bool:
@@ -540,7 +544,7 @@ def _is_temporary(node: exp.Create) -> bool:
     )
 
 
-def _is_made_up(table: Parts | None, column: QueryColumn) -> bool:
+def _has_unknown_name(table: Parts | None, column: QueryColumn) -> bool:
     """Whether a name contains an unknown template expression."""
     names = (*(table or ()), column.name)
     return any(UNKNOWN_NAME in name for name in names) or any(

@@ -1,8 +1,8 @@
 """Jinja templates as plain SQL, parsed by jinja2 and never executed.
 
-Lines stay where they are. `ref` and `source` become the tables that they name, incremental parts
-are left out as in a first run, other conditions take their first branch and loops run once. No
-template code runs and nothing is repeated, so a hostile template can neither loop nor grow.
+Line numbers do not change. `ref` and `source` become the tables that they name. As in a first run,
+incremental parts are left out; other conditions take their first branch, and loops run once. No
+template code runs and nothing is repeated, so a malicious template can neither loop nor grow.
 """
 
 import re
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jinja2 import nodes
     from jinja2.parser import Parser
 
-# Stands where only the template's own project knows the text.
+# Placeholder for text that only the template's own project knows.
 UNKNOWN_NAME: Final = "__jinja__"
 
 # Templates of dbt have some kilobytes; at worst, jinja2 takes some seconds for this length.
@@ -207,26 +207,26 @@ def _blank_tags(text: str) -> RenderedTemplate:
     """A text that jinja2 does not parse: expressions are unknown, other tags are left out."""
     output: list[str] = []
     gaps: list[TemplateGap] = []
-    at, line = 0, 1
+    offset, line = 0, 1
     unclosed: set[str] = set()
     for match in _TAG_START.finditer(text):
         kind = match.group()
-        if match.start() < at or kind in unclosed:
+        if match.start() < offset or kind in unclosed:
             continue
         end = text.find(_TAG_END[kind], match.end())
         if end < 0:
-            # Searched once only: a text of opening tags would take quadratic time.
+            # Searched only once: a text of opening tags would take quadratic time.
             unclosed.add(kind)
             continue
-        line += text.count("\n", at, match.start())
-        output.append(text[at : match.start()])
-        at = end + len(kind)
-        tag = text[match.start() : at]
+        line += text.count("\n", offset, match.start())
+        output.append(text[offset : match.start()])
+        offset = end + len(kind)
+        tag = text[match.start() : offset]
         if kind == "{{":
             output.append(UNKNOWN_NAME)
             if len(gaps) < _MAX_GAPS:
                 gaps.append(TemplateGap(line, " ".join(tag.split())))
         output.append("\n" * tag.count("\n"))
         line += tag.count("\n")
-    output.append(text[at:])
+    output.append(text[offset:])
     return RenderedTemplate("".join(output), tuple(gaps))

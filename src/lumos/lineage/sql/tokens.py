@@ -33,20 +33,22 @@ HARMLESS: Final = frozenset(
 # Statements that run or prepare SQL from elsewhere.
 DYNAMIC_SQL: Final = frozenset({"EXECUTE", "EXEC", "PREPARE"})
 # Keywords that begin a T-SQL statement, since semicolons are optional there.
-_BEGINNINGS: Final = (VERBS - {"FROM", "REPLACE", "COPY", "UPSERT"}) | {
+_TSQL_STATEMENT_STARTS: Final = (VERBS - {"FROM", "REPLACE", "COPY", "UPSERT"}) | {
     "DECLARE", "IF", "WHILE", "EXEC", "EXECUTE", "PRINT", "RETURN", "BEGIN", "END", "ELSE", "USE",
     "THROW", "RAISERROR", "COMMIT", "ROLLBACK", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "GRANT",
 }  # fmt: skip
-_CONTINUING: Final = frozenset({"UNION", "ALL", "EXCEPT", "INTERSECT", "AS", ",", "THEN"})
+_CONTINUATION_KEYWORDS: Final = frozenset(
+    {"UNION", "ALL", "EXCEPT", "INTERSECT", "AS", ",", "THEN"}
+)
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE})
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 _QUOTED: Final = frozenset({TokenType.STRING, TokenType.IDENTIFIER, TokenType.NATIONAL_STRING})
 _MODES: Final = frozenset({"IN", "OUT", "INOUT", "VARIADIC"})
 
-_PORTION: Final = 256 * 1024
+_PORTION_LENGTH: Final = 256 * 1024
 # The tokens of such a text take about a gigabyte.
 MAX_STATEMENT_LENGTH: Final = 8 * 1024**2
-_END: Final = re.compile(r";(?=[^\S\n]*\n)")
+_STATEMENT_END: Final = re.compile(r";(?=[^\S\n]*\n)")
 _TRIGGER: Final = re.compile(r"\bcreate\b[^;]*?\btrigger\b", re.IGNORECASE)
 _CONTROL: Final = frozenset(
     {"BEGIN", "DECLARE", "DO", "ELSEIF", "END", "EXCEPTION", "LOOP", "REPEAT", "WHILE"}
@@ -55,11 +57,11 @@ _CONTROL: Final = frozenset(
 
 def tokenize(text: str, dialect: Dialect) -> list[Token]:
     """All tokens of a text."""
-    return _opened(dialect.tokenize(text), text, dialect)
+    return _tokenize_swallowed(dialect.tokenize(text), text, dialect)
 
 
 def split_text(text: str, dialect: Dialect) -> Iterator[tuple[str, list[Token] | None]]:
-    """A long text in portions of whole statements, without the semicolon at the end of each.
+    """Split a long text into portions of whole statements, without their last semicolons.
 
     Each comes with its tokens, or None if it is not tokenised yet. A portion longer than
     `MAX_STATEMENT_LENGTH` is a single statement, or cannot be split.
@@ -68,25 +70,25 @@ def split_text(text: str, dialect: Dialect) -> Iterator[tuple[str, list[Token] |
     semicolon that is a token of its own, not part of a string or a comment.
     """
     # Trigger functions need the later CREATE TRIGGER, so the text is not split.
-    size = len(text) if _TRIGGER.search(text) else _PORTION
+    size = len(text) if _TRIGGER.search(text) else _PORTION_LENGTH
     start = 0
     while start < len(text):
-        found = _END.search(text, start + size)
+        found = _STATEMENT_END.search(text, start + size)
         if found is None:
             yield text[start:], None
             return
         portion = text[start : found.start()]
         if len(portion) > MAX_STATEMENT_LENGTH:
             yield portion, None
-        elif (tokens := _whole(f"{portion};", dialect)) is not None:
-            yield portion, _opened(tokens[:-1], portion, dialect)
+        elif (tokens := _tokenize_complete(f"{portion};", dialect)) is not None:
+            yield portion, _tokenize_swallowed(tokens[:-1], portion, dialect)
         else:
             size *= 2
             continue
-        start, size = found.start() + 1, _PORTION
+        start, size = found.start() + 1, _PORTION_LENGTH
 
 
-def _whole(text: str, dialect: Dialect) -> list[Token] | None:
+def _tokenize_complete(text: str, dialect: Dialect) -> list[Token] | None:
     """The tokens of a text if its last semicolon is one of them."""
     try:
         tokens = dialect.tokenize(text)
@@ -96,36 +98,36 @@ def _whole(text: str, dialect: Dialect) -> list[Token] | None:
     return tokens if is_end and tokens[-1].end == len(text) - 1 else None
 
 
-def _opened(tokens: list[Token], text: str, dialect: Dialect) -> list[Token]:
-    """The tokens, with the text tokenised that control keywords swallow up to a semicolon."""
+def _tokenize_swallowed(tokens: list[Token], text: str, dialect: Dialect) -> list[Token]:
+    """Tokenise the text that control keywords swallow up to a semicolon."""
     commands = dialect.tokenizer_class.COMMANDS
     # In T-SQL the next statement may follow any other without a semicolon.
     opens_all = TokenType.END in commands
-    made: list[Token] = []
+    result: list[Token] = []
     before: Token | None = None
     for token in tokens:
         is_swallowed = (
             token.token_type is TokenType.STRING
-            # A string in quotes is shorter than its place.
+            # A quoted string is shorter than its source text.
             and len(token.text) >= token.end - token.start + 1
             and before is not None
             and before.token_type in commands
             and (opens_all or before.text.upper() in _CONTROL)
         )
-        if token.token_type is TokenType.NUMBER and _is_field(made, dialect):
-            # point.2 is a column's second field, and not a literal of the type POINT.
-            made[-2] = _as_name(made[-2])
+        if token.token_type is TokenType.NUMBER and _is_field(result, dialect):
+            # point.2 is the second field of a column, not a literal of the type POINT.
+            result[-2] = _to_name_token(result[-2])
         if is_swallowed and before is not None:
             start = text.find(token.text, before.end + 1)
-            made += shift_tokens(tokenize(token.text, dialect), start, text.count("\n", 0, start))
+            result += shift_tokens(tokenize(token.text, dialect), start, text.count("\n", 0, start))
         else:
-            made.append(token)
+            result.append(token)
         before = token
-    return made
+    return result
 
 
 def _is_field(before: list[Token], dialect: Dialect) -> bool:
-    """Whether a dot stands before, and before that a name that is also one of a type."""
+    """Whether a dot precedes, and before it a name that is also a type name."""
     return (
         len(before) > 1
         and before[-1].token_type is TokenType.DOT
@@ -134,7 +136,7 @@ def _is_field(before: list[Token], dialect: Dialect) -> bool:
     )
 
 
-def _as_name(token: Token) -> Token:
+def _to_name_token(token: Token) -> Token:
     return Token(
         TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments
     )
@@ -195,23 +197,23 @@ class TokenRun:
         """Whether CASE stands in END CASE."""
         return position > 0 and self._tokens[position - 1].token_type is TokenType.END
 
-    def find(self, wanted: Collection[str], *, start: int = 0) -> int | None:
+    def find(self, keywords: Collection[str], *, start: int = 0) -> int | None:
         """The index of the first of these keywords outside of brackets."""
         for position, token in self.outside(start):
-            if keyword(token) in wanted:
+            if keyword(token) in keywords:
                 return position
         return None
 
-    def find_behind(self, wanted: Collection[str], *, not_behind: Collection[str]) -> int | None:
+    def find_behind(self, keywords: Collection[str], *, preceding: Collection[str]) -> int | None:
         """The index of the first of these keywords that does not follow one of the others."""
         for position, token in self.outside(1):
-            if keyword(token) in wanted and keyword(self._tokens[position - 1]) not in not_behind:
+            if keyword(token) in keywords and keyword(self._tokens[position - 1]) not in preceding:
                 return position
         return None
 
-    def skip(self, start: int, words: Collection[str]) -> int:
+    def skip(self, start: int, keywords: Collection[str]) -> int:
         """The index after such keywords."""
-        while start < len(self._tokens) and keyword(self._tokens[start]) in words:
+        while start < len(self._tokens) and keyword(self._tokens[start]) in keywords:
             start += 1
         return start
 
@@ -268,7 +270,7 @@ class TokenRun:
             )
             word = token.text if is_name_part else keyword(token)
             if (
-                word in _BEGINNINGS
+                word in _TSQL_STATEMENT_STARTS
                 and not is_name_part
                 and not self._continues(word, verb, seen, before, position)
             ):
@@ -285,9 +287,9 @@ class TokenRun:
 
     def _continues(self, word: str, verb: str, seen: set[str], before: str, position: int) -> bool:
         """Whether a keyword that could begin a statement belongs to the previous one."""
-        if before in _CONTINUING:
+        if before in _CONTINUATION_KEYWORDS:
             return True
-        following = [keyword(token) for token in self._tokens[position + 1 : position + 3]]
+        next_keywords = [keyword(token) for token in self._tokens[position + 1 : position + 3]]
         if word in ("SELECT", "EXEC", "EXECUTE"):
             if verb == "INSERT":
                 return not seen & {"SELECT", "VALUES", "EXEC", "EXECUTE"}
@@ -301,16 +303,25 @@ class TokenRun:
         if word == "WITH" and verb in ("CREATE", "ALTER") and "AS" not in seen:
             return True
         if word == "WITH":
-            return len(following) < 2 or following[0] == "(" or following[1] not in ("AS", "(")
+            return (
+                len(next_keywords) < 2
+                or next_keywords[0] == "("
+                or next_keywords[1] not in ("AS", "(")
+            )
         if word == "IF":
-            return following[:1] == ["EXISTS"] and verb in ("DROP", "ALTER", "TRUNCATE", "CREATE")
+            return next_keywords[:1] == ["EXISTS"] and verb in (
+                "DROP",
+                "ALTER",
+                "TRUNCATE",
+                "CREATE",
+            )
         return word in ("DROP", "ALTER") and (verb == "ALTER" or before == "OR")
 
 
 # Literals count by their kind, or as they are if their value matters.
 StatementShape: TypeAlias = tuple[tuple[TokenType, str], ...]
 
-_REPEATED: Final = frozenset(
+_REPEATABLE_VERBS: Final = frozenset(
     {TokenType.INSERT, TokenType.UPDATE, TokenType.DELETE, TokenType.MERGE, TokenType.SELECT,
      TokenType.WITH}
 )  # fmt: skip
@@ -318,7 +329,7 @@ _LITERALS: Final = STRINGS | {TokenType.NUMBER}
 _QUERY_TOKENS: Final = frozenset(
     {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.EXECUTE}
 )
-# Elsewhere in a query, a number may be the place of a column, and a string the path of a table.
+# Elsewhere in a query, a number may be a column position, and a string a table path.
 _COMPARISONS: Final = frozenset(
     {TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE}
 )
@@ -327,11 +338,11 @@ _LETTERS: Final = re.compile(r"[^\W\d_]+")
 
 
 def statement_shape(tokens: Sequence[Token]) -> StatementShape | None:
-    """A key that statements with the same lineage share; None if it is no change or query."""
-    if tokens[0].token_type not in _REPEATED:
+    """Return a key shared by statements with the same lineage; None unless a change or query."""
+    if tokens[0].token_type not in _REPEATABLE_VERBS:
         return None
     is_query = any(token.token_type in _QUERY_TOKENS for token in tokens)
-    return tuple(_words(tokens, is_query=is_query))
+    return tuple(_shape_tokens(tokens, is_query=is_query))
 
 
 def repeated_rows(tokens: Sequence[Token]) -> list[Token]:
@@ -341,30 +352,30 @@ def repeated_rows(tokens: Sequence[Token]) -> list[Token]:
     for start, end in _rows(tokens):
         row = tokens[start:end]
         is_query = any(token.token_type in _QUERY_TOKENS for token in row)
-        shape = tuple(_words(row, is_query=is_query))
+        shape = tuple(_shape_tokens(row, is_query=is_query))
         if shape in seen and tokens[start - 1].token_type is TokenType.COMMA:
             repeated += tokens[start - 1 : end]
         seen.add(shape)
     return repeated
 
 
-def _words(tokens: Sequence[Token], *, is_query: bool) -> Iterator[tuple[TokenType, str]]:
+def _shape_tokens(tokens: Sequence[Token], *, is_query: bool) -> Iterator[tuple[TokenType, str]]:
     before = TokenType.UNKNOWN
     for token in tokens:
         kind = token.token_type
         if kind not in _LITERALS or (is_query and before not in _COMPARISONS):
             yield kind, token.text
         elif is_query:
-            yield kind, _form(token.text)
+            yield kind, _normalize_literal(token.text)
         else:
             yield kind, "." if "." in token.text and kind is TokenType.NUMBER else ""
         before = kind
 
 
-def _form(literal: str) -> str:
-    """A literal with other letters and digits, which can be compared with the same types.
+def _normalize_literal(literal: str) -> str:
+    """Replace letters and digits of a literal by others of the same kind.
 
-    The type of a number depends on how many digits it has, without those before the first.
+    The type of a number depends on its number of digits, without leading zeros.
     """
     if literal[:1].isdigit():
         digits = literal.lstrip("0.")

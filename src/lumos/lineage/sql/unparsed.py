@@ -26,22 +26,22 @@ _WORD: Final = re.compile(
     re.DOTALL,
 )
 _NAME_PART: Final = re.compile(rf"{_COMMENT}|(?P<part>{_PART})", re.DOTALL)
-_READ: Final = frozenset(("from", "join", "using"))
-_WRITTEN: Final = frozenset(("into", "overwrite", "update", "merge"))
+_READ_KEYWORDS: Final = frozenset(("from", "join", "using"))
+_WRITE_KEYWORDS: Final = frozenset(("into", "overwrite", "update", "merge"))
 _PIVOTS: Final = frozenset(("pivot", "unpivot"))
-_CREATED: Final = frozenset(("table", "view"))
+_CREATE_KEYWORDS: Final = frozenset(("table", "view"))
 # Functions whose string argument is a table name.
-_NAMING: Final = frozenset(("identifier", "table"))
+_NAMING_FUNCTIONS: Final = frozenset(("identifier", "table"))
 _KEYWORDS: Final = frozenset(each.lower() for each in Tokenizer.KEYWORDS)
 # Keywords between a clause keyword and the name.
-_BETWEEN: Final = frozenset(
+_SKIPPED_KEYWORDS: Final = frozenset(
     ("table", "if", "not", "exists", "only", "lateral", "into", "overwrite", "ignore")
 )  # fmt: skip
 _END_OF_FROM: Final = frozenset(
     ("where", "group", "order", "having", "select", "set", "values", "window", "qualify", "limit",
      "union", "except", "intersect", "minus", "returning", "when")
 )  # fmt: skip
-_MOST_NAMES: Final = 10_000
+_MAX_NAMES: Final = 10_000
 
 
 class TablesInText(NamedTuple):
@@ -58,27 +58,27 @@ def tables_in(text: str, folding: NameFolding) -> TablesInText:
     writes: dict[Parts, None] = {}
     others: dict[Parts, None] = {}
     kinds = {False: reads, True: writes, None: others}
-    for name, is_written in _named(text):
-        if len(reads) + len(writes) + len(others) >= _MOST_NAMES:
+    for name, is_written in _find_names(text):
+        if len(reads) + len(writes) + len(others) >= _MAX_NAMES:
             break
-        kinds[is_written].update(dict.fromkeys(_readings(name, folding)))
+        kinds[is_written].update(dict.fromkeys(_split_name(name, folding)))
     known = {*reads, *writes}
     return TablesInText(
         tuple(reads), tuple(writes), tuple(each for each in others if each not in known)
     )
 
 
-def _named(text: str) -> Iterator[tuple[str, bool | None]]:
-    """Names, and whether each is written; None if it may be no table."""
+def _find_names(text: str) -> Iterator[tuple[str, bool | None]]:
+    """Yield names, and whether each is written; None if it may not be a table."""
     # For each open bracket, whether a comma in it separates tables.
     in_from = [False]
-    awaited: bool | None = None
+    is_write_expected: bool | None = None
     is_creating = False
     before = ""
     # Whether IDENTIFIER('name') or TABLE('name') is written.
     naming: bool | None = None
-    words = (each for each in _WORD.finditer(text) if each.lastgroup != "space")
-    for match, following in pairwise(chain(words, [None])):
+    matches = (each for each in _WORD.finditer(text) if each.lastgroup != "space")
+    for match, following in pairwise(chain(matches, [None])):
         if match is None:
             return
         word = match.group().lower()
@@ -86,37 +86,37 @@ def _named(text: str) -> Iterator[tuple[str, bool | None]]:
         if match.lastgroup == "mark":
             if word == "(":
                 # FROM (a JOIN b), but not FROM f(a).
-                in_from.append(awaited is False)
+                in_from.append(is_write_expected is False)
             elif word == ")" and len(in_from) > 1:
                 in_from.pop()
             elif word == "," and in_from[-1]:
-                awaited = False
+                is_write_expected = False
             elif word == ";":
-                in_from, awaited, is_creating = [False], None, False
+                in_from, is_write_expected, is_creating = [False], None, False
         elif match.lastgroup == "string":
             # A path or string in place of a table.
-            awaited = None
+            is_write_expected = None
             if naming is not None and before == "(":
                 yield match.group()[1:-1], naming
-        elif word in _NAMING and is_call and not is_creating:
-            naming, before = bool(awaited), word
+        elif word in _NAMING_FUNCTIONS and is_call and not is_creating:
+            naming, before = bool(is_write_expected), word
             continue
-        elif word in _READ:
-            in_from[-1], awaited = True, False
-        elif word in _WRITTEN or (is_creating and word in _CREATED):
-            in_from[-1], awaited, is_creating = False, True, False
-        elif (word == "table" and awaited is None) or (word in _PIVOTS and not is_call):
+        elif word in _READ_KEYWORDS:
+            in_from[-1], is_write_expected = True, False
+        elif word in _WRITE_KEYWORDS or (is_creating and word in _CREATE_KEYWORDS):
+            in_from[-1], is_write_expected, is_creating = False, True, False
+        elif (word == "table" and is_write_expected is None) or (word in _PIVOTS and not is_call):
             # A query of its own: IN (TABLE sales), UNION TABLE sales, PIVOT sales ON day.
-            awaited = False
+            is_write_expected = False
         elif word == "create":
             is_creating = True
         elif word in _END_OF_FROM:
-            in_from[-1], awaited, is_creating = False, None, False
-        elif awaited is not None and word not in _BETWEEN:
+            in_from[-1], is_write_expected, is_creating = False, None, False
+        elif is_write_expected is not None and word not in _SKIPPED_KEYWORDS:
             # INSERT INTO t (a, b) has a list of columns; FROM f(x) calls a function.
-            if awaited or not is_call:
-                yield match.group(), awaited
-            awaited = None
+            if is_write_expected or not is_call:
+                yield match.group(), is_write_expected
+            is_write_expected = None
         elif not (is_call or before == "as" or word in _KEYWORDS):
             yield match.group(), None
         if word != "(":
@@ -124,9 +124,9 @@ def _named(text: str) -> Iterator[tuple[str, bool | None]]:
         before = word
 
 
-def _readings(name: str, folding: NameFolding) -> Iterator[Parts]:
-    """The parts of a name; once more with dots in quotes as separators, as in BigQuery."""
-    whole: list[str] = []
+def _split_name(name: str, folding: NameFolding) -> Iterator[Parts]:
+    """Yield the parts of a name, and again with quoted dots as separators, as in BigQuery."""
+    parts: list[str] = []
     separated: list[str] = []
     for match in _NAME_PART.finditer(name):
         part = match["part"]
@@ -134,10 +134,10 @@ def _readings(name: str, folding: NameFolding) -> Iterator[Parts]:
             continue
         is_quoted = part[0] in '"`['
         text = part[1:-1] if is_quoted else part
-        # The dots of a path separate no names.
-        pieces = [text] if "/" in text else text.split(".")
-        whole.append(str(folding.text(text, quoted=is_quoted)))
-        separated += (str(folding.text(piece, quoted=is_quoted)) for piece in pieces)
-    yield tuple(whole)
-    if separated != whole and all(separated):
+        # The dots of a path do not separate names.
+        names = [text] if "/" in text else text.split(".")
+        parts.append(str(folding.text(text, quoted=is_quoted)))
+        separated += (str(folding.text(piece, quoted=is_quoted)) for piece in names)
+    yield tuple(parts)
+    if separated != parts and all(separated):
         yield tuple(separated)

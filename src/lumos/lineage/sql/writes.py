@@ -59,13 +59,13 @@ class WriteReader:
                 for each in node.expressions
                 if isinstance(each, exp.Identifier | exp.Column | exp.ColumnDef | exp.Dot)
             ]
-            columns = [*self._liked(node.expressions), *columns]
+            columns = [*self._copied_columns(node.expressions), *columns]
             node = node.this
         if isinstance(node, exp.Table):
             return self._context.table_name(node), columns
         return (), columns
 
-    def _liked(self, nodes: Iterable[exp.Expr]) -> Iterator[str]:
+    def _copied_columns(self, nodes: Iterable[exp.Expr]) -> Iterator[str]:
         """The columns that LIKE copies from another table."""
         for each in nodes:
             if isinstance(each, exp.LikeProperty) and isinstance(each.this, exp.Table):
@@ -75,7 +75,7 @@ class WriteReader:
     def liked(self, node: exp.Create) -> list[str]:
         """The columns of CREATE TABLE name LIKE other."""
         properties = node.args.get("properties")
-        return list(self._liked(properties.expressions)) if properties is not None else []
+        return list(self._copied_columns(properties.expressions)) if properties is not None else []
 
     def placed(
         self, table: Parts, listed: Sequence[str], relation: QueryRelation, *, by_name: bool = False
@@ -91,14 +91,14 @@ class WriteReader:
                           if isinstance(each, Star) or each.name in names]  # fmt: skip
                 break
             if position >= len(names):
-                given = f"{len(relation.items)} columns are given"
-                reason = f"{given}, {'.'.join(table)} takes {len(names)}"
+                given_count = f"{len(relation.items)} columns are given"
+                reason = f"{given_count}, {'.'.join(table)} takes {len(names)}"
                 self._context.add_problem(reason, None, is_remark=True)
                 break
             items.append(item.renamed(names[position]))
-        made = QueryRelation(items)
-        made.parents = [relation]
-        return made, True
+        renamed = QueryRelation(items)
+        renamed.parents = [relation]
+        return renamed, True
 
     def _insert(self, node: exp.Insert, ctes: Mapping[str, QueryRelation]) -> list[WriteResult]:
         if not isinstance(node.this, exp.Schema | exp.Table):
@@ -108,13 +108,13 @@ class WriteReader:
         relation = QueryRelation()
         if isinstance(query, exp.Expr):
             relation = self._queries.read(query, None, ctes)
-        fixed, moving = self._partitions(node)
-        is_whole = not (listed or fixed or moving)
-        if not listed and (fixed or moving):
+        fixed, dynamic = self._partitions(node)
+        is_whole = not (listed or fixed or dynamic)
+        if not listed and (fixed or dynamic):
             known = self._context.known_columns(table)
             if known:
-                inner = [name for name in known if name not in fixed and name not in moving]
-                listed = [*inner, *moving]
+                inner = [name for name in known if name not in fixed and name not in dynamic]
+                listed = [*inner, *dynamic]
         result, positional = self.placed(
             table, listed, relation, by_name=bool(node.args.get("by_name"))
         )
@@ -131,8 +131,8 @@ class WriteReader:
             if conflict.args.get("duplicate") and isinstance(query, exp.Select):
                 # MySQL also sees the sources of the query.
                 self._queries.sources.fill(query, scope, clauses)
-                self._prove(conflict, table, scope, also=listed)
-            changed = self._assigned(table, assignments, scope, [result, clauses])
+                self._register_assigned(conflict, table, scope, also=listed)
+            changed = self._write_assignments(table, assignments, scope, [result, clauses])
             where = conflict.args.get("where")
             self._expressions.read_condition(where, scope, clauses, UseKind.FILTER, Clause.WHERE)
             written.append(changed)
@@ -142,14 +142,14 @@ class WriteReader:
     def _partitions(self, node: exp.Insert) -> tuple[set[str], list[str]]:
         """The partition columns with a fixed value, and those that take the last columns."""
         fixed: set[str] = set()
-        moving: list[str] = []
+        dynamic: list[str] = []
         partition = node.args.get("partition") or node.this.args.get("partition")
         for each in partition.expressions if isinstance(partition, exp.Partition) else ():
             if isinstance(each, exp.EQ):
                 fixed.add(self._context.name(each.this))
             else:
-                moving.append(self._context.name(each))
-        return fixed, moving
+                dynamic.append(self._context.name(each))
+        return fixed, dynamic
 
     def _target_source(
         self, node: exp.Expr, table: Parts, ctes: Mapping[str, QueryRelation]
@@ -163,21 +163,21 @@ class WriteReader:
             relation = self._context.table(table, is_read=False)
         return FromItem(name, relation, table)
 
-    def _behind(
+    def _redirect_cte_writes(
         self, written: list[WriteResult], ctes: Mapping[str, QueryRelation]
     ) -> list[WriteResult]:
         """Redirect writes to a CTE to the table that it reads."""
-        made: list[WriteResult] = []
+        redirected: list[WriteResult] = []
         for each in written:
             query = ctes.get(each.table[0]) if len(each.table) == 1 else None
             if query is None:
-                made.append(each)
+                redirected.append(each)
                 continue
-            made += [
+            redirected += [
                 WriteResult(table, result)
                 for table, result in target_columns(query, each.result).items()
             ]
-        return made
+        return redirected
 
     def _returning(
         self, node: exp.Expr, table: Parts, scope: Scope, written: list[WriteResult]
@@ -189,20 +189,20 @@ class WriteReader:
         result = written[0].result
         before = self._context.table(table, is_read=False)
         into = returning.args.get("into")
-        now = before if into else apply_changes(before, result)
-        inside = self._context.scope(None, scope.ctes)
-        inside.sources = [FromItem(table[-1], now, table)]
-        inside.sources += [each for each in scope.sources if each.parts != table]
-        held = {"inserted": now, "deleted": before, "new": now, "old": before}
-        inside.rows = {**inside.rows, **held}
-        inside.variables |= {"$action"}
+        after = before if into else apply_changes(before, result)
+        inner = self._context.scope(None, scope.ctes)
+        inner.sources = [FromItem(table[-1], after, table)]
+        inner.sources += [each for each in scope.sources if each.parts != table]
+        row_names = {"inserted": after, "deleted": before, "new": after, "old": before}
+        inner.rows = {**inner.rows, **row_names}
+        inner.variables |= {"$action"}
         select = exp.Select(expressions=list(returning.expressions))
-        returned = self._queries.projections.read(select, inside, QueryRelation())
+        returned = self._queries.projections.read(select, inner, QueryRelation())
         returned.parents += [before, result]
         written[0].returned = returned
         if isinstance(into, exp.Table | exp.Schema | exp.Identifier | exp.Parameter):
-            holder = into if isinstance(into, exp.Table | exp.Schema) else exp.Table(this=into)
-            name, listed = self.target(holder)
+            target = into if isinstance(into, exp.Table | exp.Schema) else exp.Table(this=into)
+            name, listed = self.target(target)
             placed, positional = self.placed(name, listed, returned)
             written.append(WriteResult(name, placed, positional=positional))
 
@@ -213,18 +213,18 @@ class WriteReader:
         if not table:
             return []
         self._queries.sources.fill(node, scope, clauses)
-        if not scope_has_target and not self._is_there(table, node, scope):
+        if not scope_has_target and not self._is_in_from(table, node, scope):
             scope.sources.insert(0, self._target_source(node.this, table, ctes))
-        self._prove(node, table, scope)
-        return self._changed(node, table, scope, clauses)
+        self._register_assigned(node, table, scope)
+        return self._read_assignments(node, table, scope, clauses)
 
-    def _prove(
+    def _register_assigned(
         self, node: exp.Expr, table: Parts, scope: Scope, *, also: Sequence[str] = ()
     ) -> None:
         """Register that columns in SET belong to the target."""
         target = next((each for each in scope.sources if each.parts == table), None)
         if target is not None:
-            found = {(target.name, self._context.name(_last(each.this)))
+            found = {(target.name, self._context.name(_assigned_name(each.this)))
                      for each in node.expressions if isinstance(each.this, exp.Column)}  # fmt: skip
             found.update((target.name, name) for name in also)
             known = scope.qualified_names
@@ -240,7 +240,7 @@ class WriteReader:
         table = self._context.table_name(target)
         if target.args.get("joins"):
             self._queries.sources.add(target, scope, clauses)
-            return self._named_in_set(node, scope) or table, True
+            return self._table_named_in_set(node, scope) or table, True
         start = node.args.get("from_")
         if start is not None and len(table) == 1 and target.args.get("alias") is None:
             for each in start.find_all(exp.Table):
@@ -249,7 +249,7 @@ class WriteReader:
                     return self._context.table_name(each), False
         return table, False
 
-    def _named_in_set(self, node: exp.Update, scope: Scope) -> Parts | None:
+    def _table_named_in_set(self, node: exp.Update, scope: Scope) -> Parts | None:
         for each in node.expressions:
             column = each.this
             if isinstance(column, exp.Column) and column.args.get("table") is not None:
@@ -258,7 +258,7 @@ class WriteReader:
                     return source.relation.table
         return None
 
-    def _is_there(self, table: Parts, node: exp.Update, scope: Scope) -> bool:
+    def _is_in_from(self, table: Parts, node: exp.Update, scope: Scope) -> bool:
         """Whether FROM contains the target under the same name."""
         alias = node.this.args.get("alias")
         name = self._context.name(alias.this) if alias is not None else None
@@ -269,11 +269,11 @@ class WriteReader:
             for source in scope.sources
         )
 
-    def _changed(
+    def _read_assignments(
         self, node: exp.Update, table: Parts, scope: Scope, clauses: QueryRelation
     ) -> list[WriteResult]:
         result = [
-            self._assigned(changed, assignments, scope, [])
+            self._write_assignments(changed, assignments, scope, [])
             for changed, assignments in self._by_table(node, table, scope).items()
         ]
         self._expressions.read_condition(
@@ -282,7 +282,7 @@ class WriteReader:
         clauses.parents += [source.relation for source in scope.sources]
         for written in result:
             written.result.parents.append(clauses)
-        result = self._behind(result, scope.ctes)
+        result = self._redirect_cte_writes(result, scope.ctes)
         self._returning(node, result[0].table if result else table, scope, result)
         return result
 
@@ -300,18 +300,18 @@ class WriteReader:
             found.setdefault(changed, []).append(each)
         return found
 
-    def _assigned(
+    def _write_assignments(
         self, table: Parts, assignments: Iterable[exp.Expr], scope: Scope,
         parents: list[QueryRelation],
     ) -> WriteResult:  # fmt: skip
         """The columns that SET assigns."""
         items: list[Item] = []
-        made = QueryRelation()
+        sources = QueryRelation()
         for name, value, relation in self._assignments(assignments, scope):
             items.append(value.renamed(name))
-            made.parents += relation
+            sources.parents += relation
         result = QueryRelation(items)
-        result.parents = [*parents, *made.parents]
+        result.parents = [*parents, *sources.parents]
         return WriteResult(table, result)
 
     def _assignments(
@@ -325,31 +325,35 @@ class WriteReader:
                 continue
             if isinstance(left, exp.Tuple | exp.Paren):
                 names = left.expressions if isinstance(left, exp.Tuple) else [left.this]
-                yield from self._several(names, right, scope)
+                yield from self._read_tuple_assignment(names, right, scope)
                 continue
             lineage = self._read(right, scope, Clause.VALUE)
             tables = lineage.absorb_subqueries(self._context.count_origins)
             value = lineage.column("", definition=right)
-            yield self._context.name(_last(left)), value, tables
+            yield self._context.name(_assigned_name(left)), value, tables
 
-    def _several(
+    def _read_tuple_assignment(
         self, names: Sequence[exp.Expr], right: exp.Expr, scope: Scope
     ) -> Iterator[tuple[str, QueryColumn, list[QueryRelation]]]:
         """SET (a, b) = (SELECT x, y ...)"""
         if isinstance(right, exp.Query):
             relation = self._queries.query(right, scope)
-            decided = ExpressionLineage()
-            decided.relations.append(relation)
-            tables = decided.absorb_subqueries(self._context.count_origins)
+            influence = ExpressionLineage()
+            influence.relations.append(relation)
+            tables = influence.absorb_subqueries(self._context.count_origins)
             for name, column in zip(names, relation.everything(), strict=False):
-                yield self._context.name(_last(name)), column.decided_by(decided.uses), tables
+                yield (
+                    self._context.name(_assigned_name(name)),
+                    column.decided_by(influence.uses),
+                    tables,
+                )
             return
         values = right.expressions if isinstance(right, exp.Tuple) else [right.this]
         for name, value in zip(names, values, strict=False):
             lineage = self._read(value, scope)
             tables = lineage.absorb_subqueries(self._context.count_origins)
-            made = lineage.column("", definition=value)
-            yield self._context.name(_last(name)), made, tables
+            assigned = lineage.column("", definition=value)
+            yield self._context.name(_assigned_name(name)), assigned, tables
 
     def _read(
         self, node: exp.Expr, scope: Scope, clause: Clause = Clause.ITEM
@@ -362,7 +366,7 @@ class WriteReader:
         scope = self._context.scope(None, ctes)
         clauses = QueryRelation()
         if isinstance(target, exp.Subquery):
-            return self._deleted_through(node, target, scope, clauses)
+            return self._delete_from_query(node, target, scope, clauses)
         if not isinstance(target, exp.Table):
             if not named:
                 return []
@@ -389,7 +393,7 @@ class WriteReader:
         self._returning(node, table, scope, written)
         return written
 
-    def _deleted_through(
+    def _delete_from_query(
         self, node: exp.Delete, target: exp.Subquery, scope: Scope, clauses: QueryRelation
     ) -> list[WriteResult]:
         """Oracle's DELETE FROM (query)"""
@@ -423,57 +427,57 @@ class WriteReader:
             )
             action = when.args.get("then")
             if isinstance(action, exp.Update):
-                written.append(self._merged_update(action, table, scope, source))
+                written.append(self._merge_update(action, table, scope, source))
                 self._expressions.read_condition(
                     action.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE
                 )
             elif isinstance(action, exp.Insert):
-                written.append(self._merged_insert(action, table, scope, source))
+                written.append(self._merge_insert(action, table, scope, source))
                 self._expressions.read_condition(
                     action.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE
                 )
         written = written or [WriteResult(table, QueryRelation())]
         for each in written:
             each.result.parents.append(clauses)
-        written = self._behind(written, ctes)
+        written = self._redirect_cte_writes(written, ctes)
         self._returning(node, written[0].table if written else table, scope, written)
         return written
 
-    def _merged_update(
+    def _merge_update(
         self, action: exp.Update, table: Parts, scope: Scope, source: FromItem
     ) -> WriteResult:
         if any(isinstance(each, exp.Star) for each in action.expressions):
             return WriteResult(table, self._by_name(table, source.relation))
-        return self._assigned(table, action.expressions, scope, [])
+        return self._write_assignments(table, action.expressions, scope, [])
 
-    def _merged_insert(
+    def _merge_insert(
         self, action: exp.Insert, table: Parts, scope: Scope, source: FromItem
     ) -> WriteResult:
         values = action.args.get("expression")
         columns = action.this
         if isinstance(columns, exp.Tuple) and len(columns.expressions) == 1:
             # The parser reads VALUES (...) without a column list as a function.
-            only = columns.expressions[0]
-            if isinstance(only, exp.Anonymous) and only.name.lower() == "values":
-                values, columns = exp.Tuple(expressions=only.expressions), None
+            call = columns.expressions[0]
+            if isinstance(call, exp.Anonymous) and call.name.lower() == "values":
+                values, columns = exp.Tuple(expressions=call.expressions), None
         if not isinstance(values, exp.Expr):
             return WriteResult(table, self._by_name(table, source.relation))
-        listed: list[exp.Expr] = []
+        column_nodes: list[exp.Expr] = []
         if isinstance(columns, exp.Tuple | exp.Schema):
-            listed = columns.expressions
+            column_nodes = columns.expressions
         elif isinstance(columns, exp.Paren):
-            listed = [columns.this]
-        inside = values.expressions if isinstance(values, exp.Tuple) else [values]
+            column_nodes = [columns.this]
+        value_nodes = values.expressions if isinstance(values, exp.Tuple) else [values]
         if isinstance(values, exp.Paren):
-            inside = [values.this]
+            value_nodes = [values.this]
         items: list[Item] = []
         parents: list[QueryRelation] = []
-        for value in inside:
+        for value in value_nodes:
             lineage = self._read(value, scope)
             name = output_name(value, self._context)
             items.append(lineage.column(name, definition=value))
             parents += lineage.absorb_subqueries(self._context.count_origins)
-        names = [self._context.name(_last(each)) for each in listed]
+        names = [self._context.name(_assigned_name(each)) for each in column_nodes]
         result, positional = self.placed(table, names, QueryRelation(items))
         result.parents += parents
         return WriteResult(table, result, positional=positional and not names)
@@ -491,25 +495,25 @@ class WriteReader:
             found = [relation.guess(name) for name in known if relation.find(name) is None]
             items = [item for item in items if isinstance(item, QueryColumn)]
             items += [column.starred() for column in found if column is not None]
-        made = QueryRelation(items)
-        made.parents = [relation]
-        return made
+        matched = QueryRelation(items)
+        matched.parents = [relation]
+        return matched
 
 
 def _as_new_row(node: exp.Expr) -> exp.Expr:
     """MySQL's VALUES(column) refers to the row that would have been inserted."""
     is_call = isinstance(node, exp.Anonymous) and node.name.lower() == "values"
-    inside = node.expressions[0] if is_call and len(node.expressions) == 1 else None
-    name = inside.this if isinstance(inside, exp.Column) else inside
+    argument = node.expressions[0] if is_call and len(node.expressions) == 1 else None
+    name = argument.this if isinstance(argument, exp.Column) else argument
     if isinstance(name, exp.Identifier):
         return exp.Column(this=name.copy(), table=exp.to_identifier("new"))
     return node
 
 
-def _last(node: exp.Expr) -> exp.Expr:
+def _assigned_name(node: exp.Expr) -> exp.Expr:
     """The assigned column, without its table or field."""
-    inside = node.this if isinstance(node, exp.Column) else node
-    return inside if isinstance(inside, exp.Expr) else node
+    column = node.this if isinstance(node, exp.Column) else node
+    return column if isinstance(column, exp.Expr) else node
 
 
 def target_table(query: QueryRelation) -> Parts | None:
@@ -527,17 +531,17 @@ def target_columns(query: QueryRelation, result: QueryRelation) -> dict[Parts, Q
     """The columns assigned through a query, by their target tables."""
     found: dict[Parts, list[Item]] = {}
     for column in result.columns:
-        inside = query.find(column.name) or query.guess(column.name)
-        origin = _origin(inside) if inside is not None else None
+        source = query.find(column.name) or query.guess(column.name)
+        origin = _origin(source) if source is not None else None
         if origin is not None:
             found.setdefault(origin[0], []).append(column.renamed(origin[1]))
     table = target_table(query)
     if not found and table is not None:
         found[table] = []
-    made = {table: QueryRelation(items) for table, items in found.items()}
-    for relation in made.values():
+    relations = {table: QueryRelation(items) for table, items in found.items()}
+    for relation in relations.values():
         relation.parents = [result]
-    return made
+    return relations
 
 
 def apply_changes(before: QueryRelation, changed: QueryRelation) -> QueryRelation:

@@ -58,9 +58,9 @@ from lumos.model.types import (
 
 FIELD_ID: Final = b"PARQUET:field_id"
 _DESCRIPTIONS: Final = (b"comment", b"description")
-_MOST_DIGITS: Final = 76
-_MOST_OPTIONS: Final = 128
-_LARGEST_INT32: Final = 2**31 - 1
+_MAX_DECIMAL_DIGITS: Final = 76
+_MAX_UNION_OPTIONS: Final = 128
+_MAX_INT32: Final = 2**31 - 1
 
 _ARROW: Final = {
     BOOLEAN: pa.bool_(),
@@ -120,27 +120,29 @@ def type_to_arrow(type: DataType) -> pa.DataType:
 
 
 def _column(field: pa.Field) -> Field:
-    place = TypePath.column(field.name)
-    type = _read_field(field, place)
-    return place.field(field.name, type, nullable=field.nullable, native_type=str(field.type))
+    type_path = TypePath.column(field.name)
+    type = _read_field(field, type_path)
+    return type_path.field(field.name, type, nullable=field.nullable, native_type=str(field.type))
 
 
-def _read_field(field: pa.Field, place: TypePath) -> DataType:
+def _read_field(field: pa.Field, type_path: TypePath) -> DataType:
     metadata = field.metadata or {}
     described = next((metadata[key] for key in _DESCRIPTIONS if metadata.get(key)), b"")
-    place.note(described.decode(errors="replace"), field_id=_whole_number(metadata.get(FIELD_ID)))
-    return _read(field.type, place)
+    type_path.note(
+        described.decode(errors="replace"), field_id=_parse_integer(metadata.get(FIELD_ID))
+    )
+    return _read(field.type, type_path)
 
 
-def _whole_number(text: bytes | None) -> int | None:
+def _parse_integer(text: bytes | None) -> int | None:
     try:
         return None if text is None else int(text)
     except ValueError:
         return None
 
 
-def _read(type: pa.DataType, place: TypePath) -> DataType:
-    type = _decoded(type)
+def _read(type: pa.DataType, type_path: TypePath) -> DataType:
+    type = _value_type(type)
     if type.id in _FROM_ID:
         return _FROM_ID[type.id]
     if pa.types.is_decimal(type):
@@ -156,10 +158,10 @@ def _read(type: pa.DataType, place: TypePath) -> DataType:
     if isinstance(type, pa.BaseExtensionType):
         opaque = isinstance(type, pa.OpaqueType)
         return Unknown(type.type_name) if opaque else _FROM_EXTENSION[type.extension_name]
-    return _read_nested(type, place) if pa.types.is_nested(type) else Unknown(str(type))
+    return _read_nested(type, type_path) if pa.types.is_nested(type) else Unknown(str(type))
 
 
-def _decoded(type: pa.DataType) -> pa.DataType:
+def _value_type(type: pa.DataType) -> pa.DataType:
     """The type of the values, without encodings and unknown extensions."""
     while True:
         if pa.types.is_dictionary(type) or pa.types.is_run_end_encoded(type):
@@ -174,32 +176,32 @@ def _decoded(type: pa.DataType) -> pa.DataType:
             return type
 
 
-def _read_nested(type: pa.DataType, place: TypePath) -> DataType:
-    if place.is_deepest:
+def _read_nested(type: pa.DataType, type_path: TypePath) -> DataType:
+    if type_path.is_deepest:
         return TOO_DEEP
     if pa.types.is_map(type):
-        key = _read_field(type.key_field, place.key())
-        value = _read_field(type.item_field, place.value())
+        key = _read_field(type.key_field, type_path.key())
+        value = _read_field(type.item_field, type_path.value())
         return Map(key, value, value_nullable=type.item_field.nullable)
     children = [type.field(index) for index in range(type.num_fields)]
     # Loops instead of generators, to stay within Python's recursion limit at a depth of 100.
     if pa.types.is_struct(type):
         members = []
         for child in children:
-            part = _read_field(child, place.member(child.name))
+            part = _read_field(child, type_path.member(child.name))
             members.append(Member(child.name, part, nullable=child.nullable))
         return Struct(members)
     if pa.types.is_union(type):
         options = []
         for index, child in enumerate(children):
-            options.append(_read_field(child, place.option(index)))
+            options.append(_read_field(child, type_path.option(index)))
         return Union(options)
     [element] = children
-    return Array(_read_field(element, place.element()), element_nullable=element.nullable)
+    return Array(_read_field(element, type_path.element()), element_nullable=element.nullable)
 
 
-def _field(name: str, type: DataType, place: TypePath, *, nullable: bool) -> pa.Field:
-    facts = place.facts
+def _field(name: str, type: DataType, type_path: TypePath, *, nullable: bool) -> pa.Field:
+    facts = type_path.facts
     metadata = {
         FIELD_ID: None if facts.field_id is None else str(facts.field_id),
         _DESCRIPTIONS[0]: facts.description and _encodable(facts.description),
@@ -208,7 +210,7 @@ def _field(name: str, type: DataType, place: TypePath, *, nullable: bool) -> pa.
     # Arrow rejects a non-nullable column of type null.
     nullable = nullable or type == NULL
     return pa.field(
-        _encodable(name), _write(type, place), nullable=nullable, metadata=known or None
+        _encodable(name), _write(type, type_path), nullable=nullable, metadata=known or None
     )
 
 
@@ -217,18 +219,18 @@ def _encodable(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _write(type: DataType, place: TypePath) -> pa.DataType:
+def _write(type: DataType, type_path: TypePath) -> pa.DataType:
     match type:
         case Simple():
             return _ARROW[type]
         case Decimal(None):
-            return pa.decimal256(_MOST_DIGITS, _MOST_DIGITS // 2)
+            return pa.decimal256(_MAX_DECIMAL_DIGITS, _MAX_DECIMAL_DIGITS // 2)
         case Decimal(int(precision), scale):
             return _write_decimal(precision, scale)
         case String():
             return pa.string()
         case Binary(length):
-            return pa.binary(length) if length and length <= _LARGEST_INT32 else pa.binary()
+            return pa.binary(length) if length and length <= _MAX_INT32 else pa.binary()
         case Time("s" | "ms" as unit):
             return pa.time32(unit)
         case Time(unit):
@@ -242,12 +244,12 @@ def _write(type: DataType, place: TypePath) -> pa.DataType:
         case Unknown(name):
             return _opaque(name)
         case _:
-            return _write_nested(type, place)
+            return _write_nested(type, type_path)
 
 
 def _write_decimal(precision: int, scale: int) -> pa.DataType:
-    if precision > _MOST_DIGITS or abs(scale) > _MOST_DIGITS:
-        capped = capped_decimal(precision, scale, at=_MOST_DIGITS)
+    if precision > _MAX_DECIMAL_DIGITS or abs(scale) > _MAX_DECIMAL_DIGITS:
+        capped = capped_decimal(precision, scale, at=_MAX_DECIMAL_DIGITS)
         return pa.decimal256(capped.precision, capped.scale)
     return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
 
@@ -256,27 +258,29 @@ def _opaque(name: str) -> pa.DataType:
     return pa.opaque(pa.binary(), _encodable(name), "lumos")
 
 
-def _write_nested(type: DataType, place: TypePath) -> pa.DataType:
+def _write_nested(type: DataType, type_path: TypePath) -> pa.DataType:
     match type:
         case Array(element, nullable):
-            return pa.list_(_field("element", element, place.element(), nullable=nullable))
+            return pa.list_(_field("element", element, type_path.element(), nullable=nullable))
         case Map(key, value, nullable):
             key = STRING if key == NULL else key
             return pa.map_(
-                _field("key", key, place.key(), nullable=False),
-                _field("value", value, place.value(), nullable=nullable),
+                _field("key", key, type_path.key(), nullable=False),
+                _field("value", value, type_path.value(), nullable=nullable),
             )
         case Struct(members):
             return pa.struct(
                 [
-                    _field(each.name, each.type, place.member(each.name), nullable=each.nullable)
+                    _field(
+                        each.name, each.type, type_path.member(each.name), nullable=each.nullable
+                    )
                     for each in members
                 ]
             )
-        case Union(options) if len(options) <= _MOST_OPTIONS:
+        case Union(options) if len(options) <= _MAX_UNION_OPTIONS:
             return pa.dense_union(
                 [
-                    _field(str(index), option, place.option(index), nullable=True)
+                    _field(str(index), option, type_path.option(index), nullable=True)
                     for index, option in enumerate(options)
                 ]
             )

@@ -117,7 +117,7 @@ _AVRO: Final[dict[DataType, AvroSchema]] = {
 def schema_from_avro(schema: AvroSchema) -> Schema:
     """The schema of a record; any other type is the one column `value`."""
     reader = _Reader()
-    record, _ = _unwrapped(schema)
+    record, _ = _unwrap(schema)
     if isinstance(record, dict) and record.get("type") in ("record", "error"):
         return Schema(fields=tuple(reader.columns(record)))
     return Schema(fields=(reader.column({"name": "value", "type": schema}, "", frozenset()),))
@@ -155,95 +155,97 @@ class _Reader:
 
     def column(self, field: dict[str, Any], namespace: str, inside: frozenset[str]) -> Field:
         name = _field_name(field)
-        place = TypePath(path=TypePath.column(name).path, inside=inside)
-        type, nullable = self._field_type(field, namespace, place)
+        type_path = TypePath(path=TypePath.column(name).path, inside=inside)
+        type, nullable = self._field_type(field, namespace, type_path)
         native = _native_type(field.get("type"))
-        return place.field(name, type, nullable=nullable, native_type=native)
+        return type_path.field(name, type, nullable=nullable, native_type=native)
 
     def _field_type(
-        self, field: dict[str, Any], namespace: str, place: TypePath
+        self, field: dict[str, Any], namespace: str, type_path: TypePath
     ) -> tuple[DataType, bool]:
         default = default_text(field["default"]) if "default" in field else None
-        place.note(text_at(field, "doc"), default=default, field_id=number_at(field, "field-id"))
-        return self.type(field.get("type"), namespace, place)
+        type_path.note(
+            text_at(field, "doc"), default=default, field_id=number_at(field, "field-id")
+        )
+        return self.type(field.get("type"), namespace, type_path)
 
-    def type(self, schema: object, namespace: str, place: TypePath) -> tuple[DataType, bool]:
+    def type(self, schema: object, namespace: str, type_path: TypePath) -> tuple[DataType, bool]:
         """The type and whether null is among its values."""
-        schema, nullable = _unwrapped(schema)
+        schema, nullable = _unwrap(schema)
         if isinstance(schema, str):
-            type = _PRIMITIVE.get(schema) or self._referred(schema, namespace, place)
+            type = _PRIMITIVE.get(schema) or self._resolve_reference(schema, namespace, type_path)
         elif isinstance(schema, list):
-            type = self._union(schema, namespace, place)
+            type = self._union(schema, namespace, type_path)
         elif isinstance(schema, dict):
-            type = self._annotated(schema, namespace, place)
+            type = self._annotated(schema, namespace, type_path)
         else:
             type = UNKNOWN
         return type, nullable or type == NULL
 
-    def _union(self, options: list[Any], namespace: str, place: TypePath) -> DataType:
-        if place.is_deepest:
+    def _union(self, options: list[Any], namespace: str, type_path: TypePath) -> DataType:
+        if type_path.is_deepest:
             return TOO_DEEP
         types = []
         for index, option in enumerate(options):
-            types.append(self.type(option, namespace, place.option(index))[0])
+            types.append(self.type(option, namespace, type_path.option(index))[0])
         return Union(types)
 
-    def _referred(self, name: str, namespace: str, place: TypePath) -> DataType:
+    def _resolve_reference(self, name: str, namespace: str, type_path: TypePath) -> DataType:
         for full_name in (f"{namespace}.{name}", name):
             if full_name in self.definitions:
-                cut = self.references.cut(full_name, place)
+                cut = self.references.cut(full_name, type_path)
                 return cut or self.references.written(
-                    self._annotated(*self.definitions[full_name], place)
+                    self._annotated(*self.definitions[full_name], type_path)
                 )
         return Unknown(name)
 
-    def _annotated(self, schema: dict[str, Any], namespace: str, place: TypePath) -> DataType:
+    def _annotated(self, schema: dict[str, Any], namespace: str, type_path: TypePath) -> DataType:
         kind = schema.get("type")
         match kind:
             case "array":
-                return self._array(schema, namespace, place)
+                return self._array(schema, namespace, type_path)
             case "map":
-                if place.is_deepest:
+                if type_path.is_deepest:
                     return TOO_DEEP
-                place.key().note(field_id=number_at(schema, "key-id"))
-                inner = place.value()
+                type_path.key().note(field_id=number_at(schema, "key-id"))
+                inner = type_path.value()
                 inner.note(field_id=number_at(schema, "value-id"))
                 value, nullable = self.type(schema.get("values"), namespace, inner)
                 return Map(STRING, value, value_nullable=nullable)
             case "record" | "error":
-                return self._record(schema, namespace, place)
+                return self._record(schema, namespace, type_path)
             case "enum" | "fixed":
                 self._define(schema, namespace)
-                place.note(text_at(schema, "doc"))
+                type_path.note(text_at(schema, "doc"))
                 return Enum(texts_at(schema, "symbols")) if kind == "enum" else _fixed(schema)
             case str():
-                return _logical(kind, schema) or self._referred(kind, namespace, place)
+                return _logical(kind, schema) or self._resolve_reference(kind, namespace, type_path)
             case _:
                 return UNKNOWN
 
-    def _array(self, schema: dict[str, Any], namespace: str, place: TypePath) -> DataType:
-        if place.is_deepest:
+    def _array(self, schema: dict[str, Any], namespace: str, type_path: TypePath) -> DataType:
+        if type_path.is_deepest:
             return TOO_DEEP
         entry = {
             _field_name(field): field for field in objects_at(object_at(schema, "items"), "fields")
         }
         if schema.get("logicalType") == "map" and entry.keys() == {"key", "value"}:
-            key, _ = self._field_type(entry["key"], namespace, place.key())
-            value, nullable = self._field_type(entry["value"], namespace, place.value())
+            key, _ = self._field_type(entry["key"], namespace, type_path.key())
+            value, nullable = self._field_type(entry["value"], namespace, type_path.value())
             return Map(key, value, value_nullable=nullable)
-        inner = place.element()
+        inner = type_path.element()
         inner.note(field_id=number_at(schema, "element-id"))
         element, nullable = self.type(schema.get("items"), namespace, inner)
         return Array(element, element_nullable=nullable)
 
-    def _record(self, schema: dict[str, Any], namespace: str, place: TypePath) -> DataType:
+    def _record(self, schema: dict[str, Any], namespace: str, type_path: TypePath) -> DataType:
         name, namespace = self._define(schema, namespace)
-        if name and name in place.inside:
+        if name and name in type_path.inside:
             return Unknown(f"recursive:{name}")
-        if place.is_deepest:
+        if type_path.is_deepest:
             return TOO_DEEP
-        place.note(text_at(schema, "doc"))
-        inner = place.within(name)
+        type_path.note(text_at(schema, "doc"))
+        inner = type_path.within(name)
         members = []
         for field in objects_at(schema, "fields"):
             member = _field_name(field)
@@ -264,7 +266,7 @@ class _Reader:
         return name, inner
 
 
-def _unwrapped(schema: object) -> tuple[object, bool]:
+def _unwrap(schema: object) -> tuple[object, bool]:
     """The schema inside `{"type": {...}}` and nullable unions, and whether it may be null."""
     nullable = False
     for _ in range(MAX_DEPTH):
@@ -300,7 +302,7 @@ def _fixed(schema: dict[str, Any]) -> DataType:
 
 
 def _logical(base: str, schema: dict[str, Any]) -> DataType | None:
-    """The primitive type with what its attributes add; nothing where the base is a name."""
+    """Apply logical attributes to a primitive type; None if the base is a named type."""
     logical = text_at(schema, "logicalType") or ""
     length = number_at(schema, "maxLength")
     if base == "bytes" and logical == "decimal":
@@ -314,14 +316,14 @@ def _logical(base: str, schema: dict[str, Any]) -> DataType | None:
 
 
 def _decimal(schema: dict[str, Any]) -> DataType | None:
-    """The decimal, unless its numbers are invalid: then Avro says to ignore it."""
+    """Return the decimal; None if its numbers are invalid, as Avro requires to ignore them."""
     precision, scale = number_at(schema, "precision"), number_at(schema, "scale") or 0
     valid = precision is not None and 0 <= scale <= precision and precision > 0
     return Decimal(precision, scale) if valid else None
 
 
 def _native_type(schema: object) -> str | None:
-    schema, _ = _unwrapped(schema)
+    schema, _ = _unwrap(schema)
     if isinstance(schema, list):
         return "union"
     if isinstance(schema, dict):
@@ -335,18 +337,18 @@ class _Writer:
     """Writes one schema; every named type in it gets a name of its own."""
 
     def __init__(self, name: str) -> None:
-        self.root = ".".join(_sanitised(part) for part in name.split("."))
+        self.root = ".".join(_sanitise(part) for part in name.split("."))
         self.names: set[str] = set()
 
     def record(
-        self, place: TypePath, members: Sequence[tuple[str, DataType, bool, TypePath]]
+        self, type_path: TypePath, members: Sequence[tuple[str, DataType, bool, TypePath]]
     ) -> dict[str, Any]:
         fields: list[dict[str, Any]] = []
-        schema: dict[str, Any] = {"type": "record", "name": self._name(place), "fields": fields}
-        # Only a field has words of its own; those of an element go to the record that it is.
-        if place.facts.description and place.path.endswith(("[]", "{}", ">")):
-            schema["doc"] = place.facts.description
-        names = distinct(_sanitised(name) for name, _, _, _ in members)
+        schema: dict[str, Any] = {"type": "record", "name": self._name(type_path), "fields": fields}
+        # Only a field has its own annotations; those of an element belong to its record.
+        if type_path.facts.description and type_path.path.endswith(("[]", "{}", ">")):
+            schema["doc"] = type_path.facts.description
+        names = distinct(_sanitise(name) for name, _, _, _ in members)
         for avro_name, (name, type, nullable, inner) in zip(names, members, strict=True):
             field = self._field(avro_name, type, nullable, inner)
             if avro_name != name:
@@ -354,9 +356,11 @@ class _Writer:
             fields.append(field)
         return schema
 
-    def _field(self, name: str, type: DataType, nullable: bool, place: TypePath) -> dict[str, Any]:
-        facts = place.facts
-        schema = self._nullable(type, nullable, place)
+    def _field(
+        self, name: str, type: DataType, nullable: bool, type_path: TypePath
+    ) -> dict[str, Any]:
+        facts = type_path.facts
+        schema = self._nullable(type, nullable, type_path)
         field: dict[str, Any] = {"name": name, "type": schema}
         if facts.description:
             field["doc"] = facts.description
@@ -366,13 +370,13 @@ class _Writer:
             field["field-id"] = facts.field_id
         return field
 
-    def _nullable(self, type: DataType, nullable: bool, place: TypePath) -> AvroSchema:
-        schema = self.type(type, place)
+    def _nullable(self, type: DataType, nullable: bool, type_path: TypePath) -> AvroSchema:
+        schema = self.type(type, type_path)
         if not nullable or schema == "null":
             return schema
         return ["null", *_branches([schema])]
 
-    def type(self, type: DataType, place: TypePath) -> AvroSchema:
+    def type(self, type: DataType, type_path: TypePath) -> AvroSchema:
         """The nearest Avro schema."""
         type = SIGNED_FOR.get(type, type)
         if type in _AVRO:
@@ -385,51 +389,51 @@ class _Writer:
             case String(length):
                 return {"type": "string", "logicalType": "varchar", "maxLength": length}
             case Binary(length):
-                return {"type": "fixed", "name": self._name(place), "size": length}
+                return {"type": "fixed", "name": self._name(type_path), "size": length}
             case Duration():
                 return "long"
             case Enum(symbols) if not _is_plain_text(type):
-                return {"type": "enum", "name": self._name(place), "symbols": list(symbols)}
+                return {"type": "enum", "name": self._name(type_path), "symbols": list(symbols)}
             case Enum():
                 return "string"
             case Array(element, nullable):
-                inner = place.element()
+                inner = type_path.element()
                 array = {"type": "array", "items": self._nullable(element, nullable, inner)}
                 return _with_ids(array, {"element-id": inner})
             case Map():
-                return self._map(type, place)
+                return self._map(type, type_path)
             case Struct(members):
                 return self.record(
-                    place,
+                    type_path,
                     [
-                        (each.name, each.type, each.nullable, place.member(each.name))
+                        (each.name, each.type, each.nullable, type_path.member(each.name))
                         for each in members
                     ],
                 )
             case Union(options):
                 schemas = []
                 for index, option in enumerate(options):
-                    schemas.append(self.type(option, place.option(index)))
-                return _collapsed(_branches(schemas))
+                    schemas.append(self.type(option, type_path.option(index)))
+                return _collapse(_branches(schemas))
             case _ if type == INTERVAL:
-                fixed = {"type": "fixed", "name": self._name(place), "size": 12}
+                fixed = {"type": "fixed", "name": self._name(type_path), "size": 12}
                 return {**fixed, "logicalType": "duration"}
             case _:
                 return "bytes"
 
-    def _map(self, type: Map, place: TypePath) -> AvroSchema:
+    def _map(self, type: Map, type_path: TypePath) -> AvroSchema:
         if _is_plain_text(type.key):
-            values = self._nullable(type.value, type.value_nullable, place.value())
+            values = self._nullable(type.value, type.value_nullable, type_path.value())
             map: dict[str, Any] = {"type": "map", "values": values}
-            return _with_ids(map, {"key-id": place.key(), "value-id": place.value()})
+            return _with_ids(map, {"key-id": type_path.key(), "value-id": type_path.value()})
         entry = [
-            ("key", type.key, False, place.key()),
-            ("value", type.value, type.value_nullable, place.value()),
+            ("key", type.key, False, type_path.key()),
+            ("value", type.value, type.value_nullable, type_path.value()),
         ]
-        return {"type": "array", "logicalType": "map", "items": self.record(place, entry)}
+        return {"type": "array", "logicalType": "map", "items": self.record(type_path, entry)}
 
-    def _name(self, place: TypePath) -> str:
-        steps = re.sub(r"[^A-Za-z0-9_]+", "_", place.path, flags=re.ASCII).strip("_")
+    def _name(self, type_path: TypePath) -> str:
+        steps = re.sub(r"[^A-Za-z0-9_]+", "_", type_path.path, flags=re.ASCII).strip("_")
         name = candidate = f"{self.root}_{steps}" if steps else self.root
         number = 1
         while candidate in self.names:
@@ -447,7 +451,7 @@ def _is_plain_text(type: DataType) -> bool:
     return type in (STRING, JSON)
 
 
-def _sanitised(name: str) -> str:
+def _sanitise(name: str) -> str:
     """The name with each character that Avro forbids as its code, the way Iceberg does."""
     if _NAME.match(name):
         return name
@@ -469,14 +473,14 @@ def _branches(schemas: Iterable[Any]) -> list[Any]:
     return list(by_type.values())
 
 
-def _collapsed(branches: list[Any]) -> AvroSchema:
+def _collapse(branches: list[Any]) -> AvroSchema:
     if not branches:
         return "null"
     return branches if len(branches) > 1 else branches[0]
 
 
-def _with_ids(schema: dict[str, Any], places: dict[str, TypePath]) -> dict[str, Any]:
-    ids = {key: place.facts.field_id for key, place in places.items()}
+def _with_ids(schema: dict[str, Any], type_paths: dict[str, TypePath]) -> dict[str, Any]:
+    ids = {key: type_path.facts.field_id for key, type_path in type_paths.items()}
     return {**schema, **{key: number for key, number in ids.items() if number is not None}}
 
 
@@ -488,7 +492,7 @@ def _set_default(field: dict[str, Any], text: str) -> None:
         base = branch["type"] if isinstance(branch, dict) else branch
         value = text if base in ("string", "enum") else default_value(text)
         if _fits(value, base, branch):
-            field["type"] = _collapsed([branch, *(each for each in branches if each is not branch)])
+            field["type"] = _collapse([branch, *(each for each in branches if each is not branch)])
             field["default"] = value
             return
 
@@ -498,6 +502,6 @@ def _fits(value: Any, base: str, schema: AvroSchema) -> bool:
         return bool(value in schema["symbols"])
     if base in _BITS:
         return type(value) is int and value.bit_length() < _BITS[base]
-    # What a record, a union inside a union or bytes would need is never worth guessing.
+    # Defaults of records, nested unions or bytes are not converted.
     empty_or_scalar = not value or not isinstance(value, list | dict)
     return empty_or_scalar and type(value) in _DEFAULTS.get(base, ())

@@ -76,7 +76,7 @@ class ResolvedJsonSchema(NamedTuple):
     """A schema without references, with its options, or a replacement if it is cut off."""
 
     schema: dict[str, Any]
-    place: TypePath
+    type_path: TypePath
     nullable: bool
     options: tuple[dict[str, Any], ...] = ()
     referred: bool = False
@@ -92,42 +92,42 @@ class JsonSchemaDocument:
         # The document itself is a schema that encloses all others.
         self.root = TypePath(inside=frozenset(["#"]))
 
-    def plain(self, schema: object, place: TypePath) -> ResolvedJsonSchema:
+    def plain(self, schema: object, type_path: TypePath) -> ResolvedJsonSchema:
         """Resolve references and combinations of a schema; annotations are noted at the path."""
         nullable = referred = False
         for _ in range(MAX_DEPTH):
             if not isinstance(schema, dict):
                 # `true` allows any value, `false` none.
                 whole = JSON if schema is True else UNKNOWN
-                return ResolvedJsonSchema({}, place, nullable or schema is True, cut=whole)
-            _note(schema, place)
+                return ResolvedJsonSchema({}, type_path, nullable or schema is True, cut=whole)
+            _note(schema, type_path)
             nullable = nullable or schema.get("nullable") is True
             if pointer := reference_in(schema):
                 target = self._target(pointer)
-                cut = self.references.cut(pointer, place, called=self._name(pointer))
+                cut = self.references.cut(pointer, type_path, display_name=self._name(pointer))
                 if target is None or cut is not None:
                     return ResolvedJsonSchema(
-                        {}, place, nullable, cut=cut or Unknown(f"ref:{pointer}")
+                        {}, type_path, nullable, cut=cut or Unknown(f"ref:{pointer}")
                     )
-                referred, place = True, place.within(pointer)
-                schema = _merged([_without(schema, _REFERENCES), target])
+                referred, type_path = True, type_path.within(pointer)
+                schema = _merge([_without(schema, _REFERENCES), target])
             elif parts := objects_at(schema, "allOf"):
                 if self.references.exhausted:
-                    return ResolvedJsonSchema({}, place, nullable, cut=TOO_LARGE)
-                parts, place = self._targets(parts, place)
+                    return ResolvedJsonSchema({}, type_path, nullable, cut=TOO_LARGE)
+                parts, type_path = self._targets(parts, type_path)
                 referred = True
-                schema = _merged([_without(schema, ("allOf",)), *parts])
+                schema = _merge([_without(schema, ("allOf",)), *parts])
             else:
                 options = _options(schema)
                 others = tuple(option for option in options if not _is_null(option))
                 nullable = nullable or len(others) < len(options)
                 if not options or len(others) > 1:
-                    return ResolvedJsonSchema(schema, place, nullable, others, referred)
+                    return ResolvedJsonSchema(schema, type_path, nullable, others, referred)
                 schema = others[0] if others else {"type": "null"}
-        return ResolvedJsonSchema({}, place, nullable, cut=TOO_DEEP)
+        return ResolvedJsonSchema({}, type_path, nullable, cut=TOO_DEEP)
 
     def _targets(
-        self, parts: list[dict[str, Any]], place: TypePath
+        self, parts: list[dict[str, Any]], type_path: TypePath
     ) -> tuple[list[dict[str, Any]], TypePath]:
         """The parts of an `allOf` with references resolved, each reference once."""
         targets = []
@@ -137,10 +137,10 @@ class JsonSchemaDocument:
             if pointer is None or target is None:
                 # References into other documents are kept; they make the whole type UNKNOWN.
                 targets.append(part)
-            elif pointer not in place.inside:
-                place = place.within(pointer)
+            elif pointer not in type_path.inside:
+                type_path = type_path.within(pointer)
                 targets.append(target)
-        return targets, place
+        return targets, type_path
 
     def _name(self, pointer: str) -> str:
         """The name of a referenced schema."""
@@ -167,9 +167,9 @@ def reference_in(schema: dict[str, Any]) -> str | None:
     return next((text for word in _REFERENCES if (text := text_at(schema, word))), None)
 
 
-def _note(schema: dict[str, Any], place: TypePath) -> None:
+def _note(schema: dict[str, Any], type_path: TypePath) -> None:
     default = default_text(schema["default"]) if "default" in schema else None
-    place.note(text_at(schema, "description") or text_at(schema, "title"), default=default)
+    type_path.note(text_at(schema, "description") or text_at(schema, "title"), default=default)
 
 
 def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:
@@ -178,7 +178,7 @@ def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:
         return []
     options = objects_at(schema, "anyOf") or objects_at(schema, "oneOf")
     own = _without(schema, (*_CHOICES, *_ANNOTATIONS))
-    return [_merged([option, own]) for option in options]
+    return [_merge([option, own]) for option in options]
 
 
 def _is_null(schema: dict[str, Any]) -> bool:
@@ -188,11 +188,11 @@ def _is_null(schema: dict[str, Any]) -> bool:
 
 
 def _without(schema: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
-    left_out = frozenset(words)
-    return {word: value for word, value in schema.items() if word not in left_out}
+    excluded = frozenset(words)
+    return {word: value for word, value in schema.items() if word not in excluded}
 
 
-def _merged(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def _merge(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The intersection of schemas; where they disagree, the first one wins."""
     merged: dict[str, Any] = {}
     for schema in schemas:
@@ -262,7 +262,7 @@ def schema_from_json_schema(schema: JsonSchema) -> Schema:
 
 
 def type_from_json_schema(schema: JsonSchema) -> DataType:
-    """The type of a schema's values, nulls aside."""
+    """Return the type of a schema's values, without nulls."""
     reader = _Reader(schema)
     return reader.type(schema, reader.document.root)[0]
 
@@ -276,7 +276,7 @@ def schema_to_json_schema(schema: Schema) -> dict[str, Any]:
 
 
 def type_to_json_schema(type: DataType) -> dict[str, Any]:
-    """The nearest JSON Schema of the type's values, nulls aside."""
+    """Return the nearest JSON Schema of the type's values, without nulls."""
     return _write(type, TypePath())
 
 
@@ -297,19 +297,19 @@ class _Reader:
         ):
             required = frozenset(texts_at(plain.schema, "required"))
             for name, schema in object_at(plain.schema, "properties").items():
-                yield self._column(name, schema, plain.place, required=name in required)
+                yield self._column(name, schema, plain.type_path, required=name in required)
         else:
             yield self._column("value", self.document.document, root, required=True)
 
     def _column(self, name: str, schema: object, root: TypePath, *, required: bool) -> Field:
-        place = TypePath(path=TypePath.column(name).path, inside=root.inside)
-        type, nullable = self.type(schema, place)
+        type_path = TypePath(path=TypePath.column(name).path, inside=root.inside)
+        type, nullable = self.type(schema, type_path)
         native = _native_type(schema)
-        return place.field(name, type, nullable=nullable or not required, native_type=native)
+        return type_path.field(name, type, nullable=nullable or not required, native_type=native)
 
-    def type(self, schema: object, place: TypePath) -> tuple[DataType, bool]:
+    def type(self, schema: object, type_path: TypePath) -> tuple[DataType, bool]:
         """The type and whether null is among its values."""
-        plain = self.document.plain(schema, place)
+        plain = self.document.plain(schema, type_path)
         if plain.cut is not None:
             return plain.cut, plain.nullable
         type, nullable = self._plain_type(plain)
@@ -318,22 +318,24 @@ class _Reader:
         return type, plain.nullable or nullable or type in (NULL, JSON)
 
     def _plain_type(self, plain: ResolvedJsonSchema) -> tuple[DataType, bool]:
-        schema, place = plain.schema, plain.place
+        schema, type_path = plain.schema, plain.type_path
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(values, list) and values:
             return _type_of_values(values), None in values
         if plain.options:
-            return self._union(plain.options, place)
+            return self._union(plain.options, type_path)
         kinds = _kinds(schema)
         others = [kind for kind in kinds if kind != "null"]
         if len(others) > 1:
             schemas = tuple({**schema, "type": kind} for kind in others)
-            return self._union(schemas, place)[0], len(others) < len(kinds)
+            return self._union(schemas, type_path)[0], len(others) < len(kinds)
         kind = others[0] if others else "null" if kinds else "any"
-        return self._of_kind(kind, schema, place), len(others) < len(kinds)
+        return self._of_kind(kind, schema, type_path), len(others) < len(kinds)
 
-    def _union(self, schemas: tuple[dict[str, Any], ...], place: TypePath) -> tuple[DataType, bool]:
-        if place.is_deepest:
+    def _union(
+        self, schemas: tuple[dict[str, Any], ...], type_path: TypePath
+    ) -> tuple[DataType, bool]:
+        if type_path.is_deepest:
             return TOO_DEEP, True
         types: list[DataType] = []
         nullable = False
@@ -343,13 +345,13 @@ class _Reader:
             if self.references.exhausted:
                 types.append(TOO_LARGE)
                 break
-            type, may_be_null = self.type(schema, place.option(index))
+            type, may_be_null = self.type(schema, type_path.option(index))
             if type != NULL:
                 types.append(self.references.written(type))
             nullable = nullable or may_be_null
-        return _one_of(types) if types else NULL, nullable
+        return _union_of(types) if types else NULL, nullable
 
-    def _of_kind(self, kind: str, schema: dict[str, Any], place: TypePath) -> DataType:
+    def _of_kind(self, kind: str, schema: dict[str, Any], type_path: TypePath) -> DataType:
         match kind:
             case "any":
                 return JSON
@@ -361,38 +363,38 @@ class _Reader:
                 return _number(kind, schema)
             case "string":
                 return _string(schema)
-            case "array" | "object" if place.is_deepest:
+            case "array" | "object" if type_path.is_deepest:
                 return TOO_DEEP
             case "array":
-                return self._array(schema, place)
+                return self._array(schema, type_path)
             case "object":
-                return self._object(schema, place)
+                return self._object(schema, type_path)
             case _:
                 return Unknown(kind)
 
-    def _array(self, schema: dict[str, Any], place: TypePath) -> DataType:
+    def _array(self, schema: dict[str, Any], type_path: TypePath) -> DataType:
         items = schema.get("items")
         elements = objects_at(schema, "prefixItems") or objects_at(schema, "items")
         if isinstance(items, dict):
             elements = [*elements, items]
-        element, nullable = self.type({"anyOf": elements}, place.element())
+        element, nullable = self.type({"anyOf": elements}, type_path.element())
         return Array(element, element_nullable=nullable)
 
-    def _object(self, schema: dict[str, Any], place: TypePath) -> DataType:
-        further = schema.get("additionalProperties")
+    def _object(self, schema: dict[str, Any], type_path: TypePath) -> DataType:
+        additional = schema.get("additionalProperties")
         properties = object_at(schema, "properties")
         values = [each for each in object_at(schema, "patternProperties").values() if each]
-        if isinstance(further, dict):
-            values.append(further)
+        if isinstance(additional, dict):
+            values.append(additional)
         if values and not properties:
-            value, nullable = self.type({"anyOf": values}, place.value())
+            value, nullable = self.type({"anyOf": values}, type_path.value())
             return Map(STRING, value, value_nullable=nullable)
-        if "properties" not in schema and further is not False:
+        if "properties" not in schema and additional is not False:
             return _ANY_OBJECT
         required = frozenset(texts_at(schema, "required"))
         members = []
         for name, each in properties.items():
-            type, nullable = self.type(each, place.member(name))
+            type, nullable = self.type(each, type_path.member(name))
             members.append(Member(name, type, nullable=nullable or name not in required))
         return Struct(members)
 
@@ -404,7 +406,7 @@ def _kinds(schema: dict[str, Any]) -> list[str]:
     return named or next(([kind] for word, kind in _IMPLIED if word in schema), [])
 
 
-def _one_of(types: list[DataType]) -> DataType:
+def _union_of(types: list[DataType]) -> DataType:
     distinct_types = list(dict.fromkeys(types))
     return distinct_types[0] if len(distinct_types) == 1 else Union(distinct_types)
 
@@ -426,7 +428,7 @@ def _type_of_values(values: list[Any]) -> DataType:
                 types.append(_ANY_OBJECT)
     if FLOAT64 in types:
         types = [type for type in types if type != INT64]
-    return _one_of(types) if types else NULL
+    return _union_of(types) if types else NULL
 
 
 def _number(kind: str, schema: dict[str, Any]) -> DataType:
@@ -458,20 +460,20 @@ def _object(members: list[tuple[str, DataType, bool, TypePath]]) -> dict[str, An
     names = distinct(name for name, _, _, _ in members)
     properties = {}
     required = []
-    for name, (_, type, nullable, place) in zip(names, members, strict=True):
-        properties[name] = _annotated(_write_nullable(type, nullable, place), place)
+    for name, (_, type, nullable, type_path) in zip(names, members, strict=True):
+        properties[name] = _annotated(_write_nullable(type, nullable, type_path), type_path)
         if not nullable:
             required.append(name)
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     return {**schema, "required": required} if required else schema
 
 
-def _annotated(schema: dict[str, Any], place: TypePath) -> dict[str, Any]:
-    facts = place.facts
+def _annotated(schema: dict[str, Any], type_path: TypePath) -> dict[str, Any]:
+    facts = type_path.facts
     if facts.description:
         schema["description"] = facts.description
     if facts.default is not None:
-        # A default stands as it is in text, except for the null of a nullable string.
+        # A default is stored as text, except for the null of a nullable string.
         is_text = schema.get("type") == "string" or (
             schema.get("type") == ["string", "null"] and facts.default != "null"
         )
@@ -479,8 +481,8 @@ def _annotated(schema: dict[str, Any], place: TypePath) -> dict[str, Any]:
     return schema
 
 
-def _write_nullable(type: DataType, nullable: bool, place: TypePath) -> dict[str, Any]:
-    schema = _write(type, place)
+def _write_nullable(type: DataType, nullable: bool, type_path: TypePath) -> dict[str, Any]:
+    schema = _write(type, type_path)
     if not nullable:
         return schema
     if "anyOf" in schema:
@@ -492,7 +494,7 @@ def _write_nullable(type: DataType, nullable: bool, place: TypePath) -> dict[str
     return schema
 
 
-def _write(type: DataType, place: TypePath) -> dict[str, Any]:
+def _write(type: DataType, type_path: TypePath) -> dict[str, Any]:
     """The schema, as a new value that the caller may add to."""
     if type in _WRITTEN:
         return dict(_WRITTEN[type])
@@ -512,22 +514,29 @@ def _write(type: DataType, place: TypePath) -> dict[str, Any]:
         case Enum(symbols):
             return {"type": "string", "enum": list(symbols)}
         case Array(element, nullable):
-            inner = place.element()
+            inner = type_path.element()
             return {
                 "type": "array",
                 "items": _annotated(_write_nullable(element, nullable, inner), inner),
             }
         case Map(_, value, nullable):
-            further = _annotated(_write_nullable(value, nullable, place.value()), place.value())
-            return {"type": "object", "additionalProperties": further}
+            additional = _annotated(
+                _write_nullable(value, nullable, type_path.value()), type_path.value()
+            )
+            return {"type": "object", "additionalProperties": additional}
         case Struct(members):
             return _object(
-                [(each.name, each.type, each.nullable, place.member(each.name)) for each in members]
+                [
+                    (each.name, each.type, each.nullable, type_path.member(each.name))
+                    for each in members
+                ]
             )
         case Union(options):
             schemas = []
             for index, option in enumerate(options):
-                schemas.append(_annotated(_write(option, place.option(index)), place.option(index)))
+                schemas.append(
+                    _annotated(_write(option, type_path.option(index)), type_path.option(index))
+                )
             return {"anyOf": schemas} if schemas else {"not": {}}
         case Unknown(name):
             return {"$comment": name} if name else {}

@@ -58,8 +58,8 @@ _DECLARED_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _DEFAULT: Final = "CURRENT_DEFAULT"
 _FIELD_ID: Final = "parquet.field.id"
 _FIELD_IDS: Final = (_FIELD_ID, "delta.columnMapping.id")
-_MOST_DIGITS: Final = 38
-_UNBOUNDED: Final = f"decimal({_MOST_DIGITS},18)"
+_MAX_DECIMAL_DIGITS: Final = 38
+_UNBOUNDED: Final = f"decimal({_MAX_DECIMAL_DIGITS},18)"
 _TIME_DIGITS: Final[dict[Unit, int]] = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 _PARAMETRISED: Final = re.compile(r"(\w+)\((\d{1,9})(?:,\s*(-?\d{1,9}))?\)\Z", re.ASCII)
@@ -96,10 +96,12 @@ def schema_from_spark(value: dict[str, Any]) -> Schema:
     fields = []
     for field in objects_at(value, "fields"):
         name = text_at(field, "name") or ""
-        place = TypePath.column(name)
-        type = _read_field(field, place)
+        type_path = TypePath.column(name)
+        type = _read_field(field, type_path)
         nullable = field.get("nullable") is not False
-        fields.append(place.field(name, type, nullable=nullable, native_type=_native_type(field)))
+        fields.append(
+            type_path.field(name, type, nullable=nullable, native_type=_native_type(field))
+        )
     return Schema(fields=tuple(fields))
 
 
@@ -128,21 +130,21 @@ def _native_type(field: dict[str, Any]) -> str | None:
     return declared or text_at(field, "type") or text_at(object_at(field, "type"), "type")
 
 
-def _read_field(field: dict[str, Any], place: TypePath) -> DataType:
+def _read_field(field: dict[str, Any], type_path: TypePath) -> DataType:
     metadata = object_at(field, "metadata")
     ids = (number_at(metadata, key) for key in _FIELD_IDS)
-    place.note(
+    type_path.note(
         text_at(metadata, "comment"),
         default=text_at(metadata, _DEFAULT),
         field_id=next((number for number in ids if number is not None), None),
     )
-    type = _read(field.get("type"), place)
+    type = _read(field.get("type"), type_path)
     # Spark hides the length from readers that know no VARCHAR, and keeps it here.
     declared = _named(text_at(metadata, _DECLARED_TYPE) or "")
     return declared if type == STRING and isinstance(declared, String) else type
 
 
-def _read(value: object, place: TypePath) -> DataType:
+def _read(value: object, type_path: TypePath) -> DataType:
     for _ in range(MAX_DEPTH):
         if not isinstance(value, dict) or value.get("type") != "udt":
             break
@@ -151,7 +153,7 @@ def _read(value: object, place: TypePath) -> DataType:
         return _named(value)
     if not isinstance(value, dict):
         return UNKNOWN
-    return _read_nested(value, place)
+    return _read_nested(value, type_path)
 
 
 def _named(name: str) -> DataType:
@@ -181,26 +183,28 @@ def _named(name: str) -> DataType:
 
 
 def _unit(digits: int) -> Unit:
-    return next((unit for unit, most in _TIME_DIGITS.items() if digits <= most), "ns")
+    return next((unit for unit, max_digits in _TIME_DIGITS.items() if digits <= max_digits), "ns")
 
 
-def _read_nested(value: dict[str, Any], place: TypePath) -> DataType:
-    if place.is_deepest:
+def _read_nested(value: dict[str, Any], type_path: TypePath) -> DataType:
+    if type_path.is_deepest:
         return TOO_DEEP
     match value.get("type"):
         case "array":
             nullable = value.get("containsNull") is not False
-            element = _read(value.get("elementType"), place.element())
+            element = _read(value.get("elementType"), type_path.element())
             return Array(element, element_nullable=nullable)
         case "map":
             nullable = value.get("valueContainsNull") is not False
-            key = _read(value.get("keyType"), place.key())
-            return Map(key, _read(value.get("valueType"), place.value()), value_nullable=nullable)
+            key = _read(value.get("keyType"), type_path.key())
+            return Map(
+                key, _read(value.get("valueType"), type_path.value()), value_nullable=nullable
+            )
         case "struct":
             members = []
             for field in objects_at(value, "fields"):
                 name = text_at(field, "name") or ""
-                type = _read_field(field, place.member(name))
+                type = _read_field(field, type_path.member(name))
                 members.append(Member(name, type, nullable=field.get("nullable") is not False))
             return Struct(members)
         case str(kind):
@@ -213,8 +217,8 @@ def _struct(fields: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "struct", "fields": fields}
 
 
-def _write_field(name: str, type: DataType, nullable: bool, place: TypePath) -> dict[str, Any]:
-    facts = place.facts
+def _write_field(name: str, type: DataType, nullable: bool, type_path: TypePath) -> dict[str, Any]:
+    facts = type_path.facts
     length = type.length if isinstance(type, String) else None
     metadata = {
         "comment": facts.description,
@@ -223,10 +227,10 @@ def _write_field(name: str, type: DataType, nullable: bool, place: TypePath) -> 
         _DECLARED_TYPE: f"varchar({length})" if length else None,
     }
     known = {key: value for key, value in metadata.items() if value is not None}
-    return {"name": name, "type": _write(type, place), "nullable": nullable, "metadata": known}
+    return {"name": name, "type": _write(type, type_path), "nullable": nullable, "metadata": known}
 
 
-def _write(type: DataType, place: TypePath) -> SparkType:
+def _write(type: DataType, type_path: TypePath) -> SparkType:
     type = SIGNED_FOR.get(type, type)
     if type in _NAMES:
         return _NAMES[type]
@@ -234,7 +238,7 @@ def _write(type: DataType, place: TypePath) -> SparkType:
         case Decimal(None):
             return _UNBOUNDED
         case Decimal(int(precision), scale):
-            capped = capped_decimal(precision, scale, at=_MOST_DIGITS)
+            capped = capped_decimal(precision, scale, at=_MAX_DECIMAL_DIGITS)
             return f"decimal({capped.precision},{capped.scale})"
         case Timestamp(_, zoned):
             return "timestamp" if zoned else "timestamp_ntz"
@@ -247,22 +251,22 @@ def _write(type: DataType, place: TypePath) -> SparkType:
         case String() | Enum():
             return "string"
         case Array(element, nullable):
-            items = _write(element, place.element())
+            items = _write(element, type_path.element())
             return {"type": "array", "elementType": items, "containsNull": nullable}
         case Map(key, value, nullable):
             return {
                 "type": "map",
-                "keyType": _write(key, place.key()),
-                "valueType": _write(value, place.value()),
+                "keyType": _write(key, type_path.key()),
+                "valueType": _write(value, type_path.value()),
                 "valueContainsNull": nullable,
             }
         case Struct(members):
             fields = []
             for each in members:
-                inner = place.member(each.name)
+                inner = type_path.member(each.name)
                 fields.append(_write_field(each.name, each.type, each.nullable, inner))
             return _struct(fields)
         case Union():
-            return _write(member_per_option(type), place)
+            return _write(member_per_option(type), type_path)
         case _:
             return "float" if type == FLOAT16 else "string"

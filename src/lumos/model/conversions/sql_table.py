@@ -1,8 +1,8 @@
-"""CREATE TABLE statements of the dialects whose types are known, as schemas.
+"""CREATE TABLE statements of the supported dialects, as schemas.
 
-Read are the names, types, NOT NULL, PRIMARY KEY, DEFAULT and COMMENT of columns and the columns of
-PARTITIONED BY. Other constraints and options say nothing about the schema and are passed over;
-statements that change a table's columns are refused, since what they leave is not known here.
+The names, types, NOT NULL, PRIMARY KEY, DEFAULT and COMMENT of columns and the columns of
+PARTITIONED BY are read. Other constraints and options do not affect the schema and are skipped;
+statements that change a table's columns are rejected, since their result is unknown.
 """
 
 import re
@@ -28,7 +28,7 @@ _TOKENS: Final = re.compile(
 )
 _OPENING: Final = frozenset("(<[")
 _CLOSING: Final = frozenset(")>]")
-# What may follow a column's type, and so ends it.
+# Keywords that may follow a column's type, and so end it.
 _CLAUSES: Final = frozenset((
     "NOT", "NULL", "DEFAULT", "PRIMARY", "UNIQUE", "REFERENCES", "CHECK", "COMMENT", "CONSTRAINT",
     "COLLATE", "GENERATED", "AS", "OPTIONS", "ENCODE", "DISTKEY", "SORTKEY", "IDENTITY",
@@ -43,11 +43,11 @@ _TABLE_CONSTRAINTS: Final = {
     "EXCLUDE": ("USING", "("),
 }
 _COLUMN_CHANGES: Final = frozenset({"ADD", "DROP", "ALTER", "RENAME", "MODIFY", "CHANGE"})
-_FOLDED: Final = {"postgres": str.lower, "snowflake": str.upper}
+_UNQUOTED_FOLDING: Final = {"postgres": str.lower, "snowflake": str.upper}
 
 
 class SqlTable(NamedTuple):
-    """A table as one statement describes it; `unquoted` names may stand in any case."""
+    """A table as one statement describes it; the case of `unquoted` names is irrelevant."""
 
     name: str
     schema: Schema
@@ -83,7 +83,7 @@ def tables_from_sql(text: str, dialect: Dialect) -> tuple[SqlTable, ...]:
 
 
 def rendered_in_sql(schema: Schema, dialect: Dialect, *, partitions: bool = True) -> Schema:
-    """The schema as it comes back from a CREATE TABLE for it, perhaps one without partitions."""
+    """Return the schema as it is read back from its CREATE TABLE, with or without partitions."""
     return Schema(
         fields=tuple(
             Field(
@@ -141,7 +141,7 @@ class _Reader:
         return self._table(name, columns, key, partitions)
 
     def _alter(self, found: dict[str, SqlTable]) -> None:
-        """Takes a primary key that is added later; refuses what changes columns."""
+        """Add a primary key that is declared later; reject changes of columns."""
         self._take("ONLY")
         self._take("IF", "EXISTS")
         name = self._table_name()
@@ -206,14 +206,14 @@ class _Reader:
             return column._replace(default=self._expression())
         if self._peek().word == "COMMENT" and self._peek(1).kind == "string":
             self._next()
-            return column._replace(description=_unquoted(self._next().text))
+            return column._replace(description=_unquote(self._next().text))
         if self._peek().word == "OPTIONS":
             return column._replace(description=self._bigquery_description())
         self._skip_one()
         return column
 
     def _type(self) -> str:
-        """The text of the type that stands here."""
+        """Return the text of the type at the current position."""
         first = last = self._peek()
         depth = 0
         while (token := self._peek()).kind != "end":
@@ -232,10 +232,10 @@ class _Reader:
         return not (token.word == "WITH" and zone[0] in ("TIME", "LOCAL") and zone[1])
 
     def _expression(self) -> str:
-        """The text of a default: one value or call, with casts behind it."""
+        """Return the text of a default: one value or call, with casts after it."""
         start = self._peek()
         if start.kind == "string" and self._peek(1).text != ":":
-            return _unquoted(self._next().text)
+            return _unquote(self._next().text)
         end = start.offset
         while (token := self._peek()).kind != "end" and token.text not in (",", ")"):
             if token.kind == "word" and token.word in _CLAUSES and end > start.offset:
@@ -251,7 +251,7 @@ class _Reader:
         while (token := self._next()).kind != "end":
             depth += (token.text in _OPENING) - (token.text in _CLOSING)
             if token.word == "DESCRIPTION" and self._peek().text == "=":
-                description = _unquoted(self._peek(1).text)
+                description = _unquote(self._peek(1).text)
             if depth == 0:
                 break
         return description
@@ -318,7 +318,7 @@ class _Reader:
         )
 
     def _folded(self, name: str, quoted: bool) -> str:
-        fold = _FOLDED.get(self.dialect)
+        fold = _UNQUOTED_FOLDING.get(self.dialect)
         return name if quoted or fold is None else fold(name)
 
     def _table_name(self) -> str:
@@ -335,7 +335,7 @@ class _Reader:
         if token.kind not in ("word", "name"):
             self._fail(f"expected a name, found {token.text!r}" if token.text else "unexpected end")
         self._next()
-        return _unquoted(token.text) if token.kind == "name" else token.text
+        return _unquote(token.text) if token.kind == "name" else token.text
 
     def _names_in_brackets(self) -> list[str]:
         if self._peek().text != "(":
@@ -348,7 +348,7 @@ class _Reader:
                 return names
 
     def _skip_to(self, marks: str) -> str:
-        """Moves behind the next of the marks that is not inside brackets; gives it."""
+        """Skip past the next of the marks outside of brackets, and return it."""
         while True:
             token = self._peek()
             if token.kind == "end":
@@ -359,7 +359,7 @@ class _Reader:
             self._skip_one()
 
     def _skip_one(self) -> None:
-        """Moves behind one token, or behind all that a round bracket encloses."""
+        """Skip one token, or everything inside round brackets."""
         depth = 0
         while (token := self._next()).kind != "end":
             depth += (token.text == "(") - (token.text == ")")
@@ -392,15 +392,15 @@ class _Reader:
 
 def _with_key(table: SqlTable, key: Iterable[str]) -> SqlTable:
     names = {name.casefold() for name in key}
-    return table._replace(schema=Schema(fields=tuple(_keyed(table.schema.fields, names))))
+    return table._replace(schema=Schema(fields=tuple(_with_key_fields(table.schema.fields, names))))
 
 
-def _keyed(fields: Iterable[Field], names: set[str]) -> Iterator[Field]:
+def _with_key_fields(fields: Iterable[Field], names: set[str]) -> Iterator[Field]:
     for field in fields:
         is_key = field.name.casefold() in names
         yield msgspec.structs.replace(field, key=True, nullable=False) if is_key else field
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     mark = text[:1]
     return text[1:-1].replace(mark * 2, mark) if mark in "'\"`" and mark else text

@@ -1,7 +1,7 @@
 """Reads the type texts of SQL catalogs, such as `struct<a:array<int>>` or `numeric(10,2)[]`.
 
-sqlglot is no help here: it takes `struct<a-b:int>` for an empty struct, `integer ARRAY` for an
-integer and `bit varying(5)` for a bit without saying so, and rejects `uniontype` and enums whole.
+sqlglot does not help here: without an error, it reads `struct<a-b:int>` as an empty struct,
+`integer ARRAY` as an integer and `bit varying(5)` as a bit, and it rejects `uniontype` and enums.
 """
 
 import re
@@ -13,7 +13,7 @@ from lumos.model.types import MAX_DEPTH, Array, DataType, Map, Member, Struct, U
 
 Dialect = Literal["postgres", "snowflake", "bigquery", "hive"]
 
-# Clauses that may follow a member's type, and so are no part of its name.
+# Clauses that may follow a member's type, and so are not part of its name.
 _CLAUSES: Final = r"(?:not|null|comment|options|collate|default)\b"
 _WORD: Final = r"[^\W\d][\w$]*"
 _STRING: Final = r"'(?:[^'\\]|''|\\.)*'"
@@ -21,7 +21,7 @@ _FLAGS: Final = re.IGNORECASE | re.DOTALL
 
 _SPACE: Final = re.compile(r"\s*")
 _PLAIN_NAME: Final = re.compile(_WORD)
-# Hive's metastore writes names bare, whatever they hold.
+# Hive's metastore writes names unquoted, with any characters.
 _BARE_HIVE_NAME: Final = re.compile(r"[^:<>,`]+(?=:)")
 _NOT_NULL: Final = re.compile(r"not\s+null\b", _FLAGS)
 _COMMENT: Final = re.compile(rf"(?:comment|collate)\s*{_STRING}", _FLAGS)
@@ -31,7 +31,7 @@ _NUMBERS: Final = re.compile(r"\(\s*-?\d{1,19}\s*(?:,\s*-?\d{1,19}\s*)*\)", re.A
 
 
 class _Grammar(NamedTuple):
-    """How a dialect quotes names, and which of its types hold others."""
+    """How a dialect quotes names, and which of its types contain others."""
 
     quoted: re.Pattern[str]
     words: re.Pattern[str]
@@ -58,7 +58,7 @@ _GRAMMARS: Final[dict[Dialect, _Grammar]] = {
 
 
 class SqlTypeName(NamedTuple):
-    """A type's words in lower case, the numbers in its brackets, and its text as it stands."""
+    """A type's words in lower case, the numbers in its brackets, and its original text."""
 
     words: str
     numbers: tuple[int, ...] | None
@@ -66,7 +66,7 @@ class SqlTypeName(NamedTuple):
 
 
 class UnreadableType(Exception):
-    """A text that does not follow its dialect's grammar; it never leaves the conversion."""
+    """A text that does not follow its dialect's grammar; only raised inside the conversion."""
 
 
 def quoted(name: str, dialect: Dialect) -> str:
@@ -77,14 +77,14 @@ def quoted(name: str, dialect: Dialect) -> str:
     return mark + name.replace(mark, mark * 2) + mark
 
 
-def _unquoted(text: str, dialect: Dialect) -> str:
+def _unquote(text: str, dialect: Dialect) -> str:
     if dialect == "bigquery":
         return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL)
     return text[1:-1].replace(text[0] * 2, text[0])
 
 
 class SqlTypeReader:
-    """Reads one text; `scalar` says what a type without parts is called in the algebra."""
+    """Reads one text; `scalar` converts a type without parts."""
 
     def __init__(
         self, text: str, dialect: Dialect, scalar: Callable[[SqlTypeName], DataType]
@@ -96,7 +96,7 @@ class SqlTypeReader:
         self.grammar = _GRAMMARS[dialect]
 
     def whole(self) -> DataType:
-        """The type, if it is all that the text holds."""
+        """Return the type if the text contains nothing else."""
         type = self._type(1)
         self._take(_SPACE)
         if self.at < len(self.text):
@@ -111,7 +111,7 @@ class SqlTypeReader:
         return match.group()
 
     def _mark(self, marks: str) -> str:
-        """The next character if it is one of these, taken."""
+        """Consume and return the next character if it is one of these."""
         self._take(_SPACE)
         found = self.text[self.at : self.at + 1]
         if not found or found not in marks:
@@ -159,7 +159,7 @@ class SqlTypeReader:
         return self.scalar(SqlTypeName(" ".join(words.lower().split()), numbers, text))
 
     def _skip_brackets(self) -> None:
-        """Moves behind the bracket that closes the one just taken."""
+        """Skip past the closing bracket of the one just consumed."""
         open_brackets = 1
         while open_brackets:
             token = self._take(self.grammar.skipped)
@@ -230,7 +230,7 @@ class SqlTypeReader:
         start = self.at
         name = self._take(self.grammar.quoted)
         if name is not None:
-            name = _unquoted(name, self.dialect)
+            name = _unquote(name, self.dialect)
         elif self.dialect == "hive":
             name = (self._take(_BARE_HIVE_NAME) or "").strip()
         else:
@@ -238,7 +238,7 @@ class SqlTypeReader:
         if self.dialect == "hive":
             self._expect(":")
         elif self.dialect == "bigquery" and self._mark(",<(>"):
-            # What looked like the name was the type of a member without one.
+            # The apparent name was the type of a member without a name.
             self.at, name = start, f"_field_{position}"
         if name is None:
             raise UnreadableType(self.text)
@@ -252,5 +252,5 @@ DIALECT_OF_PLATFORM: Final[dict[str, Dialect]] = {
     "bigquery": "bigquery",
     "hive": "hive",
 }
-# Where neither the platform nor the user says which it is, the one that knows most types.
+# If neither the platform nor the user gives the dialect: those with the most types first.
 GUESSED_DIALECTS: Final[tuple[Dialect, ...]] = ("hive", "postgres", "snowflake", "bigquery")

@@ -86,7 +86,7 @@ def _scalar(name: SqlTypeName, dialect: Dialect) -> DataType:
     if dialect == "postgres":
         words = words.removeprefix("pg_catalog.")
         element = words.removesuffix(" array") if words.endswith(" array") else ""
-        # Postgres calls the array of a type by the type's name with an underscore before it.
+        # Postgres names the array of a type with an underscore before the type's name.
         element = element or (words[1:] if words.startswith("_") else "")
         if element:
             return Array(_scalar(SqlTypeName(element, name.numbers, element), dialect))
@@ -100,7 +100,7 @@ def _scalar(name: SqlTypeName, dialect: Dialect) -> DataType:
 
 
 def _unit(digits: int) -> Unit:
-    return next((unit for unit, most in _DIGITS.items() if digits <= most), "ns")
+    return next((unit for unit, max_digits in _DIGITS.items() if digits <= max_digits), "ns")
 
 
 def _decimal(unbounded: Decimal) -> _Reading:
@@ -303,7 +303,7 @@ _WRITTEN: Final[dict[Dialect, dict[DataType, str]]] = {
         **{Timestamp(unit, zoned=True): "timestamp with local time zone" for unit in UNITS},
     },
 }
-_LONGEST_STRING: Final[dict[Dialect, int]] = {
+_MAX_STRING_LENGTH: Final[dict[Dialect, int]] = {
     "postgres": 10_485_760,
     "snowflake": 134_217_728,
     "bigquery": 2**63 - 1,
@@ -321,7 +321,7 @@ def type_to_sql(type: DataType, dialect: Dialect) -> str:
     match type:
         case Decimal(int(precision), scale):
             return _write_decimal(precision, scale, dialect)
-        case String(int(length)) if length <= _LONGEST_STRING[dialect]:
+        case String(int(length)) if length <= _MAX_STRING_LENGTH[dialect]:
             name = {"bigquery": "STRING", "snowflake": "VARCHAR"}.get(dialect, "varchar")
             return f"{name}({length})"
         case Binary(int(length)) if dialect == "bigquery" and length < 2**63:
@@ -353,15 +353,15 @@ def _write_time(name: str, unit: Unit, dialect: Dialect) -> str:
 def _write_decimal(precision: int, scale: int, dialect: Dialect) -> str:
     match dialect:
         case "postgres":
-            fits = precision <= 1000 and abs(scale) <= 1000
-            return f"numeric({precision},{scale})" if fits else "numeric"
+            is_supported = precision <= 1000 and abs(scale) <= 1000
+            return f"numeric({precision},{scale})" if is_supported else "numeric"
         case "bigquery":
             plain = plain_decimal(precision, scale)
             whole = (plain.precision or 0) - plain.scale
             if plain.scale <= 9 and whole <= 29:
                 return f"NUMERIC({plain.precision},{plain.scale})"
-            fits = plain.scale <= 38 and whole <= 38
-            return f"BIGNUMERIC({plain.precision},{plain.scale})" if fits else "BIGNUMERIC"
+            is_supported = plain.scale <= 38 and whole <= 38
+            return f"BIGNUMERIC({plain.precision},{plain.scale})" if is_supported else "BIGNUMERIC"
         case "snowflake" | "hive":
             capped = capped_decimal(precision, scale, at=38)
             name = "NUMBER" if dialect == "snowflake" else "decimal"

@@ -1,4 +1,4 @@
-"""What a logged statement reads and writes, from its SQL or from the log itself."""
+"""Analyses what a logged statement reads and writes, from its SQL or from the log itself."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from lumos.usage.query_log.reader import Example
 Columns: TypeAlias = Callable[[tuple[str, ...]], Sequence[str] | Mapping[str, str] | None]
 
 # Statements that neither read nor write tables.
-_WITHOUT_TABLES: Final = re.compile(
+_NO_TABLE_STATEMENT: Final = re.compile(
     r"\s*(?:set|show|use|begin|start|commit|rollback|end|abort|savepoint|release|discard|reset|"
     r"grant|revoke|analyze|vacuum|explain|describe|desc|deallocate|close|fetch|listen|unlisten|"
     r"notify|ping|kill|lock|unlock|put|get|list|ls|remove|rm|help)\b(?!\s+(?:or|table)\b)",
@@ -43,7 +43,7 @@ _WRAPPER: Final = re.compile(
 _COMMENTS: Final = re.compile(r"\A(?:\s+|--[^\n]*\n?|/\*.*?\*/)+", re.DOTALL)
 _NAME: Final = re.compile(r'(?:[\w$]+|"[^"]+"|`[^`]+`)(?:\.(?:[\w$]+|"[^"]+"|`[^`]+`))*')
 _TOKEN: Final = re.compile(r"<Token\b.*>")
-_LONGEST: Final = 1_000_000
+_MAX_STATEMENT_LENGTH: Final = 1_000_000
 # Marks reads of unknown columns.
 UNKNOWN_COLUMNS: Final = ("*",)
 
@@ -56,7 +56,7 @@ class TableAccess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class StatementMeaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a statement reads and writes; `problem` says why that is incomplete."""
+    """What a statement reads and writes; `problem` is the reason if that is incomplete."""
 
     digest: bytes
     reads: tuple[TableAccess, ...] = ()
@@ -74,7 +74,7 @@ def analyse_statement(example: Example, *, columns: Columns) -> StatementMeaning
     query = _query(example.statement)
     if not query:
         return StatementMeaning(digest=example.digest, reads=logged_reads, edges=written)
-    parsed = _parsed(query, example, columns)
+    parsed = _parse(query, example, columns)
     return msgspec.structs.replace(
         parsed,
         reads=logged_reads if is_exact or not parsed.reads else parsed.reads,
@@ -93,8 +93,8 @@ def _with_unknown_columns(access: TableAccess) -> TableAccess:
 def possible_tables(example: Example) -> set[tuple[str, ...]]:
     """All names in the statement that could be tables, as name parts."""
     return {
-        _completed(tuple(part.strip('"`').lower() for part in name.split(".")), example)
-        for name in _NAME.findall(example.statement[:_LONGEST])
+        _complete_name(tuple(part.strip('"`').lower() for part in name.split(".")), example)
+        for name in _NAME.findall(example.statement[:_MAX_STATEMENT_LENGTH])
     }
 
 
@@ -106,40 +106,42 @@ def _query(statement: str) -> str:
             return f"SELECT {wrapper['names'] or '*'} FROM {wrapper['table']}"
         found = wrapper[wrapper.lastgroup or 0]
         return found.replace("''", "'") if wrapper["unloaded"] else found
-    return "" if _WITHOUT_TABLES.match(bare) else statement
+    return "" if _NO_TABLE_STATEMENT.match(bare) else statement
 
 
-def _parsed(query: str, example: Example, columns: Columns) -> StatementMeaning:
+def _parse(query: str, example: Example, columns: Columns) -> StatementMeaning:
     # Imported late: logs with accessed tables do not need the parser.
     from lumos.lineage.sql import analyse
     from lumos.lineage.sql.report import report_script
     from lumos.lineage.sql.script import ALL
 
-    if len(query) > _LONGEST:
+    if len(query) > _MAX_STATEMENT_LENGTH:
         return StatementMeaning(digest=example.digest, problem="longer than a million characters")
     script = analyse(
         query,
         dialect=example.dialect,
-        columns=lambda parts: columns(_completed(parts, example)),
+        columns=lambda parts: columns(_complete_name(parts, example)),
     )
     lineage = report_script(script, reporter="", platform=example.platform)
     errors = [each.reason for each in script.unresolved if each.severity == "error"]
     if not script.statements and not errors:
-        errors = ["no statement of SQL"]
-    # Parts that were not understood, and unexpanded stars, may read other columns.
+        errors = ["not a SQL statement"]
+    # Parts that could not be parsed, and unexpanded stars, may read other columns.
     all_columns = {edge.from_table for edge in script.edges if edge.from_column == ALL}
     return StatementMeaning(
         digest=example.digest,
         reads=tuple(
             TableAccess(
-                table=TableName(parts=_completed(read.table, example), platform=example.platform),
+                table=TableName(
+                    parts=_complete_name(read.table, example), platform=example.platform
+                ),
                 columns=(*read.columns, *UNKNOWN_COLUMNS)
                 if errors or read.table in all_columns
                 else read.columns,
             )
             for read in script.reads
         ),
-        edges=tuple(_completed_edge(edge, example) for edge in lineage.edges),
+        edges=tuple(_complete_edge(edge, example) for edge in lineage.edges),
         problem=_without_text(errors[0]) if errors else None,
         coverage=script.coverage,
     )
@@ -150,9 +152,9 @@ def _without_text(reason: str) -> str:
     return _TOKEN.sub("something else", reason.partition(", near ")[0])
 
 
-def _completed_edge(edge: ReportedEdge, example: Example) -> ReportedEdge:
+def _complete_edge(edge: ReportedEdge, example: Example) -> ReportedEdge:
     ends = {
-        end: msgspec.structs.replace(name, parts=_completed(name.parts, example))
+        end: msgspec.structs.replace(name, parts=_complete_name(name.parts, example))
         for end in ("upstream", "downstream")
         if isinstance(name := getattr(edge, end), TableName)
     }
@@ -179,7 +181,7 @@ def _without_literals_of(expression: str | None, example: Example) -> str | None
     return None if expression is None else without_literals(expression, example.dialect)
 
 
-def _completed(parts: tuple[str, ...], example: Example) -> tuple[str, ...]:
+def _complete_name(parts: tuple[str, ...], example: Example) -> tuple[str, ...]:
     """A name completed with the database and schema that the statement ran in."""
     schema, database = example.schema, example.database
     if len(parts) == 1 and schema:
@@ -189,14 +191,14 @@ def _completed(parts: tuple[str, ...], example: Example) -> tuple[str, ...]:
     return parts
 
 
-_STAGES: Final = frozenset({"stage", "function", "procedure", "sequence", "integration"})
+_NON_TABLE_DOMAINS: Final = frozenset({"stage", "function", "procedure", "sequence", "integration"})
 
 
 def accesses(data: bytes, platform: str | None) -> tuple[TableAccess, ...]:
     """The tables in a JSON list of accessed objects, inputs or referenced tables."""
     found: dict[DatasetReference, dict[str, None]] = {}
     for each in _records(data):
-        if str(each.get("objectDomain", "")).lower() in _STAGES:
+        if str(each.get("objectDomain", "")).lower() in _NON_TABLE_DOMAINS:
             continue
         table = _table(each, platform)
         if table is not None:
@@ -212,12 +214,14 @@ def modifications(data: bytes, platform: str | None) -> tuple[ReportedEdge, ...]
         for column in each.get("columns") or ():
             if target is None or not isinstance(column, Mapping):
                 continue
-            to = _folded(str(column.get("columnName", "")))
+            to = _fold_name(str(column.get("columnName", "")))
             for source in column.get("directSources") or column.get("baseSources") or ():
                 table = _table(source, platform)
                 if table is None or not source.get("columnName"):
                     continue
-                mapping = ColumnMapping(upstream=_folded(str(source["columnName"])), downstream=to)
+                mapping = ColumnMapping(
+                    upstream=_fold_name(str(source["columnName"])), downstream=to
+                )
                 edges.setdefault((table, target), {})[mapping] = None
     return tuple(
         ReportedEdge(upstream=upstream, downstream=downstream, columns=tuple(mappings))
@@ -243,7 +247,7 @@ def _table(record: Mapping[str, Any], platform: str | None) -> DatasetReference 
     if record.get("plain"):
         return reference(str(record["objectName"]), platform)
     if name := record.get("objectName"):
-        return TableName(parts=tuple(map(_folded, _split(str(name)))), platform=platform)
+        return TableName(parts=tuple(map(_fold_name, _split(str(name)))), platform=platform)
     for keys in (
         ("project_id", "dataset_id", "table_id"),
         ("projectId", "datasetId", "tableId"),
@@ -261,14 +265,14 @@ def reference(text: str, platform: str | None = None) -> DatasetReference:
         return UrnReference(urn=text)
     if "://" in text or text.startswith("/"):
         return LocationReference(uri=text)
-    return TableName(parts=tuple(map(_folded, _split(text))), platform=platform)
+    return TableName(parts=tuple(map(_fold_name, _split(text))), platform=platform)
 
 
 def _columns(record: Mapping[str, Any]) -> Iterator[str]:
     for column in record.get("columns") or ():
         name = column.get("columnName") if isinstance(column, Mapping) else column
         if name:
-            yield _folded(str(name))
+            yield _fold_name(str(name))
 
 
 def _split(name: str) -> list[str]:
@@ -284,7 +288,7 @@ def _split(name: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     """A name in lower case, unless it is quoted and contains lower-case letters."""
     bare = name.removeprefix('"').removesuffix('"').replace('""', '"')
     return bare if bare != name and bare != bare.upper() else bare.lower()

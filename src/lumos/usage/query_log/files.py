@@ -29,14 +29,14 @@ Form: TypeAlias = Literal["csv", "json lines", "json", "parquet", "server log"]
 # The values of one logged statement, in the order of FIELDS.
 Row: TypeAlias = Sequence[Any]
 
-_HEAD: Final = 256 * 1024
-_LONGEST_LINE: Final = 64 * 1024 * 1024
-_LARGEST_DOCUMENT: Final = 512 * 1024 * 1024
+_HEAD_BYTES: Final = 256 * 1024
+_MAX_LINE_BYTES: Final = 64 * 1024 * 1024
+_MAX_DOCUMENT_BYTES: Final = 512 * 1024 * 1024
 # Maximum compression ratio; a higher one indicates a decompression bomb.
-_MOST_UNFOLDED: Final = 500
+_MAX_COMPRESSION_RATIO: Final = 500
 _DELIMITERS: Final = (",", "\t", ";", "|")
-_EXAMPLES: Final = 50
-_PIECE: Final = 32 * 1024 * 1024
+_EXAMPLE_COUNT: Final = 50
+_PIECE_BYTES: Final = 32 * 1024 * 1024
 
 
 class UnreadableLog(LumosError):
@@ -81,20 +81,22 @@ def recognise_log(path: str | Path, mapping: Mapping[str, str] | None = None) ->
     """The query log in a file, or None. `mapping` names its columns."""
     file = Path(path)
     with file.open("rb") as stream:
-        data = stream.read(_HEAD)
+        data = stream.read(_HEAD_BYTES)
     facts = file.stat()
-    log = _found(file, data, facts.st_size, mapping)
+    log = _recognise(file, data, facts.st_size, mapping)
     return log and msgspec.structs.replace(log, written_at=facts.st_mtime_ns // 1000)
 
 
-def _found(file: Path, data: bytes, size: int, mapping: Mapping[str, str] | None) -> LogFile | None:
+def _recognise(
+    file: Path, data: bytes, size: int, mapping: Mapping[str, str] | None
+) -> LogFile | None:
     path = str(file)
     if data[:4] == b"PAR1":
         return _parquet(file, size, mapping)
     compressed = data.startswith(b"\x1f\x8b")
     if compressed:
         try:
-            data = zlib.decompressobj(31).decompress(data, _HEAD)
+            data = zlib.decompressobj(31).decompress(data, _HEAD_BYTES)
         except zlib.error:
             return None
     text = data.decode("utf-8-sig", "replace").lstrip()
@@ -108,7 +110,7 @@ def _found(file: Path, data: bytes, size: int, mapping: Mapping[str, str] | None
     return msgspec.structs.replace(log, path=path, size=size, compressed=compressed)
 
 
-def pieces(log: LogFile, size: int = _PIECE) -> Iterator[LogPiece]:
+def pieces(log: LogFile, size: int = _PIECE_BYTES) -> Iterator[LogPiece]:
     """The log in pieces of about a size, if its format can be split."""
     if log.form == "json lines" and not log.compressed:
         for start in range(0, log.size, size):
@@ -139,13 +141,13 @@ def rows(piece: LogPiece) -> Iterator[Row]:
 
 
 @contextmanager
-def _opened(path: str, *, compressed: bool, size: int) -> Iterator[BinaryIO]:
+def _open(path: str, *, compressed: bool, size: int) -> Iterator[BinaryIO]:
     with open(path, "rb") as stored:
         if not compressed:
             yield stored
             return
         with gzip.GzipFile(fileobj=stored) as unfolded:
-            limit = _LONGEST_LINE + _MOST_UNFOLDED * size
+            limit = _MAX_LINE_BYTES + _MAX_COMPRESSION_RATIO * size
             yield io.BufferedReader(_Bounded(unfolded, path, limit), 1024 * 1024)
 
 
@@ -171,10 +173,10 @@ class _Bounded(io.RawIOBase):
 
 def _lines(piece: LogPiece) -> Iterator[str]:
     log = piece.log
-    with _opened(log.path, compressed=log.compressed, size=log.size) as stream:
+    with _open(log.path, compressed=log.compressed, size=log.size) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
-        while line := text.readline(_LONGEST_LINE):
-            if len(line) == _LONGEST_LINE:
+        while line := text.readline(_MAX_LINE_BYTES):
+            if len(line) == _MAX_LINE_BYTES:
                 raise UnreadableLog(log.path, "it has a line of more than 64 MB")
             yield line
 
@@ -185,9 +187,9 @@ def _lines(piece: LogPiece) -> Iterator[str]:
 def _delimited(text: str, mapping: Mapping[str, str] | None) -> LogFile | None:
     first = text.partition("\n")[0]
     if _is_csvlog(_cells(first, ",")):
-        places = {name: place for place, name in enumerate(CSVLOG_COLUMNS)}
+        indexes = {name: index for index, name in enumerate(CSVLOG_COLUMNS)}
         columns = POSTGRES_LOG.columns
-        found = {field: places[names[0]] for field, names in columns.items()}
+        found = {field: indexes[names[0]] for field, names in columns.items()}
         return _log("csv", RecognisedLayout(layout=POSTGRES_LOG, places=found), has_header=False)
     for delimiter in _DELIMITERS:
         header = _cells(first, delimiter)
@@ -219,15 +221,15 @@ def _log(form: Form, recognised: RecognisedLayout, **facts: Any) -> LogFile:
 
 def _csv_rows(piece: LogPiece) -> Iterator[Row]:
     log = piece.log
-    csv.field_size_limit(_LONGEST_LINE)
+    csv.field_size_limit(_MAX_LINE_BYTES)
     places = log.recognised.places
-    # Missing fields are picked from the None appended to each row.
+    # Missing fields are taken from the None appended to each row.
     pick = itemgetter(*(places.get(field, -1) for field in FIELDS))
-    least = max(places.values()) + 1
+    min_cells = max(places.values()) + 1
     reader = csv.reader(_without_nulls(_lines(piece)), delimiter=log.delimiter)
     try:
         for cells in islice(reader, 1 if log.has_header else 0, None):
-            if len(cells) < least:
+            if len(cells) < min_cells:
                 if cells:
                     yield _UNREADABLE
                 continue
@@ -264,16 +266,18 @@ def _json(
     path: str, data: bytes, size: int, mapping: Mapping[str, str] | None, *, compressed: bool
 ) -> LogFile | None:
     lines = data.removeprefix(b"\xef\xbb\xbf").splitlines()
-    # The last line may be cut.
-    whole = lines[:-1] if len(data) == _HEAD else lines
-    examples = [found for line in whole[:_EXAMPLES] if (found := _object(line)) is not None]
+    # The last line may be truncated.
+    complete_lines = lines[:-1] if len(data) == _HEAD_BYTES else lines
+    examples = [
+        found for line in complete_lines[:_EXAMPLE_COUNT] if (found := _object(line)) is not None
+    ]
     form: Form = "json lines"
     if not examples:
         form = "json"
-        if size > _LARGEST_DOCUMENT:
+        if size > _MAX_DOCUMENT_BYTES:
             return None
-        with _opened(path, compressed=compressed, size=size) as stream:
-            examples = _objects(stream)[:_EXAMPLES]
+        with _open(path, compressed=compressed, size=size) as stream:
+            examples = _objects(stream)[:_EXAMPLE_COUNT]
     keys = {
         ".".join(key).lower(): key for each in reversed(examples) for key in _keys(each)
     }  # fmt: skip
@@ -281,7 +285,7 @@ def _json(
     if recognised is None:
         return None
     paths = list(keys.values())
-    found = {field: paths[place] for field, place in recognised.places.items()}
+    found = {field: paths[index] for field, index in recognised.places.items()}
     return _log(form, recognised, keys=found)
 
 
@@ -294,7 +298,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
 
 
 def _objects(stream: BinaryIO) -> list[dict[str, Any]]:
-    data = stream.read(_LARGEST_DOCUMENT).removeprefix(b"\xef\xbb\xbf")
+    data = stream.read(_MAX_DOCUMENT_BYTES).removeprefix(b"\xef\xbb\xbf")
     try:
         found = decode_json(data)
     except msgspec.DecodeError:
@@ -317,17 +321,17 @@ def _keys(record: Mapping[str, Any], *, depth: int = 2) -> Iterator[tuple[str, .
 def _json_lines(piece: LogPiece) -> Iterator[Row]:
     log = piece.log
     paths = [log.keys.get(field) for field in FIELDS]
-    with _opened(log.path, compressed=log.compressed, size=log.size) as stream:
+    with _open(log.path, compressed=log.compressed, size=log.size) as stream:
         position = piece.start
         if position:
             # A partial first line belongs to the previous piece.
             stream.seek(position - 1)
-            position += len(stream.readline(_LONGEST_LINE)) - 1
+            position += len(stream.readline(_MAX_LINE_BYTES)) - 1
         while piece.end is None or position < piece.end:
-            line = stream.readline(_LONGEST_LINE)
+            line = stream.readline(_MAX_LINE_BYTES)
             if not line:
                 return
-            if len(line) == _LONGEST_LINE:
+            if len(line) == _MAX_LINE_BYTES:
                 raise UnreadableLog(log.path, "it has a line of more than 64 MB")
             position += len(line)
             if not line.strip():
@@ -337,22 +341,22 @@ def _json_lines(piece: LogPiece) -> Iterator[Row]:
             except msgspec.DecodeError:
                 yield _UNREADABLE
                 continue
-            yield _picked(record, paths) if isinstance(record, dict) else _UNREADABLE
+            yield _pick_values(record, paths) if isinstance(record, dict) else _UNREADABLE
 
 
 def _json_document(piece: LogPiece) -> Iterator[Row]:
     log = piece.log
     paths = [log.keys.get(field) for field in FIELDS]
-    with _opened(log.path, compressed=log.compressed, size=log.size) as stream:
+    with _open(log.path, compressed=log.compressed, size=log.size) as stream:
         for record in _objects(stream):
-            yield _picked(record, paths)
+            yield _pick_values(record, paths)
 
 
-def _picked(record: Mapping[str, Any], paths: Sequence[tuple[str, ...] | None]) -> list[Any]:
-    return [None if path is None else _at(record, path) for path in paths]
+def _pick_values(record: Mapping[str, Any], paths: Sequence[tuple[str, ...] | None]) -> list[Any]:
+    return [None if path is None else _value_at(record, path) for path in paths]
 
 
-def _at(record: Any, path: tuple[str, ...]) -> Any:
+def _value_at(record: Any, path: tuple[str, ...]) -> Any:
     for name in path:
         record = record.get(name) if isinstance(record, Mapping) else None
     return record
@@ -372,7 +376,7 @@ def _parquet(file: Path, size: int, mapping: Mapping[str, str] | None) -> LogFil
     recognised = recognise(names, mapping)
     if recognised is None:
         return None
-    keys = {field: (names[place],) for field, place in recognised.places.items()}
+    keys = {field: (names[index],) for field, index in recognised.places.items()}
     log = _log("parquet", recognised, keys=keys)
     return msgspec.structs.replace(log, path=str(file), size=size)
 
@@ -388,7 +392,7 @@ def _parquet_rows(piece: LogPiece) -> Iterator[Row]:
             columns = sorted({path[0] for path in log.keys.values()})
             for batch in file.iter_batches(10_000, row_groups=groups, columns=columns):
                 # Nanosecond timestamps would need pandas.
-                found = {name: _plain(batch.column(name)) for name in columns}
+                found = {name: _to_python(batch.column(name)) for name in columns}
                 picked = (
                     found[log.keys[field][0]] if field in log.keys else repeat(None, len(batch))
                     for field in FIELDS
@@ -398,7 +402,7 @@ def _parquet_rows(piece: LogPiece) -> Iterator[Row]:
         raise UnreadableLog(log.path, str(problem).splitlines()[0].rstrip(".")) from None
 
 
-def _plain(array: Any) -> list[Any]:
+def _to_python(array: Any) -> list[Any]:
     import pyarrow as pa
 
     if pa.types.is_timestamp(array.type):

@@ -17,9 +17,10 @@ FIELDS: Final[tuple[LogField, ...]] = LogField.__args__  # type: ignore[attr-def
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """Column names of a kind of log, preferred names first, in lower case.
 
-    `needs` are required fields. `failed` says how failed statements are marked: by a status word,
-    a flag, or any error text. Statements whose kind is in `skipped` are ignored, such as scripts
-    whose parts are logged too. `cumulative` logs hold totals; a newer one replaces an older one.
+    `needs` are required fields. `failed` describes how failed statements are marked: by a status
+    word, a flag, or any error text. Statements whose kind is in `skipped` are ignored, such as
+    scripts whose parts are logged too. `cumulative` logs hold totals; a newer one replaces an older
+    one.
     """
 
     name: str
@@ -261,30 +262,30 @@ def recognise(
     columns: Iterable[str], mapping: Mapping[str, str] | None = None
 ) -> RecognisedLayout | None:
     """The first layout whose required columns exist; `mapping` names columns explicitly."""
-    places = {name.strip().lower(): place for place, name in reversed(list(enumerate(columns)))}
+    indexes = {name.strip().lower(): index for index, name in reversed(list(enumerate(columns)))}
     if mapping:
-        return _mapped(places, mapping)
+        return _map_columns(indexes, mapping)
     for layout in LAYOUTS:
         found = {
-            field: next((places[name] for name in names if name in places), None)
+            field: next((indexes[name] for name in names if name in indexes), None)
             for field, names in layout.columns.items()
         }
         if all(found[field] is not None for field in layout.needs):
             return RecognisedLayout(
                 layout=layout,
-                places={field: place for field, place in found.items() if place is not None},
+                places={field: index for field, index in found.items() if index is not None},
             )
     return None
 
 
-def _mapped(places: Mapping[str, int], mapping: Mapping[str, str]) -> RecognisedLayout:
+def _map_columns(indexes: Mapping[str, int], mapping: Mapping[str, str]) -> RecognisedLayout:
     found: dict[LogField, int] = {}
     for field, column in mapping.items():
         if field not in FIELDS:
             raise UnknownName("field of a query log", field, FIELDS)
-        if column.lower() not in places:
-            raise UnknownName("column", column, places)
-        found[field] = places[column.lower()]
+        if column.lower() not in indexes:
+            raise UnknownName("column", column, indexes)
+        found[field] = indexes[column.lower()]
     if "user" not in found or "time" not in found or not found.keys() & {"statement", "dataset"}:
         raise MisuseError(
             "A log needs columns for user, time and statement (or dataset): "

@@ -35,12 +35,12 @@ def normal(statement: str, dialect: str | None = None) -> str:
 
     Statements with the same result read the same columns. It is a key, not valid SQL.
     """
-    replaced = _replacing(dialect)(statement)
+    replaced = _literal_replacer(dialect)(statement)
     if '"' in replaced or "`" in replaced:
-        # Every other piece is a quoted name, whose case matters.
-        pieces = _NAMES.split(replaced)
-        pieces[::2] = [piece.lower() for piece in pieces[::2]]
-        replaced = "".join(pieces)
+        # Every other part is a quoted name, whose case matters.
+        parts = _NAMES.split(replaced)
+        parts[::2] = [part.lower() for part in parts[::2]]
+        replaced = "".join(parts)
     else:
         replaced = replaced.lower()
     text = " ".join(replaced.split())
@@ -53,11 +53,11 @@ def normal(statement: str, dialect: str | None = None) -> str:
 
 def without_literals(text: str, dialect: str | None = None) -> str:
     """The text with a question mark for each literal, and without comments."""
-    return " ".join(_replacing(dialect)(text).split())
+    return " ".join(_literal_replacer(dialect)(text).split())
 
 
 @cache
-def _replacing(dialect: str | None) -> Callable[[str], str]:
+def _literal_replacer(dialect: str | None) -> Callable[[str], str]:
     double_is_text = dialect in _TEXT_IN_DOUBLE_QUOTES
     literals = [_ESCAPED_TEXT if dialect in _BACKSLASHES else _TEXT, _NUMBER, _DOLLAR_TEXT]
     # Quoted names are matched so that nothing inside them counts as a literal.
@@ -71,7 +71,7 @@ def _replacing(dialect: str | None) -> Callable[[str], str]:
     if not double_is_text:
         marks.append('"')
     simple = re.compile(f"""['"$\\d](?:{"|".join(literals)})""", re.DOTALL)
-    every = re.compile(
+    pattern = re.compile(
         f"""['"$\\d/`\\#-](?:{"|".join(literals)}|(?P<comment>{"|".join(comments)})"""
         f"""|(?P<name>{"|".join(names)}))""",
         re.DOTALL,
@@ -85,7 +85,7 @@ def _replacing(dialect: str | None) -> Callable[[str], str]:
     def replacing(text: str) -> str:
         for mark in marks:
             if mark in text:
-                return every.sub(replaced, text)
+                return pattern.sub(replaced, text)
         return simple.sub("?", text)
 
     return replacing

@@ -23,11 +23,11 @@ _FAILED: Final = frozenset(
     {"fail", "failed", "failed_with_error", "failed_with_incident", "incident", "error", "canceled",
      "cancelled", "aborted", "exception", "timeout"}
 )  # fmt: skip
-_OFF: Final = frozenset({"", "0", "false", "f", "no", "null", "none", "{}"})
-_LARGEST: Final = 2**62
+_FALSE_VALUES: Final = frozenset({"", "0", "false", "f", "no", "null", "none", "{}"})
+_MAX_NUMBER: Final = 2**62
 # Long ids of letters and digits, such as UUIDs, are unique; short ones and numbers repeat on other
 # servers and after a restart.
-_GIVEN_ONCE: Final = re.compile(r"(?=.*[a-z])(?=.*\d)[\w.:-]{16,}", re.IGNORECASE)
+_UNIQUE_ID: Final = re.compile(r"(?=.*[a-z])(?=.*\d)[\w.:-]{16,}", re.IGNORECASE)
 
 
 class LoggedStatement(NamedTuple):
@@ -93,27 +93,27 @@ class PieceReader:
             row = _LogRow(*values)
             if row.message is not None:
                 row = row._replace(statement=statement_in(str(row.message)))
-            if left := _left_out(row, layout):
-                self.left_out[left] += 1
+            if reason := _skip_reason(row, layout):
+                self.left_out[reason] += 1
                 continue
             at = microseconds(row.time) if row.time is not None else written_at
-            if left := self._out_of_time(at):
-                self.left_out[left] += 1
+            if reason := self._time_skip_reason(at):
+                self.left_out[reason] += 1
                 continue
             assert at is not None
             is_sum = row.is_sum(at)
             digest = _digest(row, dialect, is_sum=is_sum)
             yield (
-                self._logged(row, digest, at, repeated, is_sum=is_sum),
+                self._to_statement(row, digest, at, repeated, is_sum=is_sum),
                 self._example(row, digest, layout, dialect, is_sum=is_sum),
             )
 
-    def _out_of_time(self, at: int | None) -> SkipReason | None:
+    def _time_skip_reason(self, at: int | None) -> SkipReason | None:
         if not at:
             return "no_time"
         return "future" if self._until is not None and at > self._until else None
 
-    def _logged(
+    def _to_statement(
         self, row: "_LogRow", digest: bytes, at: int, repeated: Counter[int], *, is_sum: bool
     ) -> LoggedStatement:
         reader = str(row.user) if row.user not in (None, "") else UNKNOWN_READER
@@ -122,10 +122,10 @@ class PieceReader:
         if row.has_id:
             id = str(row.id)
             # Exports of one log may differ in the precision of times.
-            more = (str(day_of(at)),) if _GIVEN_ONCE.fullmatch(id) else (str(at // A_SECOND), text)
+            more = (str(day_of(at)),) if _UNIQUE_ID.fullmatch(id) else (str(at // A_SECOND), text)
             key = _key(id, str(row.line), reader, read, *more)
         else:
-            # Equal rows are row apart only by their order.
+            # Equal rows are only distinguished by their order.
             calls = "sum" if is_sum else str(row.calls)
             key = _key(reader, str(at), str(row.line), text, calls)
             repeated[key] += 1
@@ -203,7 +203,7 @@ class _LogRow(NamedTuple):
         return is_counted and not self.has_id and at % A_DAY == 0
 
 
-def _left_out(row: _LogRow, layout: Layout) -> SkipReason | None:
+def _skip_reason(row: _LogRow, layout: Layout) -> SkipReason | None:
     if row.failed is not None and _has_failed(row.failed, layout):
         return "failed"
     if layout.skipped and str(row.kind).lower() in layout.skipped:
@@ -235,7 +235,7 @@ def _key(*facts: str) -> int:
 def _has_failed(value: Any, layout: Layout) -> bool:
     if layout.failed == "word":
         return str(value).lower() in _FAILED
-    return str(value).strip().lower() not in _OFF
+    return str(value).strip().lower() not in _FALSE_VALUES
 
 
 def _names(column: Any) -> list[str]:
@@ -267,7 +267,7 @@ def _number(value: Any) -> int | None:
             return None
     except (TypeError, OverflowError):
         return None
-    return number if 0 <= number < _LARGEST else None
+    return number if 0 <= number < _MAX_NUMBER else None
 
 
 def _json(value: Any) -> bytes:
@@ -320,9 +320,9 @@ def _of_text(text: str) -> int | None:
     return None
 
 
-def _of(moment: datetime) -> int:
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // _MICROSECOND
+def _of(time: datetime) -> int:
+    utc_time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return (utc_time - _EPOCH) // _MICROSECOND
 
 
 def _of_number(number: float) -> int | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lumos.formats.tables.delta.log import (
     FOLDER,
-    LONGEST_PATH,
+    MAX_PATH_LENGTH,
     SIDECARS,
     Action,
     Add,
@@ -28,9 +28,9 @@ from lumos.formats.tables.delta.state import DeltaState
 from lumos.formats.tables.interface import TableFolder
 from lumos.formats.tables.parquet_rows import FAULTS, ParquetRows, is_below
 
-_BATCH: Final = 10_000
+_BATCH_SIZE: Final = 10_000
 _ADD_COLUMNS: Final = ("path", "size", "partitionValues", "deletionVector", "stats")
-_ROWS_PARSED: Final = "stats_parsed.numRecords"
+_PARSED_ROW_COUNT: Final = "stats_parsed.numRecords"
 _OTHER_ACTIONS: Final[dict[str, tuple[str, ...]]] = {
     "metaData": (
         "id",
@@ -102,7 +102,7 @@ def _rows(data: bytes, *, files: bool) -> Iterator[tuple[Action, int | None]]:
     try:
         file = ParquetRows(data)
         columns = _columns(file.columns, files=files)
-        for batch in file.batches(columns, rows=_BATCH):
+        for batch in file.batches(columns, rows=_BATCH_SIZE):
             names = batch.schema.names
             if "add" in names:
                 yield from _add_actions(batch.column("add"))
@@ -111,36 +111,36 @@ def _rows(data: bytes, *, files: bool) -> Iterator[tuple[Action, int | None]]:
         raise CorruptDeltaLog(f"it is not a complete checkpoint: {problem}") from None
 
 
-def _columns(there: list[str], *, files: bool) -> list[str]:
-    wanted = [f"{action}.{part}" for action, parts in _OTHER_ACTIONS.items() for part in parts]
+def _columns(present: list[str], *, files: bool) -> list[str]:
+    selected = [f"{action}.{part}" for action, parts in _OTHER_ACTIONS.items() for part in parts]
     if files:
-        wanted += [f"add.{part}" for part in _ADD_COLUMNS]
-        if any(is_below(path, f"add.{_ROWS_PARSED}") for path in there):
-            wanted.append(f"add.{_ROWS_PARSED}")
-    columns = [name for name in wanted if any(is_below(path, name) for path in there)]
+        selected += [f"add.{part}" for part in _ADD_COLUMNS]
+        if any(is_below(path, f"add.{_PARSED_ROW_COUNT}") for path in present):
+            selected.append(f"add.{_PARSED_ROW_COUNT}")
+    columns = [name for name in selected if any(is_below(path, name) for path in present)]
     if not any(name.startswith(("add.", "metaData.")) for name in columns):
         raise CorruptDeltaLog("it contains no actions")
     return columns
 
 
 def _add_actions(adds: pa.StructArray) -> Iterator[tuple[Action, int | None]]:
-    kept = adds.filter(adds.is_valid())
-    if not len(kept):
+    valid = adds.filter(adds.is_valid())
+    if not len(valid):
         return
-    columns = {field.name: _child(kept, field.name) for field in kept.type}
-    count = len(kept)
-    nothing: list[Any] = [None] * count
-    partitions = columns["partitionValues"].to_pylist() if "partitionValues" in columns else nothing
+    columns = {field.name: _child(valid, field.name) for field in valid.type}
+    count = len(valid)
+    nulls: list[Any] = [None] * count
+    partitions = columns["partitionValues"].to_pylist() if "partitionValues" in columns else nulls
     vectors = columns.get("deletionVector")
     for path, size, partition, vector, rows in zip(
         columns["path"].to_pylist(),
         columns["size"].to_pylist(),
         partitions,
-        nothing if vectors is None or vectors.null_count == count else vectors.to_pylist(),
+        nulls if vectors is None or vectors.null_count == count else vectors.to_pylist(),
         _row_counts(columns, count),
         strict=True,
     ):
-        if path is None or size is None or size < 0 or len(path) > LONGEST_PATH:
+        if path is None or size is None or size < 0 or len(path) > MAX_PATH_LENGTH:
             raise CorruptDeltaLog("a file in it has no path or size, or an invalid one")
         add = Add(
             path=path,

@@ -26,8 +26,8 @@ from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.type_path import TypePath
 
 # From these versions on, features are listed by name.
-_NAMED_FROM_READER: Final = 3
-_NAMED_FROM_WRITER: Final = 7
+_FEATURE_LIST_READER_VERSION: Final = 3
+_FEATURE_LIST_WRITER_VERSION: Final = 7
 _COLUMN_MAPPING_READER: Final = 2
 
 # Supported features that change how a table is read.
@@ -44,13 +44,13 @@ _SUPPORTED: Final = frozenset(
         "variantType",
     }
 )
-# Only a catalog knows which commits are valid and where they are.
+# Only a catalog knows which commits are valid and where they are stored.
 _CATALOG_FEATURES: Final = frozenset({"catalogManaged", "catalogOwned", "coordinatedCommits"})
 _PREVIEW: Final = "-preview"
 
 
 def table_features(protocol: DeltaProtocol, settings: dict[str, str]) -> tuple[TableFeature, ...]:
-    """The features by name; those for writers only do not concern Lumos."""
+    """Return the features by name; features only for writers do not concern Lumos."""
     for_readers = list(protocol.reader_features or ())
     for_writers = [each for each in protocol.writer_features or () if each not in for_readers]
     mapping = settings.get("delta.columnMapping.mode", "none")
@@ -68,9 +68,9 @@ def table_features(protocol: DeltaProtocol, settings: dict[str, str]) -> tuple[T
         TableFeature(name, _without_preview(name) not in _CATALOG_FEATURES)
         for name in dict.fromkeys(for_writers)
     ]
-    if protocol.min_reader_version > _NAMED_FROM_READER:
+    if protocol.min_reader_version > _FEATURE_LIST_READER_VERSION:
         found.append(TableFeature(f"reader version {protocol.min_reader_version}", read=False))
-    if protocol.min_writer_version > _NAMED_FROM_WRITER:
+    if protocol.min_writer_version > _FEATURE_LIST_WRITER_VERSION:
         found.append(TableFeature(f"writer version {protocol.min_writer_version}", read=True))
     return tuple(found)
 
@@ -134,26 +134,26 @@ def _field(
     field: Field, partitions: frozenset[str], properties: dict[str, dict[str, str]]
 ) -> Field:
     own = TypePath.column(field.name).path
-    inside = {nested.path: nested for nested in field.nested}
+    nested_fields = {nested.path: nested for nested in field.nested}
     for path, nested_properties in properties.items():
         if path != own and path.startswith((f"{own}.", f"{own}[", f"{own}{{")):
-            nested = inside.get(path) or NestedField(path=path)
-            inside[path] = msgspec.structs.replace(nested, properties=nested_properties)
+            nested = nested_fields.get(path) or NestedField(path=path)
+            nested_fields[path] = msgspec.structs.replace(nested, properties=nested_properties)
     return msgspec.structs.replace(
         field,
         partition=field.name in partitions,
         properties=properties.get(own, {}),
-        nested=tuple(inside.values()),
+        nested=tuple(nested_fields.values()),
     )
 
 
 def _field_properties(
-    value: dict[str, Any], place: TypePath | None
+    value: dict[str, Any], path: TypePath | None
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the properties of each field, with the field's path."""
     for field in objects_at(value, "fields"):
         name = text_at(field, "name") or ""
-        here = TypePath.column(name) if place is None else place.member(name)
+        here = TypePath.column(name) if path is None else path.member(name)
         metadata = object_at(field, "metadata")
         properties = {key: _text(metadata[key]) for key in _FIELD_PROPERTIES if key in metadata}
         if properties:
@@ -161,17 +161,17 @@ def _field_properties(
         yield from _properties_inside(field.get("type"), here)
 
 
-def _properties_inside(type: object, place: TypePath) -> Iterator[tuple[str, dict[str, str]]]:
-    if not isinstance(type, dict) or place.is_deepest:
+def _properties_inside(type: object, path: TypePath) -> Iterator[tuple[str, dict[str, str]]]:
+    if not isinstance(type, dict) or path.is_deepest:
         return
     match type.get("type"):
         case "struct":
-            yield from _field_properties(type, place)
+            yield from _field_properties(type, path)
         case "array":
-            yield from _properties_inside(type.get("elementType"), place.element())
+            yield from _properties_inside(type.get("elementType"), path.element())
         case "map":
-            yield from _properties_inside(type.get("keyType"), place.key())
-            yield from _properties_inside(type.get("valueType"), place.value())
+            yield from _properties_inside(type.get("keyType"), path.key())
+            yield from _properties_inside(type.get("valueType"), path.value())
 
 
 def _text(value: object) -> str:
@@ -252,7 +252,7 @@ def _schema_versions(memory: DeltaMemory, current: Schema) -> tuple[TableSchemaV
         try:
             schema = delta_schema(metadata)
         except CorruptDeltaLog:
-            # An unreadable earlier schema does not matter any more.
+            # An unreadable earlier schema is irrelevant.
             continue
         if past and past[-1].schema == schema:
             continue

@@ -1,4 +1,4 @@
-"""The files of a `_delta_log`, and the actions in its commits as far as Lumos needs them."""
+"""The files of a `_delta_log`, and the actions in its commits that Lumos uses."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,13 +7,13 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from lumos.errors import LumosError
-from lumos.formats.interface import LARGEST
+from lumos.formats.interface import MAX_COUNT
 from lumos.formats.tables.interface import FileEntry
 
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 # Longer than the paths of any storage.
-LONGEST_PATH: Final = 64 * 1024
-Path: TypeAlias = Annotated[str, msgspec.Meta(max_length=LONGEST_PATH)]
+MAX_PATH_LENGTH: Final = 64 * 1024
+Path: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_PATH_LENGTH)]
 
 
 class CorruptDeltaLog(LumosError):
@@ -135,8 +135,8 @@ _actions: Final = msgspec.json.Decoder(Action)
 _schema_actions: Final = msgspec.json.Decoder(_SchemaAction)
 _stats: Final = msgspec.json.Decoder(Stats)
 _Line = TypeVar("_Line", Action, _SchemaAction)
-# The bytes of lines that are decoded at a time.
-_PORTION: Final = 1 << 20
+# How many bytes of lines are decoded at a time.
+_PORTION_BYTES: Final = 1 << 20
 _METADATA_KEY: Final = b'"metaData"'
 
 
@@ -162,7 +162,7 @@ def _lines(data: bytes, decoder: msgspec.json.Decoder[_Line]) -> Iterator[_Line]
     # The first commit of a converted table may add millions of files.
     start = 0
     while start < len(data):
-        end = data.find(b"\n", start + _PORTION) + 1 or len(data)
+        end = data.find(b"\n", start + _PORTION_BYTES) + 1 or len(data)
         try:
             yield from decoder.decode_lines(data[start:end])
         except RecursionError:
@@ -277,13 +277,13 @@ def delta_log(entries: Iterable[FileEntry]) -> DeltaLog:
     parts: _Parts = {}
     for entry in entries:
         if match := _COMMIT.match(entry.name):
-            if (version := int(match[1])) <= LARGEST:
+            if (version := int(match[1])) <= MAX_COUNT:
                 commits[version] = entry
         elif match := _CHECKPOINT.match(entry.name):
             _add_part(parts, match, entry)
         elif match := _COMPACTED.match(entry.name):
             commits_file = CompactedCommits(int(match[1]), int(match[2]), entry)
-            if commits_file.first <= commits_file.last <= LARGEST and entry.size:
+            if commits_file.first <= commits_file.last <= MAX_COUNT and entry.size:
                 compacted.append(commits_file)
     checkpoints = _complete_checkpoints(parts)
     unfinished = _unfinished_commits(commits, checkpoints[0].version if checkpoints else -1)
@@ -294,7 +294,7 @@ def delta_log(entries: Iterable[FileEntry]) -> DeltaLog:
 
 def _add_part(parts: _Parts, match: re.Match[str], entry: FileEntry) -> None:
     version = int(match[1])
-    if version > LARGEST or entry.size == 0:
+    if version > MAX_COUNT or entry.size == 0:
         return
     if match["parts"]:
         if match["ending"] == "parquet":

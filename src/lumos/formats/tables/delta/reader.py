@@ -34,8 +34,8 @@ from lumos.formats.tables.delta.state import (
 )
 from lumos.formats.tables.interface import LiveFile, TableFacts, TableFolder, TableKind, TableReader
 
-_BROKEN: Final = "broken_table"
-_HALF_WRITTEN: Final = "half_written_table"
+_BROKEN_TABLE: Final = "broken_table"
+_HALF_WRITTEN_TABLE: Final = "half_written_table"
 
 
 class DeltaReader(TableReader):
@@ -59,13 +59,15 @@ class DeltaReader(TableReader):
         reading = _LogReading(folder, log)
         try:
             if known is not None and reading.continues(known):
-                now = reading.read_new_commits(known)
+                new_memory = reading.read_new_commits(known)
             else:
-                now = reading.read_all(known, most_commits)
-            facts = table_facts(now, reading.remarks())
+                new_memory = reading.read_all(known, most_commits)
+            facts = table_facts(new_memory, reading.remarks())
         except CorruptDeltaLog as problem:
-            raise UnreadableFile(_BROKEN, f"The Delta log is broken: {problem}.") from None
-        return facts, memory if memory is not None and now is known else encode_memory(now)
+            raise UnreadableFile(_BROKEN_TABLE, f"The Delta log is broken: {problem}.") from None
+        return facts, memory if memory is not None and new_memory is known else encode_memory(
+            new_memory
+        )
 
     def live(self, memory: bytes) -> Iterator[LiveFile]:
         known = decode_memory(memory)
@@ -75,7 +77,7 @@ class DeltaReader(TableReader):
 
 
 def _no_commit() -> UnreadableFile:
-    return UnreadableFile(_HALF_WRITTEN, "The Delta log holds no commit yet.")
+    return UnreadableFile(_HALF_WRITTEN_TABLE, "The Delta log holds no commit yet.")
 
 
 class _Commit(NamedTuple):
@@ -115,14 +117,14 @@ class _LogReading:
         """Whether the log continues the known state, so that only newer commits have to be read."""
         if known.last is None or self._log.identity(known.version) != known.last:
             return False
-        return self._missing(after=known.version) is None
+        return self._first_missing(after=known.version) is None
 
     def read_new_commits(self, known: DeltaMemory) -> DeltaMemory:
         """The state after the commits since the known version."""
         state = DeltaState.of(self._folder, known)
-        there = {checkpoint.version for checkpoint in self._log.checkpoints}
-        self._damaged = {at: why for at, why in known.damaged.items() if at in there}
-        new = self._steps(known.version)
+        existing = {checkpoint.version for checkpoint in self._log.checkpoints}
+        self._damaged = {at: reason for at, reason in known.damaged.items() if at in existing}
+        new = self._commits_after(known.version)
         if not new:
             return known
         self._schemas, self._unread = list(known.schemas), list(known.unread)
@@ -133,14 +135,14 @@ class _LogReading:
 
     def read_all(self, known: DeltaMemory | None, most_commits: int) -> DeltaMemory:
         """The state after the whole log."""
-        base, modified, state = self._base()
+        base, modified, state = self._load_base()
         commits = self._to_read(base, most_commits)
         first = min((commit.version for commit in commits), default=base + 1)
         version, modified = self._replay(state, commits, base=base, modified=modified)
         if version < 0:
             raise _no_commit()
         if first > 0:
-            self._schemas += self._before(first, base, state, known)
+            self._schemas += self._earlier_schemas(first, base, state, known)
         return self._memory(state, version, modified)
 
     def _memory(self, state: DeltaState, version: int, modified: int) -> DeltaMemory:
@@ -154,21 +156,21 @@ class _LogReading:
             damaged=self._damaged,
         )
 
-    def _missing(self, after: int) -> int | None:
+    def _first_missing(self, after: int) -> int | None:
         """The first missing version after `after`."""
         try:
-            self._steps(after)
+            self._commits_after(after)
         except _MissingVersion as gap:
             return gap.version
         return None
 
-    def _steps(self, after: int, *, sparing: int = 0) -> list[_Commit]:
-        """The files from a version to the latest; compacted ones for gaps, and before `sparing`."""
+    def _commits_after(self, after: int, *, prefer_compacted_until: int = 0) -> list[_Commit]:
+        """Return the files after a version; compacted ones for gaps and early versions."""
         steps = []
         version = after + 1
         while version <= self._latest:
             compacted = None
-            if version not in self._log.commits or version < sparing:
+            if version not in self._log.commits or version < prefer_compacted_until:
                 compacted = self._compacted_over(version)
             if compacted is None and version not in self._log.commits:
                 raise _MissingVersion(version)
@@ -192,10 +194,10 @@ class _LogReading:
         longest = max(candidates, key=lambda compacted: compacted.last)
         return _Commit(longest.last, log_path(longest.entry.name), longest.entry.modified, True)
 
-    def _base(self) -> tuple[int, int, DeltaState]:
+    def _load_base(self) -> tuple[int, int, DeltaState]:
         """Version, time and state of the newest readable checkpoint, or of an empty table."""
         for checkpoint in self._log.checkpoints:
-            missing = self._missing(after=checkpoint.version)
+            missing = self._first_missing(after=checkpoint.version)
             if missing is not None:
                 raise CorruptDeltaLog(f"commit {missing} is missing, but there are later ones")
             state = DeltaState(self._folder)
@@ -205,7 +207,7 @@ class _LogReading:
                 self._damaged[checkpoint.version] = str(problem)
                 continue
             return checkpoint.version, checkpoint.modified, state
-        missing = self._missing(after=-1)
+        missing = self._first_missing(after=-1)
         if missing is None:
             return -1, 0, DeltaState(self._folder)
         if self._damaged:
@@ -220,7 +222,7 @@ class _LogReading:
         history = sorted(self._log.commits)[-most_commits:] if most_commits > 0 else []
         commits = [self._commit(version) for version in history if version <= base]
         oldest = history[0] if history else self._latest + 1
-        return commits + self._steps(base, sparing=oldest)
+        return commits + self._commits_after(base, prefer_compacted_until=oldest)
 
     def _replay(
         self, state: DeltaState, commits: list[_Commit], *, base: int, modified: int = 0
@@ -287,12 +289,12 @@ class _LogReading:
             )
         )
 
-    def _before(
+    def _earlier_schemas(
         self, first: int, base: int, state: DeltaState, known: DeltaMemory | None
     ) -> list[CommittedSchema]:
         """The schemas before the first commit that was read."""
-        now = state.metadata
-        earlier = known if known and now and known.metadata.id == now.id else None
+        current = state.metadata
+        earlier = known if known and current and known.metadata.id == current.id else None
         schemas = [each for each in earlier.schemas if each.version < first] if earlier else []
         oldest = next(
             (
@@ -304,15 +306,15 @@ class _LogReading:
         )
         if oldest is None or any(each.version <= oldest.version for each in self._schemas):
             return schemas
-        then = DeltaState(self._folder)
+        state_before = DeltaState(self._folder)
         try:
-            load_checkpoint(self._folder, oldest, then, files=False)
+            load_checkpoint(self._folder, oldest, state_before, files=False)
         except CorruptDeltaLog as problem:
             self._damaged[oldest.version] = str(problem)
             return schemas
-        if then.metadata is not None:
+        if state_before.metadata is not None:
             schema = committed_schema(
-                then.metadata,
+                state_before.metadata,
                 oldest.version,
                 CommitInfo(),
                 modified=oldest.modified,
@@ -327,7 +329,7 @@ class _LogReading:
         if self._empty:
             remarks.append(
                 Remark(
-                    _HALF_WRITTEN,
+                    _HALF_WRITTEN_TABLE,
                     f"Commit {self._empty[0]} is empty: its writer stopped or has not finished; "
                     "the version before it was read.",
                 )

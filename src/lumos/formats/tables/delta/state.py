@@ -32,23 +32,23 @@ from lumos.formats.tables.interface import RowDeletes, TableFolder
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|/")
 _FILE_SCHEME: Final = re.compile(r"file:/+")
 # As in s3://bucket/folder.
-_LEAST_SLASHES: Final = 3
+_MIN_SLASHES: Final = 3
 
 
 def resolve_path(path: str, folder: TableFolder) -> str:
     """The path relative to the table's root, or the URI of a file outside of it."""
-    plain = unquote(path) if "%" in path else path
-    if not _is_uri(plain):
-        if ".." not in plain:
-            return plain
-        plain = posixpath.normpath(plain)
-        if not plain.startswith("../"):
-            return plain
+    unquoted = unquote(path) if "%" in path else path
+    if not _is_uri(unquoted):
+        if ".." not in unquoted:
+            return unquoted
+        unquoted = posixpath.normpath(unquoted)
+        if not unquoted.startswith("../"):
+            return unquoted
         # Outside of the table, like any other URI.
-        plain = _join_paths(folder.root, plain)
-    if plain.startswith("file:"):
-        plain = _FILE_SCHEME.sub("/", plain, count=1)
-    return folder.inside(plain, folder.root) or plain
+        unquoted = _join_paths(folder.root, unquoted)
+    if unquoted.startswith("file:"):
+        unquoted = _FILE_SCHEME.sub("/", unquoted, count=1)
+    return folder.inside(unquoted, folder.root) or unquoted
 
 
 def _is_uri(path: str) -> bool:
@@ -67,7 +67,7 @@ def folder_outside(path: str) -> str | None:
     folder = path.rpartition("/")[0]
     while "=" in folder.rpartition("/")[2]:
         folder = folder.rpartition("/")[0]
-    is_deep = folder.count("/") >= (1 if path.startswith("/") else _LEAST_SLASHES)
+    is_deep = folder.count("/") >= (1 if path.startswith("/") else _MIN_SLASHES)
     # A file at the top of a bucket does not make the bucket part of the table.
     return folder if is_deep else path
 
@@ -135,7 +135,7 @@ def _decode_z85(text: str) -> bytes:
 _BUCKETS: Final = 64
 # Up to this number, files outside of the table are listed one by one, because their folders may
 # contain files of other datasets.
-_MOST_NAMED: Final = 10_000
+_MAX_LISTED_FILES: Final = 10_000
 
 
 class DeltaFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -241,7 +241,7 @@ def _bucket(files: list[DeltaFile]) -> FileBucket:
         files=len(files),
         size=size,
         rows=None if unknown else rows,
-        outside=tuple(sorted(outside)[: _MOST_NAMED + 1]),
+        outside=tuple(sorted(outside)[: _MAX_LISTED_FILES + 1]),
         folders=tuple(sorted(set(outside.values()))),
     )
 
@@ -267,7 +267,7 @@ def totals(buckets: Sequence[FileBucket]) -> LiveTotals:
     rows = [bucket.rows for bucket in buckets]
     known = [count for count in rows if count is not None]
     outside = {path for bucket in buckets for path in bucket.outside}
-    if len(outside) > _MOST_NAMED:
+    if len(outside) > _MAX_LISTED_FILES:
         outside = {folder for bucket in buckets for folder in bucket.folders}
     return LiveTotals(
         files=sum(bucket.files for bucket in buckets),
@@ -277,11 +277,11 @@ def totals(buckets: Sequence[FileBucket]) -> LiveTotals:
     )
 
 
-# Increased when the layout changes; other memories are ignored.
+# Increment this when the layout changes; memories with another layout are ignored.
 _LAYOUT: Final = 3
 _CLUSTERING: Final = "delta.clustering"
-# Fewer partitions without files are not worth removing.
-_FEW: Final = 1_000
+# Below this number, removing partitions without files is not worthwhile.
+_MIN_UNUSED_PARTITIONS: Final = 1_000
 
 Partition = tuple[tuple[str, str | None], ...]
 
@@ -393,7 +393,7 @@ class DeltaState:
             raise CorruptDeltaLog("it contains no schema of the table")
         if self.protocol is None:
             raise CorruptDeltaLog("it contains no protocol version")
-        if len(self.partitions) > 2 * totals(self.live.buckets()).files + _FEW:
+        if len(self.partitions) > 2 * totals(self.live.buckets()).files + _MIN_UNUSED_PARTITIONS:
             self._drop_unused_partitions()
         return DeltaMemory(
             version=version,
@@ -457,11 +457,11 @@ def only_changes(schemas: list[CommittedSchema]) -> list[CommittedSchema]:
     """The schemas that differ from the one before, in the order of versions."""
     changes: list[CommittedSchema] = []
     for each in sorted(schemas, key=lambda schema: schema.version):
-        same = changes and (
+        is_same = changes and (
             changes[-1].schema_string == each.schema_string
             and changes[-1].partition_columns == each.partition_columns
         )
-        if not same:
+        if not is_same:
             changes.append(each)
     return changes
 

@@ -16,14 +16,14 @@ from lumos.model.types import STRING
 META_FOLDER: Final = ".hoodie"
 _TIMELINE: Final = "timeline"
 # The folders of instants, unless the properties name another one.
-USUAL_TIMELINES: Final = (META_FOLDER, f"{META_FOLDER}/{_TIMELINE}")
+DEFAULT_TIMELINES: Final = (META_FOLDER, f"{META_FOLDER}/{_TIMELINE}")
 # The backup remains if a writer stopped while it changed the file.
 _FILE_NAMES: Final = ("hoodie.properties", "hoodie.properties.backup")
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SEPARATOR: Final = re.compile(r"(?<!\\)(?:\\\\)*[=:\s]")
-_SAVED: Final = re.compile(r"#(?:Properties saved on|Updated at) (\S+)Z?\s*$", re.MULTILINE)
-# In other facts, or changed by every table service.
+_SAVED_AT: Final = re.compile(r"#(?:Properties saved on|Updated at) (\S+)Z?\s*$", re.MULTILINE)
+# Keys that are part of other facts, or that every table service changes.
 _HIDDEN_KEYS: Final = (
     "hoodie.table.create.schema",
     "hoodie.table.checksum",
@@ -108,7 +108,7 @@ class HudiProperties:
 
     @property
     def is_partitioned(self) -> bool | None:
-        """Whether data is in partition folders; None for Hudi before 0.9, which does not tell."""
+        """Whether data is in partition folders; None for Hudi before 0.9."""
         return bool(self.partition_columns) or (None if self.version < 2 else False)
 
     @property
@@ -165,35 +165,35 @@ def java_properties(text: str) -> dict[str, str]:
     values: dict[str, str] = {}
     for line in _lines(text):
         end = _SEPARATOR.search(line)
-        place = len(line) if end is None else end.end() - 1
-        rest = line[place:].lstrip(" \t\f")
+        index = len(line) if end is None else end.end() - 1
+        rest = line[index:].lstrip(" \t\f")
         if rest[:1] in ("=", ":"):
             rest = rest[1:].lstrip(" \t\f")
-        values[_plain(line[:place])] = _plain(rest)
+        values[_unescape(line[:index])] = _unescape(rest)
     return values
 
 
 def _lines(text: str) -> list[str]:
     """The lines without comments, with those that end in a backslash joined to the next."""
     lines: list[str] = []
-    begun = ""
+    continued = ""
     for raw in re.split(r"\r\n|\r|\n", text):
         line = raw.lstrip(" \t\f")
-        if not begun and (not line or line[0] in "#!"):
+        if not continued and (not line or line[0] in "#!"):
             continue
-        line = begun + line
+        line = continued + line
         slashes = len(line) - len(line.rstrip("\\"))
         if slashes % 2:
-            begun = line[:-1]
+            continued = line[:-1]
             continue
-        begun = ""
+        continued = ""
         lines.append(line)
-    if begun:
-        lines.append(begun)
+    if continued:
+        lines.append(continued)
     return lines
 
 
-def _plain(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
 
 
@@ -205,7 +205,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 
 def _saved_at(text: str) -> datetime | None:
-    match = _SAVED.search(text)
+    match = _SAVED_AT.search(text)
     if match is None:
         return None
     try:
@@ -234,7 +234,7 @@ def is_record(schema: str) -> bool:
 
 def hudi_schema(avro: str, numbered: str | None, properties: HudiProperties) -> Schema:
     """The schema of the table without Hudi's metadata columns; raises UnreadableFile."""
-    plain = _plain_schema(avro, numbered)
+    plain = _schema_without_meta(avro, numbered)
     key, partitions = frozenset(properties.key), properties.plain_partition_columns
     fields = [
         msgspec.structs.replace(field, key=field.name in key, partition=field.name in partitions)
@@ -251,7 +251,7 @@ def hudi_schema(avro: str, numbered: str | None, properties: HudiProperties) -> 
 
 
 @lru_cache(maxsize=256)
-def _plain_schema(avro: str, numbered: str | None) -> Schema:
+def _schema_without_meta(avro: str, numbered: str | None) -> Schema:
     try:
         record = msgspec.json.decode(avro)
         if numbered is not None:
@@ -261,8 +261,8 @@ def _plain_schema(avro: str, numbered: str | None) -> Schema:
         raise UnreadableFile("broken_table", "The schema nests too deeply to be read") from None
     except ValueError as problem:
         raise UnreadableFile("broken_table", f"The schema is not valid JSON: {problem}") from None
-    kept = (field for field in schema.fields if field.name not in _META_COLUMNS)
-    return Schema(fields=tuple(_without_null_defaults(field) for field in kept))
+    fields = (field for field in schema.fields if field.name not in _META_COLUMNS)
+    return Schema(fields=tuple(_without_null_defaults(field) for field in fields))
 
 
 def _without_null_defaults(field: Field) -> Field:

@@ -14,8 +14,8 @@ import msgspec
 
 from lumos.formats.interface import Remark, UnreadableFile
 from lumos.formats.tables.hudi.properties import (
+    DEFAULT_TIMELINES,
     META_FOLDER,
-    USUAL_TIMELINES,
     HudiProperties,
     hudi_schema,
     is_record,
@@ -53,7 +53,7 @@ _BASE: Final = re.compile(
 _LOG: Final = re.compile(
     r"\.(?P<group>[^_]+)_(?P<instant>\d{14}(?:\d{3})?)\.log\.\d+(?:_[^_.]+)?\Z", re.ASCII
 )
-_NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 LOG_FORMAT: Final = "hudi-log"
 
 
@@ -144,7 +144,7 @@ def live_files(
 
 
 def partition_values(path: str, properties: HudiProperties) -> tuple[tuple[str, str | None], ...]:
-    """The partition values in a path, as far as they can be told apart."""
+    """Return the partition values in a path, if they can be distinguished."""
     columns = properties.partition_columns
     if not path or not columns:
         return ()
@@ -159,7 +159,7 @@ def partition_values(path: str, properties: HudiProperties) -> tuple[tuple[str, 
 
 
 def _value(text: str, properties: HudiProperties) -> str | None:
-    if text == _NO_VALUE:
+    if text == _NULL_PARTITION:
         return None
     is_encoded = properties.is_set("hoodie.datasource.write.partitionpath.urlencode")
     return unquote(text) if is_encoded else text
@@ -167,9 +167,9 @@ def _value(text: str, properties: HudiProperties) -> str | None:
 
 # Hudi's instant before all others.
 _NO_INSTANT: Final = "00000000000000"
-_NEWEST_VERSION: Final = 9
+_MAX_VERSION: Final = 9
 _BOOTSTRAP_PATH: Final = "hoodie.bootstrap.base.path"
-_NOT_READ: Final = "incomplete_history"
+_INCOMPLETE_HISTORY: Final = "incomplete_history"
 
 # The time of each write by instant, and whether it is certain.
 _Times: TypeAlias = dict[str, tuple[datetime, bool]]
@@ -241,7 +241,7 @@ def _decode_memory(memory: bytes | None) -> _Memory:
 
 def _metadata_files(folder: TableFolder) -> list[FileEntry]:
     """The properties file and the instants, in the usual or the configured folder."""
-    entries = [entry for place in USUAL_TIMELINES for entry in folder.entries(place)]
+    entries = [entry for place in DEFAULT_TIMELINES for entry in folder.entries(place)]
     if parse_timeline(entries).writes:
         return entries
     try:
@@ -249,7 +249,7 @@ def _metadata_files(folder: TableFolder) -> list[FileEntry]:
     except UnreadableFile:
         # Reported when the table is read.
         return entries
-    return entries if timeline in USUAL_TIMELINES else [*entries, *folder.entries(timeline)]
+    return entries if timeline in DEFAULT_TIMELINES else [*entries, *folder.entries(timeline)]
 
 
 def read_properties(folder: TableFolder) -> HudiProperties:
@@ -261,7 +261,7 @@ def read_properties(folder: TableFolder) -> HudiProperties:
             continue
         if data:
             return HudiProperties(data)
-    for path in USUAL_TIMELINES:
+    for path in DEFAULT_TIMELINES:
         if parse_timeline(folder.entries(path)).writes:
             raise UnreadableFile("broken_table", "hoodie.properties is missing or empty")
     raise UnreadableFile("half_written_table", "The table has no properties and no commit yet")
@@ -310,10 +310,10 @@ class _TableReading:
         self._read_archive(most_commits)
         writes = sorted(self.written.values(), key=lambda write: (write.ended, write.begun))
         times = self._times(writes)
-        past = tuple(self._past(writes, times))
+        past = tuple(self._schema_versions(writes, times))
         schema = past[-1].schema if past else self._created_schema()
         files = list(self._live(writes))
-        at, version, operation = self._now(writes, times)
+        at, version, operation = self._current_version(writes, times)
         features = tuple(self._features(files))
         facts = TableFacts(
             kind="hudi",
@@ -333,8 +333,10 @@ class _TableReading:
             claims=tuple(filter(None, [self.properties.values.get(_BOOTSTRAP_PATH)])),
             content=_hash(f"{file.size} {file.path}" for file in files),
         )
-        kept = _Memory(schemas=self.schemas, writes=writes, archive=self.archive_read, live=files)
-        return facts, msgspec.msgpack.encode(kept)
+        new_memory = _Memory(
+            schemas=self.schemas, writes=writes, archive=self.archive_read, live=files
+        )
+        return facts, msgspec.msgpack.encode(new_memory)
 
     def _read_writes(self, most_commits: int) -> None:
         """Open the files of new writes."""
@@ -345,7 +347,7 @@ class _TableReading:
             earlier = self._earlier.get(write.begun)
             if earlier is not None and earlier.stamp == _stamp(write.entry):
                 self.written[write.begun] = earlier
-            # Replaced file groups must be known, however old the write is.
+            # Replaced file groups must be known, even if the write is old.
             elif write.begun in recent or write.action == "replacecommit":
                 to_read.append(write)
             else:
@@ -405,7 +407,7 @@ class _TableReading:
         if not self.properties.has_timeline_folder:
             if any(not entry.name.endswith(".crc") for entry in self.folder.entries(path)):
                 reason = f"Writes before {self.timeline.first} are archived and were not read"
-                self.remarks.append(Remark(_NOT_READ, reason + "."))
+                self.remarks.append(Remark(_INCOMPLETE_HISTORY, reason + "."))
             return
         try:
             names = archive_files(self.folder, path)
@@ -422,15 +424,17 @@ class _TableReading:
         except UnreadableFile as problem:
             # The current version does not need the archive.
             reason = f"Older writes are unknown: {problem.reason}"
-            self.remarks.append(Remark(_NOT_READ, reason))
+            self.remarks.append(Remark(_INCOMPLETE_HISTORY, reason))
 
-    def _past(self, writes: Sequence[_Written], times: _Times) -> Iterator[TableSchemaVersion]:
-        carrying = [write for write in writes if write.schema is not None]
-        declaring = [write for write in carrying if write.declares_schema]
+    def _schema_versions(
+        self, writes: Sequence[_Written], times: _Times
+    ) -> Iterator[TableSchemaVersion]:
+        with_schema = [write for write in writes if write.schema is not None]
+        declaring = [write for write in with_schema if write.declares_schema]
         last: Schema | None = None
         index: int | None = None
         # The schema of a table service is only used if there is no other.
-        for write in declaring or carrying[-1:]:
+        for write in declaring or with_schema[-1:]:
             assert write.schema is not None
             if write.schema == index:
                 continue
@@ -459,7 +463,9 @@ class _TableReading:
             times[write.begun] = latest, exact
         return times
 
-    def _now(self, writes: Sequence[_Written], times: _Times) -> tuple[datetime, str, str | None]:
+    def _current_version(
+        self, writes: Sequence[_Written], times: _Times
+    ) -> tuple[datetime, str, str | None]:
         if not writes:
             modified = max((each.modified for each in self.folder.entries(META_FOLDER)), default=0)
             at = self.properties.saved_at or datetime.fromtimestamp(modified / 1_000_000, UTC)
@@ -507,7 +513,7 @@ class _TableReading:
 
     def _features(self, files: Sequence[LiveFile]) -> Iterator[TableFeature]:
         properties = self.properties
-        if properties.version > _NEWEST_VERSION:
+        if properties.version > _MAX_VERSION:
             yield TableFeature(f"table version {properties.version}", False)
         if properties.is_merged_on_read:
             yield TableFeature("merge on read", True)

@@ -26,7 +26,7 @@ WRITES: Final = frozenset({"commit", "deltacommit", "replacecommit"})
 # Their names until they complete.
 _PENDING_WRITES: Final = WRITES | {"compaction", "logcompaction", "clustering"}
 # More than any difference between time zones; beyond that a file was copied.
-_LARGEST_ZONE_DIFFERENCE: Final = timedelta(hours=15)
+_MAX_ZONE_DIFFERENCE: Final = timedelta(hours=15)
 
 
 class HudiInstant(NamedTuple):
@@ -76,7 +76,7 @@ def parse_timeline(entries: Iterable[FileEntry]) -> HudiTimeline:
             begun.add(instant)
             writes[instant] = HudiInstant(instant, match["ended"] or "", action, entry)
     ordered = tuple(sorted(writes.values(), key=lambda write: write.order))
-    # Archiving leaves saved instants behind, so the timeline does not begin with them.
+    # Archiving leaves saved instants in place, so the timeline does not begin with them.
     first = min(begun - saved, default=min(begun, default=""))
     return HudiTimeline(ordered, first, frozenset(compactions - writes.keys()))
 
@@ -90,7 +90,7 @@ def instant_time(instant: str, modified: int, *, is_in_utc: bool) -> tuple[datet
     if is_in_utc:
         return parsed, True
     # The writer's time zone is unknown; the time of its file is right unless it was copied.
-    return (written if abs(written - parsed) <= _LARGEST_ZONE_DIFFERENCE else parsed), False
+    return (written if abs(written - parsed) <= _MAX_ZONE_DIFFERENCE else parsed), False
 
 
 def _parse_instant(instant: str) -> datetime | None:
@@ -104,7 +104,7 @@ def _parse_instant(instant: str) -> datetime | None:
 
 _AVRO: Final = b"Obj\x01"
 # Table services rewrite rows; the schema in their commits may be older than the table's.
-_SERVICES: Final = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
+_TABLE_SERVICES: Final = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 _NUMBERED_SCHEMA: Final = ("latest_schema", "latestSchema")
 
 
@@ -127,7 +127,7 @@ class HudiCommit(msgspec.Struct, frozen=True):
     @property
     def declares_schema(self) -> bool:
         """Whether the commit sets the schema of the table."""
-        return self.schema is not None and self.operation not in _SERVICES
+        return self.schema is not None and self.operation not in _TABLE_SERVICES
 
 
 def parse_commit(data: bytes, name: str) -> HudiCommit:
@@ -167,12 +167,12 @@ def _commit(content: dict[str, Any]) -> HudiCommit:
             file
             for stats in written.values()
             for stat in _list(stats)
-            for file in _written(_object(stat))
+            for file in _written_files(_object(stat))
         ),
     )
 
 
-def _written(stat: dict[str, Any]) -> list[WrittenFile]:
+def _written_files(stat: dict[str, Any]) -> list[WrittenFile]:
     path = _text(stat.get("path"))
     if path is None:
         return []
@@ -205,7 +205,7 @@ def _text(value: object) -> str | None:
 
 _VERSION: Final = "_version_"
 _COLUMNS: Final = ["instantTime", "completionTime", "action", "metadata"]
-_BATCH: Final = 64
+_BATCH_SIZE: Final = 64
 
 
 class ArchivedWrite(NamedTuple):
@@ -243,7 +243,7 @@ def archive_files(folder: TableFolder, path: str) -> list[str]:
 def archived_writes(folder: TableFolder, path: str) -> Iterator[ArchivedWrite]:
     """Yield the writes in a file of the archive; raises UnreadableFile."""
     try:
-        for batch in ParquetRows(folder.read(path)).batches(_COLUMNS, rows=_BATCH):
+        for batch in ParquetRows(folder.read(path)).batches(_COLUMNS, rows=_BATCH_SIZE):
             for row in batch.to_pylist():
                 yield from _write(row, path)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 """The history of a table's schemas.
 
-Snapshots give the schema that they were written with. Changes between two snapshots, or after the
-last one, are only in older metadata files; those around a change are opened, as far as the log of
-the current one still lists them.
+Each snapshot refers to the schema that it was written with. Changes between two snapshots, or after
+the last one, are only in older metadata files; those around a change are opened if the log of the
+current file still lists them.
 """
 
 from bisect import bisect_left
@@ -25,8 +25,8 @@ from lumos.formats.tables.iceberg.schema import documents_equal, iceberg_schema
 from lumos.formats.tables.interface import TableFolder, TableSchemaVersion
 
 # Writers keep this many earlier metadata files by default.
-_MOST_FILES = 100
-_MOST_BYTES = 64 * 1024 * 1024
+_MAX_FILES = 100
+_MAX_BYTES = 64 * 1024 * 1024
 
 
 class EarlierMetadata(msgspec.Struct, frozen=True, array_like=True):
@@ -85,19 +85,19 @@ class IcebergHistory:
         self, partitioned_by: frozenset[int], *, most_commits: int
     ) -> tuple[TableSchemaVersion, ...]:
         """The schemas in the order of time, the current one last."""
-        written = self._of_snapshots()[-most_commits:] if most_commits > 0 else []
+        written = self._snapshot_evidence()[-most_commits:] if most_commits > 0 else []
         log = self._metadata.metadata_log or []
-        recent = log[max(0, len(log) - min(most_commits, _MOST_FILES)) :]
+        recent = log[max(0, len(log) - min(most_commits, _MAX_FILES)) :]
         changes = self._changes(written, self._around_changes(written, recent))
-        if self._unseen(changes):
+        if self._schemas_without_change(changes):
             changes = self._changes(written, recent)
-        if not self._is_whole(log):
-            self._insert_unseen(changes)
+        if not self._is_complete(log):
+            self._insert_missing(changes)
         return tuple(self._past(change, partitioned_by) for change in changes)
 
     def _changes(self, written: list[_Evidence], log: list[MetadataLogEntry]) -> list["_Change"]:
         self._open(log)
-        facts = sorted([*written, *self._of_log(log)], key=lambda fact: fact.order)
+        facts = sorted([*written, *self._log_evidence(log)], key=lambda fact: fact.order)
         changes: list[_Change] = []
         latest = 0
         for fact in (*facts, self._latest_evidence):
@@ -109,7 +109,7 @@ class IcebergHistory:
                 changes.append(_Change(fact, exact=in_order))
         return changes
 
-    def _of_snapshots(self) -> list[_Evidence]:
+    def _snapshot_evidence(self) -> list[_Evidence]:
         return [
             _Evidence(
                 at=each.timestamp_ms,
@@ -137,7 +137,7 @@ class IcebergHistory:
                 found.append(entry)
         return found
 
-    def _of_log(self, log: list[MetadataLogEntry]) -> list[_Evidence]:
+    def _log_evidence(self, log: list[MetadataLogEntry]) -> list[_Evidence]:
         facts = []
         for position, entry in enumerate(log):
             fact = self.seen.get(_name(entry))
@@ -156,20 +156,20 @@ class IcebergHistory:
         return facts
 
     def _open(self, log: list[MetadataLogEntry]) -> None:
-        wanted: list[str] = []
-        left = _MOST_BYTES
+        to_open: list[str] = []
+        remaining = _MAX_BYTES
         for entry in reversed(log):
             # Only by name: a moved table has its old files next to the new ones.
             name = _name(entry)
             size = self._current.sizes.get(name)
             if name in self.seen or size is None:
                 continue
-            left -= size
-            if left < 0:
+            remaining -= size
+            if remaining < 0:
                 break
-            wanted.append(name)
-        contents = self._folder.read_many([f"{METADATA_FOLDER}/{name}" for name in wanted])
-        for name, content in zip(wanted, contents, strict=True):
+            to_open.append(name)
+        contents = self._folder.read_many([f"{METADATA_FOLDER}/{name}" for name in to_open])
+        for name, content in zip(to_open, contents, strict=True):
             if isinstance(content, bytes):
                 self.seen[name] = self._earlier_metadata(name, content)
             elif not isinstance(content, FileNotFoundError):
@@ -180,7 +180,7 @@ class IcebergHistory:
             metadata = parse_metadata(name, content)
             document = metadata.current_schema
         except UnreadableFile:
-            # Damaged earlier files do not matter.
+            # Damaged earlier files are ignored.
             return EarlierMetadata(None)
         id = metadata.current_snapshot_id
         snapshot = None if id in (None, -1) else id
@@ -204,7 +204,7 @@ class IcebergHistory:
             sequence=metadata.last_sequence_number,
         )
 
-    def _unseen(self, changes: list["_Change"]) -> list[int]:
+    def _schemas_without_change(self, changes: list["_Change"]) -> list[int]:
         """The ids of schemas without a change to them, or only after one with a higher id."""
         seen: set[int] = set()
         for schema in (change.fact.schema for change in changes):
@@ -212,13 +212,13 @@ class IcebergHistory:
                 seen.add(schema)
         return sorted(self._schemas.keys() - seen)
 
-    def _is_whole(self, log: list[MetadataLogEntry]) -> bool:
+    def _is_complete(self, log: list[MetadataLogEntry]) -> bool:
         """Whether every metadata file since the first one was read."""
         return bool(log) and _is_first(log[0]) and all(_name(entry) in self.seen for entry in log)
 
-    def _insert_unseen(self, changes: list["_Change"]) -> None:
+    def _insert_missing(self, changes: list["_Change"]) -> None:
         """Insert the schemas without evidence before those with higher ids."""
-        for id in self._unseen(changes):
+        for id in self._schemas_without_change(changes):
             later = (
                 position
                 for position, change in enumerate(changes)

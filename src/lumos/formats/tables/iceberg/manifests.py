@@ -25,7 +25,7 @@ from lumos.formats.varints import MalformedData
 from lumos.model.conversions.json_values import number_at, objects_at
 
 MAGIC: Final = b"PAR1"
-_BATCH: Final = 10_000
+_BATCH_SIZE: Final = 10_000
 
 
 class ParquetManifest:
@@ -50,14 +50,14 @@ class ParquetManifest:
             record = record.field(name).type if record.get_field_index(name) >= 0 else None
             if not isinstance(record, pa.StructType):
                 return []
-        return [_avro_field(record.field(place)) for place in range(record.num_fields)]
+        return [_avro_field(record.field(index)) for index in range(record.num_fields)]
 
     def records(self, keep: Collection[str]) -> Iterator[dict[str, Any]]:
         """Yield the records with the fields to keep, of them and of their data file."""
         paths = self._rows.columns
         columns = [path for path in paths if all(part in keep for part in path.split(".")[:2])]
         try:
-            for batch in self._rows.batches(columns, rows=_BATCH):
+            for batch in self._rows.batches(columns, rows=_BATCH_SIZE):
                 yield from batch.to_pylist()
         except FAULTS as problem:
             raise MalformedData(f"A record cannot be read ({type(problem).__name__}).") from None
@@ -68,9 +68,9 @@ def _avro_field(field: pa.Field) -> dict[str, Any]:
     return {"name": field.name, "field-id": int(id) if id.isdigit() else None}
 
 
-_LONGEST_FILE: Final = 256 * 1024 * 1024
-_DELETED: Final = 2
-_ADDED: Final = 1
+_MAX_FILE_BYTES: Final = 256 * 1024 * 1024
+_DELETED_STATUS: Final = 2
+_ADDED_STATUS: Final = 1
 _DELETES: Final = 1
 _ENCRYPTED: Final = b"AGS1"
 _LIST_FIELDS: Final = frozenset(
@@ -178,7 +178,7 @@ class ManifestReader:
             raise UnreachableManifests("its manifests are encrypted")
         if snapshot.manifest_list is None:
             return [IcebergManifest(path) for path in snapshot.manifests or ()]
-        path = self._inside(snapshot.manifest_list)
+        path = self._path_in_table(snapshot.manifest_list)
         try:
             data = self._folder.read(path)
         except FileNotFoundError:
@@ -199,18 +199,18 @@ class ManifestReader:
         self, manifests: list[IcebergManifest], known: dict[str, ManifestContent]
     ) -> Iterator[ManifestContent]:
         """Yield the content of manifests; raises UnreadableFile and UnreachableManifests."""
-        paths = [self._inside(each.manifest_path) for each in manifests]
+        paths = [self._path_in_table(each.manifest_path) for each in manifests]
         fresh = []
         for path, manifest in zip(paths, manifests, strict=True):
-            if manifest.manifest_length > _LONGEST_FILE:
-                raise broken_table(f"{path} is longer than {_LONGEST_FILE // 2**20} MB")
+            if manifest.manifest_length > _MAX_FILE_BYTES:
+                raise broken_table(f"{path} is longer than {_MAX_FILE_BYTES // 2**20} MB")
             if not _is_same(known.get(path), manifest):
                 fresh.append(path)
         contents = self._folder.read_many(fresh)
         for path, manifest in zip(paths, manifests, strict=True):
-            kept = known.get(path)
-            if kept is not None and _is_same(kept, manifest):
-                yield kept
+            cached = known.get(path)
+            if cached is not None and _is_same(cached, manifest):
+                yield cached
                 continue
             content = next(contents)
             if isinstance(content, FileNotFoundError):
@@ -219,7 +219,7 @@ class ManifestReader:
                 raise content
             yield self._part(path, manifest, content)
 
-    def _inside(self, uri: str) -> str:
+    def _path_in_table(self, uri: str) -> str:
         path = self._relative_path(uri)
         if path is None or ".." in path.split("/"):
             raise UnreachableManifests(
@@ -248,7 +248,7 @@ class ManifestReader:
                 entry = msgspec.convert(record, _Entry)
                 if bool(entry.data_file.content) != manifest.holds_deletes:
                     raise MalformedData("It mixes data and delete files.")
-                if entry.status != _DELETED:
+                if entry.status != _DELETED_STATUS:
                     rows.append(self._row(entry, manifest, partition, outside))
         except (MalformedData, msgspec.ValidationError) as problem:
             raise _damaged_file(path, problem) from None
@@ -272,20 +272,20 @@ class ManifestReader:
         outside: set[str],
     ) -> ManifestFile:
         file = entry.data_file
-        inside = self._relative_path(file.file_path)
-        if inside is None:
+        relative = self._relative_path(file.file_path)
+        if relative is None:
             outside.add(_folder_of(file.file_path))
-        elif ".." in inside.split("/"):
+        elif ".." in relative.split("/"):
             raise MalformedData("A path leads out of the table.")
         sequence = entry.sequence_number
         if sequence is None:
             # Entries of the same commit inherit the number of the manifest.
-            sequence = (manifest.sequence_number or 0) if entry.status == _ADDED else 0
+            sequence = (manifest.sequence_number or 0) if entry.status == _ADDED_STATUS else 0
         referenced = file.referenced_data_file
         if referenced is not None:
             referenced = self._relative_path(referenced) or referenced
         return ManifestFile(
-            path=file.file_path if inside is None else inside,
+            path=file.file_path if relative is None else relative,
             size=file.file_size_in_bytes,
             rows=file.record_count,
             format=file.file_format.lower(),
@@ -295,7 +295,7 @@ class ManifestReader:
             referenced=referenced,
             offset=file.content_offset,
             length=file.content_size_in_bytes,
-            is_outside=inside is None,
+            is_outside=relative is None,
         )
 
 
@@ -321,19 +321,19 @@ class _PartitionTexts:
         found = self._known.get(key)
         if found is None:
             found = tuple(
-                (meant.name or name, partition_text(values.get(name), meant.transform, type))
-                for name, (meant, type) in self._fields.items()
-                if meant.transform != "void"
+                (field.name or name, partition_text(values.get(name), field.transform, type))
+                for name, (field, type) in self._fields.items()
+                if field.transform != "void"
             )
             self._known[key] = found
         return found
 
 
-def _is_same(kept: ManifestContent | None, manifest: IcebergManifest) -> bool:
+def _is_same(cached: ManifestContent | None, manifest: IcebergManifest) -> bool:
     return (
-        kept is not None
-        and kept.length == manifest.manifest_length
-        and kept.deletes == manifest.holds_deletes
+        cached is not None
+        and cached.length == manifest.manifest_length
+        and cached.deletes == manifest.holds_deletes
     )
 
 
@@ -414,9 +414,9 @@ def count_live_files(parts: Sequence[ManifestContent]) -> LiveCounts:
     vectors = [row for row in rows if row.format == _VECTORS]
     positions = [row for row in rows if row.format != _VECTORS and row.content == _POSITIONS]
     # Vectors of removed data files delete nothing.
-    gone = {row.referenced for row in vectors}
-    if gone:
-        gone -= {row.path for part in data for row in part.live()}
+    with_vectors = {row.referenced for row in vectors}
+    if with_vectors:
+        with_vectors -= {row.path for part in data for row in part.live()}
     return LiveCounts(
         files=sum(part.files for part in data),
         bytes=sum(part.size for part in data),
@@ -425,7 +425,7 @@ def count_live_files(parts: Sequence[ManifestContent]) -> LiveCounts:
         position_files=len(positions),
         equality_files=len(rows) - len(vectors) - len(positions),
         delete_bytes=sum(part.size for part in deletes),
-        deleted_rows=sum(row.rows for row in vectors if row.referenced not in gone)
+        deleted_rows=sum(row.rows for row in vectors if row.referenced not in with_vectors)
         + sum(row.rows for row in positions),
     )
 

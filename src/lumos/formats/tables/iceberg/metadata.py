@@ -1,7 +1,7 @@
 """Metadata files of Iceberg: their content, and which of them is the current one.
 
-A catalog knows the current file. Without it, a hint next to the files or their numbers tell.
-Schemas and types stay JSON values, because they are read whatever they contain.
+A catalog knows the current file. Without it, a hint next to the files or their numbers identify it.
+Schemas and types stay JSON values, so that unknown content does not make a file unreadable.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from lumos.formats.interface import Remark, UnreadableFile
 from lumos.formats.tables.interface import FileEntry, TableFolder
 
 # Ten times the size of the largest known ones, with some ten thousand snapshots.
-LONGEST: Final = 128 * 1024 * 1024
+MAX_METADATA_BYTES: Final = 128 * 1024 * 1024
 NO_SNAPSHOT: Final = "none"
 
 
@@ -150,7 +150,7 @@ class IcebergMetadata(_Part, frozen=True):
     @property
     def current_spec(self) -> TransformSpec:
         """The current partition spec; raises UnreadableFile."""
-        return self._chosen(self.specs, self.default_spec_id, "partition spec")
+        return self._select_by_id(self.specs, self.default_spec_id, "partition spec")
 
     @property
     def specs(self) -> dict[int, TransformSpec]:
@@ -164,11 +164,11 @@ class IcebergMetadata(_Part, frozen=True):
         """The current sort order; raises UnreadableFile."""
         orders = {order.order_id: order for order in self.sort_orders or ()}
         orders.setdefault(0, TransformSpec())
-        return self._chosen(orders, self.default_sort_order_id, "sort order")
+        return self._select_by_id(orders, self.default_sort_order_id, "sort order")
 
-    def _chosen(self, specs: dict[int, TransformSpec], id: int, called: str) -> TransformSpec:
+    def _select_by_id(self, specs: dict[int, TransformSpec], id: int, label: str) -> TransformSpec:
         if id not in specs:
-            raise broken_table(f"Its {called} {id} is missing")
+            raise broken_table(f"Its {label} {id} is missing")
         return specs[id]
 
     @property
@@ -197,12 +197,12 @@ def parse_metadata(name: str, data: bytes) -> IcebergMetadata:
     compression = compression_of(data[:16])
     if compression is not None:
         try:
-            data, finished = compression.unpack(data, LONGEST + 1)
+            data, finished = compression.unpack(data, MAX_METADATA_BYTES + 1)
         except CorruptCompression:
             raise TruncatedMetadata(name, "has damaged compressed data") from None
-        if not finished and len(data) <= LONGEST:
+        if not finished and len(data) <= MAX_METADATA_BYTES:
             raise TruncatedMetadata(name, "is truncated")
-    if len(data) > LONGEST:
+    if len(data) > MAX_METADATA_BYTES:
         raise too_long(name)
     try:
         metadata = msgspec.json.decode(data, type=IcebergMetadata)
@@ -220,7 +220,7 @@ def parse_metadata(name: str, data: bytes) -> IcebergMetadata:
 
 
 def too_long(name: str) -> UnreadableFile:
-    return UnreadableFile("broken_table", f"{name} is longer than {LONGEST // 2**20} MB")
+    return UnreadableFile("broken_table", f"{name} is longer than {MAX_METADATA_BYTES // 2**20} MB")
 
 
 def broken_table(reason: str) -> UnreadableFile:
@@ -239,14 +239,14 @@ def time_from_ms(milliseconds: int) -> datetime:
 
 METADATA_FOLDER: Final = "metadata"
 _HINT: Final = "version-hint.text"
-_LONGEST_HINT: Final = 4096
-_ENDING: Final = re.compile(r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|zst))?\Z")
+_MAX_HINT_BYTES: Final = 4096
+_SUFFIX: Final = re.compile(r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|zst))?\Z")
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # A name of only a UUID is a file that was not committed yet.
 _UNCOMMITTED: Final = re.compile(_UUID + r"\Z", re.IGNORECASE)
 # Names of files that a catalog refers to once they are complete.
 _CATALOG_NAME: Final = re.compile(rf"\d+-{_UUID}\Z", re.IGNORECASE)
-_MOST_TRUNCATED: Final = 100
+_MAX_TRUNCATED: Final = 100
 _NUMBER: Final = re.compile(r"v?(\d{1,18})(?:-.*)?\Z", re.DOTALL)
 
 
@@ -269,14 +269,14 @@ def metadata_signature(folder: TableFolder) -> str:
     """A hash that changes with every metadata file and the hint."""
     hash = hashlib.blake2b(digest_size=16)
     for entry in folder.entries(METADATA_FOLDER):
-        if entry.name == _HINT or _ENDING.search(entry.name):
+        if entry.name == _HINT or _SUFFIX.search(entry.name):
             hash.update(repr(tuple(entry)).encode("utf-8", "surrogatepass"))
     return hash.hexdigest()
 
 
 def metadata_version(name: str) -> int | None:
     """The number in the name of a metadata file; None for uncommitted ones."""
-    stem = _ENDING.sub("", name)
+    stem = _SUFFIX.sub("", name)
     match = _NUMBER.match(stem)
     return None if match is None or _UNCOMMITTED.match(stem) else int(match.group(1))
 
@@ -288,12 +288,12 @@ def current_metadata(folder: TableFolder, *, seen: str = "") -> CurrentMetadata:
     sizes: dict[str, int] = {}
     for entry in folder.entries(METADATA_FOLDER):
         if entry.name == _HINT:
-            has_hint = entry.size <= _LONGEST_HINT
-        elif _ENDING.search(entry.name):
+            has_hint = entry.size <= _MAX_HINT_BYTES
+        elif _SUFFIX.search(entry.name):
             sizes[entry.name] = entry.size
             if (number := metadata_version(entry.name)) is not None:
                 files.append(_File(number, entry))
-    hinted = _hinted(folder, files) if has_hint else []
+    hinted = _files_from_hint(folder, files) if has_hint else []
     committed = {seen, *(file.entry.name for file in hinted)}
     truncated: list[Remark] = []
     while files:
@@ -301,9 +301,9 @@ def current_metadata(folder: TableFolder, *, seen: str = "") -> CurrentMetadata:
             found = _select(folder, hinted, files, sizes)
             return found._replace(remarks=(*truncated, *found.remarks))
         except TruncatedMetadata as problem:
-            if problem.name in committed or not _CATALOG_NAME.match(_ENDING.sub("", problem.name)):
+            if problem.name in committed or not _CATALOG_NAME.match(_SUFFIX.sub("", problem.name)):
                 raise
-            if len(truncated) == _MOST_TRUNCATED:
+            if len(truncated) == _MAX_TRUNCATED:
                 raise
             # Catalogs do not refer to incomplete files, so the file before it is current.
             files = [file for file in files if file.entry.name != problem.name]
@@ -316,7 +316,7 @@ def current_metadata(folder: TableFolder, *, seen: str = "") -> CurrentMetadata:
 def _select(
     folder: TableFolder, hinted: list[_File], files: list[_File], sizes: dict[str, int]
 ) -> CurrentMetadata:
-    chosen = _followed(hinted, files)
+    chosen = _files_after_hint(hinted, files)
     if len(chosen) == 1:
         return CurrentMetadata(chosen[0].name, _metadata(folder, chosen[0]), sizes)
     if not chosen:
@@ -326,7 +326,7 @@ def _select(
 
 
 def _metadata(folder: TableFolder, entry: FileEntry) -> IcebergMetadata:
-    if entry.size > LONGEST:
+    if entry.size > MAX_METADATA_BYTES:
         raise too_long(entry.name)
     try:
         return parse_metadata(entry.name, folder.read(f"{METADATA_FOLDER}/{entry.name}"))
@@ -334,7 +334,7 @@ def _metadata(folder: TableFolder, entry: FileEntry) -> IcebergMetadata:
         raise broken_table(f"{entry.name} is listed, but missing") from None
 
 
-def _hinted(folder: TableFolder, files: Iterable[_File]) -> list[_File]:
+def _files_from_hint(folder: TableFolder, files: Iterable[_File]) -> list[_File]:
     """The files with the number or name in the hint."""
     try:
         text = folder.read(f"{METADATA_FOLDER}/{_HINT}").decode("utf-8", "replace").strip()
@@ -342,11 +342,11 @@ def _hinted(folder: TableFolder, files: Iterable[_File]) -> list[_File]:
         return []
     if text.isascii() and text.isdigit() and len(text) < 19:
         return [file for file in files if file.number == int(text)]
-    named = _ENDING.sub("", text.rpartition("/")[2])
-    return [file for file in files if _ENDING.sub("", file.entry.name) == named]
+    named = _SUFFIX.sub("", text.rpartition("/")[2])
+    return [file for file in files if _SUFFIX.sub("", file.entry.name) == named]
 
 
-def _followed(hinted: list[_File], files: Iterable[_File]) -> list[FileEntry]:
+def _files_after_hint(hinted: list[_File], files: Iterable[_File]) -> list[FileEntry]:
     """The files after the hinted ones: writers update the hint after they add a file."""
     by_number: dict[int, list[_File]] = {}
     for file in files:
@@ -403,7 +403,7 @@ _METADATA_PATH: Final = "write.metadata.path"
 
 
 class IcebergHome(NamedTuple):
-    """The location of a table and of its metadata, as the table spells them."""
+    """The location of a table and of its metadata, as in the metadata."""
 
     location: str
     metadata: str
@@ -466,6 +466,6 @@ def _is_other_table(folder: TableFolder, name: str, metadata: IcebergMetadata) -
     try:
         other = parse_metadata(name, folder.read(f"{METADATA_FOLDER}/{name}"))
     except (UnreadableFile, FileNotFoundError):
-        # Damaged earlier files do not matter.
+        # Damaged earlier files are ignored.
         return False
     return other.table_uuid != metadata.table_uuid

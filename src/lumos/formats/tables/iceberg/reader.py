@@ -53,13 +53,13 @@ _DATA_PATHS: Final = (
     "write.object-storage.path",
     "write.folder-storage.path",
 )
-_MOST_FILES: Final = 10_000
+_MAX_FILES: Final = 10_000
 
 
 def claimed_paths(
     parts: Sequence[ManifestContent], metadata: IcebergMetadata, root: str
 ) -> tuple[str, ...]:
-    """The URIs of folders and files outside of the root, as the table spells them.
+    """Return the URIs of folders and files outside of the root, as in the metadata.
 
     Configured folders belong to the table as a whole. Other folders may contain files of other
     datasets, so files in them are listed one by one, unless there are very many.
@@ -73,7 +73,7 @@ def claimed_paths(
     files = set()
     for file in _files_outside(parts, others):
         files.add(file)
-        if len(files) > _MOST_FILES:
+        if len(files) > _MAX_FILES:
             return _outermost(own | others, root)
     return _outermost(own | files, root)
 
@@ -87,7 +87,7 @@ def _files_outside(parts: Sequence[ManifestContent], folders: set[str]) -> Itera
 
 
 def _outermost(locations: set[str], root: str) -> tuple[str, ...]:
-    """The places without those inside of others, and without any that contains the table."""
+    """Return locations that are not inside others and do not contain the table."""
     outermost: dict[str, str] = {}
     for location in sorted(locations, key=lambda each: (len(each), each)):
         if not is_below(root, location) and not any(
@@ -115,7 +115,7 @@ def _without_scheme(uri: str) -> str:
     return uri.partition("://")[2] or uri.removeprefix("file:")
 
 
-_NEWEST_VERSION: Final = 3
+_MAX_VERSION: Final = 3
 
 
 def table_features(
@@ -123,8 +123,8 @@ def table_features(
 ) -> tuple[TableFeature, ...]:
     """The features by name, and whether they are supported."""
     found: list[TableFeature] = []
-    if metadata.format_version >= _NEWEST_VERSION:
-        known = metadata.format_version == _NEWEST_VERSION
+    if metadata.format_version >= _MAX_VERSION:
+        known = metadata.format_version == _MAX_VERSION
         found.append(TableFeature(f"format v{metadata.format_version}", known))
     found.extend(
         TableFeature(f"type {name}", read) for name, read in sorted(schema.new_types.items())
@@ -219,13 +219,15 @@ class IcebergReader(TableReader):
         metadata = current.metadata
         location = _recorded_root(metadata)
         # In a moved table, the relative paths of before are not valid any more.
-        kept = earlier if earlier.location == location else _Memory(_LAYOUT, location, (), {})
+        memory_to_use = (
+            earlier if earlier.location == location else _Memory(_LAYOUT, location, (), {})
+        )
         snapshot = metadata.current_snapshot
-        parts, remarks = _live_parts(folder, metadata, snapshot, kept)
+        parts, remarks = _live_parts(folder, metadata, snapshot, memory_to_use)
         counts = count_live_files(parts) if not remarks else _counts_from_summary(snapshot)
         spec = metadata.current_spec
         schema = iceberg_schema(metadata.current_schema, identity_columns(spec))
-        history = IcebergHistory(folder, current, kept.log)
+        history = IcebergHistory(folder, current, memory_to_use.log)
         past = history.schema_versions(identity_columns(spec), most_commits=most_commits)
         found = table_features(metadata, schema, counts)
         properties, description = table_properties(metadata, schema, counts)
@@ -258,12 +260,12 @@ class IcebergReader(TableReader):
 
 
 def _decode_memory(memory: bytes | None) -> _Memory:
-    nothing = _Memory(_LAYOUT, "", (), {})
+    empty = _Memory(_LAYOUT, "", (), {})
     try:
-        kept = _MEMORY.decode(memory or b"")
+        decoded = _MEMORY.decode(memory or b"")
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return nothing
-    return kept if kept.layout == _LAYOUT else nothing
+        return empty
+    return decoded if decoded.layout == _LAYOUT else empty
 
 
 def _recorded_root(metadata: IcebergMetadata) -> str:
@@ -277,15 +279,18 @@ def _recorded_root(metadata: IcebergMetadata) -> str:
 
 
 def _live_parts(
-    folder: TableFolder, metadata: IcebergMetadata, snapshot: IcebergSnapshot | None, kept: _Memory
+    folder: TableFolder,
+    metadata: IcebergMetadata,
+    snapshot: IcebergSnapshot | None,
+    earlier: _Memory,
 ) -> tuple[list[ManifestContent], tuple[Remark, ...]]:
     """The content of the manifests; empty, with a remark, if they cannot be read."""
     if snapshot is None:
         return [], ()
-    manifests = ManifestReader(folder, kept.location, metadata.specs)
+    manifests = ManifestReader(folder, earlier.location, metadata.specs)
     try:
         listed = manifests.of(snapshot)
-        known = {part.path: part for part in kept.parts}
+        known = {part.path: part for part in earlier.parts}
         return list(manifests.parts(listed, known)), ()
     except UnreachableManifests as problem:
         return [], (
