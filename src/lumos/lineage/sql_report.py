@@ -227,5 +227,7 @@ def _name(node: ConfigNode, problems: list[ConfigProblem]) -> str | None:
 
 def _add_problem(node: ConfigNode, problems: list[ConfigProblem], expected: str) -> None:
     problems.append(
-        ConfigProblem(position=node.position, key=node.path, text=f"{node.path} must be {expected}.")
+        ConfigProblem(
+            position=node.position, key=node.path, text=f"{node.path} must be {expected}."
+        )
     )
