@@ -319,5 +319,5 @@ def test_every_layout_takes_a_hint_and_gives_it_back(
 
 def test_a_configuration_with_hints_is_written_for_other_folders(tmp_path: Path) -> None:
     source = FileSourceSettings(paths=(str(tmp_path),), datasets=(HINT, SPLIT, SEVERAL))
-    write_sources(tmp_path / "lumos.yaml", [source], found=[])
+    write_sources(tmp_path / "lumos.yaml", [source], datasets=[])
     assert read(tmp_path / "lumos.yaml").sources == (source,)

@@ -42,9 +42,9 @@ models:
 
 
 def read(
-    file: Path, kind: ProposalKind | None = None, wanted: ProposalTarget = ORDERS
+    file: Path, kind: ProposalKind | None = None, target: ProposalTarget = ORDERS
 ) -> SchemaProposal:
-    return read_proposal(file, kind=kind, target=wanted)
+    return read_proposal(file, kind=kind, target=target)
 
 
 def put(folder: Path, name: str, content: Any) -> Path:

@@ -550,7 +550,7 @@ def test_a_file_that_holds_no_certificate_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_only_the_driver_has_is_told_by_executors(address: str) -> None:
     (work,) = source_at(address).sample_tasks().pieces
-    elsewhere = MongoAccess(shown="x", uri="mongodb://x/?tls=true&tlsCAFile=/nope.pem")
+    elsewhere = MongoAccess(display_address="x", uri="mongodb://x/?tls=true&tlsCAFile=/nope.pem")
     answer = msgspec.msgpack.decode(CollectionSampler(elsewhere)(work), type=CollectionSample)
     assert answer.problem == "unreadable"
     assert "'/nope.pem'" in answer.reason
@@ -560,7 +560,7 @@ def test_a_file_that_only_the_driver_has_is_told_by_executors(address: str) -> N
 def test_no_secret_of_the_address_is_told_however_it_is_written(secret: str) -> None:
     properties = "authMechanismProperties=AWS_SESSION_TOKEN:SESSION%2F1"
     access = MongoAccess(
-        shown="h",
+        display_address="h",
         uri=f"mongodb://u:p%40ss+W0rd@h/shop?tlsCertificateKeyFilePassword=KEYPW&{properties}",
     )
     told = access.describe(OperationFailure(f"login with {secret} failed"))

@@ -320,7 +320,8 @@ class CatalogTarget(ImportTarget):
         self, progress: ImportProgress, kind: EntryKind, plans: Sequence[EntryPlan], *, at: datetime
     ) -> tuple[dict[str, dict[str, How]], set[str]]:
         """Write entries and record them from time to time; returns the keys recorded so far."""
-        by_key = {plan.key: plan for plan in plans}
+        # Catalogs name an item by its canonical URN, which may differ from the one in the snapshot.
+        by_key = {getattr(plan.after, kind.key, plan.key): plan for plan in plans}
         held: dict[str, dict[str, How]] = {}
         recorded: set[str] = set()
         unrecorded: list[EntryPlan] = []
