@@ -316,7 +316,7 @@ def test_what_is_held_back_can_be_confirmed(lumos: Any, lake: Path) -> None:
 def test_an_address_that_cannot_be_read_yet_is_named(lumos: Any) -> None:
     result = lumos("ingest", "ftp://bucket/raw")
     assert result.code == 2
-    assert "'ftp://' cannot be read" in result.err
+    assert "does not support 'ftp://'" in result.err
 
 
 def test_explain_says_in_words_what_was_decided(lumos: Any, lake: Path) -> None:

@@ -177,6 +177,8 @@ PAIRS = [
          lambda lumos: lumos.cost_sources.set("tickets", {"compute": "3"})),
     Pair("cost remove orders", lambda lumos: lumos.cost_sources.unset("orders")),
     Pair("cost list", lambda lumos: lumos.cost_sources.overrides()),
+    Pair("gate waive 0123456789abcdef --reason retired --approver ann",
+         lambda lumos: lumos.gate.waive("0123456789abcdef", reason="retired", approver="ann")),
 ]  # fmt: skip
 # A stream of events, each on a line of its own; `tell` gets the same events.
 STREAMS = {"watch"}

@@ -98,7 +98,7 @@ def test_every_problem_of_a_snapshot_is_told_with_its_place(lumos: Any, estate: 
     ("words", "complaint"),
     [
         (["export", "--output", "a.json", "--platform", "datahubfile"], "datahub-file"),
-        (["export", "--output", "a.txt"], "endings"),
+        (["export", "--output", "a.txt"], "extension"),
         (["export", "--output", "a.json", "--format", "jsonl"], "does not end in .jsonl"),
         (["export", "--output", "a.json", "--platform", "datahub-file:"], "has no address"),
         (["export", "--output", "a.json", "--platform", "datahub-file:no.json"], "no.json"),

@@ -186,13 +186,17 @@ def test_without_a_file_the_defaults_hold() -> None:
     settings = load(None, environment={})
     assert settings.origin.file is None
     assert settings.storage.path == str(Path.cwd() / ".lumos/lumos.db")
-    assert settings.to_masked_dict() | {"storage": None} == Settings().to_masked_dict() | {"storage": None}
+    assert settings.to_masked_dict() | {"storage": None} == Settings().to_masked_dict() | {
+        "storage": None
+    }
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n", "sources:\nstorage:\nspark:\n"])
 def test_an_empty_file_gives_the_defaults(load_text: Load, text: str) -> None:
     settings = load_text(text)
-    assert settings.to_masked_dict() | {"storage": None} == Settings().to_masked_dict() | {"storage": None}
+    assert settings.to_masked_dict() | {"storage": None} == Settings().to_masked_dict() | {
+        "storage": None
+    }
 
 
 def test_the_file_is_found_by_variable_or_by_name(tmp_path: Path) -> None:

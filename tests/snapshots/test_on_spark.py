@@ -127,7 +127,7 @@ def test_what_only_the_whole_shows_is_found(spark: SparkSession, tmp_path: Path,
 
 def test_more_problems_than_are_shown_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     write_snapshot(tmp_path / "a.parquet", FACTS, list(many(100))[::2])
-    examined = validate_folder(spark, tmp_path / "a.parquet", shown=10)
+    examined = validate_folder(spark, tmp_path / "a.parquet", max_problems=10)
     assert len(examined.problems) == 10
     assert examined.left_out == 39
     assert {problem.code for problem in examined.problems} == {"reference"}

@@ -197,7 +197,7 @@ def test_a_written_configuration_has_the_place_and_no_secret(tmp_path: Path) -> 
         paths=("/lake",), urls=("http://nn:9870",), token=Secret("hush-hush")
     )
     file = tmp_path / "sources.yaml"
-    write_sources(file, [hadoop, SECTION], found=[])
+    write_sources(file, [hadoop, SECTION], datasets=[])
     text = file.read_text()
     assert "# Take it from a variable: token: ${NAME}" in text
     assert "# Take it from a variable: account_key: ${NAME}" in text

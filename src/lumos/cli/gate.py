@@ -11,7 +11,7 @@ from lumos.cli.screen import stdout, steps
 from lumos.cli.text import print_line
 
 if TYPE_CHECKING:
-    from lumos.gate.reports import GateFinding, GateReport
+    from lumos.gate.reports import GateFinding, GateReport, WaiverReport
 
 _STYLES: Final = {"error": "red", "warning": "yellow", "note": ""}
 _TITLES: Final = {"error": "BREAKING", "warning": "UNDETERMINED", "note": "ok"}
@@ -104,8 +104,12 @@ def waive(
         until = None if expires is None else date.fromisoformat(expires)
     except ValueError:
         raise typer.BadParameter(f"'{expires}' is not a date such as 2026-12-31.") from None
-    file = options.lumos.gate.waive(fingerprint, reason=reason, approver=approver, expires=until)
-    print_line(f"Added a waiver to {file}. Commit it: git add {file}")
+    report = options.lumos.gate.waive(fingerprint, reason=reason, approver=approver, expires=until)
+    options.print(report, _print_waiver)
+
+
+def _print_waiver(report: "WaiverReport") -> None:
+    print_line(f"Added a waiver to {report.file}. Commit it: git add {report.file}")
 
 
 def _output(text: str) -> tuple[str, str]:

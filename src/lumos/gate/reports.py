@@ -55,6 +55,17 @@ class WaiverProblem(Report, frozen=True, kw_only=True):
     reason: str
 
 
+class WaiverReport(Report, frozen=True, kw_only=True):
+    """The result of `lumos gate waive`: the added waiver and its file."""
+
+    format_version: str = FORMAT_VERSION
+    file: str
+    fingerprint: str
+    reason: str
+    approver: str
+    expires: str
+
+
 class GateSummary(Report, frozen=True, kw_only=True):
     """Counts of changed schemas, affected datasets and findings."""
 

@@ -26,7 +26,14 @@ from lumos.gate.inputs import (
     SqlModel,
     read_declarations,
 )
-from lumos.gate.reports import GateFinding, GateLocation, GateReport, GateSummary, GateVerdict
+from lumos.gate.reports import (
+    GateFinding,
+    GateLocation,
+    GateReport,
+    GateSummary,
+    GateVerdict,
+    WaiverReport,
+)
 from lumos.gate.waivers import FILE, Waiver, add_waiver, apply_waivers, parse_waivers
 from lumos.impact.reports import ImpactReport
 from lumos.impact.service import ImpactService
@@ -139,7 +146,7 @@ class Gate:
         approver: str,
         expires: date | None = None,
         folder: str | Path = ".",
-    ) -> Path:
+    ) -> WaiverReport:
         """Add a waiver to the repository; it counts once it is committed with the change."""
         until = expires or (self._clock() + _DEFAULT_EXPIRY).date()
         try:
@@ -156,7 +163,8 @@ class Gate:
             raise MisuseError(
                 f"Invalid waiver: {problem}. Copy the fingerprint from: lumos gate --base REV"
             ) from None
-        return add_waiver(Path(folder), waiver)
+        file = add_waiver(Path(folder), waiver)
+        return WaiverReport(file=str(file), **msgspec.structs.asdict(waiver))
 
     @staticmethod
     @contextmanager

@@ -57,7 +57,7 @@ FAN = [("u", "a"), ("u", "b"), ("u", "d")]
 
 
 @pytest.mark.parametrize(
-    ("method", "known", "raw", "stays"),
+    ("method", "known", "carried", "stays"),
     [
         pytest.param("equal_split", {}, [4, 4, 4], 0, id="equal"),
         pytest.param("equal_split", {"live": {"u": True}}, [3, 3, 3], 3, id="an end use is one reader more"),
@@ -202,7 +202,7 @@ def test_nothing_gets_lost_for_being_next_to_nothing(
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
-    ("weights", "raw"),
+    ("weights", "carried"),
     [
         pytest.param((1e308, 1.5e308, 0), [4.8, 7.2, 0], id="largest"),
         pytest.param((5e-324, 5e-324, 0), [6, 6, 0], id="smallest"),

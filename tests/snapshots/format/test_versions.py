@@ -50,7 +50,7 @@ LATER = STEPS | {
 def opened_by_a_later_lumos(file: Path) -> OpenSnapshot:
     """The snapshot as a Lumos whose present version is 2.0 sees it."""
     return OpenSnapshot(
-        file, upgrade_container(file, encoding_of(file).open(file), steps=LATER, present="2.0")
+        file, upgrade_container(file, encoding_of(file).open(file), steps=LATER, current="2.0")
     )
 
 
