@@ -213,6 +213,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:  # no
     for name, text in FILES.items():
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(text)
+    subprocess.run(["git", "init", "--quiet"], cwd=work, check=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(work)
         lumos = Lumos()

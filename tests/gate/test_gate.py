@@ -263,6 +263,17 @@ def test_a_waiver_approves_one_finding_of_one_change(repository: Repository) -> 
     assert file.read_text(encoding="utf-8").count("fingerprint") == 1
 
 
+def test_a_waiver_from_a_folder_below_is_that_of_the_repository(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"schemas/users.schema": USERS.replace("user_id STRING", "user_id INT64")})
+    monkeypatch.chdir(repository.folder / "models")
+    file = waive(repository.check(), approver="analytics-team")
+    assert file.resolve() == repository.folder.resolve() / ".lumos/waivers.yaml"
+    repository.commit({"done.txt": "x"})
+    assert repository.check().verdict == "passed"
+
+
 def test_only_an_owner_may_approve_if_owners_are_known(repository: Repository) -> None:
     repository.commit({"schemas/users.schema": USERS.replace("user_id STRING", "user_id INT64")})
     waive(repository.check(), approver="mallory")

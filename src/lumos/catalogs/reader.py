@@ -13,8 +13,8 @@ from lumos.model.dataset import Dataset
 from lumos.model.type_path import field_paths
 from lumos.model.urn import SCHEME, InvalidUrn, Urn
 
-_MOST_SUGGESTED: Final = 3
-_MOST_LISTED: Final = 5
+_MAX_SUGGESTED: Final = 3
+_MAX_LISTED: Final = 5
 
 
 class CatalogReader:
@@ -70,13 +70,13 @@ class CatalogReader:
         if len(entries) == 1:
             return next(iter(entries.values()))
         if entries:
-            listed = ", ".join(sorted(entries)[:_MOST_LISTED])
+            listed = ", ".join(sorted(entries)[:_MAX_LISTED])
             raise MisuseError(f"'{name}' is ambiguous in {self._platform.name}: {listed}.")
         raise self._unknown(name)
 
     def _unknown(self, name: str) -> MisuseError:
         known = (entry.name for entry in self._platform.export() if not entry.deleted)
-        question = did_you_mean(name.rpartition("/")[2], known, limit=_MOST_SUGGESTED)
+        question = did_you_mean(name.rpartition("/")[2], known, limit=_MAX_SUGGESTED)
         return MisuseError(
             f"{self._platform.name} has no dataset '{name}'.{question} "
             f"Search it with: lumos search TEXT --platform {self._platform.name}"

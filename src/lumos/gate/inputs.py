@@ -59,19 +59,27 @@ class RevisionDeclarations(NamedTuple):
 
 
 def read_declarations(
-    files: Iterable[tuple[str, bytes]], *, dialect: Dialect = "postgres", sql_dialect: str | None
+    files: Iterable[tuple[str, bytes]],
+    *,
+    sql_dialect: str | None,
+    dialect: Dialect = "postgres",
+    models: bool = True,
 ) -> RevisionDeclarations:
-    """Read files of one revision, given by path and content."""
+    """Read files of one revision, given by path and content.
+
+    Without `models`, only schemas are read: analysing queries takes most of the time.
+    """
     schemas: dict[str, DeclaredSchema] = {}
-    models: dict[str, SqlModel] = {}
+    found_models: dict[str, SqlModel] = {}
     remarks: list[str] = []
     for path, data in files:
         try:
             if path.lower().endswith(SQL_SUFFIX):
                 text = decode_text(path, data)
                 declared = _read_tables(path, text, dialect)
-                if not declared and (model := _read_model(path, text, sql_dialect)) is not None:
-                    models[model.name] = model
+                if models and not declared:
+                    model = _read_model(path, text, sql_dialect)
+                    found_models |= {} if model is None else {model.name: model}
             elif path.lower().endswith(AVRO_SUFFIX):
                 declared = [_read_avro(path, data)]
             else:
@@ -83,7 +91,7 @@ def read_declarations(
             if (other := schemas.get(each.urn)) is not None:
                 remarks.append(f"{each.urn} is declared in {other.file} and in {each.file}.")
             schemas[each.urn] = each
-    return RevisionDeclarations(schemas, models, tuple(remarks))
+    return RevisionDeclarations(schemas, found_models, tuple(remarks))
 
 
 def _read_schema_file(path: str, data: bytes) -> DeclaredSchema:

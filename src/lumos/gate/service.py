@@ -6,6 +6,7 @@ and models which it does not touch still read what they read before. Nothing of 
 executed.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -100,9 +101,18 @@ class Gate:
             if before_files.get(path) != after_files.get(path)
         }
         progress("reading schemas and models")
-        before = _read(repository, before_files, changed, dialect)
-        after = _read(repository, after_files, changed, dialect)
-        with self._filled(repository, before_files, after_files, dialect, progress) as workspace:
+        before, after = (
+            read_declarations(
+                repository.read({path: files[path] for path in changed if path in files}),
+                sql_dialect=dialect,
+            )
+            for files in (before_files, after_files)
+        )
+        unchanged = {path: blob for path, blob in after_files.items() if path not in changed}
+        same = read_declarations(repository.read(unchanged), sql_dialect=dialect, models=False)
+        schemas = same.schemas | before.schemas, same.schemas | after.schemas
+        files = before_files, after_files
+        with self._filled(repository, files, schemas, dialect, progress) as workspace:
             store = workspace.create_store()
             diffs = list(_schema_diffs(before, after))
             progress("judging changes")
@@ -163,8 +173,9 @@ class Gate:
             raise MisuseError(
                 f"Invalid waiver: {problem}. Copy the fingerprint from: lumos gate --base REV"
             ) from None
-        file = add_waiver(Path(folder), waiver)
-        return WaiverReport(file=str(file), **msgspec.structs.asdict(waiver))
+        root = GitRepository(Path(folder)).root
+        file = os.path.relpath(add_waiver(root, waiver))
+        return WaiverReport(file=file, **msgspec.structs.asdict(waiver))
 
     @staticmethod
     @contextmanager
@@ -196,18 +207,20 @@ class Gate:
     def _filled(
         self,
         repository: GitRepository,
-        before_files: Mapping[str, str],
-        after_files: Mapping[str, str],
+        files: tuple[Mapping[str, str], Mapping[str, str]],
+        schemas: tuple[Mapping[str, DeclaredSchema], Mapping[str, DeclaredSchema]],
         dialect: str | None,
         progress: Progress,
     ) -> Iterator[Workspace]:
-        """A temporary store with the schemas and the lineage that the change is judged by."""
+        """A temporary store with the schemas and the lineage that the change is judged by.
+
+        `files` and `schemas` are those of the merge base and of the head.
+        """
         with TemporaryDirectory(prefix="lumos-gate-") as name:
             tree = Path(name).resolve()
             # Names of files in lineage are relative to the folder of the store.
             workspace = self._open_workspace(tree / "lumos.db")
-            before = _read(repository, before_files, before_files, dialect).schemas
-            after = _read(repository, after_files, after_files, dialect).schemas
+            before, after = schemas
             store = workspace.create_store()
             catalog = LocalStorePlatform(store)
             with catalog.batch():
@@ -223,8 +236,8 @@ class Gate:
                     catalog.put(entry)
             progress("reading lineage")
             old, new = (
-                {path: blob for path, blob in files.items() if path.lower().endswith(SQL_SUFFIX)}
-                for files in (before_files, after_files)
+                {path: blob for path, blob in side.items() if path.lower().endswith(SQL_SUFFIX)}
+                for side in files
             )
             if _write_files(tree, repository.read(old)):
                 workspace.lineage.ingest(tree, dialect=dialect)
@@ -274,13 +287,6 @@ def _display_names(store: Store, impacts: Mapping[str, ImpactReport]) -> dict[st
 
 def _downstream(report: ImpactReport) -> Iterator[str]:
     return (row.urn for row in report.downstream)
-
-
-def _read(
-    repository: GitRepository, files: Mapping[str, str], paths: Any, dialect: str | None
-) -> RevisionDeclarations:
-    wanted = {path: files[path] for path in paths if path in files}
-    return read_declarations(repository.read(wanted), sql_dialect=dialect)
 
 
 def _schema_diffs(

@@ -67,6 +67,11 @@ class GitRepository:
                 "lumos schema diff OLD_FOLDER NEW_FOLDER"
             )
 
+    @property
+    def root(self) -> Path:
+        """The top folder of the repository."""
+        return Path(self._top())
+
     def commits(self, base: str, head: str) -> tuple[str, str]:
         """The merge base of two revisions, and the commit of the second one."""
         new = self._commit(head)

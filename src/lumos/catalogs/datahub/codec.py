@@ -6,6 +6,7 @@ only what contradicts the item. Fields that DataHub cannot hold go into custom p
 entity; where it has none, they are not held.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
@@ -43,7 +44,7 @@ class Rendered(NamedTuple):
     held: dict[str, How]
 
 
-class Codec(Generic[T]):
+class Codec(ABC, Generic[T]):
     """Reads and writes one type of items.
 
     `custom` is the aspect whose custom properties take what DataHub cannot hold. `shown` are the
@@ -58,21 +59,21 @@ class Codec(Generic[T]):
     def __init__(self, server: ServerModel | None = None) -> None:
         self.server = server
 
+    @abstractmethod
     def entity(self, key: str) -> Entity:
         """The entity that an item is in DataHub."""
-        raise NotImplementedError
 
+    @abstractmethod
     def key(self, item: T) -> str:
         """The name or URN of an item."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_native(self, key: str, aspects: Aspects) -> T:
         """The item that DataHub shows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write_native(self, aspects: Aspects, item: T, *, is_new: bool) -> None:
-        """Makes DataHub show an item, as far as it can."""
-        raise NotImplementedError
+        """Set the aspects that show an item, as far as DataHub can."""
 
     def custom_properties(self, item: T) -> dict[str, str]:
         """The properties of an item that are custom properties in DataHub."""
