@@ -16,7 +16,7 @@ from lumos.model.type_path import field_paths
 from lumos.model.types import quoted_name
 from lumos.model.urn import SCHEME
 from lumos.store import DatasetFilter, KnownDataset, Store
-from lumos.store.errors import AmbiguousName, UnknownDataset
+from lumos.store.errors import AmbiguousName, OnlyInLineage, UnknownDataset
 
 _NESTING_MARKS: Final = ("[]", "{}", "{key}")
 _MAX_SUGGESTED: Final = 3
@@ -51,7 +51,13 @@ def find_dataset(store: Store, text: str) -> KnownDataset:
 
     Raises UnknownDataset, with the nearest names, or AmbiguousName.
     """
-    return store.known_dataset(store.find(_require_name(text)))
+    try:
+        return store.known_dataset(store.find(_require_name(text)))
+    except UnknownDataset:
+        urns = (text,) if text.startswith(SCHEME) else store.lineage.find_by_name(text)
+        if len(urns) == 1 and has_lineage(store, urns[0]):
+            raise OnlyInLineage(text, urns[0]) from None
+        raise
 
 
 def find_urn(store: Store, text: str, *, with_lineage: bool = False) -> str:
@@ -96,6 +102,17 @@ def find_column(store: Store, text: str, *, with_lineage: bool = False) -> Colum
             # A mistyped `ordres.amount` may only be similar to a known name without the column.
             raise next((each for each in errors if each.nearest), errors[0])
         column = last if column is None else f"{last}.{column}"
+
+
+def split_field(store: Store, text: str) -> tuple[str, tuple[str, ...]]:
+    """Split `orders.amount` into the dataset and the field; other texts name a dataset alone."""
+    if "." not in text or DatasetPattern(text).is_open:
+        return text, ()
+    try:
+        found = find_column(store, text)
+    except MisuseError:
+        return text, ()
+    return (text, ()) if found.column is None else (found.urn, (found.column,))
 
 
 def find_datasets(store: Store, text: str) -> list[KnownDataset]:

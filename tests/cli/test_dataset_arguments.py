@@ -15,7 +15,6 @@ from lumos.cli.options import BREAKING
 from recorded_lake import RecordedLake
 
 ORDERS = "lumos://file/lake/sales/orders"
-CUSTOMERS = ("lumos://file/lake/crm/customers", "lumos://file/lake/old/customers")
 SPELLINGS = [
     pytest.param(ORDERS, id="urn"),
     pytest.param("orders", id="name"),
@@ -134,7 +133,7 @@ def test_a_dataset_is_found_by_urn_name_and_end_of_path(
 ) -> None:
     result = lumos(*words(command, spelling))
     if command.split()[0] in NEED_FILES:
-        assert "/lake/sales/orders" in result.err
+        assert "orders" in result.err
         assert "No dataset" not in result.err
     else:
         assert result.code in (0, BREAKING), result.err
@@ -155,10 +154,8 @@ def test_an_unknown_name_is_answered_with_the_nearest_ones(lumos: Any, command: 
 def test_an_ambiguous_name_is_answered_with_the_candidates(lumos: Any, command: str) -> None:
     result = lumos(*words(command, "customers"))
     assert result.code == 2
-    expected = (
-        f"Several datasets are called 'customers'. Give the URN of one: {', '.join(CUSTOMERS)}"
-    )
-    assert expected in " ".join(result.err.split())
+    expected = "Several datasets are called 'customers'. Name one of them: "
+    assert f"{expected}crm/customers, old/customers" in " ".join(result.err.split())
 
 
 def test_no_command_with_a_dataset_is_left_out() -> None:

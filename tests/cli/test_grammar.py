@@ -219,7 +219,7 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
         ("profile item", "Did you mean 'items'? See all with: lumos list"),
         ("show lumos://file/lake/sales/order", "Did you mean 'lumos://file/lake/sales/orders'? See all with: lumos list"),
         ("show qqqqqq", "Look for it with: lumos search qqqqqq, or see all with: lumos list"),
-        ("lineage show orders.emial", "Did you mean 'email'? See its columns with: lumos show lumos://file/lake/sales/orders"),
+        ("lineage show orders.emial", "Did you mean 'email'? See its columns with: lumos show orders"),
         ("owner assign orders jnae", "No owner named 'jnae'. Add one (--group for a group) with: lumos owner add jnae"),
         ("validate no.json", "There is no snapshot no.json. Write one with: lumos export no.json"),
         ("import no.json", "There is no snapshot no.json. Write one with: lumos export no.json"),
@@ -232,7 +232,7 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
         ("cost remove --meter nothing", "See all with: lumos cost meters"),
         ("cost remove", "lumos cost remove DATASET"),
         ("export", "Name one file to write: lumos export FILE"),
-        ("lineage path orders.id", "lumos lineage path DATASET.COLUMN DATASET.COLUMN"),
+        ("lineage path orders.id", "lumos lineage path orders.amount revenue.total"),
         ("explain nothing/at/all", "or see all with: lumos list"),
     ],
 )  # fmt: skip

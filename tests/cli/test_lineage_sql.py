@@ -76,7 +76,7 @@ def test_nothing_in_gives_nothing_out() -> None:
             "No SQL dialect named 'snowflak'.*Did you mean 'snowflake'",
         ),
         (("-", "--schema", "absent.yaml"), "The schema file absent.yaml does not exist"),
-        (("absent.sql",), "absent.sql: The file cannot be read"),
+        (("absent.sql",), "There is no file absent.sql. For a folder use: lumos lineage ingest"),
     ],
 )
 def test_a_wrong_word_is_told(words: tuple[str, ...], told: str) -> None:

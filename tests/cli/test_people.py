@@ -113,7 +113,7 @@ def test_what_is_said_is_shown(lumos: Any) -> None:
         "domain sales",
         "tags gold",
         "properties sla=daily",
-        "a.city tags: pii",
+        "a.city STRING yes tags: pii",
     ):
         assert words in shown
 

@@ -123,6 +123,7 @@ PAIRS = [
     Pair("hint remove 1", lambda lumos: lumos.hints.remove(1)),
     Pair("owner add ann --email ann@example.com",
          lambda lumos: lumos.annotations.owners.add("ann", email="ann@example.com")),
+    Pair("owner show bob", lambda lumos: lumos.annotations.owners.show("bob")),
     Pair("owner list", lambda lumos: lumos.annotations.owners.list()),
     Pair("owner assign orders bob", lambda lumos: lumos.annotations.owners.assign("bob", "orders")),
     Pair("owner remove orders bob",

@@ -50,7 +50,7 @@ def test_every_aspect_has_its_line(lumos: Any) -> None:
         "cost": "45.50 USD (monthly): own 45.50",
     }
     assert "e-mail STRING yes tags: PII" in " ".join(shown.split())
-    assert "address.street description: and number" in " ".join(shown.split())
+    assert "address.street STRING yes description: and number" in " ".join(shown.split())
 
 
 def test_failed_checks_and_cost_from_upstream_are_named(lumos: Any, store: Any) -> None:

@@ -53,8 +53,9 @@ def test_ids_of_fields_are_a_column_where_there_are_any(lumos: Any) -> None:
     assert [line.split() for line in lines[at:]] == [
         ["FIELD", "TYPE", "NULL", "ID"],
         ["id", "INT64", "yes", "1", "key"],
-        ["who", "STRUCT<city:", "STRING,", "zip:", "STRING>", "yes", "2"],
-        ["who.zip", "12", "description:", "of", "the", "house"],
+        ["who", "STRUCT", "yes", "2"],
+        ["who.city", "STRING", "yes", "3"],
+        ["who.zip", "STRING", "yes", "12", "description:", "of", "the", "house"],
         ["later", "STRING", "yes"],
     ]
     fields = lumos("show", "visits", "--json").json["dataset"]["schema"]["fields"]
@@ -94,7 +95,7 @@ def test_defaults_of_columns_are_shown(default: str, shown: str, lumos: Any) -> 
     see("t", "delta", {}, (Field(name="a", type=parse_type("INT64"), default=default),))
     see("u", "delta", {}, (Field(name="who", type=FIELDS[1].type, nested=(city,)),))
     assert f"a INT64 yes {shown}" in lumos("show", "t").words
-    assert f"who.city {shown}" in lumos("show", "u").words
+    assert f"who.city STRING yes {shown}" in lumos("show", "u").words
 
 
 @pytest.mark.usefixtures("workplace")

@@ -45,7 +45,7 @@ def test_differences_have_exit_codes_of_their_own(lumos: Any) -> None:
     done = lumos("diff", "--source", "backup.json", "--target", "local")
     assert done.code == 3
     assert "Tags of backup.json that local lacks: tier-1." in done.out
-    assert "governance removed tags tier-1 non-breaking" in done.words
+    assert "governance removed tags tier-1 compatible" in done.words
     write(store, msgspec.structs.replace(customers(), governance=governance, ownership=None))
     done = lumos("diff", "--source", "backup.json", "--target", "local", "--json")
     assert done.code == 10

@@ -76,7 +76,7 @@ COMMANDS: list[tuple[int, tuple[str, ...]]] = [
     (0, ("term", "define", "Order", "--definition", "What somebody bought")),
     (0, ("term", "set", "orders", "Order")),
     (0, ("owner", "add", "jane.smith", "--email", "jane@shop.example")),
-    (0, ("owner", "assign", "jane.smith", "orders")),
+    (0, ("owner", "assign", "orders", "jane.smith")),
     (0, ("doc", "set", "orders", "Every order since 2023", "--domain", "Sales")),
     (0, ("property", "set", "orders", "tier=1")),
     (0, ("lineage", "ingest", "models")),

@@ -124,7 +124,7 @@ def test_an_edge_without_sql_and_columns_is_undetermined(store: Store) -> None:
     assert "no SQL, no column lineage" in row.reasons[0].text
     assert found.coverage == 0.0
     assert found.recommendations == (
-        "Review lake/first manually: the impact could not be determined",
+        f"Review {FIRST} manually: the impact could not be determined",
     )
 
 
@@ -171,7 +171,7 @@ def test_data_that_flows_in_a_circle_ends_the_walk(store: Store) -> None:
     sql(store, SECOND, "select user_id from first", reads=[FIRST])
     found = impact()
     assert {row.verdict for row in found.downstream} == {"BREAKING"}
-    assert "the lineage has a cycle: lake/first and lake/second" in found.remarks
+    assert f"the lineage has a cycle: {FIRST} and {SECOND}" in found.remarks
 
 
 def test_owners_are_named_and_told_whom_to_notify(store: Store) -> None:
@@ -268,7 +268,7 @@ def test_a_dataset_that_is_gone_is_marked(store: Store) -> None:
         }))  # fmt: skip
     found = impact()
     assert only(found).gone
-    assert "deleted, but their pipelines may still run: lake/first" in found.remarks[0]
+    assert f"deleted, but their pipelines may still run: {FIRST}" in found.remarks[0]
 
 
 def diff_file(before: str, after: str, tmp_path: Path) -> Path:
@@ -329,8 +329,8 @@ def test_a_dataset_that_goes_breaks_all_that_hangs_on_it(store: Store, tmp_path:
     (report,) = found.datasets
     assert report.headline == f"Dropping {EVENTS}: of 2 downstream datasets, 2 break"
     assert [row.reasons[0].text for row in report.downstream] == [
-        "reads lake/events, which is removed",
-        "is derived from lake/first, which breaks",
+        f"reads {EVENTS}, which is removed",
+        f"is derived from {FIRST}, which breaks",
     ]
     assert found.remarks == ("1 dataset is new; new datasets have no readers yet",)
 

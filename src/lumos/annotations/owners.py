@@ -14,6 +14,7 @@ from lumos.annotations.reports import (
     OwnerImportReport,
     OwnerListReport,
     OwnerReport,
+    OwnerShowReport,
 )
 from lumos.annotations.rules import owner_key
 from lumos.annotations.writer import AnnotationChanges, AnnotationWriter
@@ -117,8 +118,9 @@ class Owners:
     ) -> AnnotationReport:
         """Adds an owner to datasets, or with `remove` removes one."""
         urns = [each.urn for each in find_datasets(self._writer.store, dataset)]
-        kind = self._kind(owner, may_be_unregistered=remove)
-        target = Owner(name=owner, kind=kind, type=owner_type(type))
+        type = owner_type(type)
+        kind = self._kind_of_assigned(owner, dataset) if remove else self._kind(owner)
+        target = Owner(name=owner, kind=kind, type=type)
         value = None if remove else ""
 
         def edit(each: Dataset, _own: AnnotationMap) -> AnnotationChanges:
@@ -183,6 +185,35 @@ class Owners:
             ),
         )
 
+    def show(self, name: str) -> OwnerShowReport:
+        """Show a user or group and the datasets they own."""
+        store = self._writer.store
+        ownership = {urn: each.owners for urn, each in store.aspects("ownership").items()}
+        owners = [
+            each
+            for each in self._owner_reports(ownership.values(), every=True)
+            if each.name == name
+        ]
+        if not owners:
+            known = {each.name for each in self._owner_reports(ownership.values(), every=True)}
+            raise UnknownOwner(name, known)
+        return OwnerShowReport(
+            owner=owners[0],
+            owned=tuple(
+                OwnedDataset(
+                    urn=each.urn,
+                    name=each.name,
+                    owners=tuple(
+                        {"name": owner.name, "kind": owner.kind, "type": owner.type}
+                        for owner in ownership[each.urn]
+                        if owner.name == name
+                    ),
+                )
+                for each in store.list(DatasetFilter())
+                if any(owner.name == name for owner in ownership.get(each.urn, ()))
+            ),
+        )
+
     def load(
         self,
         file: str | Path,
@@ -210,14 +241,35 @@ class Owners:
             dry_run=dry_run,
         )
 
-    def _kind(self, name: str, *, may_be_unregistered: bool) -> Literal["user", "group"]:
-        """Whether an owner is a user or a group; fails if it is neither registered nor assigned."""
+    def _kind(self, name: str) -> Literal["user", "group"]:
+        """Whether an owner is a user or a group; fails for unknown owners.
+
+        An owner whom only SQL names, for a table that no scan has found, is registered here.
+        """
         users, groups = self._items.all(User), self._items.all(Group)
         if name in groups:
             return "group"
-        if name in users or (may_be_unregistered and name in self._assigned_names()):
+        if name in users:
             return "user"
-        raise UnknownOwner(name, [*users, *groups])
+        reported = {each for some in self._writer.store.lineage.owners().values() for each in some}
+        if name not in reported:
+            raise UnknownOwner(name, [*users, *groups, *reported])
+        kind = self._writer.owner_rules.kind(name)
+        self._items.put(
+            self._items.new_owners([Owner(name=name, kind=kind)]), action="owner assign"
+        )
+        return kind
+
+    def _kind_of_assigned(self, name: str, dataset: str) -> Literal["user", "group"]:
+        """Whether an owner to remove is a user or a group; fails if nothing has this owner."""
+        if name in self._items.all(Group):
+            return "group"
+        if name in self._items.all(User) or name in self._assigned_names():
+            return "user"
+        raise MisuseError(
+            f"No dataset has an owner named '{name}'. See the owners with: "
+            f"lumos owner list {quote(dataset)}"
+        )
 
     def _assigned_names(self) -> set[str]:
         """The names of all owners of datasets."""

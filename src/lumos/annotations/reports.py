@@ -146,6 +146,14 @@ class OwnerListReport(Report, frozen=True, kw_only=True):
     owned: tuple[OwnedDataset, ...] = ()
 
 
+class OwnerShowReport(Report, frozen=True, kw_only=True):
+    """The result of `lumos owner show`."""
+
+    format_version: str = FORMAT_VERSION
+    owner: OwnerReport
+    owned: tuple[OwnedDataset, ...]
+
+
 class OwnerAddReport(Report, frozen=True, kw_only=True):
     """The result of `lumos owner add`."""
 

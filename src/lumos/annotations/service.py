@@ -21,12 +21,19 @@ from lumos.annotations.reports import (
 from lumos.annotations.rules import DOC_SLOTS, check_editable_properties, keys_of_missing_fields
 from lumos.annotations.writer import RETRACT, AnnotationChanges, AnnotationWriter, Retraction
 from lumos.config import Settings
-from lumos.errors import MisuseError, UnknownName
+from lumos.errors import MisuseError, UnknownName, did_you_mean
 from lumos.model.annotation import AnnotationKey, AnnotationMap, Slot
 from lumos.model.catalog import GlossaryTerm
 from lumos.model.dataset import Dataset
 from lumos.model.schema import Schema
-from lumos.names import find_datasets, find_fields, is_dataset, match_paths, unknown_field_error
+from lumos.names import (
+    find_datasets,
+    find_fields,
+    is_dataset,
+    match_paths,
+    split_field,
+    unknown_field_error,
+)
 from lumos.store import Store
 
 # New values by slot and name, for a dataset or for each of some fields.
@@ -58,7 +65,12 @@ class AnnotationEditor:
         dry_run: bool,
         check: Callable[[Dataset], None] = lambda _dataset: None,
     ) -> AnnotationReport:
-        """Writes values for datasets, or for some of their fields."""
+        """Writes values for datasets, or for some of their fields.
+
+        `orders.amount` names the field `amount` of `orders`.
+        """
+        if not fields:
+            dataset, fields = split_field(self._writer.store, dataset)
         known = find_datasets(self._writer.store, dataset)
         is_removal = not any(isinstance(value, str) for value in values.values())
         store = self._writer.store
@@ -264,12 +276,14 @@ class TermEditor(LabelEditor):
         """Adds terms to datasets or fields; new terms are added to the glossary."""
         with self._writer.batch_publishing():
             report = super().set(dataset, *names, fields=fields, dry_run=dry_run)
+            known = self._items.all(GlossaryTerm)
             new = self._items.new_terms(_check(names, self._noun))
             if not new:
                 return report
             labels = map(label_of, new) if dry_run else self._items.put(new, action="term define")
             hints = (
-                f"'{term.name}' is a new term without a definition. Write one with: "
+                f"'{term.name}' is a new term without a definition."
+                f"{did_you_mean(term.name, known)} Write one with: "
                 f"lumos term set {quote(term.name)} --definition TEXT"
                 for term in new
             )

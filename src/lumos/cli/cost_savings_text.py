@@ -17,6 +17,7 @@ from lumos.cli.cost_screen import (
     shorten_start,
 )
 from lumos.cli.screen import Table, stdout
+from lumos.cli.text import is_verbose
 from lumos.cost.reports import RetireReport, SavingsReport
 from lumos.cost.wording import NOTHING_ELSE, READERS_UNKNOWN, display_name, use_text
 
@@ -89,8 +90,13 @@ def print_savings(report: SavingsReport) -> None:
     if report.unverified:
         console.print()
         console.print("Readers unknown: no query log covers these datasets:", style="yellow")
+        names = {
+            **{each.urn: display_name(each.name, each.kind) for each in report.disappears},
+            **{each.urn: display_name(each.name, each.kind) for each in report.stays},
+            **{each.urn: display_name(each.name, each.kind) for each in report.broken},
+        }
         for urn in report.unverified[:_MAX_ROWS]:
-            console.print(f"  {urn}")
+            console.print(f"  {urn if is_verbose() else names.get(urn, urn)}")
         if len(report.unverified) > _MAX_ROWS:
             console.print(f"  and {len(report.unverified) - _MAX_ROWS:,} more")
     print_remarks(report, report.monthly_savings, money)

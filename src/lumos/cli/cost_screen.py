@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from lumos.cli.screen import Table, fold, stderr, width_of
+from lumos.cli.text import is_verbose
 from lumos.cost.wording import estimate_text, period_text
 from lumos.model.money import (
     amount_of,
@@ -108,6 +109,14 @@ def print_wrapped(console: "Console", text: str, *, indent: int) -> None:
     """Print a text with lines of at most 80 columns, all but the first indented."""
     for line in fold(text, WIDTH, indent=" " * indent):
         console.print(line)
+
+
+def print_subject(console: "Console", name: str, urn: str | None) -> None:
+    """The name of what a report is about, with its URN in verbose mode."""
+    shows_urn = urn is not None and is_verbose()
+    console.print(name, style="bold", end="  " if shows_urn else "\n")
+    if shows_urn:
+        console.print(urn, style="dim")
 
 
 def heading(console: "Console", text: str) -> None:

@@ -15,6 +15,7 @@ from lumos.cli.cost_screen import (
     money_format,
     percent,
     print_remarks,
+    print_subject,
     print_trend,
     print_what_if,
     shorten_start,
@@ -99,8 +100,7 @@ def _print_report(report: CostReport) -> None:
     console, summary = stdout(), report.summary
     costs = (each.cost for each in report.breakdown.by_upstream)
     money = money_format(report, summary.total_cost, *costs)
-    console.print(report.name, style="bold", end="  ")
-    console.print(report.dataset, style="dim")
+    print_subject(console, report.name, report.dataset)
     console.print(facts(report))
     console.print(f"Team: {report.team}")
     console.print()
@@ -331,9 +331,7 @@ def _print_trend(report: CostTrendReport) -> None:
     console = stdout()
     money = money_format(report, report.now.cost)
     what = "Total spend" if report.name is None else f"Total cost of {report.name}"
-    console.print(what, style="bold", end="  " if report.dataset else "\n")
-    if report.dataset:
-        console.print(report.dataset, style="dim")
+    print_subject(console, what, report.dataset)
     console.print()
     print_trend(console, report, money)
     console.print()
@@ -346,8 +344,7 @@ def _print_explain(report: CostExplainReport) -> None:
     """The result of `lumos cost explain`."""
     console = stdout()
     money = money_format(report, report.total_cost)
-    console.print(report.name, style="bold", end="  ")
-    console.print(report.dataset, style="dim")
+    print_subject(console, report.name, report.dataset)
     console.print(facts(report))
     console.print()
     amounts = money.column([*(path.cost for path in report.paths), report.rest], -1)

@@ -1,5 +1,6 @@
 """lumos list and show: reads of the store that need no Spark."""
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lumos.datasets.reports import ListedDataset, ListReport, ShowReport
+    from lumos.model.types import DataType
     from lumos.schemas.changes import SplitDataset
 
 _TABLE_PROPERTIES: Final = "table."
@@ -85,12 +87,18 @@ def show(options: CommonOptions, dataset: Dataset, platform: ReadFrom = None) ->
     usage, quality and cost. Sections without content are left out.
     """
     report = options.lumos.show(dataset, catalog=platform)
-    options.print(report, _print_dataset, options.names)
+    settings = options.lumos.settings
+    has_prices = bool(settings.cost_model.storage or settings.cost_model.compute)
+    options.print(report, _print_dataset, options.names, has_prices=has_prices)
 
 
 def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filtered: bool) -> None:
     if not report.datasets:
-        advice = "See all with: lumos list" if is_filtered else "Scan some with: lumos ingest PATH"
+        advice = (
+            "See all datasets and their formats with: lumos list"
+            if is_filtered
+            else "Scan some with: lumos ingest PATH"
+        )
         stdout().print(f"No dataset {'matches' if is_filtered else 'is recorded yet'}. {advice}")
         return
     names.look_up(each.urn for each in report.datasets)
@@ -119,7 +127,7 @@ def _same_schema(report: "ListReport") -> "Iterator[Folded]":
         )
 
 
-def _print_dataset(report: "ShowReport", names: Names) -> None:
+def _print_dataset(report: "ShowReport", names: Names, *, has_prices: bool) -> None:
     from rich.text import Text
 
     from lumos.schemas.wording import drift_summary
@@ -138,6 +146,9 @@ def _print_dataset(report: "ShowReport", names: Names) -> None:
     for label, value in _facts_of(dataset, names):
         # Descriptions may have several lines.
         facts.add(label, Text(value) if label in _MULTILINE_FACTS else value)
+    if has_prices and not dataset.get("cost"):
+        name = names(dataset["urn"])
+        facts.add("cost", f"not recorded; compute it with: lumos cost report {quote(name)}")
     console.print(facts)
     if dataset["schema"]["fields"]:
         console.print()
@@ -259,26 +270,58 @@ def _time_of(text: str) -> str:
 
 
 def _fields_of(dataset: dict[str, Any]) -> Table:
+    """The fields, with a row for each member of a struct."""
+    # Imported late: `list` starts faster without it.
+    from lumos.model.schema import Field
+    from lumos.model.type_path import nested_parts
+    from lumos.model.types import parse_type
+
     columns = (dataset.get("statistics") or {}).get("columns") or {}
     measured = (">NULLS", ">SIZE", "MINIMUM", "MAXIMUM") if columns else ()
     known = dataset["schema"]["fields"]
     ids = (">ID",) if any("field_id" in field for field in known) else ()
     fields = Table("FIELD", "TYPE", "NULL", *ids, *measured, "")
+    blanks = [""] * len(measured)
     for field in known:
+        type = parse_type(field["type"])
         fields.add(
             field["name"],
-            field["type"],
+            _outline(type),
             "yes" if field["nullable"] else "no",
             *(str(field.get("field_id", "")) for _ in ids),
             *(_column_facts(columns.get(field["name"], {})) if measured else ()),
             _annotations_of_field(field),
         )
-        for note in field["nested"]:
-            if annotations := _annotations_of_field(note):
-                id = (str(note.get("field_id", "")) for _ in ids)
-                blanks = [""] * len(measured)
-                fields.add(f"  {note['path']}", "", "", *id, *blanks, annotations)
+        notes = {note["path"]: note for note in field["nested"]}
+        for part in nested_parts(Field(name=field["name"], type=type)):
+            note = notes.get(part.path, {"path": part.path})
+            annotations = _annotations_of_field(note)
+            if part.name is not None or annotations:
+                fields.add(
+                    f"  {part.path}",
+                    _outline(part.type),
+                    "yes" if part.nullable else "no",
+                    *(str(note.get("field_id", "")) for _ in ids),
+                    *blanks,
+                    annotations,
+                )
     return fields
+
+
+def _outline(type: "DataType") -> str:
+    """A type without the members of its structs, which have rows of their own."""
+    from lumos.model.types import Array, Map, Struct, Union
+
+    match type:
+        case Struct():
+            return "STRUCT"
+        case Array(element):
+            return f"ARRAY<{_outline(element)}>"
+        case Map(key, value):
+            return f"MAP<{_outline(key)}, {_outline(value)}>"
+        case Union(options):
+            return f"UNION<{', '.join(map(_outline, options))}>"
+    return type.text
 
 
 def _table_of(dataset: dict[str, Any]) -> dict[str, str]:

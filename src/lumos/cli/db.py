@@ -1,18 +1,34 @@
-"""lumos db"""
+"""lumos db: the store itself."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from lumos.cli.options import CommonOptions, with_options
 from lumos.cli.screen import Table, stdout
-from lumos.cli.text import print_line
+from lumos.cli.text import is_verbose, print_line
 from lumos.rendering.text import format_time, plural
 
 if TYPE_CHECKING:
     from lumos.schemas.changes import ForgetReport
     from lumos.store.administration import StoreReport, UpgradeReport
 
+# Tables whose rows mean something to users; --verbose shows all.
+_LABELS: Final = {
+    "dataset": "datasets",
+    "schema_version": "schema versions",
+    "change_event": "changes",
+    "annotation": "annotations",
+    "item": "terms, users and groups",
+    "lineage_edge": "lineage edges",
+    "lineage_job": "jobs",
+    "usage_reads": "daily reads by user",
+    "cost_meter": "metered usage records",
+    "cost_figure": "recorded costs",
+    "notification": "notifications to send",
+    "catalog_news": "changes to publish",
+    "audit": "audit records",
+}
 app = typer.Typer(help="Maintain the store.", no_args_is_help=True)
 
 
@@ -57,9 +73,11 @@ def _print_upgrade(report: "UpgradeReport") -> None:
 def _print_status(report: "StoreReport") -> None:
     revisions = f"revision {report.revision or 'none'}, newest is {report.newest_revision}"
     print_line(f"{report.store}: {revisions}")
-    table = Table("", ">", widths=(18, 8))
-    for name, count in report.rows.items():
-        table.add(f"  {name}", f"{count:,}")
+    table = Table("", ">", widths=(26, 8))
+    labels = {name: name for name in report.rows} if is_verbose() else _LABELS
+    for name, label in labels.items():
+        if name in report.rows:
+            table.add(f"  {label}", f"{report.rows[name]:,}")
     stdout().print(table)
 
 

@@ -34,13 +34,16 @@ _MAX_SIDE_LENGTH: Final = 80
 _MAX_NAMES: Final = 4
 # The order of aspects; others follow.
 _ORDER: Final = (
-    "entry", "schema", "lineage", "ownership", "documentation", "governance", "quality"
+    "entry", "schema", "lineage", "ownership", "documentation", "governance", "properties",
+    "quality",
 )  # fmt: skip
 _MEASURED: Final = ("statistics", "timestamps", "usage", "runs")
 _MEASURED_QUALITY: Final = ("profile.", "measured_at", "freshness")
 # The key in a path such as profile.columns[amount].distinct.
 _KEYS: Final = re.compile(r"\[.*\]")
 _ASPECT_WORDS: Final = {"raw": "extras"}
+# The words of the other commands; JSON keeps its own.
+_IMPACT_WORDS: Final = {"breaking": "BREAKING", "non-breaking": "compatible"}
 _STYLES: Final = {"breaking": "red", "non-breaking": "", "informational": "dim"}
 
 
@@ -147,7 +150,7 @@ def _print_report(report: "SnapshotDiffReport", names: Names, *, aspects: Sequen
     console.print(
         f"{plural(summary.differences, 'difference')} in "
         f"{plural(summary.entries, 'entry', 'entries')}: {summary.breaking:,} "
-        f"breaking, {summary.non_breaking:,} non-breaking, {summary.informational:,} informational."
+        f"breaking, {summary.non_breaking:,} compatible, {summary.informational:,} informational."
     )
 
 
@@ -190,7 +193,7 @@ def _print_sums(report: "SparkDiffReport") -> None:
     differing = plural(report.added + report.removed + report.changed, "dataset")
     stdout().print(
         f"{differing}: {report.added:,} added, {report.removed:,} removed, {report.changed:,} "
-        f"changed; {report.breaking:,} breaking, {report.non_breaking:,} non-breaking, "
+        f"changed; {report.breaking:,} breaking, {report.non_breaking:,} compatible, "
         f"{report.informational:,} informational. Written to {report.folder}."
     )
 
@@ -206,7 +209,7 @@ def _differences_table(differences: "list[Difference]", names: Names) -> Table:
             CHANGE_WORDS.get(each.change, each.change),
             names(each.path) or whole,
             sides or _side("; ".join(each.notes)),
-            each.impact.upper() if each.impact == "breaking" else each.impact,
+            _IMPACT_WORDS.get(each.impact, each.impact),
             style=_STYLES[each.impact],
         )
     return table

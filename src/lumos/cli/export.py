@@ -17,7 +17,7 @@ from lumos.cli.options import (
     output_option,
     with_options,
 )
-from lumos.cli.screen import stdout, steps
+from lumos.cli.screen import print_status, stdout, steps
 from lumos.errors import MisuseError
 from lumos.rendering.text import format_size, plural
 
@@ -155,7 +155,11 @@ def _print_report(report: "SnapshotExportReport") -> None:
     console = stdout()
     counts = report.counts
     console.print(f"[ok] {plural(counts.datasets, 'dataset')}")
-    console.print(f"[ok] {plural(counts.lineage_edges, 'lineage edge')}")
+    if report.lineage_left_out:
+        all_edges = plural(counts.lineage_edges + report.lineage_left_out, "lineage edge")
+        print_status(console, "warn", f"{counts.lineage_edges:,} of {all_edges}")
+    else:
+        console.print(f"[ok] {plural(counts.lineage_edges, 'lineage edge')}")
     for name, nouns in _OTHER_KINDS.items():
         if count := getattr(counts, name):
             console.print(f"[ok] {plural(count, *nouns)}")
@@ -166,7 +170,7 @@ def _print_report(report: "SnapshotExportReport") -> None:
     if report.lineage_left_out:
         edges = plural(report.lineage_left_out, "lineage edge")
         console.print(
-            f"Left out: {edges} from or to tables that are not in the store. Scan the tables "
+            f"Left out: {edges} from or to tables that only SQL mentions. Scan these tables "
             "and ingest the lineage again, then export."
         )
     console.print(f"{report.file}  {format_size(report.size_bytes)}  hash {report.hash[:16]}")

@@ -66,7 +66,7 @@ def _lines(report: ImpactReport | ImpactsReport, names: Names) -> Iterator[_Line
             yield from _downstream(each, names)
     else:
         yield from _downstream(report, names)
-    yield from _recommendations(report.recommendations)
+    yield from _recommendations([names(each) for each in report.recommendations])
 
 
 def _downstream(report: ImpactReport, names: Names) -> Iterator[_Line]:

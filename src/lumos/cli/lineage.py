@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _MAX_LISTED: Final = 20
 _MAX_PROBLEMS: Final = 20
 _MAX_NOT_FOUND: Final = 5
+_UNCERTAIN: Final = ("assumed", "ambiguous")
 
 app = typer.Typer(
     no_args_is_help=True, help="Show and record where data comes from and goes, by column."
@@ -180,15 +181,13 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
         if rest:
             console.print(f"... and {rest:,} more reporters; --json lists them all.")
         console.print()
-    unsure = [each for each in report.tables if each.way in ("assumed", "ambiguous")]
-    sure = [each for each in report.tables if each.way not in ("assumed", "ambiguous")]
-    for tables in (sure, unsure):
-        if tables:
-            listed_items, rest = few(tables, _MAX_LISTED)
-            console.print(_names_table(listed_items, names))
-            if rest:
-                console.print(f"... and {rest:,} more names; --json lists them all.")
-            console.print()
+    if report.tables:
+        uncertain_first = sorted(report.tables, key=lambda each: each.way not in _UNCERTAIN)
+        listed_items, rest = few(uncertain_first, _MAX_LISTED)
+        console.print(_names_table(listed_items, names))
+        if rest:
+            console.print(f"... and {rest:,} more names; --json lists them all.")
+        console.print()
     for log in report.logs.logs if report.logs else ():
         console.print(
             f"{log.log}: {plural(log.counted, 'statement')} counted, {plural(log.edges, 'edge')}"

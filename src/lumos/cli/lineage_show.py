@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from lumos.lineage.drawing.picture import Arrow, Box, Picture, PictureStep
-    from lumos.lineage.view import ColumnPathStep, LineageViewer, PathReport, Side, ViewOptions
+    from lumos.lineage.view import ColumnPathStep, PathReport, Side, ViewOptions
 
 _MAX_TEXT_LENGTH: Final = 90
 
@@ -114,34 +114,31 @@ def show(
 def path(
     options: CommonOptions,
     ends: Annotated[
-        list[str], argument("DATASET.COLUMN DATASET.COLUMN", "A column, and one downstream of it.")
+        list[str],
+        argument("DATASET[.COLUMN]...", "A column or dataset, and one downstream of it."),
     ],
     limit: Annotated[int, limit_option("Show at most this many paths.")] = 10,
     direct: Direct = False,
 ) -> None:
-    """Show the paths from one column to another downstream, shortest first.
+    """Show the paths from one column or dataset to another downstream, shortest first.
 
     Exits with 3 if there is none.
     """
     lineage = options.lumos.lineage.view
     if len(ends) == 4:
         # Datasets and columns apart, as in earlier versions.
-        start, goal = (ends[0], ends[1]), (ends[2], ends[3])
+        start: tuple[str, str | None] = ends[0], ends[1]
+        goal: tuple[str, str | None] = ends[2], ends[3]
     elif len(ends) == 2:
-        start, goal = (_end(lineage, each) for each in ends)
+        start, goal = (lineage.split(each) for each in ends)
     else:
-        raise MisuseError("Name two columns: lumos lineage path DATASET.COLUMN DATASET.COLUMN")
+        raise MisuseError(
+            "Name two columns or two datasets: lumos lineage path orders.amount revenue.total"
+        )
     report = lineage.paths(start, goal, limit=limit, direct=direct)
     options.print(report, _print_paths, options.names)
     if not report.paths:
         raise typer.Exit(3)
-
-
-def _end(lineage: "LineageViewer", text: str) -> tuple[str, str]:
-    dataset, column = lineage.split(text)
-    if column is None:
-        raise MisuseError(f"Name a column of {text}, such as: {text}.COLUMN")
-    return dataset, column
 
 
 def _print_tree(picture: "Picture", side: str, names: Names) -> None:
@@ -282,9 +279,10 @@ def _print_paths(report: "PathReport", names: Names) -> None:
     console = stdout()
     names.look_up(step.downstream for steps in report.paths for step in steps)
     ends = (
-        f"{names(report.upstream)} {report.upstream_column}",
-        f"{names(report.downstream)} {report.downstream_column}",
+        f"{names(report.upstream)} {report.upstream_column or ''}".rstrip(),
+        f"{names(report.downstream)} {report.downstream_column or ''}".rstrip(),
     )
+    of_datasets = report.upstream_column is None
     if not report.paths:
         console.print(f"No path is known from {ends[0]} to {ends[1]}.")
         return
@@ -296,10 +294,15 @@ def _print_paths(report: "PathReport", names: Names) -> None:
     for number, steps in enumerate(report.paths, start=1):
         console.print()
         console.print(f"{number}. {plural(len(steps), 'step')}", style="bold")
-        console.print(f"   {_node(names(steps[0].upstream), steps[0].upstream_column)}")
+        first = steps[0].upstream
+        console.print(
+            f"   {names(first) if of_datasets else _node(names(first), steps[0].upstream_column)}"
+        )
         for step in steps:
-            console.print(f"   -> {_node(names(step.downstream), step.downstream_column)}")
-            console.print(f"      {_step_details(step)}", style="dim")
+            name = names(step.downstream)
+            console.print(f"   -> {name if of_datasets else _node(name, step.downstream_column)}")
+            details = ", ".join(step.origins) if of_datasets else _step_details(step)
+            console.print(f"      {details}", style="dim")
 
 
 def _node(name: str, column: str | None) -> str:

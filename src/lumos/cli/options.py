@@ -272,7 +272,13 @@ def with_options(function: "Callable[..., None]") -> "Callable[..., None]":
     @wraps(function)
     def command(*args: Any, **given: Any) -> None:
         values = {each.name: given.pop(each.name, each.default) for each in shared}
-        function(group(**values), *args, **given)
+        options = group(**values)
+        try:
+            function(options, *args, **given)
+        except MisuseError as problem:
+            if not isinstance(options, JsonOptions | ConfigOptions):
+                problem.args = (options.names.in_error(str(problem)),)
+            raise
 
     command.__dict__["__signature__"] = signature.replace(parameters=[*own, *shared])
     command.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}

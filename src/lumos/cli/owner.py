@@ -1,6 +1,7 @@
 """lumos owner: users, groups and the datasets they own."""
 
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -18,11 +19,16 @@ from lumos.cli.options import (
     with_options,
 )
 from lumos.cli.screen import Table, stdout
-from lumos.cli.text import print_line, print_problem
+from lumos.cli.text import print_line, print_problem, print_remark
 from lumos.rendering.text import few, plural
 
 if TYPE_CHECKING:
-    from lumos.annotations.reports import OwnerAddReport, OwnerImportReport, OwnerListReport
+    from lumos.annotations.reports import (
+        OwnerAddReport,
+        OwnerImportReport,
+        OwnerListReport,
+        OwnerShowReport,
+    )
 
 _MAX_LISTED: Final = 50
 app = typer.Typer(help="Manage users, groups and the datasets they own.", no_args_is_help=True)
@@ -82,6 +88,13 @@ def list_(
     options.print(report, _print_list, options.names, unowned=unowned)
 
 
+@app.command(epilog="Example: lumos owner show analytics-team")
+@with_options
+def show(options: CommonOptions, name: Owner) -> None:
+    """Show a user or group and the datasets they own."""
+    options.print(options.lumos.annotations.owners.show(name), _print_one, options.names)
+
+
 @app.command(
     epilog="Examples:\n\nlumos owner assign orders jane.smith\n\n"
     "lumos owner assign 'sales/*' analytics-team --type DATA_STEWARD"
@@ -98,7 +111,10 @@ def assign(
     """Assign an owner to a dataset, or to all datasets that match a pattern."""
     lumos = options.lumos
     with dataset_first(lumos, "owner assign", dataset, [owner]):
-        dataset, owner = lumos.annotations.owners.in_order(dataset, owner)
+        in_order = lumos.annotations.owners.in_order(dataset, owner)
+        if in_order != (dataset, owner):
+            dataset, owner = in_order
+            print_remark(f"the dataset comes first: lumos owner assign {join(in_order)}")
         report = lumos.annotations.owners.assign(
             owner, dataset, type=type, remove=remove, dry_run=dry_run
         )
@@ -158,6 +174,35 @@ def import_(
 def _print_owner(report: "OwnerAddReport") -> None:
     verb = "added" if report.created else "changed" if report.changed else "unchanged"
     print_line(f"{report.kind} {report.name}: {verb}")
+
+
+def _print_one(report: "OwnerShowReport", names: Names) -> None:
+    owner = report.owner
+    stdout().print(owner.name, style="bold")
+    facts = Table("", "")
+    facts.add("kind", owner.kind)
+    for label, value in (
+        ("name", owner.display_name),
+        ("e-mail", owner.email),
+        ("members", ", ".join(owner.members)),
+    ):
+        if value:
+            facts.add(label, value)
+    stdout().print(facts)
+    if not report.owned:
+        print_line(
+            f"Owns nothing yet. Assign a dataset with: lumos owner assign DATASET {owner.name}"
+        )
+        return
+    listed, more = few(report.owned, _MAX_LISTED)
+    names.look_up(each.urn for each in listed)
+    table = Table("DATASET", "TYPE")
+    for each in listed:
+        table.add(names(each.urn), ", ".join(one["type"] for one in each.owners))
+    print_line("")
+    stdout().print(table)
+    if more:
+        print_line(f"... and {more:,} more datasets; --json lists them.")
 
 
 def _print_import(report: "OwnerImportReport", names: Names) -> None:

@@ -1,6 +1,7 @@
 """lumos schema: comparing schemas, their history, predictions, and schemas as code."""
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -28,6 +29,7 @@ from lumos.cli.options import (
 from lumos.cli.schema_text import STYLES, alert, changes_table, print_changes
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import print_remark
+from lumos.errors import MisuseError
 from lumos.rendering.text import format_time, plural
 
 if TYPE_CHECKING:
@@ -227,6 +229,11 @@ def export(
 
     Files of datasets that no longer exist are removed if an export wrote them.
     """
+    if not Path(folder).exists() and options.lumos.annotations.is_dataset(folder):
+        raise MisuseError(
+            f"'{folder}' is a dataset. Name a folder for the schemas of all datasets: "
+            "lumos schema export schemas"
+        )
     report = options.lumos.schema.export(folder)
     options.print(report, _print_export)
 

@@ -1,10 +1,12 @@
 """lumos search"""
 
 from datetime import UTC, datetime
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
     DataPlatform,
@@ -62,21 +64,30 @@ def search(
         limit=limit,
         catalog=platform,
     )
-    options.print(report, _print_report)
+    options.print(report, _print_report, options.names)
 
 
-def _print_report(report: "SearchReport") -> None:
+def _print_report(report: "SearchReport", names: Names) -> None:
     console = stdout()
     if not report.results:
         suggestion = f" Did you mean {report.suggestion}?" if report.suggestion else ""
         print_line(f"No dataset matches '{report.query}'.{suggestion}")
+        names.look_up(report.lineage_only)
+        for urn in report.lineage_only:
+            name = names(urn)
+            print_line(
+                f"{name} is known from lineage only: no scan has found it. "
+                f"Show it with: lumos show {quote(name)}"
+            )
         return
+    names.look_up(each.urn for each in report.results)
     many = "" if report.all_counted else "at least "
     console.print(f"Results ({many}{plural(report.total, 'dataset')}):")
     for number, result in enumerate(report.results, start=1):
         console.print()
         console.print(f"{number}. ", end="")
-        console.print(result.location or result.urn, style="bold")
+        console.print(names(result.urn), style="bold", end="  ")
+        console.print(result.location or result.urn, style="dim")
         console.print(f"   {_facts(result)}")
         if result.fields:
             console.print(f"   {_fields(result)}")

@@ -51,6 +51,11 @@ def print_problem(text: str) -> None:
     print_line(f"problem  {text}", err=True)
 
 
+def is_verbose() -> bool:
+    """Whether screens show URNs instead of names."""
+    return bool(os.environ.get(VERBOSE))
+
+
 def is_quiet() -> bool:
     """Whether --quiet was given."""
     return bool(os.environ.get(QUIET))

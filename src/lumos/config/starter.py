@@ -125,6 +125,14 @@ scan:
 #owners:
 #  groups: ["*-team", data-platform]
 
+# Prices, for lumos cost. Usage comes from lumos cost ingest FILE.
+#cost_model:
+#  currency: USD
+#  storage:
+#    s3: {cost_per_gb_month: 0.023}
+#  compute:
+#    spark: {cost_per_core_hour: 0.19}
+
 # What lumos watch scans again and again. Default: all sources above, every 300 seconds.
 #change_detection:
 #  sources:

@@ -16,9 +16,9 @@ from lumos.cost.solver.savings import avoidable_costs
 from lumos.cost.solver.topology import Adjacency
 from lumos.model.catalog import Job
 from lumos.model.cost import ADJUSTMENT, IDLE, SHARED, UNALLOCATED
-from lumos.model.dataset import Ownership
+from lumos.model.dataset import Owner, Ownership
 from lumos.model.money import amount_of
-from lumos.model.urn import SCHEME, Urn
+from lumos.model.urn import SCHEME, Urn, display_names, name_in
 from lumos.store import Store
 
 if TYPE_CHECKING:
@@ -43,18 +43,14 @@ class NodeLabels:
         self._store = store
 
     def name(self, urn: str) -> str:
-        """A short name, with its folder if several datasets have the same name."""
-        name = self._plain_name(urn)
-        if name not in self._ambiguous or urn in self._jobs or not urn.startswith(SCHEME):
-            return name
-        return "/".join(Urn.parse(urn).path[-2:])
-
-    def _plain_name(self, urn: str) -> str:
+        """A short name, with a part of its path if several datasets have the same name."""
         if urn in self._jobs:
             return self._jobs[urn].name
-        if urn in self._datasets:
-            return self._datasets[urn][0]
-        return Urn.parse(urn).path[-1] if urn.startswith(SCHEME) else urn
+        name = self._plain_name(urn)
+        return self._distinct_names.get(urn, name)
+
+    def _plain_name(self, urn: str) -> str:
+        return self._datasets[urn][0] if urn in self._datasets else name_in(urn)
 
     def team(self, urn: str) -> str:
         """The teams of a dataset or job, joined by commas."""
@@ -127,9 +123,11 @@ class NodeLabels:
         return {each.urn: (each.name, each.platform) for each in listed}
 
     @cached_property
-    def _ambiguous(self) -> frozenset[str]:
+    def _distinct_names(self) -> dict[str, str]:
+        """The display names of datasets that share their name with others."""
         names = Counter(name for name, _ in self._datasets.values())
-        return frozenset(name for name, times in names.items() if times > 1)
+        shared = {urn: name for urn, (name, _) in self._datasets.items() if names[name] > 1}
+        return display_names(shared, shared)
 
     @cached_property
     def _jobs(self) -> dict[str, Job]:
@@ -137,7 +135,12 @@ class NodeLabels:
 
     @cached_property
     def _ownership(self) -> dict[str, Ownership]:
-        return self._store.aspects("ownership")
+        """Owners by dataset; those of tables that no scan has found come from the lineage."""
+        reported = {
+            urn: Ownership(owners=tuple(Owner(name=name) for name in names))
+            for urn, names in self._store.lineage.owners().items()
+        }
+        return reported | self._store.aspects("ownership")
 
     @cached_property
     def _documentation(self) -> dict[str, Any]:

@@ -156,7 +156,8 @@ class SearchResult(Report, frozen=True, kw_only=True):
 class SearchReport(Report, frozen=True, kw_only=True):
     """The result of `lumos search`; unless `all_counted`, at least `total` datasets match.
 
-    Without any results, `suggestion` is a query that finds some.
+    Without any results, `suggestion` is a query that finds some, and `lineage_only` are tables
+    of this name that no scan has found.
     """
 
     format_version: str = FORMAT_VERSION
@@ -165,3 +166,4 @@ class SearchReport(Report, frozen=True, kw_only=True):
     all_counted: bool
     results: tuple[SearchResult, ...]
     suggestion: str | None = None
+    lineage_only: tuple[str, ...] = ()

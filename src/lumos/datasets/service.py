@@ -43,7 +43,8 @@ class Datasets:
     ) -> SearchReport:
         """The datasets that contain every word of a text, best first, with matching fields."""
         facets = Facets(platform=platform, owner=owner, tag=tag, format=format)
-        datasets, hits = self._store().search(text, facets, limit=limit)
+        store = self._store()
+        datasets, hits = store.search(text, facets, limit=limit)
         return SearchReport(
             query=mask_arguments([text], text),
             total=hits.total,
@@ -52,6 +53,7 @@ class Datasets:
                 SearchResult.of(dataset, hits.fields.get(dataset.urn, ())) for dataset in datasets
             ),
             suggestion=hits.suggestion,
+            lineage_only=() if datasets else store.lineage.find_by_name(text),
         )
 
     def show(self, name: str) -> ShowReport:

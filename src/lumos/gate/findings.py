@@ -69,13 +69,13 @@ def _downstream_finding(
         after=_text(change.after),
         affected=names(row.urn),
         owners=row.owners,
-        message=f"{_describe(change, names)} and {verb} {names(row.urn)}{owner}: {reason.text}"
-        f"{where}",
-        reason=reason.text,
+        message=f"{_describe(change, names)} and {verb} {names(row.urn)}{owner}: "
+        f"{names(reason.text)}{where}",
+        reason=names(reason.text),
         clause=reason.clause,
         declared=declared,
         used=used,
-        recommendations=row.recommendations,
+        recommendations=tuple(map(names, row.recommendations)),
     )
 
 

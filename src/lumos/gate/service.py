@@ -43,7 +43,7 @@ from lumos.model.catalog import CatalogEntry
 from lumos.model.change import Verdict
 from lumos.model.schema import Schema
 from lumos.model.types import UNKNOWN
-from lumos.model.urn import Urn, display_names
+from lumos.model.urn import DisplayNames, Urn, display_names
 from lumos.progress import Progress, no_progress
 from lumos.rendering.text import plural
 from lumos.schemas.diff import diff_datasets
@@ -124,7 +124,8 @@ class Gate:
                 with self._at_base(workspace, repository, path, sides, dialect):
                     reports += workspace.impact.of_diff([diff]).datasets
             impacts = {each.change.urn: each for each in reports}
-            names = _display_names(store, impacts)
+            names = DisplayNames(lambda urns: display_names(urns, store.names_like(urns)))
+            names.look_up(urn for each in reports for urn in (each.change.urn, *_downstream(each)))
             findings = [
                 finding
                 for diff in diffs
@@ -133,7 +134,7 @@ class Gate:
                     report,
                     diff,
                     declared=_declaration(diff.urn, before, after),
-                    names=names.__getitem__,
+                    names=names,
                 )
             ]
             coverage = min((each.coverage for each in impacts.values()), default=1.0)
@@ -278,11 +279,6 @@ def _write_files(tree: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
 def _forget_files(transaction: Transaction, paths: Iterable[str], at: datetime) -> None:
     for path in sorted(paths):
         transaction.lineage.report(f"sql:{path}", [], at=at)
-
-
-def _display_names(store: Store, impacts: Mapping[str, ImpactReport]) -> dict[str, str]:
-    urns = {urn for each in impacts.values() for urn in (each.change.urn, *_downstream(each))}
-    return display_names(urns, store.names_like(urns))
 
 
 def _downstream(report: ImpactReport) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -56,7 +57,8 @@ class UnknownColumn(MisuseError):
         more = len(tops) - _MAX_LISTED
         listed = ", ".join(tops[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
         super().__init__(
-            f"{dataset} has no column '{name}'. It has {listed}.{did_you_mean(name, known)}"
+            f"{dataset} has no column '{name}'.{did_you_mean(name, known)} It has {listed}. "
+            f"See its types with: lumos show {quote(dataset)}"
         )
 
 
@@ -341,9 +343,9 @@ def _split(text: str, mark: str) -> list[str]:
 def _unquote(text: str) -> str:
     """A name without Lumos or SQL quotes."""
     text = text.strip()
-    for quote in ("`", '"'):
-        if len(text) > 2 and text.startswith(quote) and text.endswith(quote):
-            return text[1:-1].replace(quote * 2, quote)
+    for mark in ("`", '"'):
+        if len(text) > 2 and text.startswith(mark) and text.endswith(mark):
+            return text[1:-1].replace(mark * 2, mark)
     return text
 
 

@@ -43,7 +43,10 @@ def read_diff_report(file: str | Path) -> tuple[DatasetDiff, ...]:
     """The changed datasets in a report of `lumos schema diff` or `lumos schema predict`."""
     path = Path(require_text(str(file), "file of changes"))
     if not path.is_file():
-        raise MisuseError(f"File not found: {path}. Create it with: lumos schema diff --base main")
+        raise MisuseError(
+            f"File not found: {path}. Create it with: lumos schema diff --base main. "
+            "For a change of one dataset use: lumos impact DATASET --drop COLUMN"
+        )
     try:
         return decode_json(path.read_bytes(), DiffReport).datasets
     except msgspec.MsgspecError as problem:

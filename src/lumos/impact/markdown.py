@@ -14,7 +14,7 @@ from lumos.impact.reports import (
     ReasonReport,
     VerdictWord,
 )
-from lumos.impact.rules.recommendations import name_of
+from lumos.model.urn import DisplayNames
 from lumos.rendering.text import plural
 from lumos.schemas.wording import format_position
 
@@ -31,32 +31,36 @@ _INNER_PUNCTUATION: Final = re.compile(r"(?<=\w)[-_./:](?=\w)")
 _FENCE: Final = re.compile(r"`+")
 
 
-def markdown(report: ImpactReport | ImpactsReport) -> str:
+def markdown(report: ImpactReport | ImpactsReport, names: DisplayNames) -> str:
     """The report as Markdown for GitHub, GitLab and others."""
-    return "\n".join(_lines(report)) + "\n"
+    return "\n".join(_lines(report, names)) + "\n"
 
 
-def _lines(report: ImpactReport | ImpactsReport) -> Iterator[str]:
-    yield f"### {escape(report.headline)}"
+def _lines(report: ImpactReport | ImpactsReport, names: DisplayNames) -> Iterator[str]:
+    reports = report.datasets if isinstance(report, ImpactsReport) else (report,)
+    names.look_up(row.urn for each in reports for row in each.downstream)
+    yield f"### {escape(names(report.headline))}"
     yield ""
     if isinstance(report, ImpactsReport):
         for each in report.datasets:
-            yield f"#### {escape(each.headline)}"
+            yield f"#### {escape(names(each.headline))}"
             yield ""
-            yield from _dataset(each)
+            yield from _dataset(each, names)
     else:
-        yield from _dataset(report)
+        yield from _dataset(report, names)
     if report.recommendations:
         yield "**Recommendations**"
         yield ""
-        yield from (f"{n}. {escape(each)}" for n, each in enumerate(report.recommendations, 1))
+        yield from (
+            f"{n}. {escape(names(each))}" for n, each in enumerate(report.recommendations, 1)
+        )
         yield ""
     for remark in report.remarks:
-        yield f"> {escape(remark)}"
+        yield f"> {escape(names(remark))}"
         yield ">"
 
 
-def _dataset(report: ImpactReport) -> Iterator[str]:
+def _dataset(report: ImpactReport, names: DisplayNames) -> Iterator[str]:
     if len(report.changes) > 1:
         yield from (f"- {_change(each)}" for each in report.changes)
         yield ""
@@ -64,7 +68,7 @@ def _dataset(report: ImpactReport) -> Iterator[str]:
     if affected:
         yield "| Dataset | Verdict | Owner | Why |"
         yield "|---|---|---|---|"
-        yield from map(_row, affected[:_MAX_ROWS])
+        yield from (_row(each, names) for each in affected[:_MAX_ROWS])
         yield ""
     if len(affected) > _MAX_ROWS:
         yield f"and {plural(len(affected) - _MAX_ROWS, 'more dataset')}."
@@ -83,7 +87,7 @@ def _dataset(report: ImpactReport) -> Iterator[str]:
         yield "<details><summary>Details</summary>"
         yield ""
         for row in detailed:
-            yield from _details(row)
+            yield from _details(row, names)
         yield "</details>"
         yield ""
 
@@ -92,22 +96,24 @@ def _has_details(row: DownstreamReport) -> bool:
     return row.verdict != "COMPATIBLE" or bool(row.changed) or row.is_contradicted
 
 
-def _row(row: DownstreamReport) -> str:
-    why = _reason(row.reasons[0]) if row.reasons else ""
+def _row(row: DownstreamReport, names: DisplayNames) -> str:
+    why = _reason(row.reasons[0], names) if row.reasons else ""
     more = f" (and {len(row.reasons) - 1} more)" if len(row.reasons) > 1 else ""
     owners = ", ".join(map(escape, row.owners)) or "unknown"
-    return f"| {escape(name_of(row.urn))} | {_MARKS[row.verdict]} | {owners} | {why}{more} |"
+    return f"| {escape(names(row.urn))} | {_MARKS[row.verdict]} | {owners} | {why}{more} |"
 
 
-def _details(row: DownstreamReport) -> Iterator[str]:
+def _details(row: DownstreamReport, names: DisplayNames) -> Iterator[str]:
     steps = plural(row.distance, "step")
-    yield f"**{escape(row.urn)}**: {_MARKS[row.verdict]}, {steps} away"
+    yield f"**{escape(names(row.urn))}**: {_MARKS[row.verdict]}, {steps} away"
     yield ""
     for reason in row.reasons[:_MAX_REASONS]:
         clause = " ".join((reason.clause or "").split())
-        yield f"- {_reason(reason)}" + (f": {_code(clause)}" if clause not in ("", "*") else "")
+        yield f"- {_reason(reason, names)}" + (
+            f": {_code(clause)}" if clause not in ("", "*") else ""
+        )
         if len(reason.path) > 1:
-            yield f"  via {' → '.join(map(_step, reason.path))}"
+            yield f"  via {' → '.join(_step(each, names) for each in reason.path)}"
     for column in row.changed[:_MAX_REASONS]:
         before, after = column.before or "nothing", column.after or "nothing"
         yield f"- column {_code(column.name)}: {_code(before)} → {_code(after)}"
@@ -119,11 +125,11 @@ def _details(row: DownstreamReport) -> Iterator[str]:
     yield ""
 
 
-def _reason(reason: ReasonReport) -> str:
+def _reason(reason: ReasonReport, names: DisplayNames) -> str:
     where = format_position(reason.file, reason.line)
     if reason.file is not None:
         where = _code(where)
-    return ", ".join(filter(None, (escape(reason.text), where)))
+    return ", ".join(filter(None, (escape(names(reason.text)), where)))
 
 
 def _change(change: ChangeReport) -> str:
@@ -131,9 +137,9 @@ def _change(change: ChangeReport) -> str:
     return f"{_code(change.path or 'columns')} {change.kind.replace('_', ' ')}: {' → '.join(sides)}"
 
 
-def _step(step: str) -> str:
+def _step(step: str, names: DisplayNames) -> str:
     urn, _, column = step.partition("#")
-    return _code(f"{name_of(urn)}.{column}")
+    return _code(f"{names(urn)}.{column}")
 
 
 def escape(text: str) -> str:

@@ -13,9 +13,9 @@ from lumos.impact.reports import (
     ReasonReport,
     VerdictWord,
 )
-from lumos.impact.rules.recommendations import name_of
 from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Mark, Picture
 from lumos.model.types import quoted_name
+from lumos.model.urn import DisplayNames
 from lumos.schemas.wording import format_position
 
 _MARKS: Final[dict[VerdictWord, Mark]] = {
@@ -33,13 +33,13 @@ class _ArrowImpact(NamedTuple):
     columns: frozenset[str]
 
 
-def with_impact(picture: Picture, reports: Iterable[ImpactReport]) -> Picture:
+def with_impact(picture: Picture, reports: Iterable[ImpactReport], names: DisplayNames) -> Picture:
     """Add verdicts and reasons to the boxes, and mark the arrows along which a change travels."""
     impacts: dict[str, BoxImpact] = {}
     owners: dict[str, tuple[str, ...]] = {}
     arrow_impacts: dict[tuple[str, str], _ArrowImpact] = {}
     for report in reports:
-        for urn, found in _box_impacts(report):
+        for urn, found in _box_impacts(report, names):
             known = impacts.get(urn)
             impacts[urn] = found if known is None else _combine(known, found)
         # Reports include owners from SQL files and dbt.
@@ -77,12 +77,13 @@ def merged(pictures: Iterable[Picture]) -> Picture:
     )
 
 
-def _box_impacts(report: ImpactReport) -> Iterator[tuple[str, BoxImpact]]:
+def _box_impacts(report: ImpactReport, names: DisplayNames) -> Iterator[tuple[str, BoxImpact]]:
     """The impact on the changed dataset and on each downstream dataset."""
     yield (
         report.change.urn,
         BoxImpact(
-            changes=tuple(map(_change, report.changes)), recommendations=report.recommendations
+            changes=tuple(map(_change, report.changes)),
+            recommendations=tuple(map(names, report.recommendations)),
         ),
     )
     for row in report.downstream:
@@ -91,12 +92,12 @@ def _box_impacts(report: ImpactReport) -> Iterator[tuple[str, BoxImpact]]:
             BoxImpact(
                 verdict=_MARKS[row.verdict],
                 affected=row.affected,
-                reasons=tuple(map(_reason, row.reasons)),
+                reasons=tuple(_reason(each, names) for each in row.reasons),
                 columns=tuple(
                     f"{each.name}: {each.before or 'none'} → {each.after or 'removed'}"
                     for each in row.changed
                 ),
-                recommendations=row.recommendations,
+                recommendations=tuple(map(names, row.recommendations)),
             ),
         )
 
@@ -106,14 +107,14 @@ def _change(change: ChangeReport) -> str:
     return f"{change.path or 'dataset'} {change.kind.replace('_', ' ')}: {' → '.join(sides)}"
 
 
-def _reason(reason: ReasonReport) -> BoxReason:
+def _reason(reason: ReasonReport, names: DisplayNames) -> BoxReason:
     steps = [step.partition("#") for step in reason.path]
     return BoxReason(
-        text=reason.text,
+        text=names(reason.text),
         verdict=_MARKS[reason.verdict],
         clause=reason.clause or "",
         where=format_position(reason.file, reason.line),
-        path=tuple(f"{name_of(urn)}.{column}" for urn, _, column in steps),
+        path=tuple(f"{names(urn)}.{column}" for urn, _, column in steps),
     )
 
 

@@ -21,9 +21,10 @@ from lumos.impact.reports import (
     impacts_report,
 )
 from lumos.impact.rules.propagation import impact_of, impact_of_removal
-from lumos.impact.rules.recommendations import listed, name_of, recommendations
+from lumos.impact.rules.recommendations import listed, recommendations
 from lumos.impact.rules.results import Impact
 from lumos.model.json_codec import to_json
+from lumos.model.urn import DisplayNames, display_names
 from lumos.names import find_urn, has_lineage
 from lumos.progress import Progress, no_progress
 from lumos.rendering.text import plural
@@ -137,7 +138,7 @@ class ImpactService:
         if format == "markdown":
             from lumos.impact.markdown import markdown
 
-            return markdown(report)
+            return markdown(report, self._names())
         if format not in _PICTURES:
             raise MisuseError(
                 f"Unknown format '{format}'. Use json, markdown, html, dot or mermaid."
@@ -149,7 +150,7 @@ class ImpactService:
             return drawing.dot(picture)
         if format == "mermaid":
             return drawing.mermaid(picture)
-        return drawing.page(picture, title=report.headline)
+        return drawing.page(picture, title=self._names()(report.headline))
 
     def picture(self, report: ImpactReport | ImpactsReport) -> "Picture":
         """The lineage downstream of the changes, marked with verdicts."""
@@ -161,7 +162,11 @@ class ImpactService:
             raise MisuseError("No schema changes, so there is nothing to draw.")
         viewer = LineageViewer(self._open)
         pictures = [viewer.picture(each.change.urn, side="downstream") for each in reports]
-        return with_impact(merged(pictures), reports)
+        return with_impact(merged(pictures), reports, self._names())
+
+    def _names(self) -> DisplayNames:
+        store = self._open()
+        return DisplayNames(lambda urns: display_names(urns, store.names_like(urns)))
 
     def _analyse_removal(self, context: ImpactContext) -> ImpactReport:
         impact = impact_of_removal(context.urn, context)
@@ -248,9 +253,9 @@ def _remarks(
             "know"
         )
     if context.gone:
-        names = listed([name_of(urn) for urn in sorted(context.gone)])
+        names = listed(sorted(context.gone))
         yield f"deleted, but their pipelines may still run: {names}"
     for cycle in context.cycles:
         if len(cycle) > 1:
-            names = listed([name_of(urn) for urn in cycle])
+            names = listed(cycle)
             yield f"the lineage has a cycle: {names}"

@@ -99,6 +99,8 @@ def sql_file_lineage(
     file: Path, *, dialect: str | None = None, schema: Path | None = None
 ) -> SqlLineageReport:
     """The lineage of a file."""
+    if not file.is_file():
+        raise MisuseError(f"There is no file {file}. For a folder use: lumos lineage ingest PATH")
     try:
         read = read_sql(file, name=file.name)
     except UnreadableSql as problem:

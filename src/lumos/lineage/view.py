@@ -14,11 +14,12 @@ from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema
-from lumos.model.urn import Urn
+from lumos.model.urn import Urn, display_names
 from lumos.names import find_column, find_urn
 from lumos.store import Store
 from lumos.store.entries import StoredEntry
 from lumos.store.lineage import ColumnStep, Direction, MergedEdge
+from lumos.store.lineage.graph import shortest_paths
 
 Side = Literal["upstream", "downstream", "both"]
 MOST_SHOWN: Final = 500
@@ -57,13 +58,13 @@ class ColumnPathStep(Report, frozen=True, kw_only=True):
 
 
 class PathReport(Report, frozen=True, kw_only=True):
-    """Paths from one column downstream to another, shortest first."""
+    """Paths from one column or dataset downstream to another, shortest first."""
 
     format_version: str = FORMAT_VERSION
     upstream: str
-    upstream_column: str
+    upstream_column: str | None
     downstream: str
-    downstream_column: str
+    downstream_column: str | None
     paths: tuple[tuple[ColumnPathStep, ...], ...]
     truncated: bool
 
@@ -128,7 +129,8 @@ class LineageViewer:
             events = drawing.events(picture, at=datetime.now(UTC))
             return "".join(to_json(event).decode() + "\n" for event in events)
         if format == "html":
-            title = f"Lineage of {picture.urn}"
+            name = display_names([picture.urn], self._store.names_like([picture.urn]))[picture.urn]
+            title = f"Lineage of {name}"
             if picture.column is not None:
                 title += f", column {picture.column}"
             return drawing.page(picture, title=title)
@@ -156,17 +158,19 @@ class LineageViewer:
 
     def paths(
         self,
-        start: tuple[str, str],
-        goal: tuple[str, str],
+        start: tuple[str, str | None],
+        goal: tuple[str, str | None],
         *,
         limit: int = 10,
         direct: bool = False,
     ) -> PathReport:
-        """Paths from a column of one dataset to a column of another.
+        """Paths from a column of one dataset to a column of another, or between two datasets.
 
         `direct` leaves out paths on which a column only influences the next one.
         """
         first, last = (find_urn(self._store, end[0], with_lineage=True) for end in (start, goal))
+        if start[1] is None and goal[1] is None:
+            return self._dataset_paths(first, last, limit)
         first_column, last_column = self._column(first, start[1]), self._column(last, goal[1])
         found = self._store.lineage.paths(
             (first, first_column), (last, last_column), limit=limit, with_uses=not direct
@@ -180,8 +184,32 @@ class LineageViewer:
             truncated=found.truncated,
         )
 
-    def _column(self, urn: str, column: str) -> str:
+    def _dataset_paths(self, first: str, last: str, limit: int) -> PathReport:
+        upstream = self._store.lineage.walk(last, direction="upstream").nodes
+        downstream = self._store.lineage.walk(first, direction="downstream")
+        between = {each.urn for each in upstream} | {last}
+        links = [
+            (link.upstream, link.downstream)
+            for link in downstream.links
+            if link.upstream in between and link.downstream in between
+        ]
+        steps = (
+            (edge.upstream, edge.downstream, edge) for edge in self._store.lineage.between(links)
+        )
+        paths, truncated = shortest_paths(first, {last}, steps, limit=limit)
+        return PathReport(
+            upstream=first,
+            upstream_column=None,
+            downstream=last,
+            downstream_column=None,
+            paths=tuple(tuple(map(_dataset_step, path)) for path in paths),
+            truncated=truncated,
+        )
+
+    def _column(self, urn: str, column: str | None) -> str:
         """The column as spelled in the schema, or as given if there is none."""
+        if column is None:
+            raise MisuseError(f"Name a column of {urn}, or no column for both datasets.")
         entry = self._store.entries.get(urn)
         schema = None if entry is None else entry.dataset.schema
         if schema is None:
@@ -379,6 +407,20 @@ def _step(step: ColumnStep) -> PictureStep:
         downstream_column=step.downstream.column,
         columns=step.mappings,
         uses=step.uses,
+    )
+
+
+def _dataset_step(edge: MergedEdge) -> ColumnPathStep:
+    return ColumnPathStep(
+        upstream=edge.upstream,
+        upstream_column=None,
+        downstream=edge.downstream,
+        downstream_column=None,
+        kind="DIRECT",
+        columns=edge.columns,
+        uses=edge.uses,
+        origins=tuple(dict.fromkeys(each.origin for each in edge.origins)),
+        jobs=tuple(dict.fromkeys(each.job for each in edge.origins if each.job)),
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, unquote
@@ -13,6 +13,8 @@ from lumos.errors import MisuseError
 
 SCHEME: Final = "lumos://"
 DEFAULT_ENVIRONMENT: Final = "PROD"
+# Punctuation at the end belongs to the sentence around a URN.
+_URN: Final = re.compile(r"lumos://[\w.+@%~=:,/?-]*[\w+@%~=/-]", re.ASCII)
 _PLATFORM: Final = re.compile(r"[a-z][a-z0-9_.+-]*\Z", re.ASCII)
 _ENVIRONMENT: Final = re.compile(r"[A-Z][A-Z0-9_-]*\Z", re.ASCII)
 # All other characters are percent-encoded, so that a dataset has only one spelling.
@@ -111,6 +113,29 @@ def display_names(urns: Iterable[str], recorded: Mapping[str, str]) -> dict[str,
     for name, some in by_name.items():
         names |= {some[0]: name} if len(some) == 1 else _distinct_ends(some)
     return {urn: names[urn] for urn in distinct_urns}
+
+
+class DisplayNames:
+    """Replaces URNs in texts by display names, which `find` returns for some URNs."""
+
+    def __init__(self, find: Callable[[Collection[str]], Mapping[str, str]]) -> None:
+        self._find = find
+        self._names: dict[str, str] = {}
+
+    def look_up(self, texts: Iterable[str]) -> None:
+        """Look up all URNs in some texts at once."""
+        urns = {urn for text in texts for urn in _urns_in(text)}
+        if new := urns - self._names.keys():
+            self._names |= self._find(new)
+
+    def __call__(self, text: str) -> str:
+        self.look_up((text,))
+        return self._names.get(text) or _URN.sub(lambda match: self._names[match.group()], text)
+
+
+def _urns_in(text: str) -> list[str]:
+    # A URN may end in characters that are punctuation in a sentence.
+    return [text] if text.startswith(SCHEME) and " " not in text else _URN.findall(text)
 
 
 def name_in(urn: str) -> str:

@@ -74,13 +74,25 @@ class UnknownDataset(MisuseError):
         super().__init__(f"No dataset {name} in the store. {advice}")
 
 
+class OnlyInLineage(UnknownDataset):
+    """A table that lineage mentions and no scan has found, where a scanned dataset is needed."""
+
+    def __init__(self, name: str, urn: str) -> None:
+        super().__init__(name)
+        self.urn = urn
+        self.args = (
+            f"{name} is known from lineage only, and no scan has found it. "
+            f"Scan it first with: lumos ingest PATH",
+        )
+
+
 class AmbiguousName(MisuseError):
     """Several datasets have the name."""
 
     def __init__(self, name: str, urns: tuple[str, ...]) -> None:
         self.urns = urns
         super().__init__(
-            f"Several datasets are called '{name}'. Give the URN of one: {', '.join(urns)}"
+            f"Several datasets are called '{name}'. Name one of them: {', '.join(urns)}"
         )
 
 

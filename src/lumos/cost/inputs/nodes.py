@@ -291,10 +291,17 @@ class NodeFinder:
         return (self._nodes.add_job(_job_urn(metered), outputs),) if outputs else ()
 
     def _dataset(self, name: str) -> tuple[int, ...]:
+        """The dataset with this name, scanned or known from lineage only.
+
+        Unlike `find_urn` it searches no similar names: usage may name thousands of unknown tables.
+        """
         try:
             urn = self._store.lookup(name)
         except (AmbiguousName, InvalidUrn):
             return ()
+        if urn is None:
+            urns = self._store.lineage.find_by_name(name)
+            urn = urns[0] if len(urns) == 1 else None
         node = None if urn is None else self._nodes.node_by_urn.get(urn)
         return () if node is None else (node,)
 

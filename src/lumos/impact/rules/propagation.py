@@ -9,7 +9,7 @@ import msgspec
 from lumos.impact.rules import edges
 from lumos.impact.rules.edges import LocatedAssessment, assess_key_changes
 from lumos.impact.rules.graph import DatasetDerivation, DownstreamGraph, RankedGraph, SqlAnalyzer
-from lumos.impact.rules.recommendations import name_of, recommendations
+from lumos.impact.rules.recommendations import recommendations
 from lumos.impact.rules.results import (
     ColumnImpact,
     DatasetImpact,
@@ -343,13 +343,18 @@ def _without_failing(output: OutputColumn, failing: set[int]) -> OutputColumn:
 def _reasons(
     assessments: Iterable[LocatedAssessment], paths: Mapping[tuple[str, str], Path]
 ) -> Iterator[Reason]:
-    """Reasons, worst first; compatible ones only if nothing is worse."""
+    """Reasons, worst first and then by line; compatible ones only if nothing is worse."""
     by_assessment: dict[LocatedAssessment, list[tuple[tuple[str, str], ...]]] = {}
     for each in assessments:
         by_assessment.setdefault(each._replace(origins=()), []).append(each.origins)
-    ordered = sorted(
-        by_assessment, key=lambda each: (rank(each.assessment.verdict), not each.assessment.fails)
-    )
+
+    def severity(each: LocatedAssessment) -> tuple[int | bool | str, ...]:
+        assessment = each.assessment
+        is_clause = each.usage != ClauseKind.PROJECTION.value
+        position = each.file or "", each.line or 0
+        return rank(assessment.verdict), not assessment.fails, *position, is_clause
+
+    ordered = sorted(by_assessment, key=severity)
     worst = rank(ordered[0].assessment.verdict) if ordered else rank(COMPATIBLE)
     if not ordered:
         yield Reason(text="does not use what changes", verdict=COMPATIBLE)
@@ -400,6 +405,6 @@ def impact_of_removal(urn: str, downstream: DownstreamGraph) -> Impact:
 
 def _reason(urn: str, graph: RankedGraph, dataset: str) -> Reason:
     if urn in graph.parents[dataset]:
-        return Reason(text=f"reads {name_of(urn)}, which is removed", verdict=BREAKING)
+        return Reason(text=f"reads {urn}, which is removed", verdict=BREAKING)
     parent = min(graph.parents[dataset], key=lambda each: graph.distance.get(each, len(graph.rank)))
-    return Reason(text=f"is derived from {name_of(parent)}, which breaks", verdict=BREAKING)
+    return Reason(text=f"is derived from {parent}, which breaks", verdict=BREAKING)

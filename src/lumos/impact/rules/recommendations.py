@@ -14,7 +14,6 @@ from lumos.model.change import (
     TypeChanged,
     Verdict,
 )
-from lumos.model.urn import SCHEME, Urn, separator_of
 from lumos.rendering.text import few
 
 _MAX_LISTED: Final = 8
@@ -39,15 +38,15 @@ def recommendations(
         steps.append(f"Notify {listed(owners)} before deploying")
     ownerless = [each.urn for each in breaking if not each.owners]
     if ownerless:
-        steps.append(f"Find an owner for {listed(_names(ownerless))}: none is known")
+        steps.append(f"Find an owner for {listed(ownerless)}: none is known")
     if breaking:
         steps += _compatible_approaches(findings, breaking)
         noun = "pipeline" if len(breaking) == 1 else "pipelines"
         steps.append(f"Update {len(breaking)} downstream {noun} before schema change")
     if is_chain:
-        steps.append(f"Update in this order: {_format_order(_names(order))}")
+        steps.append(f"Update in this order: {_format_order(order)}")
     if undetermined:
-        names = listed(_names([each.urn for each in undetermined]))
+        names = listed([each.urn for each in undetermined])
         steps.append(f"Review {names} manually: the impact could not be determined")
     return tuple(steps)
 
@@ -68,7 +67,7 @@ def _compatible_approaches(
         yield f"Make readers handle nulls in {listed(nullable)} first"
     by_place = [each.urn for each in breaking if any(map(_relies_on_positions, each.reasons))]
     if by_place and all(isinstance(each.change, FieldAdded | Reordered) for each in findings):
-        names = listed(_names(by_place))
+        names = listed(by_place)
         yield f"List columns by name in the SQL of {names} instead of relying on their positions"
 
 
@@ -82,18 +81,6 @@ def _could_be_added_first(finding: Finding, *, has_successor: bool) -> bool:
         isinstance(finding.change, FieldRemoved) and has_successor
     )
     return is_replaced and finding.consumer in (Verdict.BREAKING, Verdict.UNDETERMINED)
-
-
-def _names(urns: Sequence[str]) -> list[str]:
-    return [name_of(urn) for urn in urns]
-
-
-def name_of(urn: str) -> str:
-    """A short dataset name with its parent: `sales.orders`, `raw/orders`."""
-    if not urn.startswith(SCHEME):
-        return urn
-    parsed = Urn.parse(urn)
-    return separator_of(parsed.platform).join(parsed.path[-2:])
 
 
 def listed(names: Sequence[str]) -> str:

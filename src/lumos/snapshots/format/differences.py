@@ -81,7 +81,8 @@ Judge: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[JudgedCh
 
 # Compared by default: what people and catalogs record about data.
 COMPARED: Final = (
-    *("schema", "lineage", "ownership", "documentation", "governance", "quality", "raw"),
+    *("schema", "lineage", "ownership", "documentation", "governance", "properties", "quality"),
+    "raw",
 )
 # Compared on request: locations and measurements.
 OPTIONAL_ASPECTS: Final = (

@@ -259,8 +259,8 @@ class LineageReader:
         with self._database.reading() as connection:
             return all_unparsed(connection)
 
-    def owners(self, urns: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """The reported owners of some datasets, scanned or not."""
+    def owners(self, urns: Collection[str] | None = None) -> dict[str, tuple[str, ...]]:
+        """The reported owners of some or all datasets, scanned or not."""
         with self._database.reading() as connection:
             return owners_of(connection, urns)
 

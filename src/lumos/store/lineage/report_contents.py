@@ -197,14 +197,17 @@ def replace_owners(connection: Connection, reporter: int, owners: Owners) -> Non
         connection.execute(tables.lineage_owner.insert(), new)
 
 
-def owners_of(connection: Connection, urns: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """The owners of some datasets by any reporter, each name once; without owners no entry."""
+def owners_of(
+    connection: Connection, urns: Collection[str] | None = None
+) -> dict[str, tuple[str, ...]]:
+    """The owners of some or all datasets by any reporter; datasets without owners are left out."""
     statement = (
         select(_OWNER.urn, _OWNER.body)
         .join_from(tables.lineage_owner, tables.lineage_reporter)
-        .where(among(connection, _OWNER.urn, urns))
         .order_by(_OWNER.urn, REPORTER.name)
     )
+    if urns is not None:
+        statement = statement.where(among(connection, _OWNER.urn, urns))
     return _owners_by_urn(connection, statement)
 
 

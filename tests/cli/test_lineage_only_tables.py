@@ -1,0 +1,118 @@
+"""Tables that SQL names and no scan has found: owners, costs, search, and what needs a scan."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lumos import Lumos
+from recorded_lake import RecordedLake
+
+MODELS = {
+    "customer_360.sql": "-- Owner: analytics-team\n"
+    "create table marts.customer_360 as select id, amount from orders",
+    "scores.sql": "-- Owner: ml-team\n"
+    "create table marts.scores as select id, sum(amount) as total from marts.customer_360 "
+    "group by 1",
+}
+METERED = """\
+dataset,started_at,ended_at,engine,quantity,unit
+orders,2024-05-01T03:00:00Z,2024-05-01T04:00:00Z,spark,10,core_hour
+customer_360,2024-05-01T03:00:00Z,2024-05-01T04:00:00Z,spark,20,core_hour
+marts.scores,2024-05-01T03:00:00Z,2024-05-01T04:00:00Z,spark,40,core_hour
+unknown_table,2024-05-01T03:00:00Z,2024-05-01T04:00:00Z,spark,80,core_hour
+"""
+
+
+@pytest.fixture
+def models(workplace: Path) -> Path:
+    """A scanned dataset, and two tables that only SQL files produce."""
+    (workplace / "lumos.yaml").write_text(
+        "cost_model: {currency: USD, compute: {spark: {cost_per_core_hour: 1}}}\n"
+    )
+    folder = workplace / "models"
+    folder.mkdir()
+    for name, text in MODELS.items():
+        (folder / name).write_text(text)
+    lumos = Lumos()
+    RecordedLake(lumos).see_all(["sales/orders"], "id INT64\namount INT64")
+    lumos.lineage.ingest(folder)
+    return folder
+
+
+@pytest.mark.usefixtures("models")
+def test_metered_usage_of_such_a_table_is_its_own_cost(
+    lumos: Callable[..., Any], workplace: Path
+) -> None:
+    (workplace / "metered.csv").write_text(METERED)
+    lumos("cost", "ingest", "metered.csv")
+    top = lumos("cost", "top", "--by", "own", "--period", "2024-05", "--json").json
+    own = {each["name"]: each["own"] for each in top["datasets"]}
+    assert own == {"orders": 10, "customer_360": 20, "scores": 40}
+    assert top["beside"] == {"__unallocated__": 80}
+
+
+@pytest.mark.usefixtures("models")
+def test_its_owner_is_the_team_that_pays(lumos: Callable[..., Any], workplace: Path) -> None:
+    (workplace / "metered.csv").write_text(METERED)
+    lumos("cost", "ingest", "metered.csv")
+    by_team = lumos("cost", "by", "team", "--period", "2024-05", "--json").json
+    own = {each["name"]: each["own"] for each in by_team["groups"]}
+    assert own == {"(no owner)": 10, "analytics-team": 20, "ml-team": 40}
+    savings = lumos("cost", "savings", "customer_360", "--period", "2024-05", "--json").json
+    assert [each["owners"] for each in savings["broken"]] == [["ml-team"]]
+
+
+@pytest.mark.usefixtures("models")
+def test_its_owner_can_own_other_datasets(lumos: Callable[..., Any]) -> None:
+    lumos("owner", "assign", "orders", "analytics-team")
+    shown = lumos("owner", "show", "analytics-team")
+    assert "kind group" in shown.words
+    assert "orders TECHNICAL_OWNER" in shown.words
+
+
+@pytest.mark.usefixtures("models")
+def test_an_annotation_needs_a_scan(lumos: Callable[..., Any]) -> None:
+    done = lumos("tag", "add", "customer_360", "pii")
+    assert done.code == 2
+    assert "customer_360 is known from lineage only" in done.err
+    assert "lumos ingest PATH" in done.err
+
+
+@pytest.mark.usefixtures("models")
+def test_a_search_points_to_it(lumos: Callable[..., Any]) -> None:
+    done = lumos("search", "customer_360")
+    assert "customer_360 is known from lineage only" in done.out
+    assert "lumos show customer_360" in done.out
+    found = lumos("search", "customer_360", "--json").json
+    assert found["lineage_only"] == ["lumos://sql/marts/customer_360"]
+
+
+@pytest.mark.usefixtures("models")
+def test_an_export_warns_of_lineage_that_it_leaves_out(lumos: Callable[..., Any]) -> None:
+    done = lumos("export", "all.json")
+    assert "[warn] 0 of 2 lineage edges" in done.out
+    assert "Left out: 2 lineage edges" in done.out
+
+
+@pytest.mark.usefixtures("models")
+def test_a_path_leads_from_dataset_to_dataset(lumos: Callable[..., Any]) -> None:
+    done = lumos("lineage", "path", "orders", "scores")
+    assert "1 path from orders to scores 1. 2 steps orders -> customer_360" in done.words
+    found = lumos("lineage", "path", "orders", "scores", "--json").json
+    assert [step["downstream"] for step in found["paths"][0]] == [
+        "lumos://sql/marts/customer_360",
+        "lumos://sql/marts/scores",
+    ]
+    assert lumos("lineage", "path", "scores", "orders").code == 3
+    mixed = lumos("lineage", "path", "orders.id", "scores")
+    assert mixed.code == 2
+    assert "Name a column of scores" in mixed.err
+
+
+@pytest.mark.usefixtures("models")
+def test_a_break_is_shown_where_the_column_is_selected(lumos: Callable[..., Any]) -> None:
+    found = lumos("impact", "orders", "--drop", "id", "--json").json
+    reasons = {each["urn"]: each["reasons"] for each in found["downstream"]}
+    assert reasons["lumos://sql/marts/scores"][0]["usage"] == "PROJECTION"
