@@ -83,6 +83,8 @@ PAIRS = [
     Pair("import --input all.json --dry-run", lambda lumos: lumos.snapshot.try_load("all.json")),
     Pair("diff --source all.json --target local",
          lambda lumos: lumos.snapshot.diff("all.json", "local")),
+    Pair("migrate local datahub-file:estate.json --plan",
+         lambda lumos: lumos.migration.plan("local", "datahub-file:estate.json")),
     Pair("migrate --source local --target datahub-file:estate.json",
          lambda lumos: lumos.migration.migrate("local", "datahub-file:estate.json")),
     Pair("migrate --source local --target datahub-file:estate.json --dry-run",

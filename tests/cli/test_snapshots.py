@@ -9,6 +9,7 @@ import pytest
 
 from lumos import Lumos
 from lumos.model.dataset import Governance
+from recorded_lake import RecordedLake
 from snapshots.sample_inventories import NOON, customers, everything
 from snapshots.stores import fill, write
 
@@ -176,3 +177,20 @@ def test_an_estate_moves_through_a_metadata_file(lumos: Any, workplace: Path) ->
 def test_an_import_that_cannot_be_is_refused(lumos: Any, words: list[str], code: int) -> None:
     Path("lumos.yaml").write_text("platform: local\n")
     assert lumos(*words).code == code
+
+
+def test_a_certificate_is_checked(lumos: Any, workplace: Path) -> None:
+    RecordedLake(Lumos()).see_all(["sales/orders"], "id INT64")
+    target = "datahub-file:estate.json"
+    planned = lumos("migrate", "local", target, "--plan")
+    assert "dataset.schema 1 native" in planned.words
+    assert "Runbook 1. Back up the target: lumos export" in planned.words
+    assert lumos("migrate", "local", target, "--certificate", "c.json").code == 0
+    same = lumos("migrate", "verify", "c.json")
+    assert same.code == 0
+    assert "[ok] 1/1 entries are as they were migrated" in same.out
+    (workplace / "estate.json").write_text("[]")
+    gone = lumos("migrate", "verify", "c.json")
+    assert gone.code == 1
+    assert "orders is missing now" in gone.err
+    assert lumos("migrate", "verify", "absent.json").code == 2

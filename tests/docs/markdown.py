@@ -26,7 +26,8 @@ _CHANGING: Final = (
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00)?"), "TIME"),
     # Files of the examples are dated 2024 and earlier; what is later is the day of a run.
     (re.compile(r"20(2[5-9]|[3-9]\d)-\d\d(-\d\d)?"), "DAY"),
-    (re.compile(r"(?<![\w.])[\d,]+(\.\d+)? s\b"), "DURATION"),
+    (re.compile(r"(?<![\w.])[\d,]+(\.\d+)? m?s\b"), "DURATION"),
+    (re.compile(r"certificate-\d{8}T\d{6}Z"), "CERTIFICATE"),
     (re.compile(r"\b\d+(s|min|h|d|w|mo|y) ago\b|\bjust now\b"), "AGE"),
     (re.compile(r"~?\b[\d,]+(\.\d+)? ([kMGT]?B)\b"), "SIZE"),
     (re.compile(r'("(?:bytes|seconds)": ?)[\d.]+'), r"\1NUMBER"),

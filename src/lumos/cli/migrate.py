@@ -18,17 +18,20 @@ from lumos.cli.options import (
     output_option,
     with_options,
 )
-from lumos.cli.screen import print_status, stdout, steps
+from lumos.cli.screen import Table, print_status, stdout, steps
 from lumos.cli.text import print_problem, print_remark
-from lumos.rendering.text import few, plural
+from lumos.rendering.text import few, format_duration, format_time, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
+    from lumos.catalogs.migration.quarantine import OnError
     from lumos.catalogs.migration.reports import (
         AspectCount,
+        CertificateCheck,
+        MigrationPlan,
         MigrationReport,
         Need,
         Verification,
@@ -36,6 +39,11 @@ if TYPE_CHECKING:
     from lumos.snapshots.reports import MigratedCount
 
 _MAX_LISTED: Final = 20
+_HOLDINGS: Final = {
+    "native": "native",
+    "properties": "in custom properties",
+    "store": "only in the store and the snapshot",
+}
 
 
 class ErrorChoice(enum.StrEnum):
@@ -50,10 +58,12 @@ app = typer.Typer()
 
 @app.command(
     epilog="Examples:\n\n"
+    "lumos migrate datahub openmetadata --plan\n\n"
     "lumos migrate datahub openmetadata --dry-run\n\n"
     "lumos migrate datahub openmetadata --mapping mapping.yaml\n\n"
     "lumos migrate datahub-file:estate.json local --resume\n\n"
-    "lumos migrate datahub openmetadata --rollback",
+    "lumos migrate datahub openmetadata --rollback\n\n"
+    "lumos migrate verify certificate.json",
     cls=earlier_options(first=("--source",), last=("--target",), keep="--output"),
 )
 @with_options
@@ -62,7 +72,17 @@ def migrate(
     source: Annotated[
         str, argument("A", "The catalog to move from: local, a configured one, or KIND:ADDRESS.")
     ],
-    target: Annotated[str, argument("B", "The catalog to move to.")],
+    target: Annotated[
+        str, argument("B", "The catalog to move to; after 'verify', the file of a certificate.")
+    ],
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan",
+            help="Write nothing; print counts by aspect, what is lossy and why, the number of "
+            "calls, an estimated time and a runbook.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue an interrupted migration.")
@@ -89,17 +109,42 @@ def migrate(
             callback=local_path,
         ),
     ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the certificate to this file. Default: next to the store.",
+            callback=local_path,
+        ),
+    ] = None,
 ) -> None:
     """Copy all metadata of one catalog to another, and verify every entry.
 
     Exports, validates, imports, and reads every entry back. A second run writes only what changed;
-    edits in the target are kept. Exits with 1 if anything is missing.
+    edits in the target are kept. Exits with 1 if anything is missing. Each migration writes a
+    certificate with hashes and counts; lumos migrate verify CERTIFICATE compares the target with
+    it later.
     """
-    if sum((dry_run, resume, rollback)) > 1:
-        raise typer.BadParameter("give only one of --dry-run, --resume and --rollback")
+    if sum((plan, dry_run, resume, rollback)) > 1:
+        raise typer.BadParameter("give only one of --plan, --dry-run, --resume and --rollback")
     if rollback and (mapping or output):
         raise typer.BadParameter("--rollback takes neither --mapping nor --output")
     migration = options.lumos.migration
+    if source == "verify":
+        with steps() as progress:
+            check = migration.verify(target, progress=progress)
+        options.print(check, _print_check, options.names)
+        if not check.is_unchanged:
+            raise typer.Exit(1)
+        return
+    skips: OnError = "skip" if on_error is ErrorChoice.SKIP else "stop"
+    if plan:
+        with steps() as progress:
+            planned = migration.plan(
+                source, target, mapping=mapping, on_error=skips, progress=progress
+            )
+        options.print(planned, _print_plan, options.names)
+        return
     with steps() as progress:
         if rollback:
             undone = migration.roll_back(source, target, progress=progress)
@@ -109,7 +154,7 @@ def migrate(
                 target,
                 mapping=mapping,
                 keep=output,
-                on_error="skip" if on_error is ErrorChoice.SKIP else "stop",
+                on_error=skips,
                 progress=progress,
             )
         else:
@@ -119,7 +164,8 @@ def migrate(
                 resume=resume,
                 mapping=mapping,
                 keep=output,
-                on_error="skip" if on_error is ErrorChoice.SKIP else "stop",
+                certificate=certificate,
+                on_error=skips,
                 progress=progress,
             )
     if rollback:
@@ -148,8 +194,67 @@ def _print_report(report: "MigrationReport", names: Names) -> None:
     _print_needs(console, report.needs)
     if report.snapshot is not None:
         console.print(f"The snapshot of {report.source} is kept in {report.snapshot}.")
+    if report.certificate is not None:
+        console.print(f"Certificate: {report.certificate}")
     if report.dry_run:
         console.print(f"Nothing was written to {report.target}.")
+
+
+def _print_plan(plan: "MigrationPlan", names: Names) -> None:
+    console, counts = stdout(), plan.dry_run.exported
+    console.print(f"Migrating {plan.source} to {plan.target}", style="bold")
+    console.print(
+        f"{plural(counts.datasets, 'dataset')} and {plural(counts.lineage_edges, 'lineage edge')}"
+    )
+    console.print()
+    table = Table("ASPECT", ">ENTRIES", "IN THE TARGET")
+    for name, aspect in plan.aspects.items():
+        table.add(name, f"{aspect.source:,}", _HOLDINGS[aspect.holding])
+    console.print(table)
+    console.print()
+    if plan.lossy:
+        console.print("Not held exactly", style="bold")
+        for loss in plan.lossy:
+            entries = plural(loss.entries, "entry", "entries")
+            such_as = ", ".join(names(each) for each in loss.examples)
+            console.print(f"  {loss.aspect} of {entries}: {loss.why} ({such_as})")
+        console.print()
+    for each in plan.dry_run.skipped:
+        print_problem(f"{names(each.key)} cannot be migrated: {each.problem}")
+    _print_needs(console, plan.dry_run.needs)
+    calls = plan.calls
+    made = (
+        f"At least {calls.read:,} reads and {calls.write:,} writes, measured at "
+        f"{plan.round_trip * 1000:.0f} ms each"
+        if calls.total
+        else "No calls of a server"
+    )
+    console.print(f"{made}; about {format_duration(plan.seconds)} in all.")
+    console.print()
+    console.print("Runbook", style="bold")
+    for number, step in enumerate(plan.runbook, start=1):
+        console.print(f"  {number}. {step}")
+    console.print()
+    console.print(f"Nothing was written to {plan.target}.")
+
+
+def _print_check(check: "CertificateCheck", names: Names) -> None:
+    console = stdout()
+    when = format_time(check.finished_at)
+    migrated = f"{check.source} to {check.target}, {when} UTC"
+    status = "ok" if check.was_whole else "warn"
+    exceptions = plural(check.exceptions, "exception")
+    print_status(console, status, f"The certificate is intact: {migrated}, {exceptions}")
+    for keys, what in ((check.missing, "is missing now"), (check.changed, "was changed since")):
+        listed, rest = few(keys, _MAX_LISTED)
+        names.look_up(listed)
+        for key in listed:
+            print_problem(f"{names(key)} {what}")
+        if rest:
+            print_problem(f"... and {rest:,} more; --json lists them")
+    same = check.entries - len(check.missing) - len(check.changed)
+    status = "ok" if check.is_unchanged else "warn"
+    print_status(console, status, f"{same:,}/{check.entries:,} entries are as they were migrated")
 
 
 def _print_verified(console: "Console", verified: "Verification", names: Names) -> None:

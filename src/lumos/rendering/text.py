@@ -59,6 +59,14 @@ def format_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
+def format_duration(seconds: float) -> str:
+    """`20 s`, `5 min` or `3.5 h`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s" if seconds >= 1 else "1 s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
 def format_age(moment: datetime, now: datetime) -> str:
     """How long ago a time was, in its largest unit: `45min ago`, `2h ago`, `3d ago`."""
     minutes = max(0, int((now - moment).total_seconds() // 60))

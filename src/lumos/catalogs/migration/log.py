@@ -56,6 +56,8 @@ class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     target: str
     exported: SnapshotCounts
+    # The hash of the export; migrations of earlier versions have none.
+    hash: str = ""
     file: str
     kept: str | None
     mapping: Mapping

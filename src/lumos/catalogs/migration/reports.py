@@ -1,5 +1,6 @@
 """Reports of `lumos migrate` and `lumos sync`."""
 
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 from lumos.catalogs.reports import PublishReport
@@ -66,6 +67,7 @@ class MigrationReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos migrate`; a dry run verifies nothing.
 
     `snapshot` is the exported file, if it was kept. `skipped` datasets cannot be migrated.
+    `certificate` is the file with the evidence for auditors.
     """
 
     format_version: str = FORMAT_VERSION
@@ -80,12 +82,88 @@ class MigrationReport(Report, frozen=True, kw_only=True):
     remarks: tuple[str, ...]
     snapshot: str | None
     skipped: tuple[RefusedReport, ...] = ()
+    certificate: str | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether everything was migrated, as far as it was verified."""
         was_accepted = not self.imported.sums.refused and not self.skipped
         return was_accepted and (self.verified is None or self.verified.is_whole)
+
+
+Holding: TypeAlias = Literal["native", "properties", "store"]
+
+
+class PlannedAspect(Report, frozen=True, kw_only=True):
+    """The number of entries with an aspect, and how the target holds it.
+
+    `native` in its own fields, `properties` in custom properties, `store` only in the store of
+    Lumos and in snapshots.
+    """
+
+    source: int
+    holding: Holding
+
+
+class LossyAspect(Report, frozen=True, kw_only=True):
+    """An aspect that the target cannot hold exactly for some entries, and why."""
+
+    aspect: str
+    entries: int
+    examples: tuple[str, ...]
+    why: str
+
+
+class PlannedCalls(Report, frozen=True, kw_only=True):
+    """The number of calls of the target that a migration makes, at least."""
+
+    read: int
+    write: int
+
+    @property
+    def total(self) -> int:
+        return self.read + self.write
+
+
+class MigrationPlan(Report, frozen=True, kw_only=True):
+    """The answer of `lumos migrate --plan`.
+
+    `seconds` is an estimate: the time that the dry run took to read both sides, twice, and the
+    write calls at the measured `round_trip`. `runbook` is a list of steps with their commands.
+    """
+
+    format_version: str = FORMAT_VERSION
+    source: str
+    target: str
+    aspects: dict[str, PlannedAspect]
+    lossy: tuple[LossyAspect, ...]
+    calls: PlannedCalls
+    seconds: float
+    round_trip: float
+    runbook: tuple[str, ...]
+    dry_run: MigrationReport
+
+
+class CertificateCheck(Report, frozen=True, kw_only=True):
+    """The answer of `lumos migrate verify`: what changed in the target since the migration.
+
+    `exceptions` is the number of entries that were not migrated as they were, by the certificate.
+    """
+
+    format_version: str = FORMAT_VERSION
+    source: str
+    target: str
+    finished_at: datetime
+    was_whole: bool
+    exceptions: int
+    entries: int
+    missing: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the target still has everything as it was migrated."""
+        return not self.missing and not self.changed
 
 
 class SyncReport(Report, frozen=True, kw_only=True):

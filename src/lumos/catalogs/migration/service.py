@@ -1,6 +1,7 @@
 """The service behind `lumos migrate` and `lumos sync`."""
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -11,11 +12,25 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from lumos.catalogs import Connects, HoldsItems
+from lumos.catalogs.migration.certificate import (
+    Certificate,
+    check_certificate,
+    make_certificate,
+    read_certificate,
+    write_certificate,
+)
 from lumos.catalogs.migration.log import MigrationLog, MigrationRecord, Order, check_finished
 from lumos.catalogs.migration.mapping import LABELS, Mapping, write_mapped
 from lumos.catalogs.migration.quarantine import OnError, SoundDatasets
-from lumos.catalogs.migration.reports import MigrationReport, Need, SyncReport
+from lumos.catalogs.migration.reports import (
+    CertificateCheck,
+    MigrationPlan,
+    MigrationReport,
+    Need,
+    SyncReport,
+)
 from lumos.catalogs.migration.survey import Survey, needs
+from lumos.catalogs.migration.verification import reader_of, verify
 from lumos.config import Settings
 from lumos.errors import LumosError, MisuseError
 from lumos.model.catalog import entity_urn
@@ -66,6 +81,7 @@ class Migrations:
         resume: bool = False,
         mapping: str | Path | None = None,
         keep: str | Path | None = None,
+        certificate: str | Path | None = None,
         on_error: OnError = "stop",
         progress: Progress = no_progress,
     ) -> MigrationReport:
@@ -75,6 +91,7 @@ class Migrations:
         continues an interrupted one. `mapping` is a file with names that are other ones in the
         target. The export is kept as `keep`, or deleted after the verification. A dataset that
         cannot be migrated stops the migration; with `on_error="skip"` it is left out and reported.
+        The certificate is written to `certificate`, or next to the store.
         """
         store = self._make_store()
         catalogs = SnapshotCatalogs(self._settings, lambda: store)
@@ -116,7 +133,15 @@ class Migrations:
             # Opened again, so that nothing is read from a cache.
             with closing(catalogs.named(target)) as there:
                 is_resumed = isinstance(waiting, MigrationRecord)
-                return self._verify(record, there, store, folder, progress, resumed=is_resumed)
+                report, hashes = self._verify(
+                    record, there, store, folder, progress, resumed=is_resumed
+                )
+            written = make_certificate(
+                report, hashes, target_address=target, snapshot_hash=record.hash
+            )
+            file = Path(certificate) if certificate else _certificate_file(folder, written)
+            write_certificate(written, file)
+            return msgspec.structs.replace(report, certificate=str(file))
 
     def try_migrate(
         self,
@@ -129,6 +154,39 @@ class Migrations:
         progress: Progress = no_progress,
     ) -> MigrationReport:
         """What `migrate` would do; nothing is written except the file to keep."""
+        with self._dry_run(source, target, mapping, keep, on_error, progress) as (report, _, _):
+            return report
+
+    def plan(
+        self,
+        source: str,
+        target: str,
+        *,
+        mapping: str | Path | None = None,
+        on_error: OnError = "stop",
+        progress: Progress = no_progress,
+    ) -> MigrationPlan:
+        """Plan a migration: counts by aspect, what is lossy and why, calls, time and a runbook."""
+        from lumos.catalogs.migration.plan import plan_migration
+
+        start = time.perf_counter()
+        with self._dry_run(source, target, mapping, None, on_error, progress) as tried:
+            report, file, there = tried
+            seconds = time.perf_counter() - start
+            progress("planning")
+            return plan_migration(report, file, there, catalogs=(source, target), seconds=seconds)
+
+    @contextmanager
+    def _dry_run(
+        self,
+        source: str,
+        target: str,
+        mapping: str | Path | None,
+        keep: str | Path | None,
+        on_error: OnError,
+        progress: Progress,
+    ) -> Iterator[tuple[MigrationReport, Path, SnapshotCatalog]]:
+        """The report of a dry run, the snapshot that it would import, and the target."""
         wanted = None if mapping is None else Mapping.read(Path(mapping))
         catalogs = SnapshotCatalogs(self._settings, self._store)
         with (
@@ -149,19 +207,37 @@ class Migrations:
             tried = self._snapshots().try_load(
                 found.file, platform=target, allow_dangling=True, progress=progress
             )
-        return MigrationReport(
-            source=here.name,
-            target=there.name,
-            dry_run=True,
-            resumed=False,
-            exported=found.exported,
-            needs=found.needs,
-            imported=tried,
-            verified=None,
-            remarks=found.remarks,
-            snapshot=found.kept,
-            skipped=found.skipped,
-        )
+            report = MigrationReport(
+                source=here.name,
+                target=there.name,
+                dry_run=True,
+                resumed=False,
+                exported=found.exported,
+                needs=found.needs,
+                imported=tried,
+                verified=None,
+                remarks=found.remarks,
+                snapshot=found.kept,
+                skipped=found.skipped,
+            )
+            yield report, Path(found.file), there
+
+    def verify(
+        self,
+        certificate: str | Path,
+        *,
+        target: str | None = None,
+        progress: Progress = no_progress,
+    ) -> CertificateCheck:
+        """Read the target again and compare it with the certificate of a migration.
+
+        `target` is where the target is now, if it was moved since.
+        """
+        known = read_certificate(Path(certificate))
+        catalogs = SnapshotCatalogs(self._settings, self._store)
+        with closing(catalogs.named_for_reading(target or known.target_address)) as there:
+            progress(f"reading {there.name}")
+            return check_certificate(known, reader_of(there), progress)
 
     def roll_back(
         self, source: str, target: str, *, progress: Progress = no_progress
@@ -291,6 +367,7 @@ class Migrations:
             source=order.source,
             target=order.target,
             exported=report.counts,
+            hash=report.hash,
             file=str(file.resolve()),
             kept=order.keep,
             mapping=mapping,
@@ -308,14 +385,12 @@ class Migrations:
         progress: Progress,
         *,
         resumed: bool,
-    ) -> MigrationReport:
-        from lumos.catalogs.migration.verification import verify
-
+    ) -> tuple[MigrationReport, dict[str, dict[str, str]]]:
         imported = record.imported
         assert imported is not None
         assert imported.import_id is not None, "it was not a dry run"
         file = Path(record.file)
-        found = verify(file, there, store, run=imported.import_id, progress=progress)
+        found, hashes = verify(file, there, store, run=imported.import_id, progress=progress)
         lost = {need.name for need in record.needs if need.kind == "tag"}
         unmapped = record.needs + tuple(
             Need(kind="tag", name=tag) for tag in found.missing_tags if tag not in lost
@@ -327,7 +402,7 @@ class Migrations:
         if is_over:
             for name in (_EXPORTED, _MAPPED):
                 (folder / name).unlink(missing_ok=True)
-        return MigrationReport(
+        report = MigrationReport(
             source=record.source,
             target=there.name,
             dry_run=False,
@@ -340,6 +415,11 @@ class Migrations:
             snapshot=record.kept or (str(file) if file.exists() else None),
             skipped=record.skipped,
         )
+        return report, hashes
+
+
+def _certificate_file(folder: Path, certificate: Certificate) -> Path:
+    return folder / f"certificate-{certificate.finished_at:%Y%m%dT%H%M%SZ}.json"
 
 
 def _survey(catalog: SnapshotCatalog, cancellation: Cancellation) -> Survey:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from lumos.catalogs import HoldsItems
 from lumos.catalogs.local import LocalStorePlatform
+from lumos.catalogs.migration.certificate import entry_hash
 from lumos.catalogs.migration.reports import AspectCount, Verification
 from lumos.model.json_codec import from_json
 from lumos.progress import Progress
@@ -26,16 +27,17 @@ from lumos.snapshots.on_spark import judge_schemas
 from lumos.snapshots.reports import MigratedCount
 from lumos.store import Store
 
-_BATCH_SIZE: Final = 500
+BATCH_SIZE: Final = 500
 _MAX_LISTED: Final = 1000
 
 
 def verify(
     file: Path, catalog: SnapshotCatalog, store: Store, *, run: str, progress: Progress
-) -> Verification:
+) -> tuple[Verification, dict[str, dict[str, str]]]:
     """Read all entries of a snapshot back from a catalog and compare them with the snapshot.
 
-    `run` is the import that wrote them; its journal has each entry as it should be.
+    `run` is the import that wrote them; its journal has each entry as it should be. Also returns
+    the hashes of the entries that were read, by kind and key.
     """
     progress(f"reading back from {catalog.name}")
     with open_snapshot(file) as snapshot, TemporaryDirectory(prefix="lumos-") as folder:
@@ -49,7 +51,7 @@ def verify(
             findings.add(difference)
         found = findings.report(str(file), catalog.name, file)
     counts = reading.counts
-    return Verification(
+    verification = Verification(
         datasets=found.datasets,
         lineage_edges=found.lineage_edges,
         items=MigratedCount(source=counts["items"], target=counts["items read"]),
@@ -59,6 +61,7 @@ def verify(
         summary=found.summary,
         aspects=reading.aspects(),
     )
+    return verification, reading.hashes
 
 
 class _ReadBack:
@@ -73,7 +76,7 @@ class _ReadBack:
         progress: Progress,
     ) -> None:
         self._snapshot = snapshot
-        self._get = _reader(catalog)
+        self._get = reader_of(catalog)
         self._holds_items = isinstance(catalog, LocalCatalog) or (
             isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, HoldsItems)
         )
@@ -85,6 +88,7 @@ class _ReadBack:
         self.counts = {"items": 0, "items read": 0}
         self.missing: list[str] = []
         self.unlike: list[str] = []
+        self.hashes: dict[str, dict[str, str]] = {}
         self._aspects: dict[str, Counter[str]] = {}
 
     def entries(self, kind: EntryKind) -> Iterator[Any]:
@@ -94,9 +98,11 @@ class _ReadBack:
         header = self._snapshot.header.counts
         total = sum(getattr(header, each.plural) for each in KINDS) if header else 0
         values = self._snapshot.entries(kind)
-        while some := list(islice(values, _BATCH_SIZE)):
+        while some := list(islice(values, BATCH_SIZE)):
             there = self._get(kind, [getattr(value, kind.key) for value in some])
             self._account(kind, some, there)
+            hashes = self.hashes.setdefault(kind.plural, {})
+            hashes.update((key, entry_hash(value)) for key, value in there.items())
             yield from there.values()
             self._done += len(some)
             if total:
@@ -154,7 +160,7 @@ def aspects_of(value: Any) -> dict[str, Any]:
     return found
 
 
-def _reader(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]], dict[str, Any]]:
+def reader_of(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]], dict[str, Any]]:
     """A function that reads entries by their keys; missing ones are left out."""
     if isinstance(catalog, LocalCatalog):
         platform: Any = LocalStorePlatform(catalog.store)

@@ -1,0 +1,168 @@
+"""The plan of a migration: how the target holds each aspect, the calls it takes, and a runbook."""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import islice
+from math import ceil
+from pathlib import Path
+from shlex import quote
+from typing import Any, Final
+
+from lumos.catalogs import HoldsItems, ReadsEntries, ReadsMany, ReplacesEntries, WritesMany
+from lumos.catalogs.local import LocalStorePlatform
+from lumos.catalogs.migration.reports import (
+    Holding,
+    LossyAspect,
+    MigrationPlan,
+    MigrationReport,
+    PlannedAspect,
+    PlannedCalls,
+)
+from lumos.catalogs.migration.verification import BATCH_SIZE, aspects_of
+from lumos.snapshots.catalogs import LocalCatalog, PlatformCatalog, SnapshotCatalog
+from lumos.snapshots.format.document import DATASETS, KINDS, EntryKind
+from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
+
+# The number of entries that are read to measure a round trip.
+_SAMPLE_SIZE: Final = 20
+_MAX_EXAMPLES: Final = 3
+
+
+def plan_migration(
+    report: MigrationReport,
+    file: Path,
+    catalog: SnapshotCatalog,
+    *,
+    catalogs: tuple[str, str],
+    seconds: float,
+) -> MigrationPlan:
+    """The plan for a snapshot of the source, which a dry run compared with the target.
+
+    `catalogs` are the source and the target as the user named them, for the commands; `seconds` is
+    the time that the dry run took to read all of the source and of the target.
+    """
+    platform = _platform(catalog)
+    with open_snapshot(file) as snapshot:
+        aspects, losses = _survey(snapshot, platform)
+        calls = _calls(report, snapshot, platform, is_remote=catalog.file is None)
+        round_trip = _round_trip(snapshot, platform) if calls.total else 0.0
+    return MigrationPlan(
+        source=report.source,
+        target=report.target,
+        aspects=aspects,
+        lossy=losses,
+        calls=calls,
+        # Importing and verifying each read as much as the dry run did.
+        seconds=round(2 * seconds + calls.write * round_trip, 1),
+        round_trip=round(round_trip, 4),
+        runbook=tuple(_runbook(*map(quote, catalogs), has_needs=bool(report.needs))),
+        dry_run=report,
+    )
+
+
+def _platform(catalog: SnapshotCatalog) -> Any:
+    if isinstance(catalog, LocalCatalog):
+        return LocalStorePlatform(catalog.store)
+    assert isinstance(catalog, PlatformCatalog)
+    return catalog.platform
+
+
+def _survey(
+    snapshot: OpenSnapshot, platform: Any
+) -> tuple[dict[str, PlannedAspect], tuple[LossyAspect, ...]]:
+    counts: Counter[str] = Counter()
+    holdings: dict[str, Holding] = {}
+    lossy: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for kind in KINDS:
+        for value in snapshot.entries(kind):
+            held = _as_held(platform, kind, value)
+            for name in aspects_of(value):
+                aspect = f"{kind.singular}.{name}"
+                counts[aspect] += 1
+                holdings[aspect] = _holding(platform, kind, name)
+            if held is not None and held != value:
+                key = getattr(value, kind.key)
+                here, there = aspects_of(value), aspects_of(held)
+                for name in here:
+                    if here[name] != there.get(name):
+                        lossy[kind.singular, name].append(key)
+    aspects = {
+        name: PlannedAspect(source=count, holding=holdings[name])
+        for name, count in sorted(counts.items())
+    }
+    return aspects, tuple(
+        LossyAspect(
+            aspect=f"{kind}.{name}",
+            entries=len(keys),
+            examples=tuple(keys[:_MAX_EXAMPLES]),
+            why=f"{platform.kind} cannot hold it exactly; the snapshot and the store keep it",
+        )
+        for (kind, name), keys in sorted(lossy.items())
+    )
+
+
+def _holding(platform: Any, kind: EntryKind, aspect: str) -> Holding:
+    """How the target holds an aspect."""
+    if kind is DATASETS:
+        is_native = not isinstance(platform, ReplacesEntries) or aspect in platform.native
+        return "native" if is_native else "properties"
+    return "native" if isinstance(platform, HoldsItems) else "store"
+
+
+def _as_held(platform: Any, kind: EntryKind, value: Any) -> Any:
+    """An entry as the target returns it after a write; None if it cannot hold the kind."""
+    if kind is DATASETS:
+        return platform.as_held(value) if isinstance(platform, ReplacesEntries) else value
+    return platform.item_as_held(value) if isinstance(platform, HoldsItems) else None
+
+
+def _calls(
+    report: MigrationReport, snapshot: OpenSnapshot, platform: Any, *, is_remote: bool
+) -> PlannedCalls:
+    """The calls of the import and of the verification; a file or store needs none."""
+    if not is_remote or isinstance(platform, LocalStorePlatform):
+        return PlannedCalls(read=0, write=0)
+    totals = report.imported.sums.kinds
+    changed = {name: each.created + each.changed for name, each in totals.items()}
+    datasets = changed.pop(DATASETS.plural, 0)
+    batch = platform.most if isinstance(platform, WritesMany) else 1
+    writes = ceil(datasets / batch) + (
+        sum(changed.values()) if isinstance(platform, HoldsItems) else 0
+    )
+    header = snapshot.header.counts
+    entries = header.datasets if header else 0
+    per_read = BATCH_SIZE if isinstance(platform, ReadsMany) else 1
+    return PlannedCalls(read=2 * ceil(entries / per_read), write=writes)
+
+
+def _round_trip(snapshot: OpenSnapshot, platform: Any) -> float:
+    """The seconds that the target needs to answer one call."""
+    if not isinstance(platform, ReadsEntries):
+        return 0.0
+    keys = [entry.urn for entry in islice(snapshot.entries(DATASETS), _SAMPLE_SIZE)]
+    start = time.perf_counter()
+    for _ in range(3):
+        platform.get_many(keys)
+    return (time.perf_counter() - start) / 3
+
+
+def _runbook(source: str, target: str, *, has_needs: bool) -> Iterator[str]:
+    pair = f"{source} {target}"
+    if has_needs:
+        yield (
+            "Decide on the names that need a mapping and write mapping.yaml; its lines: "
+            f"lumos migrate {pair} --dry-run"
+        )
+    mapping = " --mapping mapping.yaml" if has_needs else ""
+    yield f"Back up the target: lumos export before.jsonl.zst --platform {target}"
+    yield (
+        f"Migrate, and keep the exported source: lumos migrate {pair}{mapping} -o source.jsonl.zst"
+    )
+    yield f"If it is interrupted, continue: lumos migrate {pair}{mapping} --resume"
+    yield f"Compare both sides: lumos diff {pair}{mapping}"
+    yield (
+        "Keep the certificate that the migration wrote, and check it later: "
+        "lumos migrate verify CERTIFICATE"
+    )
+    yield f"If the result is not wanted, restore the target: lumos migrate {pair} --rollback"
