@@ -6,11 +6,17 @@ from typing import Any, Final
 
 from lumos import plugins
 from lumos.catalogs import HasAddress, KeptInFile, Platform
+from lumos.catalogs.handlers import platform_class
 from lumos.config import Settings
 from lumos.errors import MisuseError
 
 LOCAL: Final = "local"
 _log = logging.getLogger(__name__)
+
+
+def find_platform(kind: str) -> type[Platform]:
+    """The class of the platforms of a kind."""
+    return platform_class(kind, plugins.find(plugins.PLATFORMS, kind, "platform"))
 
 
 def platform_of(settings: Settings) -> Platform | None:
@@ -24,7 +30,7 @@ def platform_of(settings: Settings) -> Platform | None:
             kind,
         )
         return None
-    plugin: Any = plugins.find(plugins.PLATFORMS, kind, "platform")
+    plugin: Any = find_platform(kind)
     platform: Platform
     if not colon:
         platform = plugin(settings.platform_config.of(kind))

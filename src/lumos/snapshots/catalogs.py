@@ -10,7 +10,7 @@ import msgspec
 
 from lumos import plugins
 from lumos.catalogs import Connects, HasAddress, HoldsItems, KeptInFile, Platform, ReadsEntries
-from lumos.catalogs.configured import LOCAL, platform_of
+from lumos.catalogs.configured import LOCAL, find_platform, platform_of
 from lumos.catalogs.three_way_merge import merged_item
 from lumos.config import Settings
 from lumos.errors import MisuseError, UnknownName
@@ -202,7 +202,7 @@ class SnapshotCatalogs:
     def _plugin(self, kind: str) -> object:
         if kind not in self._names():
             raise UnknownName("platform", kind, self._names(), listed="Installed")
-        return plugins.find(plugins.PLATFORMS, kind, "platform")
+        return find_platform(kind)
 
     @staticmethod
     def _names() -> set[str]:

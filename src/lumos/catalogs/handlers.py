@@ -1,0 +1,147 @@
+"""Platforms from handlers: classes with a few methods instead of the base classes of an adapter.
+
+A handler is the quickest way to connect a catalog. Lumos publishes through it and reads, exports
+and searches it. Merging with edits of people, imports and migrations into the catalog need an
+adapter, which promises to return exactly what was written.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, TypeAlias, cast
+
+import msgspec
+
+from lumos import plugins
+from lumos.catalogs.interface import (
+    NO_FILTERS,
+    EmitsLineage,
+    EmitsOwnership,
+    Filters,
+    Platform,
+    ReadsEntries,
+    Searches,
+)
+from lumos.errors import CatalogError
+from lumos.model.catalog import CatalogEntry
+from lumos.model.dataset import Dataset, Owner
+from lumos.model.json_codec import from_plain
+from lumos.model.lineage import LineageType
+
+# A dataset, or one as plain data in the form of a snapshot.
+HandlerDataset: TypeAlias = Dataset | Mapping[str, Any]
+
+
+class MetadataPlatformInterface(ABC):
+    """A handler of a catalog. Methods return False if the catalog rejected the call.
+
+    Datasets may be returned as `lumos.model.dataset.Dataset` or as dictionaries in the form of a
+    snapshot.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        """Take the section of `platform_config`, without connecting."""
+        self.config = config
+
+    @abstractmethod
+    def emit_dataset(self, dataset: Dataset) -> bool:
+        """Create or update a dataset."""
+
+    @abstractmethod
+    def emit_lineage(
+        self, upstream_urn: str, downstream_urn: str, lineage_type: str = "TRANSFORMED"
+    ) -> bool:
+        """Add a lineage edge."""
+
+    @abstractmethod
+    def emit_ownership(self, dataset_urn: str, owner: str, owner_type: str) -> bool:
+        """Add an owner."""
+
+    @abstractmethod
+    def get_dataset(self, urn: str) -> HandlerDataset | None:
+        """The dataset with a URN, or None."""
+
+    @abstractmethod
+    def search(self, query: str, filters: dict[str, str] | None = None) -> Iterable[HandlerDataset]:
+        """The datasets that match a query, best first."""
+
+    @abstractmethod
+    def export_all(self) -> Mapping[str, Iterable[HandlerDataset]]:
+        """Everything in the catalog: `{"datasets": [...]}`."""
+
+
+def register(name: str, handler: type[MetadataPlatformInterface]) -> None:
+    """Make a handler available as the platform `name` in this process.
+
+    A package registers its handler as an entry point in the group `lumos.platforms` instead.
+    """
+    plugins.register(plugins.PLATFORMS, name, handler)
+
+
+def platform_class(name: str, plugin: Any) -> type[Platform]:
+    """The class of a platform: the plug-in itself, or a bridge if it is a handler."""
+    if isinstance(plugin, type) and issubclass(plugin, MetadataPlatformInterface):
+        return type(plugin.__name__, (HandlerPlatform,), {"kind": name, "handler_type": plugin})
+    return cast("type[Platform]", plugin)
+
+
+class HandlerPlatform(Platform, ReadsEntries, Searches, EmitsLineage, EmitsOwnership):
+    """A platform that passes every call on to a handler."""
+
+    handler_type: ClassVar[type[MetadataPlatformInterface]]
+
+    def __init__(self, settings: Any) -> None:
+        self._handler = self.handler_type(dict(settings or {}))
+
+    def emit(self, dataset: Dataset) -> None:
+        self._require(self._handler.emit_dataset(dataset), f"the dataset {dataset.urn}")
+        for edge in dataset.lineage.upstream if dataset.lineage else ():
+            self.emit_lineage(edge.urn, dataset.urn, edge.type)
+        for owner in dataset.ownership.owners if dataset.ownership else ():
+            self.emit_ownership(dataset.urn, owner)
+
+    def emit_lineage(
+        self, upstream: str, downstream: str, type: LineageType = "TRANSFORMED"
+    ) -> None:
+        accepted = self._handler.emit_lineage(upstream, downstream, type)
+        self._require(accepted, f"the lineage from {upstream} to {downstream}")
+
+    def emit_ownership(self, urn: str, owner: Owner) -> None:
+        accepted = self._handler.emit_ownership(urn, owner.name, owner.type)
+        self._require(accepted, f"the owner {owner.name} of {urn}")
+
+    def get(self, urn: str) -> CatalogEntry | None:
+        found = self._handler.get_dataset(urn)
+        return None if found is None else self._entry(found)
+
+    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
+        entries = map(self._entry, self._handler.export_all().get("datasets", ()))
+        for entry in sorted(entries, key=lambda each: each.urn):
+            if entry.urn > (after or ""):
+                yield entry
+
+    def search(
+        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
+    ) -> Iterator[Dataset]:
+        wanted = {name: value for name, value in msgspec.structs.asdict(filters).items() if value}
+        for number, found in enumerate(self._handler.search(text, wanted or None)):
+            if limit is not None and number >= limit:
+                return
+            yield self._entry(found).dataset
+
+    def _entry(self, found: HandlerDataset) -> CatalogEntry:
+        if isinstance(found, CatalogEntry):
+            return found
+        if isinstance(found, Dataset):
+            return CatalogEntry.of(found)
+        try:
+            return from_plain(found, CatalogEntry)
+        except msgspec.ValidationError as problem:
+            raise CatalogError(
+                f"The handler of '{self.kind}' returned a dataset that is not in the form of a "
+                f"snapshot: {problem}.",
+                platform=self.name,
+            ) from None
+
+    def _require(self, accepted: bool, what: str) -> None:
+        if not accepted:
+            raise CatalogError(f"The catalog rejected {what}.", platform=self.name)
