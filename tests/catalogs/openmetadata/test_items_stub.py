@@ -133,6 +133,16 @@ def test_a_term_that_was_only_a_label_becomes_an_item(catalog: Catalog) -> None:
     assert {each["displayName"] for each in catalog.stub.entities("glossaryTerm")} == {"id", "ID"}
 
 
+@pytest.mark.parametrize("name", ["0.\n", "0.\x1f", "a.b::c", 'a.">'])
+def test_a_qualified_name_that_the_server_refuses_is_spelled_otherwise(
+    catalog: Catalog, name: str
+) -> None:
+    term = GlossaryTerm(name=name, raw={"openmetadata": {"id": []}})
+    catalog.items.put_item(term)
+    assert catalog.items.get_item(GlossaryTerm, name) == catalog.items.item_as_held(term)
+    assert catalog.stub.violations == []
+
+
 @FEW
 @given(st.lists(ITEMS, max_size=6, unique_by=lambda item: (type(item), getattr(item, "urn", None) or getattr(item, "name", None))))  # fmt: skip
 def test_items_come_back_as_they_were_put(shared: Catalog, items: list[Any]) -> None:

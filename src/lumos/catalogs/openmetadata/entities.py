@@ -43,6 +43,7 @@ from lumos.catalogs.openmetadata.labels import (
     MADE,
     OWN,
     OpenMetadataLabels,
+    is_qualified,
     own_fqn,
     team_name,
     user_name,
@@ -621,9 +622,7 @@ def _is_inside(item: Any, fqn: str) -> bool:
         case CatalogEntity(kind="domain"):
             return item.parent == name_of("domain", joined(*above))
         case CatalogEntity() | GlossaryTerm():
-            parts = split(fqn)
-            is_name = len(parts) > 1 and parts[0] != OWN and all(parts) and joined(*parts) == fqn
-            return is_name and isinstance(item.raw.get(CATALOG), dict)
+            return is_qualified(fqn) and isinstance(item.raw.get(CATALOG), dict)
         case _:
             return False
 

@@ -66,17 +66,17 @@ def domain_of(reference: Mapping[str, Any]) -> str:
 
 def tag_fqn(name: str) -> str:
     """The qualified name of a tag: one that reads so already is people's, any other Lumos's."""
-    return name if _is_qualified(name) else own_fqn(name)
+    return name if is_qualified(name) else own_fqn(name)
 
 
 def term_fqn(name: str) -> str:
     """The qualified name of a term, as for tags."""
-    return name if _is_qualified(name) else joined(OWN, _plain_term(name))
+    return name if is_qualified(name) else joined(OWN, _plain_term(name))
 
 
 def domain_fqn(name: str) -> str:
     """The qualified name of a domain."""
-    return name if _is_qualified(name) else joined(shortened(spelled(name)))
+    return name if is_qualified(name) else joined(shortened(spelled(name)))
 
 
 def user_name(name: str) -> str:
@@ -193,7 +193,7 @@ class OpenMetadataLabels:
         name = (tag_of if is_tag else term_of)(label) or fqn
         known = self._tags if is_tag else self._terms
         with self._lock:
-            if name not in known and _is_qualified(name):
+            if name not in known and is_qualified(name):
                 route = "tags" if is_tag else "glossaryTerms"
                 if not any(self._server.named(route, each) for each in (name, own_fqn(name))):
                     return None
@@ -310,7 +310,7 @@ class OpenMetadataLabels:
 
     def _there(self, route: str, name: str, **query: Any) -> Any:
         """What the catalog has under just this qualified name, outside of what is Lumos's own."""
-        return self._server.named(route, name, **query) if _is_qualified(name) else None
+        return self._server.named(route, name, **query) if is_qualified(name) else None
 
     def _home(self, route: str) -> None:
         """Makes sure of the classification or glossary that everything of Lumos is in."""
@@ -320,7 +320,7 @@ class OpenMetadataLabels:
             self._homes.add(route)
 
 
-def _is_qualified(name: str) -> bool:
+def is_qualified(name: str) -> bool:
     """Whether a name is just a qualified one of something that is not Lumos's own."""
     parts = split(name)
     if len(parts) == 1 or parts[0] == OWN or not all(parts) or joined(*parts) != name:
