@@ -92,6 +92,6 @@ def test_spark_sees_what_one_process_sees(address: str, shop: Any, spark: SparkS
         shop[f"c{name}"].insert_many({"_id": number, f"of{name}": "x"} for number in range(20))
     source = source_at(address)
     here = source.read(lambda _share: None)
-    there = source.sampled(partial(run_samples, spark), lambda _path: None)
+    there = source.read_samples(partial(run_samples, spark), lambda _path: None)
     assert there == here
     assert len(there.datasets) == 30

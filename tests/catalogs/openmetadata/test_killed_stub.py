@@ -106,7 +106,7 @@ def exported(workplace: Path) -> tuple[list[CatalogEntry], list[bytes]]:
 
 
 def snapshot(estate: list[CatalogEntry], things: list[Item]) -> str:
-    words = {"GlossaryTerm": "glossary", "User": "users", "Group": "groups", "Job": "jobs", "Other": "others"}  # fmt: skip
+    words = {"GlossaryTerm": "glossary", "User": "users", "Group": "groups", "Job": "jobs", "CatalogEntity": "others"}  # fmt: skip
     by_word: dict[str, list[Any]] = {word: [] for word in words.values()}
     for item in things:
         by_word[words[type(item).__name__]].append(item)
