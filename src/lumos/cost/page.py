@@ -51,7 +51,7 @@ from lumos.rendering.flow import FlowBand, FlowNode, flow
 
 _BARS: Final = 12
 
-_LONGEST: Final = 60
+_MAX_NAME_LENGTH: Final = 60
 _FLOW_KEY: Final = (
     ("spent", "own cost and the jobs that write it"),
     ("whole", "upstream cost"),
@@ -209,7 +209,7 @@ def _spend_tiles(
         Tile(
             "Most expensive",
             money(micros(most_expensive.retained)) if most_expensive else "-",
-            shortened(most_expensive.name, _LONGEST) if most_expensive else "",
+            shortened(most_expensive.name, _MAX_NAME_LENGTH) if most_expensive else "",
         ),
         Tile("Unused", money(unneeded), f"{share} of total spend has no known use"),
         Tile("Not attributed", money(unattributed), which or "all cost is attributed"),
@@ -424,19 +424,19 @@ def _percent(amount: Decimal, whole: Decimal) -> str:
 
 
 # A diagram with more nodes is unreadable.
-MOST_STOPS: Final = 22
+MAX_STOPS: Final = 22
 
 
 def spend_flow(
-    ledger: CostLedger, *, most: int = MOST_STOPS
+    ledger: CostLedger, *, max_nodes: int = MAX_STOPS
 ) -> tuple[list[FlowNode], list[FlowBand]]:
     """The cost flow through the most expensive datasets, as nodes and bands."""
     kept = ledger.retained.astype(np.float64)
-    return _flow(ledger, np.ones((len(ledger.graph.types), 1)), kept, most)
+    return _flow(ledger, np.ones((len(ledger.graph.types), 1)), kept, max_nodes)
 
 
 def flow_to(
-    ledger: CostLedger, node: int, *, most: int = MOST_STOPS
+    ledger: CostLedger, node: int, *, max_nodes: int = MAX_STOPS
 ) -> tuple[list[FlowNode], list[FlowBand]]:
     """The cost flow from upstream into one dataset, as nodes and bands."""
     made = ledger.contributions_to(node)
@@ -446,11 +446,11 @@ def flow_to(
     arriving[:, made.nodes] = made.reach / np.where(again > 0, again, 1)
     kept = np.zeros(ledger.graph.nodes)
     kept[node] = ledger.retained[node]
-    return _flow(ledger, arriving, kept, most)
+    return _flow(ledger, arriving, kept, max_nodes)
 
 
 def _flow(
-    ledger: CostLedger, arriving: Floats, kept: Floats, most: int
+    ledger: CostLedger, arriving: Floats, kept: Floats, max_nodes: int
 ) -> tuple[list[FlowNode], list[FlowBand]]:
     graph, shares = ledger.graph, ledger.attribution.shares.values
     totals = (ledger.attribution.loaded * arriving).sum(axis=0)
@@ -469,7 +469,7 @@ def _flow(
     passing[below[between_jobs]] = False
     candidates = np.flatnonzero(~passing & (totals > 0))
     order = candidates[np.lexsort((candidates, -totals[candidates]))]
-    chosen = set(map(int, order[:most]))
+    chosen = set(map(int, order[:max_nodes]))
     near = np.isin(above, list(chosen)) | np.isin(below, list(chosen))
     into: dict[int, list[tuple[int, float]]] = defaultdict(list)
     out_of: dict[int, list[tuple[int, float]]] = defaultdict(list)

@@ -15,7 +15,7 @@ from typing import ClassVar, Final, NamedTuple
 from lumos.formats.columns import distinct_names
 from lumos.formats.inference import NULLS, type_of_texts
 from lumos.formats.interface import (
-    MOST_COLUMNS,
+    MAX_COLUMNS,
     Content,
     FileFacts,
     Sample,
@@ -382,7 +382,7 @@ class Csv(TextFormat):
 
     def recognises(self, sample: Sample) -> bool:
         table = split_table(text_of(sample), whole=sample.whole)
-        if not table.is_regular or table.widest > MOST_COLUMNS:
+        if not table.is_regular or table.widest > MAX_COLUMNS:
             return False
         # Sentences may be prose, unless there are names above columns of numbers or times.
         return not table.is_prose or _columns(table).is_evident
@@ -390,7 +390,7 @@ class Csv(TextFormat):
     def divides(self, sample: Sample) -> bool:
         """Whether all rows have the same number of cells, and more than one."""
         table = split_table(text_of(sample), whole=sample.whole)
-        return table.is_even and not table.is_prose and table.widest <= MOST_COLUMNS
+        return table.is_even and not table.is_prose and table.widest <= MAX_COLUMNS
 
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:
         sample = _sample(content)

@@ -13,7 +13,7 @@ from lumos.model.types import DataType
 
 # Larger counts and sizes do not fit into the store and are treated as damage.
 MAX_COUNT: Final = 2**63 - 1
-MOST_COLUMNS: Final = 20_000
+MAX_COLUMNS: Final = 20_000
 
 
 class UnreadableFile(LumosError):
@@ -28,8 +28,8 @@ class UnreadableFile(LumosError):
 
 def check_width(columns: int) -> None:
     """Raise UnreadableFile if there are too many leaf columns."""
-    if columns > MOST_COLUMNS:
-        reason = f"It has {columns:,} columns; at most {MOST_COLUMNS:,} are read."
+    if columns > MAX_COLUMNS:
+        reason = f"It has {columns:,} columns; at most {MAX_COLUMNS:,} are read."
         raise UnreadableFile("too_many_columns", reason)
 
 

@@ -22,7 +22,7 @@ from lumos.lineage.sql_files import ModelName, SqlFile, UnreadableSql
 from lumos.progress import Progress
 
 # Scripts are analysed again once the columns of the tables they read are known.
-_MOST_ROUNDS: Final = 4
+_MAX_ROUNDS: Final = 4
 
 
 class FileReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +219,7 @@ class FileReader:
         scripts: dict[str, ScriptLineage] = {}
         waiting = sort_by_dependency({key: each.text for key, each in texts.items()})
         self._progress(step)
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             outdated: set[tuple[str, ...]] = set()
             for number, key in enumerate(waiting):
                 text, file, dialect = texts[key]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Reporters that are files: they are removed once a scanned folder no longer contains them.
 _FILE_REPORTERS = ("sql:", "declared:")
 # How many files a remark about duplicate definitions lists.
-_MOST_FILES = 5
+_MAX_FILES = 5
 
 
 class LineageIngest:
@@ -186,9 +186,9 @@ class LineageIngest:
         for urn, files in sorted(self._defined_in.items()):
             if len(files) > 1:
                 first, *_ = named = sorted(files)
-                rest = f" and {len(named) - _MOST_FILES:,} more" if len(named) > _MOST_FILES else ""
+                rest = f" and {len(named) - _MAX_FILES:,} more" if len(named) > _MAX_FILES else ""
                 reason = (
-                    f"{urn} is defined in {len(named):,} files: {', '.join(named[:_MOST_FILES])}"
+                    f"{urn} is defined in {len(named):,} files: {', '.join(named[:_MAX_FILES])}"
                     f"{rest}. The lineage of all of them is kept."
                 )
                 yield LineageProblem(place=first, reason=reason, severity="remark")

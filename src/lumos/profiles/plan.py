@@ -324,7 +324,7 @@ def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterato
 
 
 def _portions(task: FileTask) -> list[FileTask]:
-    if task.format not in _DIVISIBLE_FORMATS or task.most_rows is not None or task.sample < 1.0:
+    if task.format not in _DIVISIBLE_FORMATS or task.max_rows is not None or task.sample < 1.0:
         return [task]
     count = max(1, math.ceil(task.size / _PORTION_BYTES))
     return [task._replace(portion=(number, count)) for number in range(count)]
@@ -334,7 +334,7 @@ def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
     """Yield files with a limit on their rows, about `rows` in total."""
     each = -(-rows // max(1, len(files)))
     for file in islice(files, rows):
-        yield file._replace(task=file.task._replace(most_rows=each))
+        yield file._replace(task=file.task._replace(max_rows=each))
 
 
 def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:

@@ -46,7 +46,7 @@ def read_batches(
 
     Rows with `deleted` numbers are left out. Raises UnreadableFile, or an OSError.
     """
-    remaining = task.most_rows
+    remaining = task.max_rows
     in_path = dict(task.partitions)
     in_file = {name: type for name, type in wanted.items() if name not in in_path}
     try:

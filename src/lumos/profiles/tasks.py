@@ -31,7 +31,7 @@ class FileTask(NamedTuple):
     `names` are the columns of files that do not name them. `constants` are columns whose values
     come from a table's metadata, as text; columns in the file take precedence. `partitions` come
     from the path and take precedence over the file, as in Spark. `sample` is the wanted share of
-    rows, `most_rows` their largest number.
+    rows, `max_rows` their largest number.
 
     For files of tables, `fields` are the columns by their names in files, `deletes` the deleted
     rows, `path_in_log` the path as the table spells it, `logs` the Hudi log files on top of it.
@@ -48,7 +48,7 @@ class FileTask(NamedTuple):
     partitions: tuple[tuple[str, str | None], ...] = ()
     portion: tuple[int, int] = (0, 1)
     sample: float = 1.0
-    most_rows: int | None = None
+    max_rows: int | None = None
     fields: tuple[KnownField, ...] = ()
     deletes: tuple[RowDeletes, ...] = ()
     path_in_log: str = ""

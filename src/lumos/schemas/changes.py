@@ -183,7 +183,7 @@ def _event_filter(
 def _urns(store: Store, text: str) -> frozenset[str]:
     """Every URN, current or former, of the datasets that a name or a pattern means."""
     pattern = DatasetPattern(text)
-    if pattern.is_open:
+    if pattern.has_wildcards:
         return store.change_log.urns(pattern)
     try:
         urn = find_urn(store, text)

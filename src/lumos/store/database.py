@@ -30,7 +30,7 @@ HEAD: Final = REVISIONS[-1]
 # Stores older than this revision need their search index rebuilt.
 _SEARCH_REVISION: Final = "0016"
 BUSY_SECONDS: Final = 30.0
-_LONGEST_NAME: Final = 2600
+_MAX_NAME_BYTES: Final = 2600
 
 
 class LockHeld(StoreError):
@@ -147,10 +147,10 @@ class Database:
         return self.engine.dialect.name == "postgresql"
 
     @property
-    def longest_name(self) -> int | None:
-        """The most bytes that a name may have, or None without a limit."""
+    def max_name_bytes(self) -> int | None:
+        """The maximum length of a name, or None without a limit."""
         # An entry in a PostgreSQL index may take at most a third of a page.
-        return _LONGEST_NAME if self.is_shared else None
+        return _MAX_NAME_BYTES if self.is_shared else None
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:

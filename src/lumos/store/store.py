@@ -160,17 +160,17 @@ class Store:
     @property
     def limits_names(self) -> bool:
         """Whether the length of names is limited."""
-        return self._database.longest_name is not None
+        return self._database.max_name_bytes is not None
 
     def check_names(self, names: Iterable[str]) -> None:
         """Raise an error for a name that is too long for the store."""
-        longest = self._database.longest_name
-        if longest is None:
+        max_bytes = self._database.max_name_bytes
+        if max_bytes is None:
             return
         for name in names:
             size = len(name.encode("utf-8", "surrogatepass"))
-            if size > longest:
-                raise NameTooLong(name, size, longest)
+            if size > max_bytes:
+                raise NameTooLong(name, size, max_bytes)
 
     def save_schemas(self, schemas: Iterable[Schema]) -> None:
         """Save schemas in a short transaction of their own, if the store has several writers.

@@ -16,7 +16,7 @@ from lumos.discovery.grouping.patterns import (
     place_file,
 )
 from lumos.discovery.grouping.state import GroupingState
-from lumos.discovery.lake.summaries import MOST_VALUES, FileSet
+from lumos.discovery.lake.summaries import MAX_PATH_VALUES, FileSet
 from lumos.model.schema import Schema
 from lumos.model.types import Array, DataType, Map, Struct
 
@@ -274,7 +274,7 @@ def _name_clusters(
             path = earlier.most_common(1)[0][0]
         elif related is not None:
             path = related
-        elif len(values) > MOST_VALUES or (
+        elif len(values) > MAX_PATH_VALUES or (
             not earlier_split and split.is_named_by_pattern(number, some)
         ):
             path = dataset
@@ -282,7 +282,9 @@ def _name_clusters(
             named_by = f"{split.label}={values[0]}" if split.is_key else values[0]
             path = f"{dataset}/{named_by}"
         named.setdefault(path, []).extend(some)
-        datasets |= {value: path for value in values[:MOST_VALUES] if value not in earlier_split}
+        datasets |= {
+            value: path for value in values[:MAX_PATH_VALUES] if value not in earlier_split
+        }
     return named, datasets
 
 

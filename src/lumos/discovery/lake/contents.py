@@ -348,7 +348,7 @@ class LakeTable:
             selection = self._selection
             storage = storage_of(selection.root, selection.access)
             folder = open_table_folder(storage, self.root, self._record.log, scanned=selection.root)
-            facts, memory = READERS[self.kind].read(folder, None, most_commits=0)
+            facts, memory = READERS[self.kind].read(folder, None, max_commits=0)
         except (UnreadableFile, OSError):
             return None
         return TableMemory(self.kind, to_json(facts), memory)

@@ -29,7 +29,7 @@ from lumos.storage import FileHint, FileStorage, ListedFile
 
 _ALL_BITS: Final = 2**64 - 1
 # How many values of a path level a file set keeps: the first in alphabetical order.
-MOST_VALUES: Final = 1000
+MAX_PATH_VALUES: Final = 1000
 _INTEGER: Final = re.compile(r"(0|-?[1-9]\d{0,17})\Z", re.ASCII)
 _DIGITS: Final = re.compile(r"\d{1,9}\Z", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
@@ -130,7 +130,7 @@ class FileSet(msgspec.Struct, array_like=True):
         )
         for label, values in other.others.items():
             known = self.others.get(label, [])
-            self.others[label] = sorted({*known, *values})[: MOST_VALUES + 1]
+            self.others[label] = sorted({*known, *values})[: MAX_PATH_VALUES + 1]
 
 
 class FileSummary(msgspec.Struct, array_like=True):
@@ -270,11 +270,11 @@ def _file_sets(rows: Iterable[FileRow], place_of: Callable[[str], Placement]) ->
             for label, value in placed.others:
                 values = known_values.setdefault(label, set())
                 values.add(value)
-                if len(values) > 4 * MOST_VALUES:
-                    known_values[label] = set(sorted(values)[: MOST_VALUES + 1])
+                if len(values) > 4 * MAX_PATH_VALUES:
+                    known_values[label] = set(sorted(values)[: MAX_PATH_VALUES + 1])
     for key, by_label in others.items():
         file_sets[key].others = {
-            label: sorted(values)[: MOST_VALUES + 1] for label, values in by_label.items()
+            label: sorted(values)[: MAX_PATH_VALUES + 1] for label, values in by_label.items()
         }
     for key, files in columns.items():
         file_sets[key].columns = None if files is None else merge_columns(files)

@@ -276,7 +276,7 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
         return TableResult(folder.root, excluded, None, [], False)
     is_of_kind = known is not None and known[1].kind == kind and folder.root == task.root
     earlier = _known_memory(record, job.state_access) if is_of_kind else None
-    facts, memory = reader.read(folder, earlier, most_commits=job.selection.table_history)
+    facts, memory = reader.read(folder, earlier, max_commits=job.selection.table_history)
     check_width(len(KnownSchema(facts.schema).leaves))
     if facts.elsewhere and not task.log and (moved := _read_elsewhere(job, task, kind)) is not None:
         return moved

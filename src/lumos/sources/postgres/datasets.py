@@ -9,7 +9,7 @@ from lumos.model.conversions.sql_types import type_from_sql
 from lumos.model.dataset import Definition, Location, Owner, Statistics
 from lumos.model.discovery import FoundDataset, SourceMetadata
 from lumos.model.schema import Field, Schema, fingerprint
-from lumos.model.type_path import LONGEST_EXPANSION, TOO_DEEP, TOO_LARGE
+from lumos.model.type_path import MAX_EXPANSION_LENGTH, TOO_DEEP, TOO_LARGE
 from lumos.model.types import MAX_DEPTH, Array, DataType, Enum, Member, Struct, Unknown, quoted_text
 
 DIALECT: Final = "postgres"
@@ -161,7 +161,7 @@ def _base(native: NativeType) -> PostgresTypeUse:
 
 
 def _within_limits(type: DataType) -> DataType:
-    return TOO_LARGE if len(type.text) > LONGEST_EXPANSION else type
+    return TOO_LARGE if len(type.text) > MAX_EXPANSION_LENGTH else type
 
 
 class PostgresRelation(NamedTuple):

@@ -82,12 +82,12 @@ class IcebergHistory:
         self.seen = {name: fact for name, fact in seen.items() if name in names}
 
     def schema_versions(
-        self, partitioned_by: frozenset[int], *, most_commits: int
+        self, partitioned_by: frozenset[int], *, max_commits: int
     ) -> tuple[TableSchemaVersion, ...]:
         """The schemas in the order of time, the current one last."""
-        written = self._snapshot_evidence()[-most_commits:] if most_commits > 0 else []
+        written = self._snapshot_evidence()[-max_commits:] if max_commits > 0 else []
         log = self._metadata.metadata_log or []
-        recent = log[max(0, len(log) - min(most_commits, _MAX_FILES)) :]
+        recent = log[max(0, len(log) - min(max_commits, _MAX_FILES)) :]
         changes = self._changes(written, self._around_changes(written, recent))
         if self._schemas_without_change(changes):
             changes = self._changes(written, recent)

@@ -212,7 +212,7 @@ class IcebergReader(TableReader):
         return metadata_signature(folder)
 
     def read(
-        self, folder: TableFolder, memory: bytes | None, *, most_commits: int
+        self, folder: TableFolder, memory: bytes | None, *, max_commits: int
     ) -> tuple[TableFacts, bytes]:
         earlier = _decode_memory(memory)
         current = current_metadata(folder, seen=earlier.current)
@@ -228,7 +228,7 @@ class IcebergReader(TableReader):
         spec = metadata.current_spec
         schema = iceberg_schema(metadata.current_schema, identity_columns(spec))
         history = IcebergHistory(folder, current, memory_to_use.log)
-        past = history.schema_versions(identity_columns(spec), most_commits=most_commits)
+        past = history.schema_versions(identity_columns(spec), max_commits=max_commits)
         found = table_features(metadata, schema, counts)
         properties, description = table_properties(metadata, schema, counts)
         facts = TableFacts(
