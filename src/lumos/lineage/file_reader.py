@@ -64,12 +64,12 @@ class FileReader:
         names: NameIndex,
         schemas: SchemaCache,
         *,
-        recall: LoadMemories,
+        load_memories: LoadMemories,
         dialect: str | None,
         name_from: NameTemplate | None,
         progress: Progress,
     ) -> None:
-        self._recall = recall
+        self._load_memories = load_memories
         self._names = names
         self._schemas = schemas
         self._dialect = dialect
@@ -112,7 +112,7 @@ class FileReader:
                 yield FailedFile(name=file.name, problems=tuple(problems))
             elif problems:
                 yield FileProblems(problems=tuple(problems))
-        for report in openlineage.report_events(events, self._recall):
+        for report in openlineage.report_events(events, self._load_memories):
             yield FileReport(lineage=report)
 
     def _dbt(self, file: InputFile) -> FileReport | FailedFile:
@@ -230,7 +230,7 @@ class FileReader:
                     file=file,
                     progress=self._progress_of(step, number, len(waiting)),
                 )
-                outdated |= columns.learn(_complete_columns(scripts[key]))
+                outdated |= columns.add_created(_complete_columns(scripts[key]))
             waiting = [
                 key
                 for key, script in scripts.items()

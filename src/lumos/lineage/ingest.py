@@ -127,7 +127,7 @@ class LineageIngest:
         reader = FileReader(
             self._names,
             self._schemas,
-            recall=self._load_memories,
+            load_memories=self._load_memories,
             dialect=self._dialect,
             name_from=self._name_from,
             progress=self._progress,

@@ -20,7 +20,7 @@ from lumos.usage.query_log.reader import StatementExample
 from lumos.usage.reports import UnknownTable
 
 _RESOLVED_METHODS: Final = frozenset(
-    {ResolutionMethod.URN, ResolutionMethod.RULE, ResolutionMethod.PLACE, ResolutionMethod.NAME}
+    {ResolutionMethod.URN, ResolutionMethod.RULE, ResolutionMethod.LOCATION, ResolutionMethod.NAME}
 )
 # System schemas and tables, which tools query constantly.
 _SYSTEM_SCHEMAS: Final = frozenset(
@@ -50,7 +50,7 @@ class LogTables:
 
     def is_known(self, found: Resolution) -> bool:
         """Whether the store has the dataset."""
-        return found.way in _RESOLVED_METHODS and found.urn in self._names
+        return found.method in _RESOLVED_METHODS and found.urn in self._names
 
     def __contains__(self, urn: str) -> bool:
         """Whether a URN is a dataset's."""

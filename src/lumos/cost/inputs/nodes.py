@@ -310,7 +310,7 @@ class NodeFinder:
         from lumos.lineage.reported_lineage import LocationReference, ResolutionMethod
 
         found = self._names.find(LocationReference(uri=position))
-        is_there = found.way is ResolutionMethod.PLACE and found.urn in self._nodes.datasets
+        is_there = found.method is ResolutionMethod.LOCATION and found.urn in self._nodes.datasets
         return (self._nodes.node_by_urn[found.urn],) if is_there else ()
 
     @cached_property
