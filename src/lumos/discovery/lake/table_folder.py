@@ -6,7 +6,7 @@ from typing import Final
 
 from lumos.discovery.lake.table_paths import TablePaths, without_dot_segments
 from lumos.formats.interface import UnreadableFile
-from lumos.formats.tables.iceberg.metadata import find_table_home
+from lumos.formats.tables.iceberg.metadata import find_table_location
 from lumos.formats.tables.interface import FileEntry
 from lumos.storage import FileStorage, ListedFile, LocalStorage
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER
@@ -158,7 +158,7 @@ def locate_table(
     If a lake was moved or copied as a whole, the table still has the same position relative to its
     metadata.
     """
-    home = find_table_home(SeparateMetadataFolder(storage, log, log, scanned=scanned))
+    home = find_table_location(SeparateMetadataFolder(storage, log, log, scanned=scanned))
     log_uri = canonical(home.metadata, log).rstrip("/")
     location = canonical(home.location, log).rstrip("/")
     root = without_dot_segments(_relocate(location, log_uri, log))
