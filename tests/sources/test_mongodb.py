@@ -552,7 +552,7 @@ def test_a_file_that_only_the_driver_has_is_told_by_executors(address: str) -> N
     (work,) = source_at(address).sample_tasks().pieces
     elsewhere = MongoAccess(display_address="x", uri="mongodb://x/?tls=true&tlsCAFile=/nope.pem")
     answer = msgspec.msgpack.decode(CollectionSampler(elsewhere)(work), type=CollectionSample)
-    assert answer.problem == "unreadable"
+    assert answer.code == "unreadable"
     assert "'/nope.pem'" in answer.reason
 
 

@@ -387,7 +387,7 @@ class Csv(TextFormat):
         # Sentences may be prose, unless there are names above columns of numbers or times.
         return not table.is_prose or _columns(table).is_evident
 
-    def divides(self, sample: Sample) -> bool:
+    def has_even_rows(self, sample: Sample) -> bool:
         """Whether all rows have the same number of cells, and more than one."""
         table = split_table(text_of(sample), whole=sample.whole)
         return table.is_even and not table.is_prose and table.widest <= MAX_COLUMNS

@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, Final, NamedTuple, Protocol
 
 from lumos.errors import LumosError
-from lumos.formats.columns import ColumnFacts, LeafColumn, leaf_columns
+from lumos.formats.columns import FileColumnStatistics, LeafColumn, leaf_columns
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DataType
@@ -89,7 +89,7 @@ class FileFacts(NamedTuple):
     row_count: int | None
     row_count_exact: bool
     remarks: tuple[Remark, ...] = ()
-    columns: tuple[ColumnFacts, ...] = ()
+    columns: tuple[FileColumnStatistics, ...] = ()
 
     @property
     def schema(self) -> Schema:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.json as arrow_json
 
-from lumos.formats.columns import name_of_empty_key
+from lumos.formats.columns import name_of_unnamed_column
 from lumos.formats.compression import compression_of
 from lumos.formats.csv import CsvDialect, dialect_of
 from lumos.formats.identification import hints_from_name
@@ -242,7 +242,7 @@ def _read_lines(
     text: io.BufferedReader, types: Mapping[str, DataType], task: FileTask
 ) -> Iterator[RowBatch]:
     # Arrow cannot look up an empty key.
-    schema = None if name_of_empty_key(task.names) in types else _arrow_schema(types)
+    schema = None if name_of_unnamed_column(task.names) in types else _arrow_schema(types)
     partial = b""
     while True:
         data = text.read(_BLOCK_BYTES)
@@ -384,7 +384,7 @@ def _batch(values: Sequence[Any], types: Mapping[str, DataType], task: FileTask)
     if not records and task.names == _VALUE:
         # Arrays of numbers or texts have a single column.
         records = [{_VALUE[0]: value} for value in values]
-    if (name := name_of_empty_key(task.names)) in types:
+    if (name := name_of_unnamed_column(task.names)) in types:
         records = [{name: record.get(""), **record} for record in records]
     return RowBatch(
         0, len(records), arrays_from_records(records, types), bad=len(values) - len(records)

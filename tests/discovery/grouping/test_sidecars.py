@@ -33,7 +33,9 @@ def datasets(root: Path, files: dict[str, str]) -> set[str]:
     reader = DataFileReader(storage_of(str(root), DEFAULT_ACCESS), column_stats=False)
     rows = list(reader.read((each, None) for each in listed))
     places = summarise(rows, root=str(root)).file_sets
-    found = group_files(places, SchemaPool(reader.bodies), hints=HintMatcher((), root=str(root)))
+    found = group_files(
+        places, SchemaPool(reader.encoded_schemas), hints=HintMatcher((), root=str(root))
+    )
     return {each.dataset.rpartition(f"{root}/")[2] for each in found.groups}
 
 

@@ -162,7 +162,7 @@ class LakeContents:
         reader = DataFileReader(storage, column_stats=False)
         rows = list(reader.read((each, None) for each in listed))
         summary = summarise(rows, root=selection.root, hints=selection.hints)
-        manifest = ScanManifest(schemas=reader.bodies, tables=found)
+        manifest = ScanManifest(schemas=reader.encoded_schemas, tables=found)
         known = {row.path: row for row in rows}
         return cls(selection, summary.file_sets, manifest, known, state_access=state_access)
 
@@ -233,7 +233,7 @@ class LakeContents:
         with self._storage.open(path) as opened:
             size = opened.size
         (row,) = reader.read([(ListedFile(path, size, 0), None)])
-        self._manifest.schemas.update(reader.bodies)
+        self._manifest.schemas.update(reader.encoded_schemas)
         more = summarise(
             [row],
             root=self._selection.root,

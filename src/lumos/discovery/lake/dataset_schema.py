@@ -82,7 +82,7 @@ class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True):
     alternating: bool = False
 
 
-class RecalledMemory(NamedTuple):
+class StoredMemory(NamedTuple):
     """The memory of a dataset in the store, with the schema that its files declare as JSON.
 
     `body` is the stored form. It is empty if the memory was made from the recorded schema, which
@@ -96,12 +96,12 @@ class RecalledMemory(NamedTuple):
 
 
 # Returns the memories of datasets by path, as far as the store has them.
-RecallMemories: TypeAlias = Callable[[Collection[str]], Mapping[str, RecalledMemory]]
+LoadMemories: TypeAlias = Callable[[Collection[str]], Mapping[str, StoredMemory]]
 
 
-def decode_memory(body: bytes, schema: bytes, format: str | None) -> RecalledMemory:
+def decode_memory(body: bytes, schema: bytes, format: str | None) -> StoredMemory:
     """Decode a memory of the store."""
-    return RecalledMemory(msgspec.json.decode(body, type=ShapeMemory), schema, body, format)
+    return StoredMemory(msgspec.json.decode(body, type=ShapeMemory), schema, body, format)
 
 
 def memory_from_record(
@@ -110,7 +110,7 @@ def memory_from_record(
     *,
     partition_keys: Collection[str],
     format: str | None,
-) -> RecalledMemory:
+) -> StoredMemory:
     """A memory made from the recorded schema and drift of a dataset."""
     fields = (field for field in recorded.fields if field.name not in partition_keys)
     schema = Schema(fields=tuple(fields))
@@ -127,7 +127,7 @@ def memory_from_record(
         ranks={shape: rank for rank, shape in enumerate(shapes)},
         first_seen=first_seen,
     )
-    return RecalledMemory(memory, to_json(schema), None, format)
+    return StoredMemory(memory, to_json(schema), None, format)
 
 
 class SchemaChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -328,8 +328,8 @@ class MergedDataset(NamedTuple):
 class SchemaPool:
     """Schemas by their full fingerprint, decoded when needed."""
 
-    def __init__(self, bodies: Mapping[str, bytes]) -> None:
-        self._bodies = dict(bodies)
+    def __init__(self, encoded_schemas: Mapping[str, bytes]) -> None:
+        self._bodies = dict(encoded_schemas)
         self._decoded: dict[str, Schema] = {}
 
     def __getitem__(self, full: str) -> Schema:
@@ -347,7 +347,7 @@ class SchemaPool:
         """Add a schema as JSON, unless it is known."""
         self._bodies.setdefault(full, body)
 
-    def bodies(self, fulls: Iterable[str]) -> dict[str, bytes]:
+    def encoded_schemas(self, fulls: Iterable[str]) -> dict[str, bytes]:
         """Some of the schemas as JSON."""
         return {full: self._bodies[full] for full in fulls}
 

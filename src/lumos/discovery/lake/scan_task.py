@@ -105,7 +105,7 @@ class DeferredFiles(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ScanResult(msgspec.Struct, array_like=True):
-    """The result of a task; `bodies` are schemas by their full fingerprint.
+    """The result of a task; `encoded_schemas` are schemas by their full fingerprint.
 
     `skipped_for` are the owned folders for which files were skipped, even if the folders turn out
     not to be owned. `stray_metadata` are folders with metadata of tables that lie elsewhere.
@@ -114,7 +114,7 @@ class ScanResult(msgspec.Struct, array_like=True):
     summary: FileSummary
     read: int
     unlisted: ProblemList
-    bodies: dict[str, bytes]
+    encoded_schemas: dict[str, bytes]
     part: ManifestPart | None
     deferred: list[DeferredFiles]
     table_roots: list[TableRoot] = []
@@ -381,7 +381,7 @@ def _scan(
     problems = ProblemList()
     for failed in unlisted:
         problems.add(Problem(path=failed.path, code=failed.code, reason=failed.reason))
-    return ScanResult(summary, len(fresh), problems, reader.bodies, part, [])
+    return ScanResult(summary, len(fresh), problems, reader.encoded_schemas, part, [])
 
 
 def _contains(key_range: KeyRange, path: str) -> bool:

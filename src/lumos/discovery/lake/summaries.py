@@ -20,7 +20,7 @@ from lumos.discovery.grouping.patterns import (
     is_time_partition,
     place_file,
 )
-from lumos.formats.columns import ColumnFacts, merge_columns, pack_columns, unpack_columns
+from lumos.formats.columns import FileColumnStatistics, merge_columns, pack_columns, unpack_columns
 from lumos.formats.identification import read_file
 from lumos.formats.interface import MAX_COUNT, UnreadableFile
 from lumos.model.discovery import Problem
@@ -28,7 +28,7 @@ from lumos.spark.problems import ProblemCount, ProblemList, count_problems
 from lumos.storage import FileHint, FileStorage, ListedFile
 
 _ALL_BITS: Final = 2**64 - 1
-# How many values of a path level a file set keeps: the first in alphabetical order.
+# Values stored per path level of a file set; the first in alphabetical order.
 MAX_PATH_VALUES: Final = 1000
 _INTEGER: Final = re.compile(r"(0|-?[1-9]\d{0,17})\Z", re.ASCII)
 _DIGITS: Final = re.compile(r"\d{1,9}\Z", re.ASCII)
@@ -44,7 +44,7 @@ class FileRow(NamedTuple):
     """A file as the manifest stores it.
 
     A file that is not data has no `format`. A file that could not be read is `failed`, with a
-    reason, and keeps the facts of an earlier scan. The reason of other files is a remark. `columns`
+    reason, and keeps the facts of an earlier scan. For other files, `reason` is a remark. `columns`
     are packed statistics, if they were requested.
     """
 
@@ -97,7 +97,7 @@ class FileSet(msgspec.Struct, array_like=True):
     content: int = 0
     keys: list[PartitionKey] = []
     # None if column statistics were not requested for all files.
-    columns: tuple[ColumnFacts, ...] | None = None
+    columns: tuple[FileColumnStatistics, ...] | None = None
     # Bytes by storage class, if the storage reports it.
     classes: dict[str, int] = {}
     dataset: str = ""
@@ -137,7 +137,7 @@ class FileSummary(msgspec.Struct, array_like=True):
     """The file sets and counts of some files, with the first of their problems.
 
     `hints` is the fingerprint of the hints that were applied. `problem_counts` counts all problems;
-    parts of earlier versions do not have it.
+    manifests of earlier versions do not have it.
     """
 
     file_sets: list[FileSet]
@@ -228,7 +228,7 @@ def summarise(
 
 def _file_sets(rows: Iterable[FileRow], place_of: Callable[[str], Placement]) -> Iterable[FileSet]:
     file_sets: dict[FileSetKey, FileSet] = {}
-    columns: dict[FileSetKey, list[tuple[ColumnFacts, ...]] | None] = {}
+    columns: dict[FileSetKey, list[tuple[FileColumnStatistics, ...]] | None] = {}
     seen: set[tuple[FileSetKey, Partitions]] = set()
     others: dict[FileSetKey, dict[str, set[str]]] = {}
     for row in rows:
@@ -335,7 +335,7 @@ class DataFileReader:
     def __init__(self, storage: FileStorage, *, column_stats: bool) -> None:
         self._storage = storage
         self._column_stats = column_stats
-        self.bodies: dict[str, bytes] = {}
+        self.encoded_schemas: dict[str, bytes] = {}
 
     def read(self, files: Iterable[tuple[ListedFile, FileRow | None]]) -> Iterator[FileRow]:
         """Read files in order.
@@ -375,8 +375,8 @@ class DataFileReader:
             return _row(listed)
         format, facts = found
         full = facts.known.full
-        if full not in self.bodies:
-            self.bodies[full] = facts.known.body
+        if full not in self.encoded_schemas:
+            self.encoded_schemas[full] = facts.known.body
         code, reason = facts.remarks[0] if facts.remarks else (None, None)
         return _row(
             listed,

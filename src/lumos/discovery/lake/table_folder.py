@@ -19,20 +19,20 @@ _MAX_CACHED_ENTRIES: Final = 50_000
 
 
 class StoredTableFolder:
-    """A table's root in some storage, without the folder `left_out`.
+    """A table's root in some storage, without the folder `excluded_uri`.
 
     Nothing outside of the root `scanned` (by default the table's own) is listed or opened. Listings
     are cached, so that the signature of a table and the facts read after it belong together.
     """
 
     def __init__(
-        self, storage: FileStorage, root: str, *, scanned: str = "", left_out: str = ""
+        self, storage: FileStorage, root: str, *, scanned: str = "", excluded_uri: str = ""
     ) -> None:
         self.root = root
         self._paths = TablePaths(root, (scanned or root,))
         self._storage = storage
         self._inside = f"{root.rstrip('/')}/"
-        self._left_out = f"{left_out.rstrip('/')}/" if left_out else ""
+        self._left_out = f"{excluded_uri.rstrip('/')}/" if excluded_uri else ""
         self._listings: dict[str, list[FileEntry]] = {}
         self._sizes: dict[str, int] = {}
 
@@ -102,9 +102,9 @@ class SeparateMetadataFolder(StoredTableFolder):
         log_uri: str = "",
         location: str = "",
         scanned: str = "",
-        left_out: str = "",
+        excluded_uri: str = "",
     ) -> None:
-        super().__init__(storage, root, scanned=scanned, left_out=left_out)
+        super().__init__(storage, root, scanned=scanned, excluded_uri=excluded_uri)
         self.log = log
         self._log_uri = log_uri
         self._location = location
@@ -142,16 +142,18 @@ class SeparateMetadataFolder(StoredTableFolder):
 
 
 def open_table_folder(
-    storage: FileStorage, root: str, log: str, *, scanned: str, left_out: str = ""
+    storage: FileStorage, root: str, log: str, *, scanned: str, excluded_uri: str = ""
 ) -> StoredTableFolder:
     """The folder of a table; `log` is its metadata folder if that lies elsewhere."""
     if log:
-        return SeparateMetadataFolder(storage, root, log, scanned=scanned, left_out=left_out)
-    return StoredTableFolder(storage, root, scanned=scanned, left_out=left_out)
+        return SeparateMetadataFolder(
+            storage, root, log, scanned=scanned, excluded_uri=excluded_uri
+        )
+    return StoredTableFolder(storage, root, scanned=scanned, excluded_uri=excluded_uri)
 
 
 def locate_table(
-    storage: FileStorage, log: str, *, scanned: str, left_out: str = ""
+    storage: FileStorage, log: str, *, scanned: str, excluded_uri: str = ""
 ) -> SeparateMetadataFolder:
     """The folder of the table whose metadata is in `log`; raises UnreadableFile.
 
@@ -177,7 +179,7 @@ def locate_table(
         log_uri=log_uri,
         location=location,
         scanned=scanned,
-        left_out=left_out,
+        excluded_uri=excluded_uri,
     )
 
 

@@ -186,7 +186,7 @@ def _run_task(job: TableJob, task: TableTask) -> TableResult:
         # The metadata may have been moved back to its usual folder.
         task = msgspec.structs.replace(task, log="")
     folder = open_table_folder(
-        storage, task.root, task.log, scanned=job.selection.root, left_out=job.state
+        storage, task.root, task.log, scanned=job.selection.root, excluded_uri=job.state
     )
     problems: list[Problem] = []
     if not task.listed and task.record is not None and not _has_log(folder, task.kinds):
@@ -293,7 +293,7 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
 def _locate(job: TableJob, log: str) -> StoredTableFolder:
     selection = job.selection
     storage = storage_of(selection.root, selection.access)
-    return locate_table(storage, log, scanned=selection.root, left_out=job.state)
+    return locate_table(storage, log, scanned=selection.root, excluded_uri=job.state)
 
 
 def _read_elsewhere(job: TableJob, task: TableTask, kind: str) -> TableResult | None:
