@@ -358,7 +358,8 @@ def merge_group(
     """The dataset of a group; `schemas` has those of its files and its last schema."""
     file_sets = group.file_sets
     ordered = sorted(
-        file_sets, key=lambda file_set: (file_set.newest, file_set.file_count, file_set.full)
+        file_sets,
+        key=lambda file_set: (file_set.newest, file_set.file_count, file_set.schema_fingerprint),
     )
     format = ordered[-1].format
     before = schemas[memory.full] if memory is not None else None
@@ -429,7 +430,9 @@ def _declared(
     memory: ShapeMemory | None,
     before: Schema | None,
 ) -> tuple[SchemaChoice, Schema, tuple[DriftedShape, ...]]:
-    complete = complete_types([schemas[file_set.full] for file_set in ordered], before)
+    complete = complete_types(
+        [schemas[file_set.schema_fingerprint] for file_set in ordered], before
+    )
     by_shape: dict[str, list[tuple[FileSet, Schema]]] = {}
     for file_set, schema in zip(ordered, complete, strict=True):
         by_shape.setdefault(schema.shape, []).append((file_set, schema))
@@ -520,7 +523,7 @@ def _inferred_choice(
     A widened type stays wide, even if fewer or narrower values are present now. Keys of JSON may be
     rare, so a missing key is only removed if it is still missing one scan later.
     """
-    own = _merge_inferred(schemas[file_set.full] for file_set in ordered)
+    own = _merge_inferred(schemas[file_set.schema_fingerprint] for file_set in ordered)
     if before is not None:
         own = _keep_wider_types(own, before)
     missing = 0

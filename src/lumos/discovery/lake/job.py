@@ -273,7 +273,7 @@ class _Scan:
         )
         file_sets = merge_file_sets(each for one in results for each in one.summary.file_sets)
         # Sidecars may become data later, without being read again.
-        present = {file_set.full for file_set in file_sets}
+        present = {file_set.schema_fingerprint for file_set in file_sets}
         roots = {each.root for each in tables}
         grouping = group_files(
             file_sets,
