@@ -31,7 +31,7 @@ from lumos.profiles.columns import known_fields, profiled_columns
 from lumos.profiles.files import table_files
 from lumos.profiles.job import ProfileJob, read_tasks
 from lumos.profiles.measurements import ColumnTally, FileTotals
-from lumos.profiles.rows import deleted_rows, rows_left
+from lumos.profiles.rows import deleted_rows, undeleted_row_flags
 from lumos.profiles.tasks import FileTask
 from lumos.storage import DEFAULT_ACCESS, LocalStorage
 
@@ -89,7 +89,7 @@ def test_a_short_vector_of_a_million_rows_stays_small_in_memory() -> None:
     tracemalloc.start()
     try:
         deleted = deleted_rows([RowDeletes("dv", "", inline=body)], "", DEFAULT_ACCESS)
-        flags = rows_left(999_998, 4, deleted)
+        flags = undeleted_row_flags(999_998, 4, deleted)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -414,23 +414,23 @@ class Csv(TextFormat):
 class CsvDialect(NamedTuple):
     """How to split the rows of a file, inferred from its sample.
 
-    `above` lines precede the first row of values, including the header.
+    `skipped_lines` precede the first row of values, including the header.
     """
 
     delimiter: str
     quoted: bool
     escape: str | None
-    above: int
+    skipped_lines: int
 
 
 def dialect_of(content: Content, *, suffix: str = "") -> CsvDialect:
     """The dialect of a file with this suffix; raises UnreadableFile."""
     sample = _sample(content)
     table = split_table(text_of(sample), whole=sample.whole, suffix=suffix)
-    above = table.skipped
+    skipped_lines = table.skipped
     if table.rows and _columns(table).has_header:
-        above += 1 + sum(cell.count("\n") for cell in table.rows[0])
-    return CsvDialect(table.delimiter, table.quoted, table.escape, above)
+        skipped_lines += 1 + sum(cell.count("\n") for cell in table.rows[0])
+    return CsvDialect(table.delimiter, table.quoted, table.escape, skipped_lines)
 
 
 def _sample(content: Content) -> Sample:

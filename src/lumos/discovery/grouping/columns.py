@@ -448,7 +448,7 @@ class _EarlierJoins:
 
 
 def folder_of_files(path: str, file_sets: Sequence[FileSet]) -> Hashable | None:
-    """The folder, with placeholders, of a dataset that is named after its files; None if several."""
+    """The folder, with placeholders, of a dataset that is named after its files, if it is one."""
     folders = {f"{file_set.base}/{file_set.pattern}".rpartition("/")[0] for file_set in file_sets}
     is_plain = all(
         file_set.dataset == path and is_named_by_file(file_set.first_path) for file_set in file_sets
