@@ -216,7 +216,7 @@ def test_a_place_where_nothing_is_known_gets_the_urn_that_a_scan_would_give(uri,
 
 
 @pytest.mark.parametrize(
-    ("parts", "urn", "way"),
+    ("parts", "urn", "method"),
     [
         (("lumos://s3/lake/raw/events",), "lumos://s3/lake/raw/events", ResolutionMethod.URN),
         (("s3://lake/raw/events",), "lumos://s3/lake/raw/events", ResolutionMethod.LOCATION),
@@ -264,7 +264,7 @@ RULES = (
 
 
 @pytest.mark.parametrize(
-    ("name", "dialect", "urn", "way"),
+    ("name", "dialect", "urn", "method"),
     [
         ("raw.events", None, "lumos://s3/data-lake/raw/events", ResolutionMethod.RULE),
         ("hive.RAW.Events", None, "lumos://s3/data-lake/raw/Events", ResolutionMethod.RULE),

@@ -346,38 +346,48 @@ def _top_table(top: CostTopReport, money: Money) -> str:
     listed, others = top.shown
     unattributed = [(name, micros(amount)) for name, amount in top.beside.items()]
     rest = [amount for _, amount in unattributed]
-    place = len(listed)
+    others_row = len(listed)
     own = _rounded_amounts(
-        [*(micros(each.own) for each in listed), micros(others.own), *rest], top, place
+        [*(micros(each.own) for each in listed), micros(others.own), *rest], top, others_row
     )
-    kept = _rounded_amounts(
-        [*(micros(each.retained) for each in listed), micros(others.retained), *rest], top, place
+    retained = _rounded_amounts(
+        [*(micros(each.retained) for each in listed), micros(others.retained), *rest],
+        top,
+        others_row,
     )
     rows = [
         TableRow(
             (
                 display_name(each.name, each.kind),
                 each.team,
-                money(mine),
-                _total(each, stays, money),
-                money(stays),
+                money(own_cost),
+                _total(each, retained_cost, money),
+                money(retained_cost),
             )
         )
-        for each, mine, stays in zip(listed, own, kept, strict=False)
+        for each, own_cost, retained_cost in zip(listed, own, retained, strict=False)
     ]
     if others.count:
         name = f"{others.count:,} others"
-        rows.append(TableRow((name, "", money(own[place]), "", money(kept[place])), "beside"))
+        rows.append(
+            TableRow((name, "", money(own[others_row]), "", money(retained[others_row])), "beside")
+        )
     rows += [
         TableRow(
-            (unattributed_label(name), NOT_ATTRIBUTED[name][1], money(mine), "", money(stays)),
+            (
+                unattributed_label(name),
+                NOT_ATTRIBUTED[name][1],
+                money(own_cost),
+                "",
+                money(retained_cost),
+            ),
             "beside",
         )
-        for (name, _), mine, stays in zip(
-            unattributed, own[place + 1 :], kept[place + 1 :], strict=True
+        for (name, _), own_cost, retained_cost in zip(
+            unattributed, own[others_row + 1 :], retained[others_row + 1 :], strict=True
         )
     ]
-    rows.append(TableRow(("Total spend", "", money(sum(own)), "", money(sum(kept))), "sum"))
+    rows.append(TableRow(("Total spend", "", money(sum(own)), "", money(sum(retained))), "sum"))
     head = ("Dataset or job", "Team", "Own cost", "Total cost", "Retained cost")
     return html.table(head, rows, numbers=head[2:])
 

@@ -32,7 +32,7 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     lineage: ReportedLineage
-    place: str = ""
+    file: str = ""
     dialect: str | None = None
     model: str | None = None
     defines: tuple[TableName, ...] = ()
@@ -88,7 +88,7 @@ class FileReader:
     def _declared(self, file: InputFile) -> FileReport | FailedFile:
         try:
             lineage = declared.report_declarations(file.file, name=file.name)
-            return FileReport(lineage=lineage, place=file.name, dialect=self._dialect)
+            return FileReport(lineage=lineage, file=file.name, dialect=self._dialect)
         except ConfigurationError as error:
             problems = (
                 LineageProblem(place=file.name, line=each.position.line, reason=each.text)
@@ -175,7 +175,7 @@ class FileReader:
             sql_file = read[name]
             yield FileReport(
                 lineage=sql_files.report_sql_file(sql_file, script, text=texts[name]),
-                place=name,
+                file=name,
                 dialect=self._dialect,
                 model=dotted(named[name].name) if name in named else None,
                 defines=tuple(TableName(parts=write.table) for write in _definitions(script)),

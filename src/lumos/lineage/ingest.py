@@ -172,11 +172,11 @@ class LineageIngest:
                 continue
             self._reports[reporter] = each
             resolved = self._add_earlier_edges(
-                self._resolver.resolve(each.lineage, dialect=each.dialect), each.place
+                self._resolver.resolve(each.lineage, dialect=each.dialect), each.file
             )
             for table in each.defines:
                 urn = self._resolver.find(table, dialect=each.dialect).urn
-                self._defined_in.setdefault(urn, {})[each.place] = None
+                self._defined_in.setdefault(urn, {})[each.file] = None
             self._coverage += each.lineage.coverage
             self._problems += (*each.lineage.problems, *resolved.problems)
             yield resolved
@@ -193,7 +193,7 @@ class LineageIngest:
                 )
                 yield LineageProblem(place=first, reason=reason, severity="remark")
 
-    def _add_earlier_edges(self, resolved: ResolvedLineage, place: str) -> ResolvedLineage:
+    def _add_earlier_edges(self, resolved: ResolvedLineage, file: str) -> ResolvedLineage:
         """Add earlier edges of targets whose statements could not be parsed this time."""
         written = resolved.written
         if written is None or self._store is None:
@@ -209,7 +209,7 @@ class LineageIngest:
             "Some statements could not be parsed. The earlier lineage of these datasets is kept: "
             f"{', '.join(sorted({edge.downstream for edge in earlier}))}."
         )
-        remark = LineageProblem(place=place, reason=reason, severity="remark")
+        remark = LineageProblem(place=file, reason=reason, severity="remark")
         return msgspec.structs.replace(
             resolved,
             edges=(*resolved.edges, *earlier),
@@ -236,9 +236,9 @@ class LineageIngest:
         if not logs:
             return None
         if self._dry_run:
-            place = inputs.of(InputKind.QUERY_LOG)[0].name
+            file = inputs.of(InputKind.QUERY_LOG)[0].name
             reason = "Query logs are not read in a dry run."
-            self._problems.append(LineageProblem(place=place, reason=reason, severity="remark"))
+            self._problems.append(LineageProblem(place=file, reason=reason, severity="remark"))
             return None
         return self._usage.ingest_logs(logs, dialect=self._dialect, progress=self._progress)
 

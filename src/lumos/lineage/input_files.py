@@ -116,8 +116,8 @@ class _FileFinder:
         failed: list[OSError] = []
         projects: set[Path] = set()
         names: dict[Path, str] = {}
-        for place, folders, files in os.walk(folder, onerror=failed.append):
-            here = Path(place)
+        for path, folders, files in os.walk(folder, onerror=failed.append):
+            here = Path(path)
             names[here] = self._name(here)
             is_target = MANIFEST in files and _artefact(here / MANIFEST) == "manifest"
             folders[:] = sorted(
@@ -132,9 +132,9 @@ class _FileFinder:
             in_project = any(here.is_relative_to(project) for project in projects)
             self._take_files(here, sorted(self._encodable(here, files)), in_project=in_project)
         for problem in failed:
-            place = self._name(Path(problem.filename or folder))
+            name = self._name(Path(problem.filename or folder))
             reason = f"The folder cannot be read: {problem.strerror}."
-            self._problems.append(LineageProblem(place=place, reason=reason))
+            self._problems.append(LineageProblem(place=name, reason=reason))
         self._folders += (
             InputFolder(name=name, complete=not failed)
             for here, name in names.items()

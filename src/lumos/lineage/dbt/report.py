@@ -272,8 +272,8 @@ class _Report:
                 f"{bare[0]}{more} without compiled SQL: only their dependencies are known. "
                 "Run: dbt compile"
             )
-            place = f"dbt:{self._project.name}"
-            yield LineageProblem(place=place, reason=reason, severity="remark")
+            reporter = f"dbt:{self._project.name}"
+            yield LineageProblem(place=reporter, reason=reason, severity="remark")
 
     def _sql_problems(self) -> Iterator[LineageProblem]:
         for analysed in self._analysed.values():

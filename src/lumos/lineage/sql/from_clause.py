@@ -351,8 +351,8 @@ class FromReader:
         names = {self._context.name(each): position_of(each) for each in using}
         if join.args.get("method") == "NATURAL":
             clause = Clause.JOIN
-            place = position_of(join.this)
-            names = dict.fromkeys(self._shared_columns(left, right, place), place)
+            position = position_of(join.this)
+            names = dict.fromkeys(self._shared_columns(left, right, position), position)
         for name, offset in names.items():
             sides = [self._resolve_side(name, each, offset) for each in (left, right)]
             lineage = ExpressionLineage()

@@ -241,7 +241,7 @@ def _decode_memory(memory: bytes | None) -> _Memory:
 
 def _metadata_files(folder: TableFolder) -> list[FileEntry]:
     """The properties file and the instants, in the usual or the configured folder."""
-    entries = [entry for place in DEFAULT_TIMELINES for entry in folder.entries(place)]
+    entries = [entry for path in DEFAULT_TIMELINES for entry in folder.entries(path)]
     if parse_timeline(entries).writes:
         return entries
     try:
