@@ -1,4 +1,4 @@
-"""What commands on annotations share: options and output."""
+"""Options and output that commands on annotations share."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

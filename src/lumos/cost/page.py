@@ -45,7 +45,7 @@ from lumos.model.money import (
     round_balanced_by,
 )
 from lumos.rendering import document as html
-from lumos.rendering.charts import Bar, bars, columns, in_order, shortened
+from lumos.rendering.charts import Bar, bars, columns, in_order, shorten_name
 from lumos.rendering.document import TableRow, Tile
 from lumos.rendering.flow import FlowBand, FlowNode, flow
 
@@ -149,10 +149,10 @@ def dataset_page(ledger: CostLedger, report: CostReport, trend: CostTrendReport 
                 ),
                 html.key(types),
             ),
-            html.stacked(*side),
+            html.stack(*side),
         ),
         *(
-            [html.section("Potential savings", "", html.listed(report.optimization))]
+            [html.section("Potential savings", "", html.bullet_list(report.optimization))]
             if report.optimization
             else []
         ),
@@ -209,7 +209,7 @@ def _spend_tiles(
         Tile(
             "Most expensive",
             money(micros(most_expensive.retained)) if most_expensive else "-",
-            shortened(most_expensive.name, _MAX_NAME_LENGTH) if most_expensive else "",
+            shorten_name(most_expensive.name, _MAX_NAME_LENGTH) if most_expensive else "",
         ),
         Tile("Unused", money(unneeded), f"{share} of total spend has no known use"),
         Tile("Not attributed", money(unattributed), which or "all cost is attributed"),
@@ -425,7 +425,7 @@ def _remarks(report: CostReportHeader, whole: Decimal, money: Money) -> list[str
         notes.insert(0, f"What if {'; '.join(what_if.changes)}: {before} before, {after} after.")
     if not notes:
         return []
-    return [html.section("Notes", "", html.listed(notes), tone="remarks")]
+    return [html.section("Notes", "", html.bullet_list(notes), tone="remarks")]
 
 
 def _percent(amount: Decimal, whole: Decimal) -> str:

@@ -117,7 +117,7 @@ def resolve_targets(
 
 
 def select_sections(settings: Settings, paths: Sequence[str]) -> list[Section]:
-    """The sections that paths and addresses stand for, or else the configured ones."""
+    """The sections for paths and addresses, or else the configured sections."""
     sections: list[Section] = [
         section_of(path, settings.sources) for path in paths if is_address(path)
     ]

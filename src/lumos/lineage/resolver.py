@@ -105,7 +105,7 @@ class ColumnLookup:
         self._not_found: dict[str, set[Parts]] = {}
 
     def add_created(self, created_columns: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
-        """Add columns of created tables; return those that were looked up before in vain."""
+        """Add columns of created tables; return those that were looked up before and not found."""
         by_urn = {self._find(parts).urn: columns for parts, columns in created_columns.items()}
         changed = {
             urn: dict.fromkeys(columns, "")
@@ -360,7 +360,7 @@ class _ReporterNames:
             else:
                 reason = (
                     f"'{name}' may be {' or '.join(found.candidates)}; neither was chosen "
-                    f"and {found.urn} stands for it. Add a rule to 'sql_names', or qualify the "
+                    f"and {found.urn} is used instead. Add a rule to 'sql_names', or qualify the "
                     "name."
                 )
             yield LineageProblem(place=self._reporter, reason=reason, severity="remark")

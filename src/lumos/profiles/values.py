@@ -154,7 +154,7 @@ def _member(structs: pa.Array, name: str) -> pa.Array | None:
         return None
     if pa.types.is_union(structs.type.field(index).type):
         # Arrow aborts the process on unions in null structs. Only the presence of unions is
-        # measured, so they are replaced by a struct, which is no type of a leaf column.
+        # measured, so they are replaced by a struct, which no leaf column has as its type.
         return pa.StructArray.from_arrays([structs.is_valid()], [name], mask=structs.is_null())
     return pc.struct_field(structs, [index])
 

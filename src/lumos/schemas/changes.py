@@ -36,7 +36,7 @@ _PRUNE_BATCH: Final = 10_000
 class EventReport(Report, frozen=True, kw_only=True):
     """A change event; it has schemas if the schema changed.
 
-    `affected_downstream` are the datasets that the change affects; `affected` tells which of them
+    `affected_downstream` are the datasets that the change affects; `affected` says which of them
     break or may break, where, and who owned them. It is null if nothing was downstream.
     """
 

@@ -47,7 +47,7 @@ class Locks(ABC):
     """Locks by name."""
 
     @abstractmethod
-    def held(self, name: str) -> AbstractContextManager[None]:
+    def hold(self, name: str) -> AbstractContextManager[None]:
         """Hold a name while the block runs; raise LockHeld if another process holds it."""
 
 
@@ -58,7 +58,7 @@ class FileLocks(Locks):
         self._folder = folder
 
     @contextmanager
-    def held(self, name: str) -> Iterator[None]:
+    def hold(self, name: str) -> Iterator[None]:
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._folder / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
         with file.open("w") as handle:
@@ -76,7 +76,7 @@ class AdvisoryLocks(Locks):
         self._engine = engine
 
     @contextmanager
-    def held(self, name: str) -> Iterator[None]:
+    def hold(self, name: str) -> Iterator[None]:
         key = {"key": hash_name(name)}
         with self._engine.connect() as connection:
             # Autocommit, so that a long scan does not keep a transaction open.
@@ -155,7 +155,7 @@ class Database:
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
         """Hold a lock against all machines; a killed process releases it."""
-        with clear_errors(self.location), self.locks.held(name):
+        with clear_errors(self.location), self.locks.hold(name):
             yield
 
     @contextmanager

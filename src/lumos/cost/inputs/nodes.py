@@ -181,7 +181,7 @@ def _edge_codes(edges: Integers, nodes: int) -> Integers:
 
 
 def _is_among(codes: Integers, others: Integers) -> Bools:
-    """Which codes are among others; unlike `np.isin` it does not import masked arrays."""
+    """Whether each code is among others; unlike `np.isin`, it does not import masked arrays."""
     if not len(others):
         return np.zeros(len(codes), dtype=np.bool_)
     others = np.sort(others)

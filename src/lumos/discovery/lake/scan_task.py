@@ -298,7 +298,7 @@ def _defer(
     unlisted: Sequence[ListingProblem],
     owned: OwnedPaths,
 ) -> ScanResult:
-    """Stores too many files in batches, each of which becomes a task of its own."""
+    """Stores too many files in batches, each of which becomes a separate task."""
     storage = storage_of(job.parts_folder, job.state_access)
     batches = []
     while some := list(islice(files, _BATCH_SIZE)):
@@ -385,7 +385,7 @@ def _scan(
 
 
 def _contains(key_range: KeyRange, path: str) -> bool:
-    """Whether a path lies in a key range, so that no other task reports it too."""
+    """Whether a path is in a key range, so that no other task reports it too."""
     is_below = path.startswith(f"{key_range.folder.rstrip('/')}/")
     is_before_end = not key_range.until or path <= key_range.until
     return is_below and path > key_range.after and is_before_end

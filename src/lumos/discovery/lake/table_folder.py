@@ -51,7 +51,7 @@ class StoredTableFolder:
             self._listings[folder] = cached
 
     def below(self) -> Iterator[FileEntry]:
-        for listed in self._storage.entries(self.root, deep=True, without=LOG_FOLDERS):
+        for listed in self._storage.entries(self.root, deep=True, excluded_folders=LOG_FOLDERS):
             name = listed.path[len(self._inside) :]
             if isinstance(self._storage, LocalStorage):
                 # A file may be a link, which object stores do not have.
@@ -65,7 +65,7 @@ class StoredTableFolder:
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
         locations = [self._paths.resolve(self._path(path)) for path in paths]
-        yield from self._storage.read_many(locations, longest=MAX_FILE_BYTES, sizes=self._sizes)
+        yield from self._storage.read_many(locations, max_bytes=MAX_FILE_BYTES, sizes=self._sizes)
 
     def inside(self, uri: str, location: str) -> str | None:
         target = canonical(uri, self.root)

@@ -236,7 +236,7 @@ def _lists_metadata(storage: FileStorage, log: str) -> bool:
 
 
 def find_enclosing_table(path: str, selection: FileSelection) -> str | None:
-    """The root of the table that a path lies in, or that it is, if any."""
+    """The root of the table that contains a path, or is the path itself; None if there is none."""
     storage = storage_of(selection.root, selection.access)
     folder = path.rstrip("/")
     for _ in range(_MAX_DEPTH if selection.tables else 0):
@@ -402,7 +402,9 @@ def dataset_of_table(root: str, facts: TableFacts) -> FoundDataset:
         ),
         drift=(),
         content=facts.content,
-        told=SourceMetadata(description=facts.description, properties=_properties(facts)),
+        source_metadata=SourceMetadata(
+            description=facts.description, properties=_properties(facts)
+        ),
         table=TableState(
             version=facts.version,
             operation=facts.operation,

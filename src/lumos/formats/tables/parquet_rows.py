@@ -1,6 +1,6 @@
 """Parquet files of table logs, decoded with a limit on memory: a few bytes may become gigabytes.
 
-The totals in a footer may be wrong. The headers of pages tell their uncompressed sizes, which is
+The totals in a footer may be wrong. The headers of pages contain their uncompressed sizes, which is
 what readers allocate; entries of dictionaries, which may be long, are repeated for each row. The
 longer the rows, the fewer are decoded at a time.
 """

@@ -102,13 +102,13 @@ class FromReader:
         """The qualified names of a query, collected on demand."""
 
         @cache
-        def found() -> Collection[tuple[str, str]]:
+        def collect() -> Collection[tuple[str, str]]:
             qualified = (column for column in node.find_all(exp.Column) if column.args.get("table"))
             names = (self._context.column_parts(column) for column in qualified)
             # In `a.b.c`, `b` may be a column of the source `a`, or a source with the column `c`.
             return {pair for parts in names for pair in pairwise(parts)}
 
-        return found
+        return collect
 
     def add(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
         """Add one item of FROM, with the joins inside of it."""

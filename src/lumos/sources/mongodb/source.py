@@ -283,7 +283,7 @@ def dataset_of(
         ),
         drift=(),
         content=_content(task.kind, metadata, schema),
-        told=metadata,
+        source_metadata=metadata,
     )
 
 

@@ -118,14 +118,14 @@ class LineageReader:
             yield from _edges_at(connection, urns, "upstream")
 
     def jobs_among(self, urns: Collection[str]) -> frozenset[str]:
-        """Those of some URNs that are jobs."""
+        """Return the URNs that are jobs."""
         item = tables.item.c
         with self._database.reading() as connection:
             wanted = among(connection, item.key, urns)
             return frozenset(connection.scalars(select(item.key).where(item.kind == JOBS, wanted)))
 
     def with_downstream(self, urns: Collection[str]) -> frozenset[str]:
-        """Those of some datasets that have any downstream."""
+        """Return the datasets that have any downstream."""
         node = tables.lineage_node.c
         onward = select(EDGE.id).where(EDGE.upstream == node.id, EDGE.downstream != node.id)
         with self._database.reading() as connection:
