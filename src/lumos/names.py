@@ -164,7 +164,7 @@ def match_paths(names: Sequence[str], paths: Sequence[str]) -> list[str]:
 def unknown_field_error(
     names: Sequence[str], owner: str, schemas: Iterable[Schema]
 ) -> UnknownField:
-    """The error for the first of some names that is a field of none of the schemas."""
+    """The error for the first name that is not a field of any of the schemas."""
     paths = list(dict.fromkeys(path for schema in schemas for path in field_paths(schema)))
     unknown = next((name for name in names if not _match_path(name, paths)), names[0])
     return UnknownField(unknown, owner, paths)

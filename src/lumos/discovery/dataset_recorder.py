@@ -208,7 +208,7 @@ class DatasetRecorder:
         return known is None or known.bytes_by_class != by_class
 
     def _has_new_source_annotations(self, urn: str, found: FoundDataset) -> bool:
-        """Whether annotations of the source changed that are hidden by those of people."""
+        """Whether annotations of the source changed that people have overridden."""
         annotations = self._annotations.get(urn, {})
         if found.source_metadata is None or not claimed_keys(annotations):
             return False

@@ -1,4 +1,4 @@
-"""Records one scan of a source: its datasets, which of them are missing, and the scan itself."""
+"""Records one scan of a source: its datasets, missing datasets, and the scan itself."""
 
 import getpass
 import logging

@@ -103,7 +103,7 @@ class SchemaReader:
             )
 
     def current(self, urns: Collection[str]) -> dict[str, Schema]:
-        """The current schemas of some datasets."""
+        """The current schemas of the given datasets."""
         dataset = tables.dataset.c
         hashes: dict[str, str] = {}
         with self._database.reading() as connection:

@@ -312,7 +312,7 @@ class Store:
             return {row.urn: known_dataset(row) for row in connection.execute(statement)}
 
     def live(self, urns: Collection[str]) -> dict[str, KnownDataset]:
-        """The records of those of some datasets that are live, by URN."""
+        """The records of the given datasets that are live, by URN."""
         statement = _DATASETS_OF.where(tables.dataset.c.state == "live")
         with self._database.reading() as connection:
             return {
@@ -322,7 +322,7 @@ class Store:
             }
 
     def names_like(self, urns: Collection[str]) -> dict[str, str]:
-        """The names of some datasets and of all others with one of these names, by URN."""
+        """The names of the given datasets, and of all others with the same names, by URN."""
         table = tables.dataset.c
         with self._database.reading() as connection:
             own: dict[str, str] = {}
@@ -336,7 +336,7 @@ class Store:
         return own
 
     def recorded_shapes(self, urns: Collection[str]) -> dict[str, RecordedShapes]:
-        """The recorded schemas of those of some datasets that are live, by URN."""
+        """The recorded schemas of the given datasets that are live, by URN."""
         dataset, memory, body = tables.dataset.c, tables.schema_memory.c, tables.schema_body.c
         hash = func.coalesce(memory.schema_hash, dataset.schema_hash).label("hash")
         statement = (
@@ -363,7 +363,7 @@ class Store:
         }
 
     def aspects_of(self, name: str, urns: Collection[str]) -> dict[str, Any]:
-        """One aspect of each of some datasets that has it, by URN."""
+        """One aspect of each of the given datasets that has it, by URN."""
         aspect = tables.aspect.c
         statement = select(aspect.urn, aspect.body).where(
             aspect.name == name, aspect.urn.in_(_URNS)
@@ -376,7 +376,7 @@ class Store:
             }
 
     def owners(self, urns: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """The names of the owners of those of some datasets that have owners, by URN."""
+        """The names of owners of the given datasets that have owners, by URN."""
         aspects = self.aspects_of("ownership", urns)
         return {
             urn: tuple(dict.fromkeys(owner.name for owner in ownership.owners))

@@ -1,4 +1,4 @@
-"""The folder of a table in some storage, as the readers of table formats see it."""
+"""The folder of a table in any storage, for the readers of table formats."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -19,7 +19,7 @@ _MAX_CACHED_ENTRIES: Final = 50_000
 
 
 class StoredTableFolder:
-    """A table's root in some storage, without the folder `excluded_uri`.
+    """A table's root in any storage, without the folder `excluded_uri`.
 
     Nothing outside of the root `scanned` (by default the table's own) is listed or opened. Listings
     are cached, so that the signature of a table and the facts read after it belong together.

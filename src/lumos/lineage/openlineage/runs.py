@@ -115,7 +115,7 @@ def decode_events(data: bytes | None) -> list[OpenLineageEvent]:
 
 
 def encode_events(events: Iterable[OpenLineageEvent], runs: Collection[str | None]) -> bytes:
-    """Encode the events of some runs, to be stored."""
+    """Encode the events of the given runs, to be stored."""
     by_run: dict[str | None, dict[tuple[datetime, bytes], OpenLineageEvent]] = {}
     for event in events:
         run = None if event.run is None else event.run.run_id

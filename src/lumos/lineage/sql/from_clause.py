@@ -463,7 +463,7 @@ class _PivotReader:
     def _result(
         self, node: exp.Expr, relation: QueryRelation, columns: Iterable[Item], consumed: set[str]
     ) -> QueryRelation:
-        """The new columns behind those that stay: of GROUP BY, or all that are not consumed."""
+        """The remaining columns, of GROUP BY or not consumed, followed by the new ones."""
         unchanged: list[Item] = []
         group = node.args.get("group")
         if isinstance(group, exp.Group):

@@ -1,4 +1,4 @@
-"""Metadata files of Iceberg: their content, and which of them is the current one.
+"""Reads metadata files of Iceberg, and finds the current one.
 
 A catalog knows the current file. Without it, a hint next to the files or their numbers identify it.
 Schemas and types stay JSON values, so that unknown content does not make a file unreadable.
