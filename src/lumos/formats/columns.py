@@ -1,4 +1,4 @@
-"""Columns of files: distinct names, and statistics that are merged into those of a dataset.
+"""Columns of files: distinct names, and statistics that are merged per dataset.
 
 Minima and maxima are data, so only those of numbers and times are kept, never those of texts.
 """

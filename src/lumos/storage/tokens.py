@@ -25,7 +25,7 @@ class Token(NamedTuple):
 
 
 class TokenCache:
-    """The last token, fetched again a few minutes before it expires; may be used by many threads."""
+    """A thread-safe cache of the last token, renewed a few minutes before it expires."""
 
     def __init__(self, fetch: Callable[[], Token]) -> None:
         self._fetch = fetch
