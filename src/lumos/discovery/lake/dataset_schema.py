@@ -378,7 +378,7 @@ def merge_group(
         format=format,
         location=Location(
             uri=group.location,
-            partitioning=scheme(group.names, group.ending, partitions),
+            partitioning=scheme(group.names, group.extension, partitions),
             partition_keys=tuple(field.name for field in partitions),
         ),
         schema=_with_partitions(own, partitions),
