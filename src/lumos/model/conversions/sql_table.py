@@ -296,7 +296,7 @@ class _Reader:
         for each in columns:
             field = self._field(each)
             if field.name in fields:
-                self._fail(f"the column '{field.name}' is defined twice", each.offset)
+                self._fail(f"the column '{field.name}' is listed twice", each.offset)
             if field.name in names:
                 field = msgspec.structs.replace(field, partition=True)
             if field.name.casefold() in keys:
