@@ -177,21 +177,21 @@ def _floor(logs: Path) -> dict[str, Any]:
 def _parse(lumos: Lumos, logs: Path) -> dict[str, Any]:
     """What reading one statement of each kind takes, on all cores of a session that is there."""
     from lumos.lineage.name_index import NameIndex
-    from lumos.usage.query_log.files import pieces, recognise_log
-    from lumos.usage.statements import MeaningEncoder, decode_example, statements_on_spark
+    from lumos.usage.query_log.files import chunks, recognise_log
+    from lumos.usage.statements import StatementAnalyser, decode_example, statements_on_spark
     from lumos.usage.tables import LogTables
 
     store = Store.open(lumos.database)
     tables = LogTables(store, NameIndex(store.dataset_locations()))
     found = [log for file in sorted(logs.iterdir()) if (log := recognise_log(file)) is not None]
     with statements_on_spark(
-        lumos.settings.spark, [piece for log in found for piece in pieces(log)], {}
+        lumos.settings.spark, [chunk for log in found for chunk in chunks(log)], {}
     ) as statements:
-        met = statements.met(most=50_000)
-        meaning = MeaningEncoder(tables.columns(decode_example(each.example) for each in met))
+        samples = statements.frequent_queries(limit=50_000)
+        columns = tables.columns(decode_example(each.example) for each in samples)
         started = time.perf_counter()
-        understood = statements.understood(met, meaning)
-        return {"kinds": len(understood), "seconds": round(time.perf_counter() - started, 1)}
+        analyses = statements.analyse(samples, StatementAnalyser(columns))
+        return {"kinds": len(analyses), "seconds": round(time.perf_counter() - started, 1)}
 
 
 def _way(way: str, folder: Path) -> dict[str, Any]:

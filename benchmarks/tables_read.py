@@ -42,7 +42,7 @@ def lumos(kind: str, root: str, memory: str) -> Callable[[], dict[str, Any]]:
         folder = Counted(LocalStorage(), root)
         before = kept.read_bytes() if kept.exists() else None
         reader.signature(folder)
-        facts, after = reader.read(folder, before, most_commits=ALL)
+        facts, after = reader.read(folder, before, max_commits=ALL)
         kept.write_bytes(after)
         return {
             "found": [facts.version, facts.files, facts.bytes],

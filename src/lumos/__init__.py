@@ -1,4 +1,4 @@
-"""Lumos: metadata automation between the places where data lives and any catalog."""
+"""Lumos: metadata automation between data sources and any catalog."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

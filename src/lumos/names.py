@@ -106,7 +106,7 @@ def find_column(store: Store, text: str, *, with_lineage: bool = False) -> Colum
 
 def split_field(store: Store, text: str) -> tuple[str, tuple[str, ...]]:
     """Split `orders.amount` into the dataset and the field; other texts name a dataset alone."""
-    if "." not in text or DatasetPattern(text).is_open:
+    if "." not in text or DatasetPattern(text).has_wildcards:
         return text, ()
     try:
         found = find_column(store, text)
@@ -118,7 +118,7 @@ def split_field(store: Store, text: str) -> tuple[str, tuple[str, ...]]:
 def find_datasets(store: Store, text: str) -> list[KnownDataset]:
     """Find the live datasets that match a name or a pattern; raises if there are none."""
     pattern = DatasetPattern(text)
-    if pattern.is_open:
+    if pattern.has_wildcards:
         found = find_matching(store, pattern)
         if not found:
             raise NoMatchingDataset(text)
@@ -164,7 +164,7 @@ def match_paths(names: Sequence[str], paths: Sequence[str]) -> list[str]:
 def unknown_field_error(
     names: Sequence[str], owner: str, schemas: Iterable[Schema]
 ) -> UnknownField:
-    """The error for the first of some names that is a field of none of the schemas."""
+    """The error for the first name that is not a field of any of the schemas."""
     paths = list(dict.fromkeys(path for schema in schemas for path in field_paths(schema)))
     unknown = next((name for name in names if not _match_path(name, paths)), names[0])
     return UnknownField(unknown, owner, paths)

@@ -69,7 +69,7 @@ def test_rows_that_do_not_count_are_told(place: Path, lumos: Any) -> None:
              "orders,ann,2099-01-01,1"]  # fmt: skip
     (place / "usage.csv").write_text("\n".join(lines))
     told = lumos("usage", "ingest", place / "usage.csv").words
-    assert "1 dated in the future, 1 without a read, 1 whose reads are no number" in told
+    assert "1 dated in the future, 1 without a read, 1 with an invalid read count" in told
 
 
 def test_all_of_it_as_json(place: Path, lumos: Any) -> None:

@@ -57,7 +57,7 @@ class Table:
             ),
             drift=(),
             content=content or f"{format} {now}",
-            told=SourceMetadata(
+            source_metadata=SourceMetadata(
                 properties={"delta.appendOnly": "true", "table.version": now, **settings}
             ),
             table=TableState(version=now, at=steps[-1].at, operation="WRITE", past=steps),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from examples import examples
 from lumos.formats import parquet as parquet_columns
 from lumos.formats.columns import (
-    ColumnFacts,
+    FileColumnStatistics,
     column_statistics,
     merge_columns,
     pack_columns,
@@ -213,9 +213,9 @@ def test_what_the_pattern_matches_is_what_walking_finds() -> None:
     assert compared > 1000
 
 
-def column(**facts: Any) -> ColumnFacts:
+def column(**facts: Any) -> FileColumnStatistics:
     usual = {"path": "a", "kind": "number", "null_count": 1, "compressed_bytes": 10}
-    return ColumnFacts(**{**usual, "minimum": 1, "maximum": 2, "bounded": True, **facts})
+    return FileColumnStatistics(**{**usual, "minimum": 1, "maximum": 2, "bounded": True, **facts})
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,9 @@ def column(**facts: Any) -> ColumnFacts:
         pytest.param(column(kind="date"), column(null_count=2, compressed_bytes=20, kind="", minimum=None, maximum=None, bounded=False), id="another type"),
     ],
 )  # fmt: skip
-def test_columns_of_several_files_become_one(other: ColumnFacts, together: ColumnFacts) -> None:
+def test_columns_of_several_files_become_one(
+    other: FileColumnStatistics, together: FileColumnStatistics
+) -> None:
     assert merge_columns([[column()], [other]]) == (together,)
     assert merge_columns([[other], [column()]]) == (together,)
 

@@ -278,7 +278,7 @@ def test_every_format_has_the_same_limit_of_columns(
     if format == "orc":
         # The writer takes half a megabyte of memory for each column.
         most = 200
-        monkeypatch.setattr(interface, "MOST_COLUMNS", most)
+        monkeypatch.setattr(interface, "MAX_COLUMNS", most)
     assert len(found(f"a.{format}", _wide(format, most))[1].schema.fields) == most
     with pytest.raises(UnreadableFile, match=f"{most + 1:,} columns; at most {most:,}") as problem:
         read_file(f"a.{format}", MemoryFile(_wide(format, most + 1)))
@@ -286,7 +286,7 @@ def test_every_format_has_the_same_limit_of_columns(
 
 
 def test_fields_inside_structs_count_as_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interface, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(interface, "MAX_COLUMNS", 3)
     wide = pa.table({"a": [{"x": 1, "y": 1}], "b": [[{"x": 1, "y": 1}]]})
     with pytest.raises(UnreadableFile, match="4 columns; at most 3"):
         read_file("a.parquet", MemoryFile(parquet_bytes(wide)))

@@ -194,7 +194,7 @@ def test_text_tells_the_way_of_what_is_not_next_to_the_change() -> None:
     assert lines.index("team") < lines.index("no owner")
     assert "compatible    c  (2 steps away)" in lines
     assert "via a.id -> b.id" in lines
-    assert "its id: INT64 -> STRING" in lines
+    assert "column id: INT64 -> STRING" in lines
 
 
 def test_what_uses_nothing_that_changes_is_only_counted() -> None:

@@ -62,7 +62,7 @@ def found(name: str, *, names: NameIndex = NAMES, dialect: str | None = None, **
     ],
 )
 def test_a_name_that_only_one_dataset_has_finds_it(name, dialect, urn):
-    assert (found(name, dialect=dialect).urn, found(name, dialect=dialect).way) == (
+    assert (found(name, dialect=dialect).urn, found(name, dialect=dialect).method) == (
         urn,
         ResolutionMethod.NAME,
     )
@@ -80,7 +80,7 @@ def test_a_name_that_only_one_dataset_has_finds_it(name, dialect, urn):
     ],
 )
 def test_a_name_that_says_otherwise_is_not_bent_to_fit(name, dialect, urn):
-    assert (found(name, dialect=dialect).urn, found(name, dialect=dialect).way) == (
+    assert (found(name, dialect=dialect).urn, found(name, dialect=dialect).method) == (
         urn,
         ResolutionMethod.ASSUMED,
     )
@@ -96,9 +96,9 @@ def test_what_only_lineage_speaks_of_stays_the_same():
     )
     names = NameIndex((), told)
     assert found("mart.kpis", names=names, platform="snowflake").urn == told[0]
-    assert found("mart.kpis", names=names).way is ResolutionMethod.ASSUMED
+    assert found("mart.kpis", names=names).method is ResolutionMethod.ASSUMED
     assert found("a.b", names=names).urn == "lumos://sql/a/b"
-    assert found("c.d", names=names).way is ResolutionMethod.AMBIGUOUS
+    assert found("c.d", names=names).method is ResolutionMethod.AMBIGUOUS
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_table_that_a_query_creates_may_be_the_nearest():
 
 def test_a_name_that_several_have_is_not_guessed():
     answer = found("events")
-    assert answer.way is ResolutionMethod.AMBIGUOUS
+    assert answer.method is ResolutionMethod.AMBIGUOUS
     assert answer.candidates == ("lumos://s3/lake/processed/events", "lumos://s3/lake/raw/events")
     assert answer.urn == "lumos://sql/events"
 
@@ -135,7 +135,7 @@ def test_the_dialect_decides_between_two_of_the_same_name():
     names = NameIndex(
         (listing("lumos://postgres/shop/public/orders"), listing("lumos://s3/lake/orders"))
     )
-    assert found("orders", names=names).way is ResolutionMethod.AMBIGUOUS
+    assert found("orders", names=names).method is ResolutionMethod.AMBIGUOUS
     assert (
         found("orders", names=names, dialect="postgres").urn
         == "lumos://postgres/shop/public/orders"
@@ -157,7 +157,7 @@ def test_a_table_of_a_warehouse_is_no_file_of_the_same_name():
 def test_what_was_assumed_gives_way_to_files_that_are_found_later():
     names = NameIndex(LAKE, ["lumos://hive/raw/events"])
     answer = found("raw.events", names=names, platform="hive")
-    assert (answer.urn, answer.way) == ("lumos://s3/lake/raw/events", ResolutionMethod.NAME)
+    assert (answer.urn, answer.method) == ("lumos://s3/lake/raw/events", ResolutionMethod.NAME)
     assert found("raw.others", names=names, platform="hive").urn == "lumos://hive/raw/others"
 
 
@@ -173,7 +173,7 @@ def test_an_instance_tells_two_databases_apart_and_need_not_be_known():
         "lumos://postgres@a/"
     )
     assert (
-        found(name, names=two, platform="postgres", instance="db:5432").way
+        found(name, names=two, platform="postgres", instance="db:5432").method
         is ResolutionMethod.AMBIGUOUS
     )
     assert (
@@ -195,7 +195,7 @@ def test_an_instance_tells_two_databases_apart_and_need_not_be_known():
 )
 def test_a_place_is_the_dataset_that_it_lies_in(uri, urn):
     answer = NAMES.find(LocationReference(uri=uri))
-    assert (answer.urn, answer.way) == (urn, ResolutionMethod.PLACE)
+    assert (answer.urn, answer.method) == (urn, ResolutionMethod.LOCATION)
 
 
 @pytest.mark.parametrize(
@@ -212,24 +212,24 @@ def test_a_place_is_the_dataset_that_it_lies_in(uri, urn):
 )
 def test_a_place_where_nothing_is_known_gets_the_urn_that_a_scan_would_give(uri, urn):
     answer = NAMES.find(LocationReference(uri=uri))
-    assert (answer.urn, answer.way) == (urn, ResolutionMethod.ASSUMED)
+    assert (answer.urn, answer.method) == (urn, ResolutionMethod.ASSUMED)
 
 
 @pytest.mark.parametrize(
-    ("parts", "urn", "way"),
+    ("parts", "urn", "method"),
     [
         (("lumos://s3/lake/raw/events",), "lumos://s3/lake/raw/events", ResolutionMethod.URN),
-        (("s3://lake/raw/events",), "lumos://s3/lake/raw/events", ResolutionMethod.PLACE),
+        (("s3://lake/raw/events",), "lumos://s3/lake/raw/events", ResolutionMethod.LOCATION),
         (
             ("parquet", "s3a://lake/raw/events"),
             "lumos://s3/lake/raw/events",
-            ResolutionMethod.PLACE,
+            ResolutionMethod.LOCATION,
         ),
     ],
 )
-def test_sql_may_name_urns_and_paths(parts, urn, way):
+def test_sql_may_name_urns_and_paths(parts, urn, method):
     answer = NAMES.find(TableName(parts=parts))
-    assert (answer.urn, answer.way) == (urn, way)
+    assert (answer.urn, answer.method) == (urn, method)
 
 
 @pytest.mark.parametrize("text", ["raw/users.csv", "lake/raw/users.csv", "raw/users", "raw.users"])
@@ -240,7 +240,7 @@ def test_people_may_name_the_end_of_a_path(text):
 def test_other_names_help_where_the_first_is_not_known():
     glue = TableName(parts=("x", "y"), platform="glue")
     answer = NAMES.find(glue, others=[LocationReference(uri="s3://lake/raw/events")])
-    assert (answer.urn, answer.way) == ("lumos://s3/lake/raw/events", ResolutionMethod.PLACE)
+    assert (answer.urn, answer.method) == ("lumos://s3/lake/raw/events", ResolutionMethod.LOCATION)
     assert (
         NAMES.find(
             UrnReference(urn="lumos://glue/x/y"),
@@ -264,7 +264,7 @@ RULES = (
 
 
 @pytest.mark.parametrize(
-    ("name", "dialect", "urn", "way"),
+    ("name", "dialect", "urn", "method"),
     [
         ("raw.events", None, "lumos://s3/data-lake/raw/events", ResolutionMethod.RULE),
         ("hive.RAW.Events", None, "lumos://s3/data-lake/raw/Events", ResolutionMethod.RULE),
@@ -284,9 +284,9 @@ RULES = (
         ),
     ],
 )
-def test_rules_of_the_configuration_go_first(name, dialect, urn, way):
+def test_rules_of_the_configuration_go_first(name, dialect, urn, method):
     answer = found(name, names=NameIndex((*LAKE, *SHOP), rules=RULES), dialect=dialect)
-    assert (answer.urn, answer.way) == (urn, way)
+    assert (answer.urn, answer.method) == (urn, method)
 
 
 def test_the_environment_is_part_of_assumed_urns():

@@ -18,7 +18,7 @@ from lumos.model.conversions.avro import (
     type_to_avro,
 )
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.type_path import LONGEST_EXPANSION
+from lumos.model.type_path import MAX_EXPANSION_LENGTH
 from lumos.model.types import (
     BOOLEAN,
     DATE,
@@ -453,7 +453,7 @@ def test_records_that_double_at_every_level_do_not_explode() -> None:
         record = {"type": "record", "name": f"R{level}", "fields": fields}
     type = type_from_avro(record)
     assert "UNKNOWN('too large')" in type.text
-    assert len(type.text) < 10 * LONGEST_EXPANSION
+    assert len(type.text) < 10 * MAX_EXPANSION_LENGTH
 
 
 def test_a_file_written_by_fastavro_is_read(tmp_path: Path) -> None:

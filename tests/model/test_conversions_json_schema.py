@@ -14,7 +14,7 @@ from lumos.model.conversions.json_schema import (
     type_to_json_schema,
 )
 from lumos.model.schema import NestedField, Schema
-from lumos.model.type_path import LONGEST_EXPANSION
+from lumos.model.type_path import MAX_EXPANSION_LENGTH
 from lumos.model.types import (
     BINARY,
     BOOLEAN,
@@ -417,4 +417,4 @@ def test_schemas_that_double_at_every_level_do_not_explode() -> None:
     referred = type_from_json_schema({"$ref": "#/$defs/A0", "$defs": definitions})
     for type in (referred, type_from_json_schema(shared)):
         assert "UNKNOWN('too large')" in type.text
-        assert len(type.text) < 10 * LONGEST_EXPANSION
+        assert len(type.text) < 10 * MAX_EXPANSION_LENGTH

@@ -133,7 +133,7 @@ def test_several_tables_are_read_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("text", "problem", "line", "column"),
     [
-        pytest.param("CREATE TABLE t (\n  a int,\n  a text)", "the column 'a' stands twice", 3, 3, id="twice"),
+        pytest.param("CREATE TABLE t (\n  a int,\n  a text)", "the column 'a' is listed twice", 3, 3, id="twice"),
         pytest.param("CREATE TABLE t AS SELECT 1", "without a list of columns", 1, 16, id="from a query"),
         pytest.param("CREATE TABLE t (a int", "a bracket is not closed", 1, 22, id="cut off"),
         pytest.param("CREATE TABLE t (a", "expected a type", 1, 18, id="no type"),

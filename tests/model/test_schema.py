@@ -89,7 +89,7 @@ def test_json_with_a_type_that_is_no_text_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "problem"),
     [
-        ("id INT64\nid STRING", 2, 1, "the field 'id' stands twice"),
+        ("id INT64\nid STRING", 2, 1, "the field 'id' is listed twice"),
         ("id INT64 NOT NULL NOT NULL", 1, 19, "the same clause is given twice"),
         ("id INT64 UNIQUE", 1, 10, "unexpected 'UNIQUE'"),
         ("id", 1, 3, "expected a type"),

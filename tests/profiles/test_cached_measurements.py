@@ -21,7 +21,7 @@ def kept(tmp_path: Path) -> MeasurementCache:
 
 
 def rows(kept: MeasurementCache) -> list[int]:
-    return sorted(each.measured.facts.rows for each in kept.read("spec"))
+    return sorted(each.measurement.totals.rows for each in kept.read("spec"))
 
 
 def test_units_that_are_kept_stay_and_others_go(kept: MeasurementCache) -> None:

@@ -22,7 +22,7 @@ hudi = pytest.importorskip("hudi", reason="The library that merges slices is not
 def ids(root: str, access: StorageAccess = DEFAULT_ACCESS) -> list[int]:
     """The column `id` of all live files, each read as a slice."""
     storage = storage_of(root, access)
-    _, memory = HudiReader().read(StoredTableFolder(storage, root), None, most_commits=10)
+    _, memory = HudiReader().read(StoredTableFolder(storage, root), None, max_commits=10)
     found: list[int] = []
     for live in HudiReader().live(memory):
         task = FileTask(

@@ -92,7 +92,7 @@ def test_a_value_is_judged_by_itself_whatever_stands_around_it(
     assert second.rows == first.rows + 1
 
 
-@pytest.mark.parametrize("options", [{"sample": 0.5}, {"most_rows": 10}])
+@pytest.mark.parametrize("options", [{"sample": 0.5}, {"max_rows": 10}])
 def test_odd_values_are_part_of_samples_as_others_are(
     tmp_path: Path, options: dict[str, Any]
 ) -> None:

@@ -178,8 +178,8 @@ def test_ids_of_records_are_the_bytes_that_other_formats_have() -> None:
 
 def test_texts_and_bytes_have_lengths_and_no_bounds() -> None:
     found = tally("STRING", ["äöü", "", None])
-    assert (found.shortest, found.longest, found.length, found.sized) == (0, 3, 3, 2)
-    assert (found.low, found.high, found.measured) == (None, None, 0)
+    assert (found.shortest, found.longest, found.total_length, found.sized_count) == (0, 3, 3, 2)
+    assert (found.low, found.high, found.measured_count) == (None, None, 0)
     assert tally("BINARY", [b"abc"]).longest == 3
 
 

@@ -62,17 +62,19 @@ def test_only_units_all_of_whose_files_are_there_are_kept() -> None:
     whole, overlapping, partly_gone = unit(first + second), unit(second), unit(third + b"gone----")
     with closing(SourceFiles(source_files(100))) as files:
         division = divide(files, [whole, overlapping, partly_gone], leaves=1)
-        assert division.kept == [whole]
+        assert division.reused == [whole]
         assert division.read == 98
         read = {
-            file.identity for file, unit in zip(files, division.fresh, strict=True) if unit >= 0
+            file.identity
+            for file, unit in zip(files, division.unit_numbers, strict=True)
+            if unit >= 0
         }
         assert read == {each.identity for each in files} - {first, second}
 
 
 def test_files_without_bytes_are_one_unit() -> None:
     with closing(SourceFiles(source_files(100, size=0))) as files:
-        assert set(divide(files, (), leaves=1).fresh) == {0}
+        assert set(divide(files, (), leaves=1).unit_numbers) == {0}
 
 
 def test_every_file_is_in_one_part_and_no_part_has_too_many(

@@ -82,7 +82,7 @@ def test_one_child_reads_all_files_even_those_that_are_left_early(tmp_path: Path
     file.write_bytes(parquet_bytes())
     rows_of(file, "parquet")
     first = child_pid()
-    task = FileTask(str(file), file.stat().st_size, "parquet", 0, most_rows=10)
+    task = FileTask(str(file), file.stat().st_size, "parquet", 0, max_rows=10)
     (batch,) = read_batches(task, LocalStorage(), WANTED)
     assert batch.rows == 10
     assert rows_of(file, "parquet") == list(range(1000))

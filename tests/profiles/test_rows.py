@@ -232,7 +232,7 @@ def test_a_sample_of_a_file_is_about_its_share_of_the_rows(tmp_path: Path, name:
     file = tmp_path / name
     file.write_bytes(WRITERS[name](RECORDS))
     assert measured(file, sample=0.2).rows == pytest.approx(COUNT / 5, abs=2)
-    assert measured(file, most_rows=7).rows == 7
+    assert measured(file, max_rows=7).rows == 7
 
 
 @pytest.mark.parametrize(

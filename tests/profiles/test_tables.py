@@ -31,7 +31,7 @@ from lumos.profiles.columns import known_fields, profiled_columns
 from lumos.profiles.files import table_files
 from lumos.profiles.job import ProfileJob, read_tasks
 from lumos.profiles.measurements import ColumnTally, FileTotals
-from lumos.profiles.rows import deleted_rows, rows_left
+from lumos.profiles.rows import deleted_rows, undeleted_row_flags
 from lumos.profiles.tasks import FileTask
 from lumos.storage import DEFAULT_ACCESS, LocalStorage
 
@@ -43,7 +43,7 @@ B85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-
 def measured(kind: str, root: Path) -> tuple[FileTotals, dict[str, ColumnTally]]:
     """What is counted of a table as a scan would find it, also by column."""
     folder = StoredTableFolder(LocalStorage(), str(root))
-    facts, memory = READERS[kind].read(folder, None, most_commits=100)
+    facts, memory = READERS[kind].read(folder, None, max_commits=100)
     found = table_files(str(root), TableMemory(kind, to_json(facts), memory))
     leaves = tuple(
         leaf._replace(values=leaf.kind not in ("text", "bytes", "list", "map", "opaque"))
@@ -89,7 +89,7 @@ def test_a_short_vector_of_a_million_rows_stays_small_in_memory() -> None:
     tracemalloc.start()
     try:
         deleted = deleted_rows([RowDeletes("dv", "", inline=body)], "", DEFAULT_ACCESS)
-        flags = rows_left(999_998, 4, deleted)
+        flags = undeleted_row_flags(999_998, 4, deleted)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -271,7 +271,7 @@ def test_rows_older_than_a_column_of_iceberg_have_its_initial_default(
 def identities(root: Path) -> set[bytes]:
     """What the files of an Iceberg table are known by."""
     facts, memory = READERS["iceberg"].read(
-        StoredTableFolder(LocalStorage(), str(root)), None, most_commits=100
+        StoredTableFolder(LocalStorage(), str(root)), None, max_commits=100
     )
     found = table_files(str(root), TableMemory("iceberg", to_json(facts), memory))
     return {file.identity for file in found.files}

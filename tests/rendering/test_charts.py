@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from lumos.rendering.charts import Bar, bars, columns
-from lumos.rendering.document import TableRow, Tile, listed, page, section, table, tiles
+from lumos.rendering.document import TableRow, Tile, bullet_list, page, section, table, tiles
 from lumos.rendering.flow import FlowBand, FlowNode, flow
 
 HARM = '<script>alert("1")</script>&\'"@@CONTENT@@'
@@ -77,7 +77,7 @@ def test_names_from_outside_do_no_harm() -> None:
     chart = bars([Bar(HARM, 1, {HARM: 1})], [HARM], money, label=HARM)
     rows = table((HARM, "n"), [TableRow((HARM, "1"))], numbers=("n",))
     content = [tiles([Tile(HARM, HARM, HARM)]), section(HARM, HARM, picture, chart, rows)]
-    html = page(title=HARM, subtitle=HARM, footer=HARM, content=[*content, listed([HARM])])
+    html = page(title=HARM, subtitle=HARM, footer=HARM, content=[*content, bullet_list([HARM])])
     assert "<script" not in html
     assert html.count("@@CONTENT@@") >= 3
     ElementTree.fromstring(picture)

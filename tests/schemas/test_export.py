@@ -355,9 +355,9 @@ def test_an_export_says_which_files_of_people_it_replaced(tmp_path: Path) -> Non
     [
         ("a ENUM()", "x:1:8: the brackets are empty"),
         ("a UNION<>", "x:1:9: the brackets are empty"),
-        ("a ENUM('x','y','x')", "x:1:16: 'x' stands twice"),
-        ("a UNION<INT64, STRING, INT64>", "x:1:24: 'INT64' stands twice"),
-        ("a INT64\nb STRUCT<\n  n: INT64,\n  n: STRING>", "x:4:3: the field 'b.n' stands twice"),
+        ("a ENUM('x','y','x')", "x:1:16: 'x' is listed twice"),
+        ("a UNION<INT64, STRING, INT64>", "x:1:24: 'INT64' is listed twice"),
+        ("a INT64\nb STRUCT<\n  n: INT64,\n  n: STRING>", "x:4:3: the field 'b.n' is listed twice"),
         ("a ARRAY<INT64\nb INT64", "x:1:8: this '<' is not closed"),
         ("a DECIMAL(9,2\nb INT64", "x:1:10: this '(' is not closed"),
         ("a INT64 COMMENT 'x\nb INT64", "x:1:17: this text has no closing quote"),

@@ -84,8 +84,8 @@ def test_a_collection_is_told_with_what_the_server_says_of_it(
     assert lines(found.schema) == ["_id INT32 NOT NULL KEY", "total FLOAT64", "note STRING"]
     assert (found.statistics.row_count, found.statistics.row_count_exact) == (30, False)
     assert found.statistics.total_size_bytes > 500
-    assert found.told is not None
-    assert found.told.properties == {
+    assert found.source_metadata is not None
+    assert found.source_metadata.properties == {
         "capped": "4096 bytes, 30 documents",
         "collation": '{"locale":"de"}',
         "index._id_": '{"key": {"_id": 1}}',
@@ -237,8 +237,8 @@ def test_a_validator_tells_words_requirements_and_what_is_not_there_yet(
         "email STRING",
         "ship STRUCT<city: STRING>",
     ]
-    assert found.told is not None
-    assert json.loads(found.told.properties["validator"]) == VALIDATOR
+    assert found.source_metadata is not None
+    assert json.loads(found.source_metadata.properties["validator"]) == VALIDATOR
 
 
 def test_rules_for_a_password_are_told_and_a_password_is_not(wire: MongoWire, address: str) -> None:
@@ -253,11 +253,11 @@ def test_rules_for_a_password_are_told_and_a_password_is_not(wire: MongoWire, ad
     )
     orders, view = found_at(address).datasets
     assert orders.schema.field("password") is not None
-    assert orders.told is not None
-    assert json.loads(orders.told.properties["validator"]) == rules
-    assert view.told is not None
-    assert HUSH not in view.told.properties["pipeline"]
-    assert '"password":{"$exists":true}' in view.told.properties["pipeline"]
+    assert orders.source_metadata is not None
+    assert json.loads(orders.source_metadata.properties["validator"]) == rules
+    assert view.source_metadata is not None
+    assert HUSH not in view.source_metadata.properties["pipeline"]
+    assert '"password":{"$exists":true}' in view.source_metadata.properties["pipeline"]
 
 
 @pytest.mark.parametrize(
@@ -284,8 +284,8 @@ def test_views_are_told_with_their_pipeline_and_are_never_sampled_by_chance(
     found = only(found_at(address))
     assert found.format == "view"
     assert lines(found.schema) == ["name STRING"]
-    assert found.told is not None
-    assert found.told.properties == {
+    assert found.source_metadata is not None
+    assert found.source_metadata.properties == {
         "view_on": "orders",
         "pipeline": '[{"$match":{"total":{"$gt":10}}}]',
     }
@@ -309,16 +309,18 @@ def test_a_view_loses_columns_where_it_is_seen_whole_or_is_another(
 ) -> None:
     views = wire.databases["shop"] = {"recent": view([{"a": 1}, {"a": 2}], {"$match": {}})}
     before = only(found_at(address))
-    assert before.told is not None
+    assert before.source_metadata is not None
     views["recent"] = view([{"b": 1}, {"b": 2}], stage)
-    found = again(source_at(address, sample_size=size), before.schema, before.told.properties)
+    found = again(
+        source_at(address, sample_size=size), before.schema, before.source_metadata.properties
+    )
     assert lines(found.schema) == columns
 
 
 def test_shards_are_told_by_their_key(wire: MongoWire, address: str) -> None:
     wire.databases["shop"]["orders"].sharded = True
     wire.shard_keys["shop.orders"] = {"country": 1, "_id": "hashed"}
-    told = only(found_at(address)).told
+    told = only(found_at(address)).source_metadata
     assert told is not None
     assert told.properties["shard_key"] == '{"country": 1, "_id": "hashed"}'
 
@@ -404,8 +406,8 @@ def test_sizes_and_indexes_that_nobody_may_see_are_left_out(wire: MongoWire, add
         wire.refuse(command, 13, "not authorized")
     found = only(found_at(address))
     assert found.statistics.row_count == 30
-    assert found.told is not None
-    assert found.told.properties == {}
+    assert found.source_metadata is not None
+    assert found.source_metadata.properties == {}
 
 
 def test_a_source_of_which_nothing_can_be_read_is_refused(wire: MongoWire, address: str) -> None:
@@ -552,7 +554,7 @@ def test_a_file_that_only_the_driver_has_is_told_by_executors(address: str) -> N
     (work,) = source_at(address).sample_tasks().pieces
     elsewhere = MongoAccess(display_address="x", uri="mongodb://x/?tls=true&tlsCAFile=/nope.pem")
     answer = msgspec.msgpack.decode(CollectionSampler(elsewhere)(work), type=CollectionSample)
-    assert answer.problem == "unreadable"
+    assert answer.code == "unreadable"
     assert "'/nope.pem'" in answer.reason
 
 
@@ -579,7 +581,7 @@ def test_times_far_off_any_calendar_may_stand_in_views_and_indexes() -> None:
     with serving(wire) as address:
         found = source_at(address).read(lambda _share: None)
     assert found.problems == ()
-    told = {each.path: each.told.properties for each in found.datasets}
+    told = {each.path: each.source_metadata.properties for each in found.datasets}
     assert str(1 << 60) in told["shop/late"]["pipeline"]
     assert str(1 << 60) in told["shop/orders"]["index.a_1"]
 

@@ -73,8 +73,8 @@ def test_documents_indexes_and_sizes_come_as_they_were_put(address: str, shop: A
     }
     assert found.statistics.row_count == 200
     assert found.statistics.total_size_bytes > 0
-    assert found.told is not None
-    assert found.told.properties["index.number_1_placed_-1"] == (
+    assert found.source_metadata is not None
+    assert found.source_metadata.properties["index.number_1_placed_-1"] == (
         '{"key": {"number": 1, "placed": -1}, "unique": true}'
     )
 

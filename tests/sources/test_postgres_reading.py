@@ -184,9 +184,9 @@ def test_every_kind_of_relation_is_a_dataset_but_indexes_and_the_like_are_not(
         "public.bare": "table",
     }
     assert found["public.bare"].schema.fields == ()
-    assert _told(found["public.elsewhere"].told).properties == {"server": "far"}
-    assert _told(found["public.quick"].told).properties == {"persistence": "unlogged"}
-    assert _told(found["public.plain"].told).properties == {}
+    assert _told(found["public.elsewhere"].source_metadata).properties == {"server": "far"}
+    assert _told(found["public.quick"].source_metadata).properties == {"persistence": "unlogged"}
+    assert _told(found["public.plain"].source_metadata).properties == {}
 
 
 def _told(told: SourceMetadata | None) -> SourceMetadata:
@@ -200,21 +200,21 @@ def test_views_keep_their_query_with_every_name_in_full(database: PostgresDataba
         "CREATE TABLE sales.orders (id int, total numeric)",
         "SET search_path = sales; CREATE VIEW public.large AS SELECT id FROM orders WHERE total > 9",
     )
-    told = _told(database.found()["public.large"].told)
+    told = _told(database.found()["public.large"].source_metadata)
     assert told.definition == Definition(
         sql="SELECT orders.id\n   FROM sales.orders\n  WHERE (orders.total > (9)::numeric);",
         dialect="postgres",
     )
     # However the role is set up that looks.
     database.run(f"ALTER DATABASE {database.name} SET search_path = sales, public")
-    assert _told(database.found()["public.large"].told) == told
+    assert _told(database.found()["public.large"].source_metadata) == told
 
 
 def test_what_belongs_to_an_extension_says_so(database: PostgresDatabase) -> None:
     database.run("CREATE SCHEMA watch", "CREATE EXTENSION pg_stat_statements SCHEMA watch")
     found = database.found()
     assert sorted(found) == ["watch.pg_stat_statements", "watch.pg_stat_statements_info"]
-    told = _told(found["watch.pg_stat_statements_info"].told)
+    told = _told(found["watch.pg_stat_statements_info"].source_metadata)
     assert told.properties == {"extension": "pg_stat_statements"}
 
 
@@ -303,7 +303,7 @@ def test_constraints_beside_the_key_are_told(database: PostgresDatabase) -> None
         " customer int CONSTRAINT of_customer REFERENCES customers ON DELETE CASCADE,"
         " total numeric CONSTRAINT positive CHECK (total > 0))",
     )
-    assert _told(database.found()["public.orders"].told).properties == {
+    assert _told(database.found()["public.orders"].source_metadata).properties == {
         "constraint.one_code": "UNIQUE (code)",
         "constraint.of_customer": "FOREIGN KEY (customer) REFERENCES public.customers(id) ON DELETE CASCADE",
         "constraint.positive": "CHECK ((total > (0)::numeric))",
@@ -335,11 +335,13 @@ def test_comments_and_owners_are_told(database: PostgresDatabase) -> None:
             "COMMENT ON TABLE t IS 'Ships, by name'", "COMMENT ON COLUMN t.a IS E'two\nlines'"
         )
         found = database.found()["public.t"]
-        assert _told(found.told).description == "Ships, by name"
-        assert _told(found.told).owner == Owner(name=role, kind="user")
+        assert _told(found.source_metadata).description == "Ships, by name"
+        assert _told(found.source_metadata).owner == Owner(name=role, kind="user")
         assert found.schema.fields[0].description == "two\nlines"
         database.run(f"ALTER ROLE {role} NOLOGIN")
-        assert _told(database.found()["public.t"].told).owner == Owner(name=role, kind="group")
+        assert _told(database.found()["public.t"].source_metadata).owner == Owner(
+            name=role, kind="group"
+        )
 
 
 ODD = [
@@ -519,4 +521,4 @@ def test_passwords_in_constraints_and_generated_columns_are_masked(
     )
     (found,) = database.look().datasets
     assert "hush" not in str(found)
-    assert "postgresql://u:***@h/d" in str(found.told)
+    assert "postgresql://u:***@h/d" in str(found.source_metadata)

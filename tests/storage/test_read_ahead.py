@@ -23,12 +23,12 @@ class Counting(LocalStorage):
         self._first = threading.Barrier(self.concurrency, timeout=30)
         self._begun = 0
 
-    def read_within(self, path: str, longest: int, *, size: int | None = None) -> bytes:
+    def read_within(self, path: str, max_bytes: int, *, size: int | None = None) -> bytes:
         with self._lock:
             self._begun += 1
             is_among_first = self._begun <= self.concurrency
         try:
-            data = super().read_within(path, longest, size=size)
+            data = super().read_within(path, max_bytes, size=size)
             with self._lock:
                 self.held += len(data)
                 self.most = max(self.most, self.held)
@@ -55,7 +55,7 @@ def test_bytes_that_are_read_ahead_are_bounded(
     sizes = dict(zip(paths, lengths, strict=True)) if are_listed else {}
     storage = Counting()
     found = []
-    for data in storage.read_many(paths, longest=8000, sizes=sizes):
+    for data in storage.read_many(paths, max_bytes=8000, sizes=sizes):
         if isinstance(data, bytes):
             storage.take(data)
             found.append(len(data))

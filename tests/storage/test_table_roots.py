@@ -202,7 +202,9 @@ def test_entries_are_all_files_right_in_a_folder_in_order(where: str, tmp_path: 
         assert later[:2] == ["3.json", "4.json"]
         deep = [each.path.removeprefix(f"{root}/") for each in storage.entries(root, deep=True)]
         assert deep == sorted(keys)
-        inside = storage.entries(folder, deep=True, without=("_sidecars", "_last_checkpoint"))
+        inside = storage.entries(
+            folder, deep=True, excluded_folders=("_sidecars", "_last_checkpoint")
+        )
         assert [each.path.removeprefix(f"{folder}/") for each in inside] == names
         assert list(storage.entries(f"{root}/nowhere")) == []
 

@@ -19,7 +19,7 @@ from lumos.usage import ingest as ingesting
 from lumos.usage import job as query_log
 from lumos.usage.job import NewStatementsOnSpark
 from lumos.usage.query_log.files import LogFile, recognise_log
-from lumos.usage.statements import _Reading
+from lumos.usage.statements import _ChunkReader
 from spark.test_modes import PYSPARK, bare_python  # noqa: F401 - a fixture
 from usage.shop_logs import NOW, row, shop, write_log
 
@@ -116,7 +116,7 @@ def test_keys_of_statements_come_home_and_go_out_in_parts(
 
 def test_pieces_of_a_log_do_not_travel_inside_the_code(tmp_path: Path) -> None:
     (log, *_) = logs(tmp_path)
-    code = cloudpickle.dumps(_Reading({"dialect": None, "readers": None, "until": 0}))
+    code = cloudpickle.dumps(_ChunkReader({"dialect": None, "rename_reader": None, "until": 0}))
     assert log.path.encode() not in code
     assert len(code) < 1000
 
@@ -185,4 +185,4 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several pieces even of small logs."""
     from lumos.usage.query_log import files
 
-    monkeypatch.setattr(files.pieces, "__defaults__", (10_000,))
+    monkeypatch.setattr(files.chunks, "__defaults__", (10_000,))

@@ -1,4 +1,4 @@
-"""Which reporter each annotation of a dataset belongs to, after edits, scans and imports."""
+"""Attributes annotations to reporters after edits, scans and imports."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime

@@ -74,7 +74,7 @@ def enrich(
 def _unknown_names(store: Store, name: str, fields: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Unknown datasets and fields, reported along with the syntax errors of the file."""
     try:
-        if DatasetPattern(name).is_open:
+        if DatasetPattern(name).has_wildcards:
             return
         schema = store.get(find_urn(store, name)).schema
     except MisuseError as error:
@@ -289,7 +289,7 @@ class _DatasetEntries:
         position = self._read.dataset(number)
         try:
             pattern = DatasetPattern(entry.dataset)
-            if not pattern.is_open:
+            if not pattern.has_wildcards:
                 known = find_dataset(self._store, entry.dataset)
                 if known.state == "live":
                     return [known.urn]

@@ -19,21 +19,21 @@ _BATCH_SIZE: Final = 200
 def list_annotations(
     store: Store, dataset: str | None, *, slots: Collection[Slot], fields: Sequence[str] = ()
 ) -> AnnotationListReport:
-    """The annotations in some slots of all datasets, of those named, or of some of their fields."""
+    """List the annotations of some slots, optionally only of some datasets or fields."""
     listed: list[ListedAnnotation] = []
-    count, schemas_without_fields = 0, []
+    count, schemas_lacking_fields = 0, []
     for stored, annotations in annotated_entries(store, dataset):
         count += 1
         paths = set(find_fields(stored.dataset.schema, fields)) if fields else set()
         if fields and not paths and stored.dataset.schema is not None:
-            schemas_without_fields.append(stored.dataset.schema)
+            schemas_lacking_fields.append(stored.dataset.schema)
         listed += [
             each
             for each in _annotations(stored, annotations, slots)
             if not fields or each.field in paths or each.field in fields
         ]
-    if fields and count == len(schemas_without_fields) and not listed:
-        raise unknown_field_error(fields, f"'{dataset}'", schemas_without_fields)
+    if fields and count == len(schemas_lacking_fields) and not listed:
+        raise unknown_field_error(fields, f"'{dataset}'", schemas_lacking_fields)
     return AnnotationListReport(
         datasets=count, labels=tuple(_count_labels(listed)), words=tuple(listed)
     )

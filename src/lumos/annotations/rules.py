@@ -1,7 +1,7 @@
 """Decides which annotation applies if reporters disagree, and applies annotations to datasets.
 
 People rank before tools, tools before the data source, and inferred annotations come last. Within
-a rank the newest applies. An annotation without a value denies those of lower rank.
+a rank the newest applies. An annotation without a value suppresses those of lower rank.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,15 +47,15 @@ class ResolvedAnnotation(NamedTuple):
 def resolve(annotations: AnnotationsByReporter, key: AnnotationKey) -> ResolvedAnnotation | None:
     """Return the annotation that applies to a key."""
     candidates = [
-        ResolvedAnnotation(reporter, own[key])
-        for reporter, own in annotations.items()
-        if key in own
+        ResolvedAnnotation(reporter, reported[key])
+        for reporter, reported in annotations.items()
+        if key in reported
     ]
     return min(candidates, key=_precedence, default=None)
 
 
 def resolve_value(annotations: AnnotationsByReporter, key: AnnotationKey) -> str | None:
-    """Return the value that applies to a key; None if there is none or it is denied."""
+    """Return the value that applies to a key; None if there is none or it is suppressed."""
     resolved = resolve(annotations, key)
     return None if resolved is None else resolved.annotation.value
 
@@ -104,8 +104,8 @@ def field_annotations(schema: Schema) -> dict[AnnotationKey, str]:
     found: dict[AnnotationKey, str] = {}
     for field in schema.fields:
         _collect(found, field, quoted_name(field.name))
-        for note in field.nested:
-            _collect(found, note, note.path)
+        for nested in field.nested:
+            _collect(found, nested, nested.path)
     return found
 
 
@@ -127,7 +127,7 @@ def keys_of_missing_fields(
 ) -> Iterator[AnnotationKey]:
     """The keys of annotations on fields that the schema does not have now."""
     present = frozenset(field_paths(schema)) if schema is not None else frozenset()
-    keys = {key for own in annotations.values() for key in own}
+    keys = {key for reported in annotations.values() for key in reported}
     yield from sorted(key for key in keys if key.path and key.path not in present)
 
 
@@ -136,7 +136,12 @@ def keys_of_missing_fields(
 
 def claimed_keys(annotations: AnnotationsByReporter) -> set[AnnotationKey]:
     """The keys that reporters other than the data source have annotated."""
-    return {key for reporter, own in annotations.items() if reporter != DATA_SOURCE for key in own}
+    return {
+        key
+        for reporter, reported in annotations.items()
+        if reporter != DATA_SOURCE
+        for key in reported
+    }
 
 
 def source_properties(metadata: SourceMetadata) -> Properties:
@@ -176,8 +181,8 @@ def source_annotations_in(
 ) -> dict[AnnotationKey, Annotation]:
     """Return the source's annotations of a dataset that comes from a snapshot or a catalog.
 
-    These are properties that start with the platform's name. If others have annotated such a
-    property in this store, the value is theirs, and the last report of the source is kept.
+    These are properties that start with the platform's name. A property that another reporter has
+    annotated in this store keeps the value that the source reported last.
     """
     platform, claimed = dataset.platform, claimed_keys(annotations)
     earlier = annotations.get(DATA_SOURCE, {})
@@ -199,11 +204,11 @@ def source_annotations_in(
 
 
 def _named_owner(name: str, dataset: Dataset, annotations: AnnotationsByReporter) -> Owner:
-    """Return the owner of a name: the property does not contain whether it is a user or a group."""
+    """The owner of a name: the property does not say whether it names a user or a group."""
     user, group = Owner(name=name), Owner(name=name, kind="group")
     known = {*(dataset.ownership.owners if dataset.ownership else ())}
-    for own in annotations.values():
-        known |= {owner_from_key(key.name) for key in own if key.slot == "owner"}
+    for reported in annotations.values():
+        known |= {owner_from_key(key.name) for key in reported if key.slot == "owner"}
     return group if group in known and user not in known else user
 
 

@@ -1,4 +1,4 @@
-"""What commands on annotations share: options and output."""
+"""Options and output that commands on annotations share."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lumos.sdk import Lumos
 
 _MAX_LISTED: Final = 20
-LONGEST_VALUE: Final = 70
+MAX_VALUE_LENGTH: Final = 70
 # Commands that add what lists show, where it is not `add`.
 _ADD_COMMANDS: Final = {"documentation": "doc set", "property": "property set"}
 
@@ -107,7 +107,7 @@ def print_list(report: "AnnotationListReport", names: Names, *, noun: str, whole
                 names(word.urn),
                 word.field or "-",
                 word.name or word.slot.replace("_", " "),
-                shorten(word.value or "", LONGEST_VALUE),
+                shorten(word.value or "", MAX_VALUE_LENGTH),
                 _source(word),
             )
     stdout().print(table)

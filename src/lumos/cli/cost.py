@@ -336,7 +336,7 @@ def retire(
 
 
 @app.command(
-    epilog="Examples:\n\nlumos cost model estate.yaml\n\nlumos cost model estate.json --json"
+    epilog="Examples:\n\nlumos cost model costs.yaml\n\nlumos cost model costs.json --json"
 )
 @with_options
 def model(

@@ -20,6 +20,7 @@ from lumos.cli.screen import Table, stdout
 from lumos.cli.text import is_verbose
 from lumos.cost.reports import RetireReport, SavingsReport
 from lumos.cost.wording import NOTHING_ELSE, READERS_UNKNOWN, display_name, use_text
+from lumos.rendering.text import plural
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from lumos.cost.reports import NodeKind
 
 _MAX_ROWS: Final = 12
-_PAIR: Final = 2
 _RISKS: Final = {"LOW": "green", "MEDIUM": "yellow", "HIGH": "bold red"}
 
 
@@ -35,7 +35,7 @@ def print_savings(report: SavingsReport) -> None:
     """The result of `lumos cost savings`."""
     console = stdout()
     money = money_format(report, report.monthly_savings)
-    what = " and ".join(report.asked) if len(report.asked) == _PAIR else _join_first(report.asked)
+    what = " and ".join(report.asked) if len(report.asked) == 2 else _join_first(report.asked)
     is_one = len(report.asked) == 1 and not report.asked[0].startswith("all ")
     console.print(f"If {what} {'is' if is_one else 'are'} removed", style="bold")
     console.print(facts(report))
@@ -55,7 +55,7 @@ def print_savings(report: SavingsReport) -> None:
         print_wrapped(console, line, indent=2)
     print_what_if(console, report, money)
     removed = money.column(each.monthly for each in report.disappears)
-    _part(
+    _print_section(
         console,
         "REMOVED (saved)",
         [
@@ -64,7 +64,7 @@ def print_savings(report: SavingsReport) -> None:
         ],
     )
     stays = money.column(each.monthly for each in report.stays)
-    _part(
+    _print_section(
         console,
         "REMAINS (not saved)",
         [
@@ -73,7 +73,7 @@ def print_savings(report: SavingsReport) -> None:
         ],
         beyond=report.other_stays.count,
     )
-    _part(
+    _print_section(
         console,
         "BREAKS",
         [
@@ -118,7 +118,7 @@ def print_retire(report: RetireReport) -> None:
             (each.name, each.kind, text, each.team)
             for each, text in zip(report.unneeded, texts, strict=True)
         ]
-        _part(console, title, listed)
+        _print_section(console, title, listed)
     if report.steps:
         monthly, annual = money(report.monthly_savings), money.format_roughly(report.annual_savings)
         share = percent(report.monthly_savings, report.spent)
@@ -138,7 +138,7 @@ def print_retire(report: RetireReport) -> None:
 
 def _print_steps(console: "Console", report: RetireReport, money: MoneyFormat) -> None:
     amounts = money.balanced(each.monthly_savings for each in report.steps)
-    # Added up as they are shown.
+    # The rounded amounts are added up, so that the column is consistent.
     steps = zip(report.steps, amounts, accumulate(amounts), strict=True)
     table = Table(">", ">SAVES", ">CUMULATIVE", "DATASETS", widths=(3,), fold_at=WIDTH)
     for number, (step, amount, total) in enumerate(steps, start=1):
@@ -147,11 +147,17 @@ def _print_steps(console: "Console", report: RetireReport, money: MoneyFormat) -
         datasets = f"{_join_first(step.names, _MAX_ROWS)} ({whose})"
         table.add(str(number), money(amount), money(total), datasets)
         if also := len(step.datasets) - len(step.ends):
-            table.add("", "", "", f"and {also:,} more {NOTHING_ELSE}", style="dim")
+            table.add(
+                "",
+                "",
+                "",
+                f"and {plural(also, 'more dataset')} that nothing else uses",
+                style="dim",
+            )
     console.print(table)
 
 
-def _part(
+def _print_section(
     console: "Console",
     title: str,
     rows: Sequence[tuple[str, "NodeKind", str, str]],

@@ -419,7 +419,7 @@ def _parts_of(split: "SplitDataset", names: Names) -> list[str]:
 
 
 def _lineage_of(dataset: dict[str, Any], names: Names) -> dict[str, str]:
-    """What a dataset is made from and what is made from it; of very many, the first few."""
+    """The upstream and downstream datasets of a dataset; of very many, the first few."""
     facts = {}
     for side in ("upstream", "downstream"):
         urns = [edge["urn"] for edge in (dataset.get("lineage") or {}).get(side, ())]

@@ -42,7 +42,7 @@ _MEASURED_QUALITY: Final = ("profile.", "measured_at", "freshness")
 # The key in a path such as profile.columns[amount].distinct.
 _KEYS: Final = re.compile(r"\[.*\]")
 _ASPECT_WORDS: Final = {"raw": "extras"}
-# The words of the other commands; JSON keeps its own.
+# As other commands print it; the JSON report has `non-breaking`.
 _IMPACT_WORDS: Final = {"breaking": "BREAKING", "non-breaking": "compatible"}
 _STYLES: Final = {"breaking": "red", "non-breaking": "", "informational": "dim"}
 
@@ -123,8 +123,8 @@ def _print_report(report: "SnapshotDiffReport", names: Names, *, aspects: Sequen
     measured: list[Difference] = []
     others: list[Difference] = []
     for each in report.differences:
-        is_summed = each.aspect not in aspects and not names.verbose and _is_measurement(each)
-        (measured if is_summed else others).append(each)
+        is_summarized = each.aspect not in aspects and not names.verbose and _is_measurement(each)
+        (measured if is_summarized else others).append(each)
     listed = sorted(others, key=lambda each: _rank(each.aspect))[:_MAX_LISTED]
     entries: dict[tuple[str, str], list[Difference]] = {}
     for each in listed:

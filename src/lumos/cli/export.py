@@ -39,7 +39,7 @@ app = typer.Typer()
 @app.command(
     epilog="Examples:\n\n"
     "lumos export backup.json\n\n"
-    "lumos export backup.jsonl.zst --platform datahub-file:estate.json\n\n"
+    "lumos export backup.jsonl.zst --platform datahub-file:metadata.json\n\n"
     "lumos export -o backups/ --dataset 'sales/*' --no-include-cost\n\n"
     "lumos export today.jsonl --since yesterday.jsonl\n\n"
     "lumos export -o - --format jsonl | head -1"

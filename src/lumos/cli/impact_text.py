@@ -126,11 +126,11 @@ def _dataset(row: DownstreamReport, names: Names) -> Iterator[_Line]:
         yield _Line(f"and {more:,} more reasons", "dim", 16)
     columns, more = few(row.changed, _MAX_COLUMNS)
     for column in columns:
-        yield _Line(f"its {_change_text(column.name, column.before, column.after)}", "dim", 16)
+        yield _Line(f"column {_change_text(column.name, column.before, column.after)}", "dim", 16)
     if more:
-        yield _Line(f"and {more:,} more of its columns", "dim", 16)
-    for way in _path_lines(row, names):
-        yield _Line(f"via {way}", "dim", 16)
+        yield _Line(f"and {more:,} more columns", "dim", 16)
+    for path in _path_lines(row, names):
+        yield _Line(f"via {path}", "dim", 16)
     yield from _spark_check(row)
 
 
@@ -165,7 +165,7 @@ def _spark_check(row: DownstreamReport) -> Iterator[_Line]:
         where = f" ({where})" if where else ""
         outcome = {"ok": "works", "fails": "fails", "cannot": "could not check"}[check.state]
         error = f": {' '.join(check.error.split())}" if check.error else ""
-        contradicts = "" if check.agrees else ", against the verdict"
+        contradicts = "" if check.agrees else " (contradicts the verdict)"
         yield _Line(f"Spark: {outcome}{contradicts}{error}{where}", "dim", 16)
 
 

@@ -39,7 +39,7 @@ app = typer.Typer()
     "import",
     epilog="Examples:\n\n"
     "lumos import backup.json --dry-run\n\n"
-    "lumos import backup.json --platform datahub-file:estate.json\n\n"
+    "lumos import backup.json --platform datahub-file:metadata.json\n\n"
     "lumos import backup.json --resume\n\n"
     "lumos import --rollback",
     cls=earlier_options(first=("--input", "-i")),

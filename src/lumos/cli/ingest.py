@@ -9,7 +9,7 @@ from lumos.cli.options import (
     AsJson,
     CommonOptions,
     ConfigFile,
-    KeepRemovals,
+    NoAcceptRemovals,
     Paths,
     StorePath,
     exit_by_verdict,
@@ -64,7 +64,7 @@ def ingest(
     accept_removals: Annotated[
         bool, typer.Option("--accept-removals", help="Remove datasets that are gone, however many.")
     ] = False,
-    keep_removals: KeepRemovals = False,
+    no_accept_removals: NoAcceptRemovals = False,
     column_stats: Annotated[
         bool,
         typer.Option(
@@ -102,7 +102,7 @@ def ingest(
     with steps() as progress:
         report = options.lumos.ingest(
             *(paths or ()),
-            accept_removals=accept_removals and not keep_removals,
+            accept_removals=accept_removals and not no_accept_removals,
             column_stats=column_stats,
             profile=profile,
             progress=progress,

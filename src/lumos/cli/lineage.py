@@ -6,7 +6,14 @@ import typer
 
 from lumos.cli import lineage_show, lineage_sql
 from lumos.cli.names import Names
-from lumos.cli.options import CommonOptions, Dialect, DryRun, KeepRemovals, argument, with_options
+from lumos.cli.options import (
+    CommonOptions,
+    Dialect,
+    DryRun,
+    NoAcceptRemovals,
+    argument,
+    with_options,
+)
 from lumos.cli.screen import Table, stdout, steps
 from lumos.cli.text import is_quiet, print_line, print_problem, print_remark
 from lumos.rendering.text import few, join_names, plural
@@ -74,7 +81,7 @@ def ingest(
             "--accept-removals", help="Remove lineage of deleted files, even if none are left."
         ),
     ] = False,
-    keep_removals: KeepRemovals = False,
+    no_accept_removals: NoAcceptRemovals = False,
 ) -> None:
     """Record the lineage in files, by column.
 
@@ -88,7 +95,7 @@ def ingest(
             dialect=dialect,
             name_from=name_from,
             dry_run=dry_run,
-            accept_removals=accept_removals and not keep_removals,
+            accept_removals=accept_removals and not no_accept_removals,
             progress=progress,
         )
     options.print(report, _print_report, options.names)

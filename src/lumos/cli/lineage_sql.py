@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from lumos.lineage.sql_report import SqlEdgeReport, SqlLineageReport
 
-_LONGEST: Final = 80
+_MAX_EXPRESSION_LENGTH: Final = 80
 
 
 app = typer.Typer()
@@ -96,7 +96,7 @@ def _edges_table(edges: "Iterable[SqlEdgeReport]") -> Table:
             f"  {edge.source}",
             f"-> {edge.target}",
             (edge.derivation if is_direct else edge.usage) or "",
-            f"{shorten(edge.expression or '', _LONGEST)}{cast}  :{edge.line}",
+            f"{shorten(edge.expression or '', _MAX_EXPRESSION_LENGTH)}{cast}  :{edge.line}",
             style="" if is_direct else "dim",
         )
     return table

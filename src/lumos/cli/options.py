@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from lumos.sdk import Lumos
 
-# A path has lost one of the slashes.
+# One slash, since pathlib turns s3://bucket into s3:/bucket.
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # Exit codes of --exit-code.
 BREAKING: Final = 10
@@ -46,7 +46,7 @@ P = ParamSpec("P")
 
 
 def local_path(path: AnyPath) -> AnyPath:
-    """Reject a URL: as a path it would create folders, named after its password."""
+    """Reject a URL: as a path, it would create folders whose names contain its password."""
     if path is not None and _URL.match(str(path)):
         raise typer.BadParameter(f"'{path}' is a URL. Give a path on this machine.")
     return path
@@ -107,7 +107,9 @@ Snapshot = Annotated[Path, argument("FILE", "The snapshot.")]
 OptionalSnapshot = Annotated[Path | None, argument("[FILE]", "The snapshot.")]
 
 # Options.
-_A_PLATFORM: Final = "a configured catalog, KIND:ADDRESS such as datahub-file:estate.json, or local"
+_A_PLATFORM: Final = (
+    "a configured catalog, KIND:ADDRESS such as datahub-file:metadata.json, or local"
+)
 Platform = Annotated[
     str, typer.Option("--platform", metavar="PLATFORM", help=f"The catalog: {_A_PLATFORM}.")
 ]
@@ -140,19 +142,19 @@ DataPlatform = Annotated[
 OutputFile = Annotated[
     Path | None,
     output_option(
-        "Write to a file; its ending says the format. - prints.",
+        "Output file. Its extension sets the format. Use - for stdout.",
         callback=_output_file,
     ),
 ]
 ReportFile = Annotated[
     str | None,
     output_option(
-        "Also write the JSON report there; - prints it instead.",
+        "Also write the JSON report to this file. Use - for stdout.",
         callback=local_path,
     ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")
+    bool, typer.Option("--dry-run", help="Show what would change without changing anything.")
 ]
 ConfigFile = Annotated[
     Path | None,
@@ -178,8 +180,8 @@ OnlyFormat = Annotated[str | None, typer.Option(metavar="FORMAT", help="Only thi
 Strict = Annotated[
     bool, typer.Option("--strict", help="With --exit-code: exit with 11 if any is undetermined.")
 ]
-# Earlier spelling of the default.
-KeepRemovals = Annotated[bool, typer.Option("--no-accept-removals", hidden=True)]
+# Hidden, for compatibility: the opposite of --accept-removals.
+NoAcceptRemovals = Annotated[bool, typer.Option("--no-accept-removals", hidden=True)]
 # A file with a proposed schema.
 FileKind = Annotated[
     Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"] | None,
@@ -258,7 +260,7 @@ class CommonOptions(SharedOptions):
 
 
 def with_options(function: "Callable[..., None]") -> "Callable[..., None]":
-    """Add to a command the options of the class that its parameter `options` has."""
+    """Add the fields of the options class, the type of the parameter `options`, to a command."""
     signature = inspect.signature(function)
     group = signature.parameters["options"].annotation
     own = [each for name, each in signature.parameters.items() if name != "options"]
@@ -288,8 +290,8 @@ def with_options(function: "Callable[..., None]") -> "Callable[..., None]":
 class _Command(TyperCommand):
     """A command that also takes earlier spellings of its arguments, which help does not show.
 
-    `first` and `last` are options whose value is an argument today, the first or the last one;
-    `renamed` are options that have another name today.
+    `first` and `last` are former options that are now the first or the last positional argument;
+    `renamed` are options that have another name now.
     """
 
     first: ClassVar[frozenset[str]] = frozenset()

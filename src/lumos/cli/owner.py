@@ -157,8 +157,8 @@ def import_(
     name: Annotated[
         str | None,
         typer.Option(
-            help="The name of the file as a source, so that a new import replaces its own owners "
-            "only. Default: its path from the store's folder, or its repository and path.",
+            help="The name of this source. A later import with the same name replaces its owners. "
+            "Default: its path from the store's folder, or its repository and path.",
             show_default=False,
         ),
     ] = None,

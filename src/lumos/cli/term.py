@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lumos.cli.annotations import (
-    LONGEST_VALUE,
+    MAX_VALUE_LENGTH,
     Fields,
     Mine,
     dataset_first,
@@ -227,6 +227,6 @@ def _print_glossary(report: "AnnotationListReport") -> None:
             term.parent or "",
             f"{used.datasets if used else 0:,}",
             f"{used.fields if used else 0:,}",
-            shorten(term.definition or "", LONGEST_VALUE),
+            shorten(term.definition or "", MAX_VALUE_LENGTH),
         )
     stdout().print(table)

@@ -35,9 +35,9 @@ _SKIP_REASONS: Final = {
     "no_statement": "without a statement",
     "no_time": "without a time",
     "unreadable": "unreadable",
-    "part_of_others": "parts of others",
+    "part_of_others": "logged by other entries",
     "no_reads": "without a read",
-    "odd_reads": "whose reads are no number",
+    "odd_reads": "with an invalid read count",
     "future": "dated in the future",
 }
 _MAX_COLUMNS: Final = 8

@@ -22,7 +22,7 @@ app = typer.Typer()
 
 
 @app.command(
-    epilog="Examples:\n\nlumos validate backup.json\n\nlumos validate estate.parquet --spark",
+    epilog="Examples:\n\nlumos validate backup.json\n\nlumos validate backup.parquet --spark",
     cls=earlier_options(first=("--input", "-i")),
 )
 @with_options

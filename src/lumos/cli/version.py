@@ -38,7 +38,7 @@ def show(options: CommonOptions, dataset: Dataset) -> None:
 @app.command("map", epilog="Example: lumos version map orders --json")
 @with_options
 def map_(options: CommonOptions, dataset: Dataset) -> None:
-    """Show the schema version of each cloud version of a dataset."""
+    """Show the schema version of each cloud version, the counter of all changes of a dataset."""
     options.print(options.lumos.version.map(dataset), _print_map, options.names)
 
 
@@ -137,7 +137,7 @@ def _print_map(report: "VersionMapReport", names: Names) -> None:
     console = stdout()
     console.print(names(report.urn), style="bold")
     table = Table("CLOUD", "SCHEMA")
-    # A run of versions has one prefix, else its ends would not tell what lies between.
+    # Only versions with one prefix are grouped, so that a range such as S-1 ... S-4 is unambiguous.
     runs = groupby(report.versions.items(), key=lambda pair: (pair[1], pair[0].rstrip(_DIGITS)))
     for (schema_version, _), pairs in runs:
         cloud = [cloud_version for cloud_version, _ in pairs]

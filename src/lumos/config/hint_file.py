@@ -178,7 +178,7 @@ def _compose(text: str) -> yaml.MappingNode | None:
 
 
 def _node(event: Any, events: Iterator[Any]) -> yaml.Node:
-    """A node of the text; an alias is a node of its own, at its position."""
+    """A node of the text; an alias is a separate node, at its position."""
     start: Any = event.start_mark
     end: Any = event.end_mark
     if isinstance(event, yaml.AliasEvent):

@@ -172,8 +172,8 @@ _INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9_]*)\Z", re.ASCII)
 _NUMBER: Final = re.compile(
     r"[-+]?((0|[1-9][0-9_]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,2})?\Z", re.ASCII
 )
-_LONGEST_NUMBER: Final = 40
-_LONGEST_ECHO: Final = 60
+_MAX_NUMBER_LENGTH: Final = 40
+_MAX_ECHO_LENGTH: Final = 60
 
 
 class InvalidValue:
@@ -218,7 +218,7 @@ def read_untyped(node: ScalarNode) -> str | int | float | bool | None:
     """A value of the type that it looks like, where no type is declared."""
     if node.empty:
         return None
-    if not node.plain or len(node.text) > _LONGEST_NUMBER:
+    if not node.plain or len(node.text) > _MAX_NUMBER_LENGTH:
         return node.text
     if node.text.lower() in ("true", "false"):
         return node.text.lower() == "true"
@@ -266,7 +266,7 @@ def describe_node(node: ConfigNode, *, show_value: bool) -> str:
             return "empty"
         case ScalarNode():
             text = mask_secret_text(node.written or node.text)
-            shown = text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
+            shown = text if len(text) <= _MAX_ECHO_LENGTH else f"{text[:_MAX_ECHO_LENGTH]}..."
             return f"'{shown}'" if show_value else "a single value"
         case ListNode():
             return "a list"
@@ -288,7 +288,7 @@ def _number(
 ) -> int | float | InvalidValue:
     whole = isinstance(type, inspect.IntType)
     form = _INTEGER if whole else _NUMBER
-    if not node.plain or len(node.text) > _LONGEST_NUMBER or not form.match(node.text):
+    if not node.plain or len(node.text) > _MAX_NUMBER_LENGTH or not form.match(node.text):
         return INVALID
     digits = node.text.replace("_", "")
     number = int(digits) if whole else float(digits)

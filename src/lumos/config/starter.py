@@ -181,7 +181,7 @@ def _text(sections: Sequence[SourceSettings], datasets: Iterable[str]) -> str:
     body = yaml.safe_dump({"sources": plain}, sort_keys=False, allow_unicode=True, width=100)
     lines = [
         "# Where Lumos looks for datasets. Use it with: lumos ingest --config FILE",
-        "# New datasets in these places are found by themselves.",
+        "# New datasets in these locations are found automatically.",
         *_hints(sections),
         body.rstrip(),
         "",

@@ -288,7 +288,7 @@ class _Builder:
         self, events: Iterator[yaml.Event], position: ConfigPosition, environment: Mapping[str, str]
     ) -> None:
         self._events = events
-        self._place = position
+        self._position = position
         self._environment = environment
         self._anchors: dict[str, ConfigNode | None] = {}
         self.problems: list[ConfigProblem] = []
@@ -297,14 +297,14 @@ class _Builder:
         """The only document of the stream; an empty one is an empty mapping."""
         next(self._events)
         start = next(self._events)
-        empty = MappingNode(position=self._place, path="", entries={})
+        empty = MappingNode(position=self._position, path="", entries={})
         if isinstance(start, yaml.StreamEndEvent):
             return empty
         root = self._node(next(self._events), "", 1)
         next(self._events)
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):
-            position = _at_mark(self._place, after.start_mark, column=False)
+            position = _at_mark(self._position, after.start_mark, column=False)
             _fail(position, "A second document starts here. Keep one per file.")
         if isinstance(root, ScalarNode) and root.empty:
             return empty
@@ -313,7 +313,7 @@ class _Builder:
         return root
 
     def _node(self, event: yaml.Event, path: str, depth: int) -> ConfigNode:
-        position = _at_mark(self._place, event.start_mark, column=False)
+        position = _at_mark(self._position, event.start_mark, column=False)
         if isinstance(event, yaml.AliasEvent):
             return self._resolve_alias(event, position, depth)
         assert isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent))
@@ -355,7 +355,7 @@ class _Builder:
         entries: dict[str, MappingEntry] = {}
         merged: dict[str, MappingEntry] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            position = _at_mark(self._place, event.start_mark, column=False)
+            position = _at_mark(self._position, event.start_mark, column=False)
             key = self._key(event, position)
             node = self._node(next(self._events), f"{path}.{key}" if path else key, depth + 1)
             if key == _MERGE:

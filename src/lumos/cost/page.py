@@ -45,13 +45,13 @@ from lumos.model.money import (
     round_balanced_by,
 )
 from lumos.rendering import document as html
-from lumos.rendering.charts import Bar, bars, columns, in_order, shortened
+from lumos.rendering.charts import Bar, bars, columns, in_order, shorten_name
 from lumos.rendering.document import TableRow, Tile
 from lumos.rendering.flow import FlowBand, FlowNode, flow
 
 _BARS: Final = 12
 
-_LONGEST: Final = 60
+_MAX_NAME_LENGTH: Final = 60
 _FLOW_KEY: Final = (
     ("spent", "own cost and the jobs that write it"),
     ("whole", "upstream cost"),
@@ -149,10 +149,10 @@ def dataset_page(ledger: CostLedger, report: CostReport, trend: CostTrendReport 
                 ),
                 html.key(types),
             ),
-            html.stacked(*side),
+            html.stack(*side),
         ),
         *(
-            [html.section("Potential savings", "", html.listed(report.optimization))]
+            [html.section("Potential savings", "", html.bullet_list(report.optimization))]
             if report.optimization
             else []
         ),
@@ -209,7 +209,7 @@ def _spend_tiles(
         Tile(
             "Most expensive",
             money(micros(most_expensive.retained)) if most_expensive else "-",
-            shortened(most_expensive.name, _LONGEST) if most_expensive else "",
+            shorten_name(most_expensive.name, _MAX_NAME_LENGTH) if most_expensive else "",
         ),
         Tile("Unused", money(unneeded), f"{share} of total spend has no known use"),
         Tile("Not attributed", money(unattributed), which or "all cost is attributed"),
@@ -346,38 +346,48 @@ def _top_table(top: CostTopReport, money: Money) -> str:
     listed, others = top.shown
     unattributed = [(name, micros(amount)) for name, amount in top.beside.items()]
     rest = [amount for _, amount in unattributed]
-    place = len(listed)
+    others_row = len(listed)
     own = _rounded_amounts(
-        [*(micros(each.own) for each in listed), micros(others.own), *rest], top, place
+        [*(micros(each.own) for each in listed), micros(others.own), *rest], top, others_row
     )
-    kept = _rounded_amounts(
-        [*(micros(each.retained) for each in listed), micros(others.retained), *rest], top, place
+    retained = _rounded_amounts(
+        [*(micros(each.retained) for each in listed), micros(others.retained), *rest],
+        top,
+        others_row,
     )
     rows = [
         TableRow(
             (
                 display_name(each.name, each.kind),
                 each.team,
-                money(mine),
-                _total(each, stays, money),
-                money(stays),
+                money(own_cost),
+                _total(each, retained_cost, money),
+                money(retained_cost),
             )
         )
-        for each, mine, stays in zip(listed, own, kept, strict=False)
+        for each, own_cost, retained_cost in zip(listed, own, retained, strict=False)
     ]
     if others.count:
         name = f"{others.count:,} others"
-        rows.append(TableRow((name, "", money(own[place]), "", money(kept[place])), "beside"))
+        rows.append(
+            TableRow((name, "", money(own[others_row]), "", money(retained[others_row])), "beside")
+        )
     rows += [
         TableRow(
-            (unattributed_label(name), NOT_ATTRIBUTED[name][1], money(mine), "", money(stays)),
+            (
+                unattributed_label(name),
+                NOT_ATTRIBUTED[name][1],
+                money(own_cost),
+                "",
+                money(retained_cost),
+            ),
             "beside",
         )
-        for (name, _), mine, stays in zip(
-            unattributed, own[place + 1 :], kept[place + 1 :], strict=True
+        for (name, _), own_cost, retained_cost in zip(
+            unattributed, own[others_row + 1 :], retained[others_row + 1 :], strict=True
         )
     ]
-    rows.append(TableRow(("Total spend", "", money(sum(own)), "", money(sum(kept))), "sum"))
+    rows.append(TableRow(("Total spend", "", money(sum(own)), "", money(sum(retained))), "sum"))
     head = ("Dataset or job", "Team", "Own cost", "Total cost", "Retained cost")
     return html.table(head, rows, numbers=head[2:])
 
@@ -415,7 +425,7 @@ def _remarks(report: CostReportHeader, whole: Decimal, money: Money) -> list[str
         notes.insert(0, f"What if {'; '.join(what_if.changes)}: {before} before, {after} after.")
     if not notes:
         return []
-    return [html.section("Notes", "", html.listed(notes), tone="remarks")]
+    return [html.section("Notes", "", html.bullet_list(notes), tone="remarks")]
 
 
 def _percent(amount: Decimal, whole: Decimal) -> str:
@@ -424,19 +434,19 @@ def _percent(amount: Decimal, whole: Decimal) -> str:
 
 
 # A diagram with more nodes is unreadable.
-MOST_STOPS: Final = 22
+MAX_STOPS: Final = 22
 
 
 def spend_flow(
-    ledger: CostLedger, *, most: int = MOST_STOPS
+    ledger: CostLedger, *, max_nodes: int = MAX_STOPS
 ) -> tuple[list[FlowNode], list[FlowBand]]:
     """The cost flow through the most expensive datasets, as nodes and bands."""
     kept = ledger.retained.astype(np.float64)
-    return _flow(ledger, np.ones((len(ledger.graph.types), 1)), kept, most)
+    return _flow(ledger, np.ones((len(ledger.graph.types), 1)), kept, max_nodes)
 
 
 def flow_to(
-    ledger: CostLedger, node: int, *, most: int = MOST_STOPS
+    ledger: CostLedger, node: int, *, max_nodes: int = MAX_STOPS
 ) -> tuple[list[FlowNode], list[FlowBand]]:
     """The cost flow from upstream into one dataset, as nodes and bands."""
     made = ledger.contributions_to(node)
@@ -446,11 +456,11 @@ def flow_to(
     arriving[:, made.nodes] = made.reach / np.where(again > 0, again, 1)
     kept = np.zeros(ledger.graph.nodes)
     kept[node] = ledger.retained[node]
-    return _flow(ledger, arriving, kept, most)
+    return _flow(ledger, arriving, kept, max_nodes)
 
 
 def _flow(
-    ledger: CostLedger, arriving: Floats, kept: Floats, most: int
+    ledger: CostLedger, arriving: Floats, kept: Floats, max_nodes: int
 ) -> tuple[list[FlowNode], list[FlowBand]]:
     graph, shares = ledger.graph, ledger.attribution.shares.values
     totals = (ledger.attribution.loaded * arriving).sum(axis=0)
@@ -469,7 +479,7 @@ def _flow(
     passing[below[between_jobs]] = False
     candidates = np.flatnonzero(~passing & (totals > 0))
     order = candidates[np.lexsort((candidates, -totals[candidates]))]
-    chosen = set(map(int, order[:most]))
+    chosen = set(map(int, order[:max_nodes]))
     near = np.isin(above, list(chosen)) | np.isin(below, list(chosen))
     into: dict[int, list[tuple[int, float]]] = defaultdict(list)
     out_of: dict[int, list[tuple[int, float]]] = defaultdict(list)

@@ -122,7 +122,9 @@ class DatasetSuccession:
         }
         return InheritedAnnotations(
             {name: value for name, value in aspects.items() if value and name not in own},
-            refresh_source_annotations(annotations, found.schema, found.told, urn.platform),
+            refresh_source_annotations(
+                annotations, found.schema, found.source_metadata, urn.platform
+            ),
         )
 
     def split(

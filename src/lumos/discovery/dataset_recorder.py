@@ -208,12 +208,12 @@ class DatasetRecorder:
         return known is None or known.bytes_by_class != by_class
 
     def _has_new_source_annotations(self, urn: str, found: FoundDataset) -> bool:
-        """Whether annotations of the source changed that are hidden by those of people."""
+        """Whether annotations of the source changed that people have overridden."""
         annotations = self._annotations.get(urn, {})
-        if found.told is None or not claimed_keys(annotations):
+        if found.source_metadata is None or not claimed_keys(annotations):
             return False
         return annotations != refresh_source_annotations(
-            annotations, found.schema, found.told, Urn.parse(urn).platform
+            annotations, found.schema, found.source_metadata, Urn.parse(urn).platform
         )
 
     def _update_facts(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
@@ -328,7 +328,7 @@ class DatasetRecorder:
     ) -> RecordingOutcome:
         succession = self._succession
         recorded = {} if known is None else transaction.annotations.get(known.urn)
-        metadata = found.told
+        metadata = found.source_metadata
         if known is not None and self._lost_its_log(recorded, found, known):
             metadata = SourceMetadata()
         inherited = InheritedAnnotations()
@@ -338,7 +338,7 @@ class DatasetRecorder:
             inherited = succession.inherit(transaction, origin, found, urn)
         annotations = inherited.annotations
         if not claimed_keys(annotations):
-            reported = msgspec.structs.replace(found, told=metadata)
+            reported = msgspec.structs.replace(found, source_metadata=metadata)
             annotations = self._refresh_annotations(transaction, recorded, reported, known, urn)
         before = None
         if metadata is not None and known is not None:
@@ -389,7 +389,7 @@ class DatasetRecorder:
         annotations: AnnotationsByReporter, found: FoundDataset, known: KnownDataset
     ) -> bool:
         """Whether a table has become loose files, so that the metadata of its log is obsolete."""
-        if found.told is not None or known.format == found.format:
+        if found.source_metadata is not None or known.format == found.format:
             return False
         version = AnnotationKey("", "property", f"{known.platform}.{OF_TABLE}version")
         return version in annotations.get(DATA_SOURCE, {})
@@ -454,7 +454,9 @@ class DatasetRecorder:
             annotations = adopt_imported(
                 annotations, transaction.schema(known.schema_hash), found.schema
             )
-        return refresh_source_annotations(annotations, found.schema, found.told, urn.platform)
+        return refresh_source_annotations(
+            annotations, found.schema, found.source_metadata, urn.platform
+        )
 
     @staticmethod
     def _recorded_dataset(
@@ -616,7 +618,8 @@ def _with_field_annotations(
     return msgspec.structs.replace(
         found,
         schema=annotate_scanned_schema(
-            found.schema, refresh_source_annotations(annotations, found.schema, found.told, "")
+            found.schema,
+            refresh_source_annotations(annotations, found.schema, found.source_metadata, ""),
         ),
     )
 
@@ -647,4 +650,8 @@ def dataset_of(found: FoundDataset, urn: Urn, **inherited: Any) -> Dataset:
         drift=found.drift,
         **inherited,
     )
-    return dataset if found.told is None else apply_source_metadata(dataset, found.told)
+    return (
+        dataset
+        if found.source_metadata is None
+        else apply_source_metadata(dataset, found.source_metadata)
+    )

@@ -118,7 +118,7 @@ def _scan_lakes(
                     before=None,
                     after="found",
                     state_access=access,
-                    left_out=state,
+                    excluded_uri=state,
                     watch=report,
                 )
             yield source, discovery

@@ -1,4 +1,4 @@
-"""Records one scan of a source: its datasets, which of them are missing, and the scan itself."""
+"""Records one scan of a source: its datasets, missing datasets, and the scan itself."""
 
 import getpass
 import logging
@@ -22,7 +22,7 @@ from lumos.store import FinishedScan, KnownDataset, Store
 from lumos.store.datasets import IMPORTED
 
 if TYPE_CHECKING:
-    from lumos.discovery.lake.dataset_schema import RecalledMemory
+    from lumos.discovery.lake.dataset_schema import StoredMemory
 
 _log = logging.getLogger(__name__)
 
@@ -66,11 +66,11 @@ class ScanRecorder:
         self._scan = scan
         self._urn_of = partial(source.urn, environment=settings.environment)
 
-    def recall_memories(self, paths: Collection[str]) -> dict[str, "RecalledMemory"]:
+    def load_memories(self, paths: Collection[str]) -> dict[str, "StoredMemory"]:
         """The schema memories of the datasets of paths, whichever root was scanned."""
         known = self._store.known(source=self._scan.source)
         identities = self._identify(paths, known)
-        return recall_memories(
+        return load_memories(
             self._store, {path: str(each.urn) for path, each in identities.items()}
         )
 
@@ -263,7 +263,7 @@ class ScanRecorder:
         return [each for each in absent if each.urn not in held_urns], held
 
 
-def recall_memories(store: Store, urns: Mapping[str, str]) -> dict[str, "RecalledMemory"]:
+def load_memories(store: Store, urns: Mapping[str, str]) -> dict[str, "StoredMemory"]:
     """The schema memories of live datasets, by the keys of their URNs.
 
     A dataset that was imported, or recorded by a version that stored memories in manifests, has no
@@ -275,7 +275,7 @@ def recall_memories(store: Store, urns: Mapping[str, str]) -> dict[str, "Recalle
     without_memory = [urn for urn, each in recorded.items() if each.memory is None]
     drift = store.aspects_of("drift", without_memory)
     locations = store.aspects_of("location", without_memory)
-    memories: dict[str, RecalledMemory] = {}
+    memories: dict[str, StoredMemory] = {}
     for path, urn in urns.items():
         each = recorded.get(urn)
         if each is None:

@@ -34,29 +34,29 @@ _LIBRARIES: Final = {"mongodb": ("bson", "pymongo", "dns")}
 class StateNotUsable(MisuseError):
     """A state_uri that cannot be listed or written."""
 
-    def __init__(self, state: str, problem: OSError) -> None:
-        self.found = f"state_uri {state} cannot be used: {problem}."
+    def __init__(self, state_uri: str, problem: OSError) -> None:
+        self.found = f"state_uri {state_uri} cannot be used: {problem}."
         self.next_step = "Grant list, read, write and delete permissions, or set another state_uri."
         super().__init__(f"{self.found} {self.next_step}")
 
 
-def state_folder(state: str, source_id: str) -> str:
+def state_folder(state_uri: str, source_id: str) -> str:
     """The folder with the manifests of one source."""
-    return f"{state}/{hashlib.blake2b(source_id.encode(), digest_size=8).hexdigest()}"
+    return f"{state_uri}/{hashlib.blake2b(source_id.encode(), digest_size=8).hexdigest()}"
 
 
-def check_state(state: str, access: StorageAccess) -> None:
+def check_state(state_uri: str, access: StorageAccess) -> None:
     """Write and delete a small file if the state is kept in an object store."""
-    if not is_address(state):
+    if not is_address(state_uri):
         return
-    test_file = f"{state}/{uuid.uuid4().hex}.trial"
+    test_file = f"{state_uri}/{uuid.uuid4().hex}.trial"
     try:
-        storage = storage_of(state, access)
-        storage.files(state)
+        storage = storage_of(state_uri, access)
+        storage.files(state_uri)
         storage.write(test_file, b"")
         storage.discard([test_file])
     except OSError as problem:
-        raise StateNotUsable(state, problem) from None
+        raise StateNotUsable(state_uri, problem) from None
 
 
 class OpenScan(NamedTuple):
@@ -72,7 +72,7 @@ class SourceScanner:
     """Scans one target after the other; starts Spark for the first lake and stops it at the end.
 
     The store is opened when it is first needed, after everything else has been checked. `short`
-    means that Spark is not needed for anything else afterwards.
+    tunes Spark for a short job.
     """
 
     def __init__(
@@ -151,12 +151,12 @@ class SourceScanner:
                 step = f"Reading {source.address}"
                 self._progress(step)
                 if isinstance(source, SampledSource):
-                    known = recall_collections(self.store, source, self._settings.environment)
+                    known = stored_schema_loader(self.store, source, self._settings.environment)
                     return sample_source(source, known, self._settings, self._progress)
                 return source.read(lambda share: self._progress(step, share=share))
 
     def explain_fault(self, target: ScanTarget, fault: StorageFault) -> LumosError:
-        """The error for a storage fault: of the state if that still fails, or of the lake."""
+        """The error for a storage fault: StateNotUsable if the state fails too, else ScanFailed."""
         try:
             check_state(self._state, self._state_access)
         except StateNotUsable as unusable:
@@ -196,9 +196,9 @@ class SourceScanner:
             after=scan.scan.manifest,
             state_access=self._state_access,
             column_stats=self._column_stats,
-            left_out=self._state,
+            excluded_uri=self._state,
             inherited=self._inherited_grouping(target.source_id),
-            recall=scan.recorder.recall_memories,
+            load_memories=scan.recorder.load_memories,
             watch=lambda files, share: self._progress(step, files=files, share=share),
         )
 
@@ -236,8 +236,8 @@ def sample_source(
         return source.read_samples(partial(run_samples, session), known)
 
 
-def recall_collections(store: Store, source: SampledSource, environment: str) -> EarlierSchemas:
-    """Return a function that loads the stored schemas of the live datasets of a sampled source."""
+def stored_schema_loader(store: Store, source: SampledSource, environment: str) -> EarlierSchemas:
+    """Return a function that loads the stored schema of a live dataset of a sampled source."""
     name = f"{source.identity}:{source.scope}"
     recorded, annotations = store.known(source=name), store.annotations.reported(name)
 

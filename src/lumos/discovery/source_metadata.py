@@ -71,7 +71,7 @@ def is_unchanged(
     earlier = annotations.get(DATA_SOURCE, {})
     return (
         {key: each for key, each in earlier.items() if not key.path}
-        == source_annotations(found.told or SourceMetadata(), platform)
+        == source_annotations(found.source_metadata or SourceMetadata(), platform)
         and location is not None
         and location.partitioning == found.location.partitioning
     )
@@ -89,7 +89,9 @@ def is_same_metadata(
 
 def describe_differences(before: RecordedMetadata, found: FoundDataset) -> str:
     """The metadata that changed, as text: `description, owner changed`."""
-    changed = list(dict.fromkeys(_changed_metadata(before, found, found.told or SourceMetadata())))
+    changed = list(
+        dict.fromkeys(_changed_metadata(before, found, found.source_metadata or SourceMetadata()))
+    )
     types = list(_other_native_types(before.dataset, found))
     parts = [f"{', '.join(changed)} changed"] if changed else []
     parts += [f"type of {each}" for each in types[:_MAX_TYPES]]

@@ -117,7 +117,7 @@ def resolve_targets(
 
 
 def select_sections(settings: Settings, paths: Sequence[str]) -> list[Section]:
-    """The sections that paths and addresses stand for, or else the configured ones."""
+    """The sections for paths and addresses, or else the configured sections."""
     sections: list[Section] = [
         section_of(path, settings.sources) for path in paths if is_address(path)
     ]
@@ -238,10 +238,10 @@ def urns_for(settings: Settings, root: str) -> Callable[[str], Urn]:
 
 
 def hints_for(settings: Settings, root: str, own: Sequence[FileHint] = ()) -> tuple[FileHint, ...]:
-    """The hints for a root: `own`, those of the sources that have the root, those of all scans.
+    """The hints for a root: `own`, then those of its sources, then those for all scans.
 
     The hints of a source also apply if its root, or a folder in it, is scanned by path or watched
-    in a section of its own. Otherwise the same files would be grouped in two ways.
+    in a separate section. Otherwise the same files would be grouped in two ways.
     """
     configured = (
         hint if root == top else _with_absolute_paths(hint, top)

@@ -1,4 +1,4 @@
-"""Columns of files: distinct names, and statistics that are merged into those of a dataset.
+"""Columns of files: distinct names, and statistics that are merged per dataset.
 
 Minima and maxima are data, so only those of numbers and times are kept, never those of texts.
 """
@@ -27,14 +27,15 @@ from lumos.model.types import (
     Timestamp,
 )
 
-# The unit of bounds: a number, days or microseconds since 1970, microseconds of a day; or none.
+# How minima and maxima are encoded. date: days since 1970; time: microseconds of the day;
+# timestamp: microseconds since 1970; empty: none are stored.
 BoundKind: TypeAlias = Literal["", "number", "date", "time", "timestamp", "timestamptz"]
 Number: TypeAlias = int | float | decimal.Decimal
 
 _EPOCH: Final = datetime(1970, 1, 1)
 
 
-class ColumnFacts(NamedTuple):
+class FileColumnStatistics(NamedTuple):
     """The statistics of one leaf column in a file; None is unknown.
 
     `minimum` and `maximum` hold for all values only if `bounded`; a column without values is
@@ -94,35 +95,37 @@ def bound_kind(type: DataType) -> BoundKind:
             return "date" if type == DATE else ""
 
 
-_MINIMUM: Final = ColumnFacts._fields.index("minimum")
-_MAXIMUM: Final = ColumnFacts._fields.index("maximum")
+_MINIMUM: Final = FileColumnStatistics._fields.index("minimum")
+_MAXIMUM: Final = FileColumnStatistics._fields.index("maximum")
 _encoder = msgspec.msgpack.Encoder()
 # Without types: decoding into ColumnFacts directly takes three times as long.
 _decoder = msgspec.msgpack.Decoder(list[list[Any]])
 
 
-def pack_columns(columns: Sequence[ColumnFacts]) -> bytes:
+def pack_columns(columns: Sequence[FileColumnStatistics]) -> bytes:
     """Encode the columns of a file to send them from executors."""
     return _encoder.encode(columns)
 
 
-def unpack_columns(packed: bytes) -> tuple[ColumnFacts, ...]:
+def unpack_columns(packed: bytes) -> tuple[FileColumnStatistics, ...]:
     """Decode the columns of `pack_columns`."""
     columns = _decoder.decode(packed)
     for column in columns:
         if isinstance(column[_MINIMUM], str) or isinstance(column[_MAXIMUM], str):
             # Decimals are encoded as text.
             column[_MINIMUM : _MAXIMUM + 1] = map(_number, column[_MINIMUM : _MAXIMUM + 1])
-    return tuple(map(ColumnFacts._make, columns))
+    return tuple(map(FileColumnStatistics._make, columns))
 
 
 def _number(value: Any) -> Number | None:
     return decimal.Decimal(value) if isinstance(value, str) else value
 
 
-def merge_columns(files: Iterable[Sequence[ColumnFacts]]) -> tuple[ColumnFacts, ...]:
+def merge_columns(
+    files: Iterable[Sequence[FileColumnStatistics]],
+) -> tuple[FileColumnStatistics, ...]:
     """The statistics of several files together, in the order of first occurrence."""
-    merged: dict[str, ColumnFacts] = {}
+    merged: dict[str, FileColumnStatistics] = {}
     for columns in files:
         for column in columns:
             known = merged.get(column.path)
@@ -130,22 +133,22 @@ def merge_columns(files: Iterable[Sequence[ColumnFacts]]) -> tuple[ColumnFacts, 
     return tuple(merged.values())
 
 
-def _merge_pair(left: ColumnFacts, right: ColumnFacts) -> ColumnFacts:
+def _merge_pair(left: FileColumnStatistics, right: FileColumnStatistics) -> FileColumnStatistics:
     _, kind, nulls, size, minimum, maximum, bounded = left
     path, its_kind, its_nulls, its_size, its_minimum, its_maximum, its_bounded = right
     nulls = None if nulls is None or its_nulls is None else nulls + its_nulls
     size = None if size is None or its_size is None else size + its_size
     if kind != its_kind:
         # Numbers and times cannot be compared.
-        return ColumnFacts(path, "", nulls, size, None, None, False)
+        return FileColumnStatistics(path, "", nulls, size, None, None, False)
     if minimum is None or (its_minimum is not None and its_minimum < minimum):
         minimum = its_minimum
     if maximum is None or (its_maximum is not None and its_maximum > maximum):
         maximum = its_maximum
-    return ColumnFacts(path, kind, nulls, size, minimum, maximum, bounded and its_bounded)
+    return FileColumnStatistics(path, kind, nulls, size, minimum, maximum, bounded and its_bounded)
 
 
-def column_statistics(columns: Iterable[ColumnFacts]) -> dict[str, ColumnStatistics]:
+def column_statistics(columns: Iterable[FileColumnStatistics]) -> dict[str, ColumnStatistics]:
     """The statistics of a dataset's columns; bounds that do not hold for all values are dropped."""
     return {
         column.path: ColumnStatistics(
@@ -194,8 +197,8 @@ def distinct_names(names: Sequence[str]) -> list[str]:
     return distinct
 
 
-def name_of_empty_key(names: Sequence[str]) -> str | None:
-    """The distinct name that stands for an empty one, if any."""
+def name_of_unnamed_column(names: Sequence[str]) -> str | None:
+    """The generated name of the column whose name is empty, if any."""
     numbered = enumerate(names, start=1)
     return next((name for number, name in numbered if _is_suffixed_for(name, number)), None)
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Final, NamedTuple
 from lumos.formats.columns import distinct_names
 from lumos.formats.inference import NULLS, type_of_texts
 from lumos.formats.interface import (
-    MOST_COLUMNS,
+    MAX_COLUMNS,
     Content,
     FileFacts,
     Sample,
@@ -382,15 +382,15 @@ class Csv(TextFormat):
 
     def recognises(self, sample: Sample) -> bool:
         table = split_table(text_of(sample), whole=sample.whole)
-        if not table.is_regular or table.widest > MOST_COLUMNS:
+        if not table.is_regular or table.widest > MAX_COLUMNS:
             return False
         # Sentences may be prose, unless there are names above columns of numbers or times.
         return not table.is_prose or _columns(table).is_evident
 
-    def divides(self, sample: Sample) -> bool:
+    def has_even_rows(self, sample: Sample) -> bool:
         """Whether all rows have the same number of cells, and more than one."""
         table = split_table(text_of(sample), whole=sample.whole)
-        return table.is_even and not table.is_prose and table.widest <= MOST_COLUMNS
+        return table.is_even and not table.is_prose and table.widest <= MAX_COLUMNS
 
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:
         sample = _sample(content)
@@ -414,23 +414,23 @@ class Csv(TextFormat):
 class CsvDialect(NamedTuple):
     """How to split the rows of a file, inferred from its sample.
 
-    `above` lines precede the first row of values, including the header.
+    `skipped_lines` precede the first row of values, including the header.
     """
 
     delimiter: str
     quoted: bool
     escape: str | None
-    above: int
+    skipped_lines: int
 
 
 def dialect_of(content: Content, *, suffix: str = "") -> CsvDialect:
     """The dialect of a file with this suffix; raises UnreadableFile."""
     sample = _sample(content)
     table = split_table(text_of(sample), whole=sample.whole, suffix=suffix)
-    above = table.skipped
+    skipped_lines = table.skipped
     if table.rows and _columns(table).has_header:
-        above += 1 + sum(cell.count("\n") for cell in table.rows[0])
-    return CsvDialect(table.delimiter, table.quoted, table.escape, above)
+        skipped_lines += 1 + sum(cell.count("\n") for cell in table.rows[0])
+    return CsvDialect(table.delimiter, table.quoted, table.escape, skipped_lines)
 
 
 def _sample(content: Content) -> Sample:

@@ -140,7 +140,7 @@ _PART_NAME: Final = re.compile(r"(?:part-(?:[a-z0-9]{1,8}-){0,3}\d{4,6}|\d{6}_\d
 class FileNameHints(NamedTuple):
     """The format, compression and suffixes in a file name.
 
-    `is_other` for suffixes of files that are not datasets, `is_part` for names of data files
+    `is_not_data` for suffixes of files that are not datasets, `is_part` for names of data files
     without a format.
     """
 
@@ -148,7 +148,7 @@ class FileNameHints(NamedTuple):
     suffix: str
     compression: Compression | None = None
     compression_suffix: str = ""
-    is_other: bool = False
+    is_not_data: bool = False
     is_part: bool = False
 
     @property
@@ -178,7 +178,7 @@ def _cached_hints(suffix: str, compression_suffix: str, *, is_part: bool) -> Fil
         suffix=suffix,
         compression=_COMPRESSION_BY_SUFFIX.get(compression_suffix),
         compression_suffix=compression_suffix,
-        is_other=suffix in _OTHER_SUFFIXES,
+        is_not_data=suffix in _OTHER_SUFFIXES,
         is_part=is_part,
     )
 
@@ -194,7 +194,7 @@ def identify(name: str, head: bytes) -> Format | None:
     """The format of a file with this name and beginning; None if it is not a data file."""
     hints = hints_from_name(name)
     by_magic = _format_by_magic(head)
-    if by_magic is not None or hints.format is not None or hints.is_other:
+    if by_magic is not None or hints.format is not None or hints.is_not_data:
         return by_magic or hints.format
     return _recognise_text(Sample(head, whole=False, total=None), hints)
 
@@ -221,12 +221,12 @@ def _read(name: str, file: RangedBytes, *, column_stats: bool) -> IdentifiedFile
     if isinstance(named, BinaryFormat) and named.claims(ranges):
         facts = named.read(ranges, column_stats=column_stats)
         return named, _with_remarks(facts, hints, named, None)
-    head = ranges.head(_MAGIC_BYTES if hints.is_other else _HEAD_BYTES)
+    head = ranges.head(_MAGIC_BYTES if hints.is_not_data else _HEAD_BYTES)
     by_magic = _format_by_magic(head)
     if by_magic is not None and by_magic.claims(ranges):
         facts = by_magic.read(ranges, column_stats=column_stats)
         return by_magic, _with_remarks(facts, hints, by_magic, None)
-    if hints.is_other:
+    if hints.is_not_data:
         return None
     found = _read_text(hints, ranges, compression_of(head))
     if found is not None:
@@ -255,7 +255,7 @@ def _read_text(
             _reject_nested_compression(sample, compression)
         elif hints.compression_suffix and hints.compression is None and not is_text(sample.data):
             suffix = hints.compression_suffix
-            reason = f"The compression {suffix} is not supported. Use gzip, zstd, bzip2."
+            reason = f"The compression {suffix} is not supported. Use gzip, zstd or bzip2."
             raise UnreadableFile("unsupported_compression", reason)
         if (foreign := foreign_format(sample.data)) is not None:
             raise UnreadableFile("mislabelled", f"It is named {hints.ending} but is {foreign}.")
@@ -305,7 +305,7 @@ def _recognise_text(sample: Sample, hints: FileNameHints) -> TextFormat | None:
             # It may be another format, or not data.
             continue
     # The name shows that it is part of a table, so little evidence is enough.
-    return CSV if hints.is_part and CSV.divides(sample) else None
+    return CSV if hints.is_part and CSV.has_even_rows(sample) else None
 
 
 def _with_remarks(
@@ -319,7 +319,7 @@ def _with_remarks(
     if format is hints.format and has_named_compression:
         return facts
     remarks = list(facts.remarks)
-    if format is not hints.format and (hints.format is not None or hints.is_other):
+    if format is not hints.format and (hints.format is not None or hints.is_not_data):
         remarks.append(_mislabelled_remark(hints.suffix, format.title))
     if compression is None and hints.compression_suffix:
         remarks.append(_mislabelled_remark(hints.compression_suffix, "not compressed"))

@@ -6,14 +6,14 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, Final, NamedTuple, Protocol
 
 from lumos.errors import LumosError
-from lumos.formats.columns import ColumnFacts, LeafColumn, leaf_columns
+from lumos.formats.columns import FileColumnStatistics, LeafColumn, leaf_columns
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DataType
 
 # Larger counts and sizes do not fit into the store and are treated as damage.
 MAX_COUNT: Final = 2**63 - 1
-MOST_COLUMNS: Final = 20_000
+MAX_COLUMNS: Final = 20_000
 
 
 class UnreadableFile(LumosError):
@@ -28,8 +28,8 @@ class UnreadableFile(LumosError):
 
 def check_width(columns: int) -> None:
     """Raise UnreadableFile if there are too many leaf columns."""
-    if columns > MOST_COLUMNS:
-        reason = f"It has {columns:,} columns; at most {MOST_COLUMNS:,} are read."
+    if columns > MAX_COLUMNS:
+        reason = f"It has {columns:,} columns; at most {MAX_COLUMNS:,} are read."
         raise UnreadableFile("too_many_columns", reason)
 
 
@@ -89,7 +89,7 @@ class FileFacts(NamedTuple):
     row_count: int | None
     row_count_exact: bool
     remarks: tuple[Remark, ...] = ()
-    columns: tuple[ColumnFacts, ...] = ()
+    columns: tuple[FileColumnStatistics, ...] = ()
 
     @property
     def schema(self) -> Schema:

@@ -18,7 +18,13 @@ from typing import ClassVar, Final, NamedTuple
 
 import pyarrow as pa
 
-from lumos.formats.columns import ColumnFacts, LeafColumn, Number, bound_kind, with_distinct_names
+from lumos.formats.columns import (
+    FileColumnStatistics,
+    LeafColumn,
+    Number,
+    bound_kind,
+    with_distinct_names,
+)
 from lumos.formats.compression import decompress_snappy
 from lumos.formats.interface import (
     BinaryFormat,
@@ -382,7 +388,7 @@ _DECIMAL_TEXT: Final = re.compile(rb"-?[0-9]{1,40}(\.[0-9]{1,40})?\Z")
 
 def read_statistics(
     columns: Sequence[OrcColumn], rows: int, statistics: Sequence[bytes]
-) -> tuple[ColumnFacts, ...]:
+) -> tuple[FileColumnStatistics, ...]:
     """The statistics of the leaf columns; raises MalformedData."""
     return tuple(
         _facts(column, rows, statistics[column.number] if column.number < len(statistics) else b"")
@@ -390,14 +396,14 @@ def read_statistics(
     )
 
 
-def _facts(column: OrcColumn, rows: int, message: bytes) -> ColumnFacts:
+def _facts(column: OrcColumn, rows: int, message: bytes) -> FileColumnStatistics:
     leaf, _, once_per_row = column
     facts = dict(protobuf_fields(message))
     values, size = facts.get(_VALUES), facts.get(_STORED_BYTES)
     low, high = _bounds(facts) if leaf.kind else (None, None)
     bounded = leaf.kind != "" and (values == 0 or (low is not None and high is not None))
     nulls = rows - values if isinstance(values, int) and once_per_row else None
-    return ColumnFacts(
+    return FileColumnStatistics(
         path=leaf.path,
         kind=leaf.kind,
         null_count=nulls if nulls is None or nulls >= 0 else None,

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from lumos.formats import thrift
 from lumos.formats.columns import (
     BoundKind,
-    ColumnFacts,
+    FileColumnStatistics,
     Number,
     bound_kind,
     merge_columns,
@@ -177,7 +177,7 @@ def parquet_columns(known: KnownSchema) -> list[ParquetColumn]:
 
 def read_statistics(
     footer: bytes, position: int, columns: Sequence[ParquetColumn]
-) -> tuple[ColumnFacts, ...]:
+) -> tuple[FileColumnStatistics, ...]:
     """The statistics of the columns, if the row groups have the columns of the schema.
 
     `position` is where the schema list ends.
@@ -190,7 +190,7 @@ def read_statistics(
     return tuple(groups[0]) if len(groups) == 1 else merge_columns(groups)
 
 
-def _facts(column: ParquetColumn, chunk: _Chunk) -> ColumnFacts:
+def _facts(column: ParquetColumn, chunk: _Chunk) -> FileColumnStatistics:
     path, kind, bounds = column
     physical, values, compressed, nulls, old_maximum, old_minimum, maximum, minimum = chunk
     if bounds is not None:
@@ -199,9 +199,9 @@ def _facts(column: ParquetColumn, chunk: _Chunk) -> ColumnFacts:
         if maximum is not None and minimum is not None:
             found = bounds.read(minimum, maximum, physical)
             if found is not None:
-                return ColumnFacts(path, kind, nulls, compressed, found[0], found[1], True)
+                return FileColumnStatistics(path, kind, nulls, compressed, found[0], found[1], True)
     without_values = kind != "" and nulls == values
-    return ColumnFacts(path, kind, nulls, compressed, None, None, without_values)
+    return FileColumnStatistics(path, kind, nulls, compressed, None, None, without_values)
 
 
 def _row_groups(footer: bytes, position: int) -> Iterator[list[_Chunk]]:
@@ -456,7 +456,7 @@ class _SchemaPrefix:
             if field.type == FLOAT64
         }
 
-    def marked(self, columns: Iterable[ColumnFacts]) -> KnownSchema:
+    def marked(self, columns: Iterable[FileColumnStatistics]) -> KnownSchema:
         """The schema of a file by pandas, which stores integers with missing values as doubles."""
         names = frozenset(
             self.doubles[column.path]
@@ -468,7 +468,7 @@ class _SchemaPrefix:
         return self._marked[names]
 
 
-def _may_be_integers(column: ColumnFacts) -> bool:
+def _may_be_integers(column: FileColumnStatistics) -> bool:
     bounds = (column.minimum, column.maximum)
     return bool(column.null_count) and all(
         bound is None or (isfinite(bound) and bound == int(bound)) for bound in bounds

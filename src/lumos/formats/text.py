@@ -16,7 +16,7 @@ _BYTE_ORDER_MARKS: Final = (
 _CONTROL: Final = bytes({*range(0x09), *range(0x0E, 0x20)} - {0x01, 0x1A, 0x1B})
 # Bytes that are undefined in Windows-1252.
 _NOT_WINDOWS: Final = bytes.fromhex("81 8d 8f 90 9d")
-_LONGEST_CHARACTER: Final = 4
+_MAX_CHARACTER_BYTES: Final = 4
 _BEGINNING: Final = 256
 
 
@@ -27,7 +27,7 @@ def text_of(sample: Sample) -> str:
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as problem:
-        cut = problem.start >= len(data) - _LONGEST_CHARACTER and (
+        cut = problem.start >= len(data) - _MAX_CHARACTER_BYTES and (
             not sample.whole or encoding != "utf-8"
         )
         # The end of the sample may cut a character.

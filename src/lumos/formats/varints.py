@@ -5,7 +5,8 @@ Reads beyond the end of the data raise `TruncatedData`.
 
 from typing import Final
 
-_MOST_BITS: Final = 70
+# A 64-bit number has at most ten groups of seven bits.
+_MAX_BITS: Final = 70
 
 
 class MalformedData(ValueError):
@@ -25,7 +26,7 @@ def read_unsigned(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at + 1
         shift += 7
-        if shift >= _MOST_BITS:
+        if shift >= _MAX_BITS:
             raise MalformedData("A number has more than 64 bits.")
     raise TruncatedData("The data ends inside a number.")
 

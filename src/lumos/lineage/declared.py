@@ -137,7 +137,7 @@ def parse_reference(text: str, *, folder: Path | None = None) -> DatasetReferenc
         )
     if "/" in text:
         return TableName(parts=tuple(part for part in text.split("/") if part))
-    return TableName(parts=split_name(text, fold=True))
+    return TableName(parts=split_name(text, lower=True))
 
 
 def _lines(root: MappingNode) -> Iterator[int | None]:

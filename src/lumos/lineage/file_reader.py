@@ -22,7 +22,7 @@ from lumos.lineage.sql_files import ModelName, SqlFile, UnreadableSql
 from lumos.progress import Progress
 
 # Scripts are analysed again once the columns of the tables they read are known.
-_MOST_ROUNDS: Final = 4
+_MAX_ROUNDS: Final = 4
 
 
 class FileReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class FileReport(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     lineage: ReportedLineage
-    place: str = ""
+    file: str = ""
     dialect: str | None = None
     model: str | None = None
     defines: tuple[TableName, ...] = ()
@@ -64,12 +64,12 @@ class FileReader:
         names: NameIndex,
         schemas: SchemaCache,
         *,
-        recall: LoadMemories,
+        load_memories: LoadMemories,
         dialect: str | None,
         name_from: NameTemplate | None,
         progress: Progress,
     ) -> None:
-        self._recall = recall
+        self._load_memories = load_memories
         self._names = names
         self._schemas = schemas
         self._dialect = dialect
@@ -88,7 +88,7 @@ class FileReader:
     def _declared(self, file: InputFile) -> FileReport | FailedFile:
         try:
             lineage = declared.report_declarations(file.file, name=file.name)
-            return FileReport(lineage=lineage, place=file.name, dialect=self._dialect)
+            return FileReport(lineage=lineage, file=file.name, dialect=self._dialect)
         except ConfigurationError as error:
             problems = (
                 LineageProblem(place=file.name, line=each.position.line, reason=each.text)
@@ -112,7 +112,7 @@ class FileReader:
                 yield FailedFile(name=file.name, problems=tuple(problems))
             elif problems:
                 yield FileProblems(problems=tuple(problems))
-        for report in openlineage.report_events(events, self._recall):
+        for report in openlineage.report_events(events, self._load_memories):
             yield FileReport(lineage=report)
 
     def _dbt(self, file: InputFile) -> FileReport | FailedFile:
@@ -175,7 +175,7 @@ class FileReader:
             sql_file = read[name]
             yield FileReport(
                 lineage=sql_files.report_sql_file(sql_file, script, text=texts[name]),
-                place=name,
+                file=name,
                 dialect=self._dialect,
                 model=dotted(named[name].name) if name in named else None,
                 defines=tuple(TableName(parts=write.table) for write in _definitions(script)),
@@ -219,7 +219,7 @@ class FileReader:
         scripts: dict[str, ScriptLineage] = {}
         waiting = sort_by_dependency({key: each.text for key, each in texts.items()})
         self._progress(step)
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             outdated: set[tuple[str, ...]] = set()
             for number, key in enumerate(waiting):
                 text, file, dialect = texts[key]
@@ -230,7 +230,7 @@ class FileReader:
                     file=file,
                     progress=self._progress_of(step, number, len(waiting)),
                 )
-                outdated |= columns.learn(_complete_columns(scripts[key]))
+                outdated |= columns.add_created(_complete_columns(scripts[key]))
             waiting = [
                 key
                 for key, script in scripts.items()

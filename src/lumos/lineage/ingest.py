@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Reporters that are files: they are removed once a scanned folder no longer contains them.
 _FILE_REPORTERS = ("sql:", "declared:")
 # How many files a remark about duplicate definitions lists.
-_MOST_FILES = 5
+_MAX_FILES = 5
 
 
 class LineageIngest:
@@ -127,7 +127,7 @@ class LineageIngest:
         reader = FileReader(
             self._names,
             self._schemas,
-            recall=self._load_memories,
+            load_memories=self._load_memories,
             dialect=self._dialect,
             name_from=self._name_from,
             progress=self._progress,
@@ -172,11 +172,11 @@ class LineageIngest:
                 continue
             self._reports[reporter] = each
             resolved = self._add_earlier_edges(
-                self._resolver.resolve(each.lineage, dialect=each.dialect), each.place
+                self._resolver.resolve(each.lineage, dialect=each.dialect), each.file
             )
             for table in each.defines:
                 urn = self._resolver.find(table, dialect=each.dialect).urn
-                self._defined_in.setdefault(urn, {})[each.place] = None
+                self._defined_in.setdefault(urn, {})[each.file] = None
             self._coverage += each.lineage.coverage
             self._problems += (*each.lineage.problems, *resolved.problems)
             yield resolved
@@ -186,14 +186,14 @@ class LineageIngest:
         for urn, files in sorted(self._defined_in.items()):
             if len(files) > 1:
                 first, *_ = named = sorted(files)
-                rest = f" and {len(named) - _MOST_FILES:,} more" if len(named) > _MOST_FILES else ""
+                rest = f" and {len(named) - _MAX_FILES:,} more" if len(named) > _MAX_FILES else ""
                 reason = (
-                    f"{urn} is defined in {len(named):,} files: {', '.join(named[:_MOST_FILES])}"
+                    f"{urn} is defined in {len(named):,} files: {', '.join(named[:_MAX_FILES])}"
                     f"{rest}. The lineage of all of them is kept."
                 )
                 yield LineageProblem(place=first, reason=reason, severity="remark")
 
-    def _add_earlier_edges(self, resolved: ResolvedLineage, place: str) -> ResolvedLineage:
+    def _add_earlier_edges(self, resolved: ResolvedLineage, file: str) -> ResolvedLineage:
         """Add earlier edges of targets whose statements could not be parsed this time."""
         written = resolved.written
         if written is None or self._store is None:
@@ -209,7 +209,7 @@ class LineageIngest:
             "Some statements could not be parsed. The earlier lineage of these datasets is kept: "
             f"{', '.join(sorted({edge.downstream for edge in earlier}))}."
         )
-        remark = LineageProblem(place=place, reason=reason, severity="remark")
+        remark = LineageProblem(place=file, reason=reason, severity="remark")
         return msgspec.structs.replace(
             resolved,
             edges=(*resolved.edges, *earlier),
@@ -236,9 +236,9 @@ class LineageIngest:
         if not logs:
             return None
         if self._dry_run:
-            place = inputs.of(InputKind.QUERY_LOG)[0].name
+            file = inputs.of(InputKind.QUERY_LOG)[0].name
             reason = "Query logs are not read in a dry run."
-            self._problems.append(LineageProblem(place=place, reason=reason, severity="remark"))
+            self._problems.append(LineageProblem(place=file, reason=reason, severity="remark"))
             return None
         return self._usage.ingest_logs(logs, dialect=self._dialect, progress=self._progress)
 

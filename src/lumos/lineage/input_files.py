@@ -14,7 +14,7 @@ import msgspec
 from lumos.errors import MisuseError
 from lumos.lineage.dbt.project import MANIFEST
 from lumos.lineage.reported_lineage import LineageProblem
-from lumos.lineage.sql_files import ENDINGS
+from lumos.lineage.sql_files import EXTENSIONS
 from lumos.storage.file_names import FileNames, is_inside
 from lumos.usage.query_log.files import LogFile, UnreadableLog, recognise_log
 
@@ -29,7 +29,7 @@ _DBT_OUTPUT_FOLDERS: Final = frozenset(("compiled", "run"))
 _LINEAGE_KEY: Final = re.compile(rb"^(?:lineage|\"lineage\")\s*:|^\s*\{\s*\"?lineage\"?\s*:", re.M)
 _YAML: Final = (".yaml", ".yml")
 _DBT_ARTEFACT: Final = re.compile(rb"schemas\.getdbt\.com/dbt/([a-z-]+)/v\d+")
-_LOG_ENDINGS: Final = (".csv", ".tsv", ".log", ".parquet", ".json", ".jsonl", ".ndjson", ".gz")
+_LOG_EXTENSIONS: Final = (".csv", ".tsv", ".log", ".parquet", ".json", ".jsonl", ".ndjson", ".gz")
 
 
 class InputKind(enum.StrEnum):
@@ -116,8 +116,8 @@ class _FileFinder:
         failed: list[OSError] = []
         projects: set[Path] = set()
         names: dict[Path, str] = {}
-        for place, folders, files in os.walk(folder, onerror=failed.append):
-            here = Path(place)
+        for path, folders, files in os.walk(folder, onerror=failed.append):
+            here = Path(path)
             names[here] = self._name(here)
             is_target = MANIFEST in files and _artefact(here / MANIFEST) == "manifest"
             folders[:] = sorted(
@@ -132,9 +132,9 @@ class _FileFinder:
             in_project = any(here.is_relative_to(project) for project in projects)
             self._take_files(here, sorted(self._encodable(here, files)), in_project=in_project)
         for problem in failed:
-            place = self._name(Path(problem.filename or folder))
+            name = self._name(Path(problem.filename or folder))
             reason = f"The folder cannot be read: {problem.strerror}."
-            self._problems.append(LineageProblem(place=place, reason=reason))
+            self._problems.append(LineageProblem(place=name, reason=reason))
         self._folders += (
             InputFolder(name=name, complete=not failed)
             for here, name in names.items()
@@ -158,7 +158,7 @@ class _FileFinder:
     def _take_files(self, folder: Path, names: Iterable[str], *, in_project: bool) -> None:
         for name in names:
             # The manifest contains the project's SQL with its templates rendered.
-            if name.startswith(".") or (in_project and name.lower().endswith(ENDINGS)):
+            if name.startswith(".") or (in_project and name.lower().endswith(EXTENSIONS)):
                 continue
             self._take_file(folder / name, walking=True)
 
@@ -178,7 +178,7 @@ class _FileFinder:
     def _identify(self, file: Path, name: str, *, walking: bool) -> list[InputFile] | None:
         """Identify the inputs of a file; empty if another file covers it."""
         ending = file.name.lower()
-        if ending.endswith(ENDINGS):
+        if ending.endswith(EXTENSIONS):
             return [InputFile(kind=InputKind.SQL, file=file, name=name)]
         head = _head(file)
         artefact = _DBT_ARTEFACT.search(head)
@@ -191,7 +191,7 @@ class _FileFinder:
             )
         if b'"eventTime"' in head and re.search(rb'"(?:job|dataset|run)"\s*:', head):
             return [InputFile(kind=InputKind.OPENLINEAGE, file=file, name=name)]
-        return self._log(file, name) if ending.endswith(_LOG_ENDINGS) or not walking else None
+        return self._log(file, name) if ending.endswith(_LOG_EXTENSIONS) or not walking else None
 
     def _dbt(self, file: Path, name: str, *, walking: bool) -> list[InputFile] | None:
         kind = _artefact(file)

@@ -114,13 +114,13 @@ class NameIndex:
         dialect: str | None = None,
         others: Iterable[DatasetReference] = (),
     ) -> Resolution:
-        """Resolve a reference, or else one of its other names."""
+        """Resolve a reference by its name, or else by one of its `others`."""
         first = self._find(reference, dialect)
-        if first.way not in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
+        if first.method not in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
             return first
         for other in others:
             found = self._find(other, dialect)
-            if found.way not in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
+            if found.method not in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
                 return found
         return first
 
@@ -144,12 +144,12 @@ class NameIndex:
             files = self._model_files.setdefault(path, [])
             if file not in files:
                 files.append(file)
-            folded = _folded(path, dialect)
+            folded = _fold(path, dialect)
             self._add_candidate(self._assumed_urn(TableName(parts=path), folded, dialect), 0)
         self._found.clear()
 
     def definitions(self, urns: Iterable[str]) -> dict[str, str]:
-        """The query files that create some tables, each with its shortest unambiguous name.
+        """The query files that create some tables, and the shortest unambiguous name of each table.
 
         Empty if one of the tables is not created by a query file.
         """
@@ -160,8 +160,10 @@ class NameIndex:
         for path in paths.values():
             others = [each for each in paths.values() if each != path]
             ends = (path[-count:] for count in range(1, len(path)))
-            own = (end for end in ends if not any(each[-len(end) :] == end for each in others))
-            found |= dict.fromkeys(self._model_files[path], ".".join(next(own, path)))
+            unique_ends = (
+                end for end in ends if not any(each[-len(end) :] == end for each in others)
+            )
+            found |= dict.fromkeys(self._model_files[path], ".".join(next(unique_ends, path)))
         return dict(sorted(found.items()))
 
     def nearest(self, table: TableName, *, created: Collection[str] = ()) -> str | None:
@@ -180,8 +182,8 @@ class NameIndex:
                     continue
                 path = (*each.path[:-1], strip_extensions(each.path[-1]))
                 spelled = ".".join(path[-len(table.parts) :])
-                likeness = SequenceMatcher(None, name_to_match, spelled.lower()).ratio()
-                best = max(best or (0, 0, "", ""), (likeness, each.certainty, spelled, each.urn))
+                similarity = SequenceMatcher(None, name_to_match, spelled.lower()).ratio()
+                best = max(best or (0, 0, "", ""), (similarity, each.certainty, spelled, each.urn))
         if best is None:
             return None
         _, _, spelled, urn = best
@@ -202,7 +204,7 @@ class NameIndex:
             match reference:
                 case UrnReference():
                     self._found[key] = Resolution(
-                        urn=str(Urn.parse(reference.urn)), way=ResolutionMethod.URN
+                        urn=str(Urn.parse(reference.urn)), method=ResolutionMethod.URN
                     )
                 case LocationReference():
                     self._found[key] = self._find_location(reference.uri)
@@ -213,20 +215,20 @@ class NameIndex:
     # Locations
 
     def _find_location(self, uri: str) -> Resolution:
-        place = _normalize_uri(uri)
-        for parent in _parents(place):
+        location = _normalize_uri(uri)
+        for parent in _parents(location):
             if (urn := self._by_location.get(parent)) is not None:
-                return Resolution(urn=urn, way=ResolutionMethod.PLACE)
+                return Resolution(urn=urn, method=ResolutionMethod.LOCATION)
             for pattern, urn in self._patterns.get(posixpath.dirname(parent), ()):
                 if fnmatchcase(parent, pattern):
-                    return Resolution(urn=urn, way=ResolutionMethod.PLACE)
-        return Resolution(urn=self._assumed_location(place), way=ResolutionMethod.ASSUMED)
+                    return Resolution(urn=urn, method=ResolutionMethod.LOCATION)
+        return Resolution(urn=self._assumed_location(location), method=ResolutionMethod.ASSUMED)
 
-    def _assumed_location(self, place: str) -> str:
-        scheme, is_address, rest = place.partition("://")
+    def _assumed_location(self, location: str) -> str:
+        scheme, is_address, rest = location.partition("://")
         if not is_address:
-            path = [segment for segment in place.split("/") if segment]
-            return str(Urn.of("file", path or [place], environment=self._environment))
+            path = [segment for segment in location.split("/") if segment]
+            return str(Urn.of("file", path or [location], environment=self._environment))
         platform = _STORAGE_PLATFORMS.get(scheme.lower(), scheme.lower())
         authority, _, path_text = rest.partition("/")
         container, _, account = authority.partition("@")
@@ -241,24 +243,24 @@ class NameIndex:
             # Removes credentials from a URL.
             parts = tuple(_normalize_uri(part) if "://" in part else part for part in table.parts)
             table = msgspec.structs.replace(table, parts=parts)
-        if (place := _reference_in(table.parts)) is not None:
-            return self._find(place, dialect)
+        if (reference := _reference_in(table.parts)) is not None:
+            return self._find(reference, dialect)
         ruled = self._apply_rules(table, dialect)
         if ruled is not None:
-            return Resolution(urn=ruled, way=ResolutionMethod.RULE)
+            return Resolution(urn=ruled, method=ResolutionMethod.RULE)
         table = self._complete_name(table, dialect)
-        folded = _folded(table.parts, table.platform or dialect)
+        folded = _fold(table.parts, table.platform or dialect)
         candidates = self._candidates(table, folded, _platform_of(dialect))
         best = _best_candidates(candidates, folded, prefer=_platform_of(dialect))
         if len(best) == 1:
             # A name that only lineage mentions was assumed before.
             method = ResolutionMethod.NAME if best[0].certainty else ResolutionMethod.ASSUMED
-            return Resolution(urn=best[0].urn, way=method)
+            return Resolution(urn=best[0].urn, method=method)
         assumed = self._assumed_urn(table, folded, dialect)
         if best and (best[0].is_model or assumed not in {each.urn for each in best}):
             urns = tuple(sorted(each.urn for each in best))
-            return Resolution(urn=assumed, way=ResolutionMethod.AMBIGUOUS, candidates=urns)
-        return Resolution(urn=assumed, way=ResolutionMethod.ASSUMED)
+            return Resolution(urn=assumed, method=ResolutionMethod.AMBIGUOUS, candidates=urns)
+        return Resolution(urn=assumed, method=ResolutionMethod.ASSUMED)
 
     def _apply_rules(self, table: TableName, dialect: str | None) -> str | None:
         for rule in self._rules:
@@ -333,11 +335,13 @@ class NameIndex:
             listing.state != "live" and _normalize_uri(listing.uri) in self._by_location
         ):
             return
-        place = _normalize_uri(listing.uri)
-        if set(place) & set("*?["):
-            self._patterns.setdefault(posixpath.dirname(place), []).append((place, listing.urn))
+        location = _normalize_uri(listing.uri)
+        if set(location) & set("*?["):
+            self._patterns.setdefault(posixpath.dirname(location), []).append(
+                (location, listing.urn)
+            )
         else:
-            self._by_location[place] = listing.urn
+            self._by_location[location] = listing.urn
 
     def _add_lineage_urn(self, urn: str) -> None:
         self._assumed_before.add(urn)
@@ -390,7 +394,7 @@ def load_name_index(settings: Settings, store: Store | None) -> NameIndex:
 def _best_candidates(
     candidates: Iterable[_Candidate], folded: tuple[str, ...], *, prefer: str | None
 ) -> list[_Candidate]:
-    """Return the best matches: live first, then most matching parts, then the platform."""
+    """The candidates with the highest rank: live datasets, matching parts, then the platform."""
     ranked: dict[tuple[int, ...], list[_Candidate]] = {}
     for each in candidates:
         if (rank := _rank(each, folded)) is not None:
@@ -413,7 +417,7 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
     A query file matches by the end of its path. Paths of files need not contain catalogs and
     default schemas. A dataset that was never scanned must match in full.
     """
-    path = _folded(candidate.path, candidate.platform)
+    path = _fold(candidate.path, candidate.platform)
     if candidate.is_model:
         is_end = _lower(path[-len(folded) :]) == _lower(folded)
         return (len(folded), int(path[-len(folded) :] == folded)) if is_end else None
@@ -449,8 +453,8 @@ def _is_lake(platform: str) -> bool:
     return separator_of(platform) == "/"
 
 
-def _folded(parts: tuple[str, ...], dialect: str | None) -> tuple[str, ...]:
-    """Parts folded by the rules of the dialect."""
+def _fold(parts: tuple[str, ...], dialect: str | None) -> tuple[str, ...]:
+    """Parts in the case that the dialect stores."""
     folding = _folding(dialect)
     return tuple(folding.text(part, quoted=True) for part in parts)
 
@@ -469,7 +473,7 @@ def _platform_of(dialect: str | None) -> str | None:
 
 
 def _reference_in(parts: tuple[str, ...]) -> DatasetReference | None:
-    """The URN or path that stands in place of a table name."""
+    """The URN or path that a query uses like a table name."""
     text = parts[-1]
     if len(parts) == 1 and text.startswith(SCHEME):
         return UrnReference(urn=text)
@@ -486,11 +490,11 @@ def _normalize_uri(uri: str) -> str:
             uri = unquote(uri.removeprefix("file:"))
         return uri.rstrip("/") or "/"
     scheme = scheme.lower()
-    place, _, query = rest.partition("?")
+    without_query, _, query = rest.partition("?")
     if "=" in query:
         # Query parameters of connections and signed URLs are often secret and not part of the
         # location.
-        rest = place
+        rest = without_query
     if scheme == "file":
         path = unquote(rest)
         return (path if path.startswith("/") else "/" + path.partition("/")[2]).rstrip("/") or "/"
@@ -501,11 +505,11 @@ def _normalize_uri(uri: str) -> str:
     return canonical(f"{scheme}://{rest.rstrip('/')}")
 
 
-def _parents(place: str) -> Iterator[str]:
+def _parents(location: str) -> Iterator[str]:
     """A location and its parents, nearest first."""
-    scheme, is_address, rest = place.partition("://")
+    scheme, is_address, rest = location.partition("://")
     start = f"{scheme}://" if is_address else ""
-    location = rest if is_address else place
-    while location and location != "/":
-        yield start + location
-        location = location.rpartition("/")[0]
+    path = rest if is_address else location
+    while path and path != "/":
+        yield start + path
+        path = path.rpartition("/")[0]

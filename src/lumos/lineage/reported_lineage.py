@@ -155,7 +155,8 @@ class ReportedLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     reads: tuple[DatasetRead, ...] = ()
     problems: tuple[LineageProblem, ...] = ()
     coverage: ColumnCoverage = ColumnCoverage()
-    # If some statements failed: the targets with complete lineage; others keep earlier edges.
+    # If a statement could not be analysed: the tables that the others write. All other tables keep
+    # their earlier lineage.
     written: tuple[DatasetReference, ...] | None = None
     # State that the reporter needs to interpret its next input.
     memory: bytes | None = None
@@ -166,7 +167,7 @@ class ResolutionMethod(enum.StrEnum):
 
     URN = "urn"
     RULE = "rule"
-    PLACE = "place"
+    LOCATION = "place"
     NAME = "name"
     # No dataset has this name: a derived URN stands for it until one is found.
     ASSUMED = "assumed"
@@ -178,5 +179,5 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The URN of a dataset, how it was resolved, and other candidates."""
 
     urn: str
-    way: ResolutionMethod
+    method: ResolutionMethod
     candidates: tuple[str, ...] = ()

@@ -62,13 +62,13 @@ class SchemaCache:
         return self._read[urn]
 
     def spelled(self, urn: str, column: str) -> str:
-        """A column as spelled in the schema of its dataset."""
+        """A column in the case that its dataset uses."""
         names = self._spelled.get(urn)
         if names is None:
             schema = self.of(urn)
             names = {}
             for name in [field.name for field in schema.fields] if schema is not None else ():
-                # Columns that differ only in case do not stand for each other.
+                # Columns that differ only in case must match exactly.
                 names[name.lower()] = "" if name.lower() in names else name
                 names[name] = name
             self._spelled[urn] = names
@@ -100,31 +100,31 @@ class ColumnLookup:
         self._dialect = dialect
         self._platform = platform
         self._known = known or {}
-        # By URN: the table of a query file has several names.
-        self._made: dict[str, Mapping[str, str]] = {}
-        self._asked: dict[str, set[Parts]] = {}
+        # By URN, since the table of a query file has several names.
+        self._created: dict[str, Mapping[str, str]] = {}
+        self._not_found: dict[str, set[Parts]] = {}
 
-    def learn(self, made: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
-        """Add columns of created tables; returns those tables that were looked up before."""
-        by_urn = {self._find(parts).urn: columns for parts, columns in made.items()}
+    def add_created(self, created_columns: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
+        """Add columns of created tables; return those that were looked up before and not found."""
+        by_urn = {self._find(parts).urn: columns for parts, columns in created_columns.items()}
         changed = {
             urn: dict.fromkeys(columns, "")
             for urn, columns in by_urn.items()
-            if list(self._made.get(urn, ())) != list(columns)
+            if list(self._created.get(urn, ())) != list(columns)
         }
-        self._made |= changed
-        return frozenset(parts for urn in changed for parts in self._asked.get(urn, ()))
+        self._created |= changed
+        return frozenset(parts for urn in changed for parts in self._not_found.get(urn, ()))
 
     def __call__(self, parts: Parts) -> Mapping[str, str] | None:
         columns = self._known.get(parts) or self._stored(parts)
         if columns is not None:
             return columns
         found = self._find(parts)
-        if found.way is ResolutionMethod.AMBIGUOUS:
+        if found.method is ResolutionMethod.AMBIGUOUS:
             return None
-        columns = self._made.get(found.urn)
+        columns = self._created.get(found.urn)
         if columns is None:
-            self._asked.setdefault(found.urn, set()).add(parts)
+            self._not_found.setdefault(found.urn, set()).add(parts)
         return columns
 
     def _find(self, parts: Parts) -> Resolution:
@@ -133,7 +133,7 @@ class ColumnLookup:
 
     def _stored(self, parts: Parts) -> Mapping[str, str] | None:
         found = self._find(parts)
-        if found.way in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
+        if found.method in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
             return None
         schema = self._schemas.of(found.urn)
         if schema is None:
@@ -163,7 +163,7 @@ class ResolvedLineage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReferenceResolver:
-    """Resolves the lineage of one reporter after the other, and records how."""
+    """Resolves the lineage of reporters, and records how each name was resolved."""
 
     def __init__(self, names: NameIndex, schemas: SchemaCache, *, at: datetime, by: str) -> None:
         self._names = names
@@ -244,7 +244,7 @@ class ReferenceResolver:
         return report
 
     def possible(self, reference: DatasetReference, *, dialect: str | None) -> tuple[str, ...]:
-        """All datasets that a name may refer to; the name is not recorded."""
+        """All datasets that a name may refer to, without recording the name."""
         try:
             found = self._names.find(reference, dialect=dialect)
         except InvalidUrn:
@@ -253,14 +253,14 @@ class ReferenceResolver:
         return (found.urn, *found.candidates)
 
     def definitions(self, urns: Iterable[str]) -> dict[str, str]:
-        """The query files that create some tables, each with an unambiguous name."""
+        """The query files that create some tables, and an unambiguous name of each table."""
         return self._names.definitions(urns)
 
     def _report(self, reference: DatasetReference, found: Resolution) -> TableReport:
         return TableReport(
             name=display_name(reference),
             urn=found.urn,
-            way=found.way,
+            way=found.method,
             known=found.urn in self._names,
             candidates=found.candidates,
         )
@@ -270,15 +270,15 @@ class ReferenceResolver:
         for edge in edges:
             if not edge.origin.startswith(DECLARED):
                 continue
-            facts: tuple[ColumnMapping | ColumnUse, ...] = (*edge.columns, *edge.uses)
-            for fact in facts:
-                ends = (edge.upstream, fact.upstream), (edge.downstream, fact.downstream)
+            links: tuple[ColumnMapping | ColumnUse, ...] = (*edge.columns, *edge.uses)
+            for link in links:
+                ends = (edge.upstream, link.upstream), (edge.downstream, link.downstream)
                 for urn, column in ends:
                     if column is not None and self._schemas.lacks(urn, column):
                         reason = f"{urn} has no column '{column}'."
                         yield LineageProblem(
-                            place=fact.file or edge.origin,
-                            line=fact.line,
+                            place=link.file or edge.origin,
+                            line=link.line,
                             reason=reason,
                             severity="remark",
                         )
@@ -312,13 +312,13 @@ class ReferenceResolver:
         return msgspec.structs.replace(mapping, upstream=ends[0], downstream=ends[1])
 
     def _use(self, use: ColumnUse, upstream: str, downstream: str) -> ColumnUse:
-        decided = use.downstream
-        if decided is not None:
-            decided = self._schemas.spelled(downstream, decided)
+        output = use.downstream
+        if output is not None:
+            output = self._schemas.spelled(downstream, output)
         used = self._schemas.spelled(upstream, use.upstream)
-        if (used, decided) == (use.upstream, use.downstream):
+        if (used, output) == (use.upstream, use.downstream):
             return use
-        return msgspec.structs.replace(use, upstream=used, downstream=decided)
+        return msgspec.structs.replace(use, upstream=used, downstream=output)
 
 
 class _ReporterNames:
@@ -360,7 +360,7 @@ class _ReporterNames:
             else:
                 reason = (
                     f"'{name}' may be {' or '.join(found.candidates)}; neither was chosen "
-                    f"and {found.urn} stands for it. Add a rule to 'sql_names', or qualify the "
+                    f"and {found.urn} is used instead. Add a rule to 'sql_names', or qualify the "
                     "name."
                 )
             yield LineageProblem(place=self._reporter, reason=reason, severity="remark")

@@ -1,4 +1,4 @@
-"""SQL files: their text, the table that a single query creates, and their lineage."""
+"""Reads SQL files, names the table that a single query creates, and reports their lineage."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,21 +24,22 @@ from lumos.lineage.sql import ScriptLineage, SqlText, report_script
 from lumos.lineage.sql import templates as jinja
 from lumos.lineage.sql.dialects import find_dialect
 
-ENDINGS: Final = (".sql", ".ddl", ".hql", ".bq", ".bteq", ".psql", ".tsql", ".pgsql")
-# Generic file names; the folder is named after the table.
+EXTENSIONS: Final = (".sql", ".ddl", ".hql", ".bq", ".bteq", ".psql", ".tsql", ".pgsql")
+# Generic file names: the table is named after the folder.
 _GENERIC_STEMS: Final = frozenset(("query", "view", "model", "script", "index", "main"))
 _EXTENSION: Final = re.compile(
-    rf"(?:{'|'.join(map(re.escape, ENDINGS))})(?:\..*)?\Z", re.IGNORECASE
+    rf"(?:{'|'.join(map(re.escape, EXTENSIONS))})(?:\..*)?\Z", re.IGNORECASE
 )
 _READ_TABLE: Final = re.compile(
     r"\b(?:from|join)\s+([`\"\[]?[\w$-]+[`\"\]]?(?:\.[`\"\[]?[\w$-]+[`\"\]]?)*)", re.IGNORECASE
 )
 _MAX_BYTES: Final = 64 * 1024**2
 # Strings, quoted names, comments, words and other characters.
-_MARKS: Final = re.compile(
+_TOKEN: Final = re.compile(
     r"'(?:[^'\\]|''|\\.)*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|\s+|.", re.DOTALL
 )
-_NO_QUERY: Final = frozenset(
+# Keywords of writes, and quotes: a lone quote is the start of an unterminated string.
+_NOT_IN_QUERY: Final = frozenset(
     ("into", "insert", "update", "delete", "merge", "create", "'", '"', "`")
 )
 _COMMAND: Final = "COMMAND"
@@ -56,7 +57,7 @@ class UnreadableSql(LumosError):
 
 
 class ModelName(NamedTuple):
-    """The table name of a query file, and the same with all of its folders."""
+    """The table name of a query file; `path` is the name qualified with all of its folders."""
 
     name: tuple[str, ...]
     path: tuple[str, ...]
@@ -128,7 +129,7 @@ def tables_in_from(sql: str) -> set[tuple[str, ...]]:
 
 
 def parse_sql_file(text: str, *, name: str, table: tuple[str, ...] | None = None) -> SqlFile:
-    """A SQL file from its text; `table` is what it creates if it is a single query."""
+    """Parse the text of a SQL file; `table` is what it creates if it is a single query."""
     table = table or model_name(name).name
     sql, problems = text, []
     if jinja.is_template(text):
@@ -138,7 +139,8 @@ def parse_sql_file(text: str, *, name: str, table: tuple[str, ...] | None = None
             LineageProblem(
                 place=name,
                 line=each.line,
-                reason=f"The value of {each.text} is only known to the template's own project.",
+                reason=f"Unknown value of {each.text}: it is defined in the dbt project. Ingest "
+                "the project's target/manifest.json for exact lineage.",
                 severity="remark",
             )
             for each in template.gaps
@@ -157,9 +159,9 @@ def _decode(content: bytes) -> str:
 
 
 def create_statement(file: SqlFile, dialect: str | None) -> str | None:
-    """Return the query of a file, like a dbt model, as a CREATE TABLE statement.
+    """Return the query of a file, like a dbt model, as a CREATE TABLE statement; else None.
 
-    Lines do not change. None if the file itself names what it creates.
+    Line numbers do not change.
     """
     if not _is_query(file.sql):
         return None
@@ -173,22 +175,22 @@ def create_statement(file: SqlFile, dialect: str | None) -> str | None:
 def _is_query(sql: str) -> bool:
     """Whether a text is a single SELECT that writes nothing, without parsing it."""
     depth = 0
-    is_begun = is_ended = False
-    for mark in _MARKS.finditer(sql):
-        text = mark.group()
+    has_begun = has_ended = False
+    for token in _TOKEN.finditer(sql):
+        text = token.group()
         if text.startswith(("--", "/*")) or text.isspace():
             continue
         word = text.lower()
-        if not is_begun and word not in ("select", "with"):
+        if not has_begun and word not in ("select", "with"):
             return False
-        is_begun = True
-        if is_ended:
+        has_begun = True
+        if has_ended:
             return False
         depth += (text == "(") - (text == ")")
-        is_ended = text == ";"
-        if depth == 0 and word in _NO_QUERY:
+        has_ended = text == ";"
+        if depth == 0 and word in _NOT_IN_QUERY:
             return False
-    return is_begun
+    return has_begun
 
 
 def report_sql_file(
@@ -198,7 +200,7 @@ def report_sql_file(
     platform: str | None = None,
     text: SqlText | None = None,
 ) -> ReportedLineage:
-    """The lineage of a SQL file, from the analysed script; `text` is what was analysed."""
+    """Report the lineage of a SQL file from its analysed script; `text` is what was analysed."""
     lineage = report_script(script, reporter=file.reporter, platform=platform, text=text)
     edges = tuple(edge for edge in lineage.edges if not _is_unknown(edge.upstream, edge.downstream))
     return msgspec.structs.replace(
@@ -208,34 +210,34 @@ def report_sql_file(
         unparsed=tuple(map(_drop_unknown_names, lineage.unparsed)),
         descriptions=tuple(_descriptions(file, script, platform)),
         problems=(*file.problems, *lineage.problems),
-        written=_complete_targets(file, script, platform),
+        written=_analysed_targets(file, script, platform),
     )
 
 
-def _complete_targets(
+def _analysed_targets(
     file: SqlFile, script: ScriptLineage, platform: str | None
 ) -> tuple[TableName, ...] | None:
-    """If a statement failed: the tables whose lineage is complete; otherwise None."""
+    """The tables that analysed statements write; None if all statements were analysed."""
     lines = file.sql.splitlines()
-    complete = {
+    analysed = {
         each.number
         for each in script.statements
         if each.kind != _COMMAND or not _moves_data(lines, each.line)
     }
     failed = {each.statement for each in script.unresolved if each.severity == "error"}
-    if failed | {each.number for each in script.statements} <= complete:
+    if failed | {each.number for each in script.statements} <= analysed:
         return None
     return tuple(TableName(parts=write.table, platform=platform) for write in script.writes)
 
 
 def _moves_data(lines: Sequence[str], line: int) -> bool:
-    """Whether a statement that the parser skips, as it does SET and GRANT, moves data."""
+    """Whether a statement that sqlglot only parses as a COMMAND moves data."""
     text = lines[line - 1] if line <= len(lines) else ""
     return _DATA_VERB.search(text) is not None and _NON_DATA_VERB.search(text) is None
 
 
 def _drop_unknown_tables(script: ReportedScript) -> ReportedScript:
-    """Remove tables whose names a template left open."""
+    """Remove tables whose names are unknown because a template sets them."""
     tables = tuple(each for each in script.tables if not _is_unknown(each[1]))
     return msgspec.structs.replace(script, tables=tables)
 
@@ -260,27 +262,28 @@ def _descriptions(
     The header of a file describes its only table. With several tables it only gives owner and SLA,
     and a comment directly above the first statement belongs to that statement.
     """
-    headers: dict[tuple[str, ...], HeaderComment] = {}
+    header_by_table: dict[tuple[str, ...], HeaderComment] = {}
     first: int | None = None
     lines = file.text.split("\n")
     for statement in script.statements:
-        above = header_above(lines, statement.line)
+        statement_header = header_above(lines, statement.line)
         for write in statement.writes:
             first = statement.line if first is None else first
-            headers[write.table] = headers.get(write.table, HeaderComment()).over(above)
+            earlier = header_by_table.get(write.table, HeaderComment())
+            header_by_table[write.table] = earlier.over(statement_header)
     if first is None:
         return
-    head = header_of(file.text)
-    if len(headers) > 1:
-        head = file_header(file.text, first)
-        head = msgspec.structs.replace(head, description=None, tags=())
-    for table, header in headers.items():
-        header = header.over(head)
-        if not header.empty:
+    file_comment = header_of(file.text)
+    if len(header_by_table) > 1:
+        file_comment = file_header(file.text, first)
+        file_comment = msgspec.structs.replace(file_comment, description=None, tags=())
+    for table, table_header in header_by_table.items():
+        table_header = table_header.over(file_comment)
+        if not table_header.empty:
             yield ReportedAnnotations(
                 dataset=TableName(parts=table, platform=platform),
-                description=header.description,
-                owners=header.owners,
-                tags=header.tags,
-                properties={SLA: header.sla} if header.sla else {},
+                description=table_header.description,
+                owners=table_header.owners,
+                tags=table_header.tags,
+                properties={SLA: table_header.sla} if table_header.sla else {},
             )

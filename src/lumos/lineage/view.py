@@ -22,7 +22,7 @@ from lumos.store.lineage import ColumnStep, Direction, MergedEdge
 from lumos.store.lineage.graph import shortest_paths
 
 Side = Literal["upstream", "downstream", "both"]
-MOST_SHOWN: Final = 500
+MAX_SHOWN: Final = 500
 # Larger pictures are unreadable if they show columns.
 _MAX_BOXES_WITH_COLUMNS: Final = 40
 _Value = TypeVar("_Value")
@@ -145,7 +145,7 @@ class LineageViewer:
         column: str | None = None,
         side: Side = "both",
         depth: int | None = None,
-        limit: int = MOST_SHOWN,
+        limit: int = MAX_SHOWN,
         direct: bool = False,
     ) -> Picture:
         """The lineage around a dataset or column, for drawing."""

@@ -163,7 +163,7 @@ _FROM: Final = {"$lookup": "from", "$graphLookup": "from", "$unionWith": "coll"}
 
 
 def collections_of(view: Dataset) -> tuple[str, ...]:
-    """The collections of its own database that a view reads; empty if it is no view."""
+    """The collections of its own database that a view reads; empty if it is not a view."""
     with_scripts = view.properties or {}
     if view.platform != "mongodb" or _VIEW_ON not in with_scripts:
         return ()

@@ -180,7 +180,7 @@ class ColumnReads(Aspect, frozen=True, kw_only=True):
 
 
 class Usage(Aspect, frozen=True, kw_only=True):
-    """The reads of a dataset since `since`; the column `*` stands for unknown columns."""
+    """The reads of a dataset since `since`; the column `*` means unknown columns."""
 
     readers: tuple[Reader, ...] = ()
     last_accessed: datetime | None = None

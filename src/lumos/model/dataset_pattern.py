@@ -39,9 +39,9 @@ class DatasetPattern:
         self._end = re.compile(f"(?s:.*/)?(?:{self._whole.pattern})")
 
     @property
-    def is_open(self) -> bool:
+    def has_wildcards(self) -> bool:
         """Whether the pattern has wildcards."""
-        return any(sign in self.text for sign in "*?[")
+        return any(wildcard in self.text for wildcard in "*?[")
 
     def matches(self, urn: str, name: str = "") -> bool:
         """Whether a dataset matches by its URN or its name."""

@@ -73,7 +73,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     statistics: Statistics
     drift: tuple[DriftedShape, ...]
     content: str
-    told: SourceMetadata | None = None
+    source_metadata: SourceMetadata | None = None
     table: TableState | None = None
     reverted: bool = False
     # Only for files: tables and databases declare their schema.
@@ -85,7 +85,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_reported_by_source(self) -> bool:
         """Whether all metadata comes from the source itself, not from files."""
-        return self.told is not None and self.table is None
+        return self.source_metadata is not None and self.table is None
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,16 +4,16 @@ from typing import NamedTuple
 
 
 class StatementCount(NamedTuple):
-    """The number of statements of a day, or of those left out for a reason, and of their runs."""
+    """Statement and run counts of one day, or of one skip reason."""
 
-    left_out: str | None
+    skip_reason: str | None
     day: int | None
     statements: int
-    times: int
+    run_count: int
 
 
 class DailyStatements(NamedTuple):
-    """The number of statements of a day to count, and of those that are new."""
+    """The number of statements of one day, and how many of them were not counted before."""
 
     day: int
     statements: int
@@ -21,14 +21,14 @@ class DailyStatements(NamedTuple):
 
 
 class QuerySample(NamedTuple):
-    """Statements with the same digest: an encoded example, their number and their times.
+    """Statements with the same digest: an encoded example, their runs, first and last time.
 
     Times are microseconds, days are days since 1970.
     """
 
-    query: bytes
+    digest: bytes
     example: bytes
-    times: int
+    run_count: int
     first: int
     last: int
 
@@ -37,9 +37,9 @@ class QueryRuns(NamedTuple):
     """How often a reader ran statements of one digest on a day, and the data they read."""
 
     day: int
-    query: bytes
+    digest: bytes
     reader: str
-    times: int
+    run_count: int
     bytes: int | None
     rows: int | None
     last: int

@@ -152,7 +152,7 @@ class _SchemaReader(TypeReader):
                 continue
             field = self._field()
             if field.name in names:
-                raise self._error(f"the field '{field.name}' stands twice", token.offset)
+                raise self._error(f"the field '{field.name}' is listed twice", token.offset)
             names.add(field.name)
             fields.append(field)
         return Schema(fields=tuple(fields))

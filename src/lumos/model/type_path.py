@@ -14,12 +14,12 @@ from lumos.model.types import MAX_DEPTH, Array, DataType, Map, Struct, Union, Un
 
 TOO_DEEP: Final = Unknown("too deep")
 TOO_LARGE: Final = Unknown("too large")
-# Types that refer to each other can be small on disk and endless when expanded.
-LONGEST_EXPANSION: Final = 1_000_000
+# Schemas whose types refer to each other can be small, but grow without limit when expanded.
+MAX_EXPANSION_LENGTH: Final = 1_000_000
 
 
 class TypePath(msgspec.Struct, frozen=True, kw_only=True):
-    """A path inside a column's type with its depth, the enclosing named types, and notes."""
+    """A path inside a column's type, its depth, the named types around it, and notes by path."""
 
     path: str = ""
     depth: int = 1
@@ -33,7 +33,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, field: Field) -> "TypePath":
-        """The path of a column with its known facts, for conversions that write them."""
+        """The path of a column with its description, default and id, for writers."""
         type_path = cls.column(field.name)
         type_path.note(field.description, default=field.default, field_id=field.field_id)
         type_path.notes.update((nested.path, nested) for nested in field.nested)
@@ -46,7 +46,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> NestedField:
-        """The facts noted at this path."""
+        """The description, default and id noted at this path."""
         return self.notes.get(self.path) or NestedField(path=self.path)
 
     def member(self, name: str) -> "TypePath":
@@ -78,7 +78,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         default: str | None = None,
         field_id: int | None = None,
     ) -> None:
-        """Note facts about this path; earlier facts take precedence."""
+        """Note the description, default and id of this path; earlier values take precedence."""
         known = self.facts
         merged = NestedField(
             path=self.path,
@@ -92,7 +92,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
     def field(
         self, name: str, type: DataType, *, nullable: bool, native_type: str | None = None
     ) -> Field:
-        """The column at this path, with everything that was noted inside of its type."""
+        """The column at this path, with all notes inside its type."""
         own = self.facts
         return Field(
             name=name,
@@ -107,25 +107,27 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NamedTypes:
-    """Limits the expansion of named types in a foreign schema."""
+    """Limits the expansion of named types in a schema of another tool."""
 
     def __init__(self) -> None:
-        self._written = 0
+        self._expanded_length = 0
 
-    def cut(self, name: str, type_path: TypePath, *, display_name: str = "") -> Unknown | None:
-        """The replacement for a named type that cannot be expanded (again), or None."""
+    def replacement_for(
+        self, name: str, type_path: TypePath, *, display_name: str = ""
+    ) -> Unknown | None:
+        """The type to use instead of a recursive or too large named type; None if it may expand."""
         if name in type_path.inside:
             return Unknown(f"recursive:{display_name or name}")
-        return TOO_LARGE if self.exhausted else None
+        return TOO_LARGE if self.is_exhausted else None
 
     @property
-    def exhausted(self) -> bool:
-        """Whether the limit is reached."""
-        return self._written > LONGEST_EXPANSION
+    def is_exhausted(self) -> bool:
+        """Whether expanded types exceed the limit."""
+        return self._expanded_length > MAX_EXPANSION_LENGTH
 
-    def written(self, type: DataType) -> DataType:
-        """The type, after counting its size."""
-        self._written += len(type.text)
+    def count_expansion(self, type: DataType) -> DataType:
+        """Count a type towards the limit, and return it."""
+        self._expanded_length += len(type.text)
         return type
 
 
@@ -176,9 +178,9 @@ def _direct_parts(path: str, type: DataType) -> Iterator[NestedPart]:
 
 
 def leaf_fields(schema: Schema) -> Iterator[tuple[str, tuple[str, ...], DataType]]:
-    """Path, names and type of each column or struct member with values of its own.
+    """Path, names and type of each column or struct member that is not itself a struct.
 
-    Elements of lists and maps belong to their list or map.
+    Arrays and maps are not divided.
     """
     for field in schema.fields:
         yield from _leaves(field.type, TypePath.column(field.name), (field.name,))
@@ -195,7 +197,7 @@ def _leaves(
 
 
 def field_paths(schema: Schema) -> list[str]:
-    """The paths of all fields, nested ones after those that they are in."""
+    """The paths of all fields, each before its nested fields."""
     return [
         path
         for field in schema.fields

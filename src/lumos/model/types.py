@@ -588,7 +588,7 @@ class TypeReader:
 
     def _reject_repeated(self, name: str, names: set[str], start: _Token) -> None:
         if self.strict and name in names:
-            raise self._error(f"{name} stands twice", start.offset)
+            raise self._error(f"{name} is listed twice", start.offset)
         names.add(name)
 
     def _member(self) -> Member:

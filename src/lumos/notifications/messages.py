@@ -20,7 +20,7 @@ _pattern = cache(DatasetPattern)
 
 
 class RoutedChange(NamedTuple):
-    """The facts of a change that rules check; `verdicts` are those of its schema changes."""
+    """The attributes of a change that rules check; `verdicts` are of its schema changes."""
 
     urn: str
     name: str

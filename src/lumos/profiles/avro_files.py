@@ -33,8 +33,8 @@ _MAX_VARINT_BITS: Final = 70
 _MAX_INT64: Final = 2**63 - 1
 # The column of files whose values are not records.
 _VALUE: Final = "value"
-_OWN_PREFIX: Final = "lumos-"
-# Avro's logical types of times: numpy's type for them, and how many of its units one value has.
+_PRIVATE_PREFIX: Final = "lumos-"
+# Avro's logical types of times: the numpy type, and the factor from Avro's unit to its unit.
 _TIMES: Final = {
     "int-date": ("datetime64[D]", 1),
     "long-timestamp-millis": ("datetime64[us]", 1000),
@@ -53,8 +53,8 @@ def read_avro(
 ) -> Iterator[RowBatch]:
     """Yield the wanted columns of a container file with any codec and any times."""
     _register_logical_types()
-    pieces = _uncompressed_container(io.BufferedReader(file, _BUFFER_BYTES))
-    reader: Any = fastavro.reader(io.BufferedReader(_PiecesInput(pieces)))
+    chunks = _uncompressed_container(io.BufferedReader(file, _BUFFER_BYTES))
+    reader: Any = fastavro.reader(io.BufferedReader(_ChunksInput(chunks)))
     records: Iterator[Any] = iter(reader)
     schema = reader.writer_schema
     if isinstance(schema, dict) and schema.get("type") in ("record", "error"):
@@ -62,17 +62,17 @@ def read_avro(
     else:
         names = {_VALUE: _VALUE} if _VALUE in wanted else {}
         records = ({_VALUE: value} for value in records)
-    types = {own: wanted[name] for name, own in names.items()}
+    types = {name_in_file: wanted[name] for name, name_in_file in names.items()}
     start = 0
     while batch := list(islice(records, _BATCH_RECORDS)):
         arrays = arrays_from_records(batch, types)
-        columns = {name: arrays[own] for name, own in names.items()}
+        columns = {name: arrays[name_in_file] for name, name_in_file in names.items()}
         yield RowBatch(start, len(batch), columns, share=task.sample)
         start += len(batch)
 
 
 def names_in_file(schema: Any, task: FileTask, wanted: Iterable[str]) -> dict[str, str]:
-    """The names that a file has for the wanted columns; Iceberg identifies them by ids."""
+    """The names of the wanted columns in a file; in Iceberg tables, ids identify them."""
     fields = schema["fields"]
     by_id = {field["field-id"]: field["name"] for field in fields if "field-id" in field}
     present = {field["name"] for field in fields}
@@ -92,11 +92,11 @@ def _register_logical_types() -> None:
     """Register readers with fastavro, under names that no other code uses."""
     for name, read in (dict.fromkeys(_TIMES) | LOGICAL_READERS).items():
         type, _, logical = name.partition("-")
-        if not logical.startswith(_OWN_PREFIX):
-            LOGICAL_READERS[f"{type}-{_OWN_PREFIX}{logical}"] = _total_reader(name, read)
+        if not logical.startswith(_PRIVATE_PREFIX):
+            LOGICAL_READERS[f"{type}-{_PRIVATE_PREFIX}{logical}"] = _tolerant_reader(name, read)
 
 
-def _total_reader(name: str, read: _LogicalReader | None) -> _LogicalReader:
+def _tolerant_reader(name: str, read: _LogicalReader | None) -> _LogicalReader:
     """Return a reader that accepts values outside of Python's types, as numpy times or as text."""
 
     def read_any(data: Any, written: Any = None, wanted: Any = None) -> Any:
@@ -112,11 +112,11 @@ def _total_reader(name: str, read: _LogicalReader | None) -> _LogicalReader:
     return read_any
 
 
-class _PiecesInput(io.RawIOBase):
-    """Consecutive pieces of bytes as a Python file."""
+class _ChunksInput(io.RawIOBase):
+    """Consecutive chunks of bytes as a Python file."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
         self._left = memoryview(b"")
 
     def readable(self) -> bool:
@@ -124,10 +124,10 @@ class _PiecesInput(io.RawIOBase):
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
         while not self._left:
-            piece = next(self._pieces, None)
-            if piece is None:
+            chunk = next(self._chunks, None)
+            if chunk is None:
                 return 0
-            self._left = memoryview(piece)
+            self._left = memoryview(chunk)
         length = min(len(buffer), len(self._left))
         buffer[:length] = self._left[:length]
         self._left = self._left[length:]
@@ -135,7 +135,7 @@ class _PiecesInput(io.RawIOBase):
 
 
 def _uncompressed_container(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the bytes of the same container without compression and with our logical types."""
+    """Yield the same container, uncompressed and with private names of logical types."""
     if file.read(len(MAGIC)) != MAGIC:
         raise MalformedData("The file does not begin with Avro's magic bytes.")
     metadata = dict(_read_metadata(file))
@@ -144,7 +144,9 @@ def _uncompressed_container(file: BinaryIO) -> Iterator[bytes]:
     decompress = CODECS.get(codec)
     if decompress is None:
         raise MalformedData(f"Its compression {codec[:20]!r} is unknown.")
-    schema = msgspec.json.encode(_with_own_types(decode_json(metadata.get(b"avro.schema", b""))))
+    schema = msgspec.json.encode(
+        _rename_logical_types(decode_json(metadata.get(b"avro.schema", b"")))
+    )
     header = (_encode_number(1), _encode_bytes(b"avro.schema"), _encode_bytes(schema))
     yield b"".join((MAGIC, *header, _encode_number(0), sync))
     while (count := _read_number(file, may_end=True)) is not None:
@@ -157,13 +159,13 @@ def _uncompressed_container(file: BinaryIO) -> Iterator[bytes]:
         yield sync
 
 
-def _with_own_types(schema: Any) -> Any:
+def _rename_logical_types(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_with_own_types(each) for each in schema]
+        return [_rename_logical_types(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
     return {
-        key: f"{_OWN_PREFIX}{value}" if key == "logicalType" else _with_own_types(value)
+        key: f"{_PRIVATE_PREFIX}{value}" if key == "logicalType" else _rename_logical_types(value)
         for key, value in schema.items()
     }
 

@@ -65,7 +65,7 @@ def read_orc(
     starts = list(accumulate(row_counts, initial=0))
     for stripe in stripes:
         start = starts[stripe]
-        # Without any column pyarrow would give no rows either.
+        # Without columns, pyarrow would return no rows.
         columns_read = present or opened.schema.names[:1]
         rows = opened.read_stripe(
             stripe, columns=columns_read if schema.has_distinct_names else None
@@ -122,10 +122,10 @@ def field_positions(
 
 
 def rename_members(array: pa.Array, known: KnownField) -> pa.Array:
-    """The column with the members of its structs under the names that the table has for them."""
-    if not known.inside or not pa.types.is_struct(array.type):
+    """Rename the members of structs to their names in the table."""
+    if not known.members or not pa.types.is_struct(array.type):
         return array
-    positions = field_positions(known.inside, list(array.type))
+    positions = field_positions(known.members, list(array.type))
     children = [
         rename_members(pc.struct_field(array, [position]), each)
         for position, each in positions.items()

@@ -76,7 +76,7 @@ def column_types(leaves: Iterable[ProfiledColumn]) -> dict[str, DataType]:
     return {
         name: found[0].type
         if not found[0].names
-        else Struct(Member(inside, type) for inside, type in column_types(found).items())
+        else Struct(Member(member, type) for member, type in column_types(found).items())
         for name, found in by_name.items()
     }
 
@@ -119,12 +119,15 @@ def value_kind(type: DataType) -> ValueKind:
 def with_permissions(
     leaves: Sequence[ProfiledColumn], dataset: Dataset, *, named: Collection[str] = ()
 ) -> list[ProfiledColumn]:
-    """Decide by privacy which columns have their values measured; texts only if `named`."""
+    """Decide by privacy which values are measured; those of text columns only if `named`."""
     private = private_paths(dataset.schema, [leaf.path for leaf in leaves], dataset.governance)
     allowed = []
     for leaf in leaves:
-        is_text, is_open = leaf.kind == "text", leaf.kind not in ("bytes", "list", "map", "opaque")
-        is_allowed = is_open and leaf.path not in private
+        is_text, has_values = (
+            leaf.kind == "text",
+            leaf.kind not in ("bytes", "list", "map", "opaque"),
+        )
+        is_allowed = has_values and leaf.path not in private
         top = is_allowed and (not is_text or leaf.path in named)
         allowed.append(leaf._replace(values=is_allowed and not is_text, top=top))
     return allowed
@@ -148,7 +151,7 @@ class KnownField(NamedTuple):
     name: str
     physical: str | None = None
     id: int | None = None
-    inside: tuple["KnownField", ...] = ()
+    members: tuple["KnownField", ...] = ()
     aliases: tuple[str, ...] | None = None
 
     @property
@@ -166,7 +169,8 @@ def known_fields(schema: Schema, properties: Mapping[str, str] = {}) -> tuple[Kn
     for field in schema.fields:
         path = TypePath.column(field.name)
         notes = {
-            note.path: (note.properties.get(_PHYSICAL), note.field_id) for note in field.nested
+            nested.path: (nested.properties.get(_PHYSICAL), nested.field_id)
+            for nested in field.nested
         }
         members = _member_fields(field.type, path, notes, mapping)
         physical = field.properties.get(_PHYSICAL)
@@ -180,18 +184,18 @@ def _name_mapping(text: str | None) -> NamesInFiles | None:
     if text is None:
         return None
     try:
-        return dict(_mapped_names(msgspec.json.decode(text, type=list[_Mapped])))
+        return dict(_mapped_names(msgspec.json.decode(text, type=list[_NameMapping])))
     except msgspec.MsgspecError:
         return None
 
 
-class _Mapped(msgspec.Struct, rename="kebab"):
+class _NameMapping(msgspec.Struct, rename="kebab"):
     names: tuple[str, ...] = ()
     field_id: int | None = None
-    fields: list["_Mapped"] = []
+    fields: list["_NameMapping"] = []
 
 
-def _mapped_names(fields: Iterable[_Mapped]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _mapped_names(fields: Iterable[_NameMapping]) -> Iterator[tuple[int, tuple[str, ...]]]:
     for field in fields:
         if field.field_id is not None:
             yield field.field_id, field.names
@@ -204,7 +208,7 @@ def _aliases(id: int | None, mapping: NamesInFiles | None) -> tuple[str, ...] | 
 
 def _member_fields(
     type: DataType,
-    place: TypePath,
+    type_path: TypePath,
     notes: Mapping[str, tuple[str | None, int | None]],
     mapping: NamesInFiles | None,
 ) -> tuple[KnownField, ...]:
@@ -212,7 +216,7 @@ def _member_fields(
         return ()
     found = []
     for member in type.members:
-        below = place.member(member.name)
+        below = type_path.member(member.name)
         physical, id = notes.get(below.path, (None, None))
         members = _member_fields(member.type, below, notes, mapping)
         found.append(KnownField(member.name, physical, id, members, _aliases(id, mapping)))

@@ -1,4 +1,4 @@
-"""The files of a dataset at its last scan, as tasks for a profile."""
+"""Finds the files of a dataset at its last scan, as tasks for a profile."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ from lumos.storage.uris import absolute, is_same_store
 from lumos.store import DatasetFilter, KnownDataset, Store
 
 _LOG: Final = "hudi-log"
-# Bytes in Delta's protocol; Spark writes them unescaped.
+# How Delta's protocol encodes bytes; Spark writes them unescaped.
 _ESCAPED: Final = re.compile(r"(\\u00[0-9a-fA-F]{2})+")
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _MISSING_STATE: Final = "the state of its last scan is missing. Run lumos ingest."
@@ -48,7 +48,7 @@ class NotProfiled(MisuseError):
 
 
 class HasFileCount(Protocol):
-    """The statistics of a dataset or of a report."""
+    """Statistics with a file count, of a dataset or of a report."""
 
     @property
     def file_count(self) -> int: ...
@@ -249,11 +249,11 @@ def _decode_hex(text: str) -> bytes:
 
 def _identity(task: FileTask, fields_hash: bytes) -> bytes:
     """The identity of a task's rows; it also changes with names of columns in the table."""
-    facts = (task.path, task.size, task.format, fields_hash.hex(), task.constants)
+    values = (task.path, task.size, task.format, fields_hash.hex(), task.constants)
     deletes = (
         f"{each.kind} {each.path} {each.offset} {each.inline.hex()}" for each in task.deletes
     )
-    return identity_of(*facts, *deletes, *task.logs)
+    return identity_of(*values, *deletes, *task.logs)
 
 
 def _remarks(root: str, memory: TableMemory) -> list[Problem]:

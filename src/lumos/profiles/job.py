@@ -72,7 +72,7 @@ _SQL_TYPES: Final = {
 
 
 class SketchInput(NamedTuple):
-    """The values of a column for Spark and, for quantiles of some types, the same as doubles."""
+    """The column of values for Spark; `doubles` has them as doubles, if quantiles need that."""
 
     leaf: int
     name: str
@@ -87,7 +87,7 @@ class SketchInput(NamedTuple):
         return [(self.name, self.type), *doubles]
 
     def arrays(self, values: pa.Array) -> list[pa.Array]:
-        """The columns for Spark, made from the values that a tally returned."""
+        """Convert the values that a tally returned to the columns for Spark."""
         array = values
         if pa.types.is_uint64(array.type):
             array = array.view(pa.int64())
@@ -103,16 +103,16 @@ class SketchInput(NamedTuple):
         present = F.when(values.isNotNull(), hashed) if hashed is not values else values
         sketches = [F.hll_sketch_agg(present, F.lit(_HLL_BITS)).alias(f"{self.name}_distinct")]
         if self.quantiles:
-            of_integers = self.type == pa.int64() and self.doubles is None
-            sketch = F.kll_sketch_agg_bigint if of_integers else F.kll_sketch_agg_double
+            is_integral = self.type == pa.int64() and self.doubles is None
+            sketch = F.kll_sketch_agg_bigint if is_integral else F.kll_sketch_agg_double
             quantiles = sketch(F.col(self.doubles or self.name), F.lit(_KLL_SIZE))
-            kind = "integers" if of_integers else "numbers"
+            kind = "integers" if is_integral else "numbers"
             sketches.append(quantiles.alias(f"{self.name}_{kind}"))
         return sketches
 
 
 def sketch_inputs(leaves: Sequence[ProfiledColumn]) -> list[SketchInput]:
-    """The columns to sketch; nothing is estimated for others."""
+    """The columns for which sketches are built."""
     inputs: list[SketchInput] = []
     for number, leaf in enumerate(leaves):
         name = f"v{number}"
@@ -213,15 +213,15 @@ _TOTALS_SQL: Final = (
 _PARTS: Final = pa.schema([("files", pa.int64()), ("bytes", pa.int64()), ("tasks", pa.string())])
 
 
-class ProgressMarks(NamedTuple):
+class ProgressMarkers(NamedTuple):
     """The folder in which completed tasks write marker files, to report progress."""
 
     folder: str
     access: StorageAccess
     job: str
 
-    def leave(self, number: int, size: int) -> None:
-        """Mark a part of `size` bytes as completed."""
+    def write(self, number: int, size: int) -> None:
+        """Write the marker of a completed part of `size` bytes."""
         path = f"{self.folder}/{self.job}-{number}-{size}"
         storage_of(self.folder, self.access).write(path, b"")
 
@@ -236,7 +236,7 @@ class ProfileJob(NamedTuple):
     leaves: tuple[ProfiledColumn, ...]
     access: StorageAccess
     fields: tuple[KnownField, ...] = ()
-    marks: ProgressMarks | None = None
+    markers: ProgressMarkers | None = None
     parts_access: StorageAccess = DEFAULT_ACCESS
     roots: tuple[str, ...] = ()
 
@@ -287,7 +287,7 @@ _decode_tallies: Final = msgspec.msgpack.Decoder(list[ColumnTally]).decode
 def _reader(
     job: ProfileJob, inputs: Sequence[SketchInput], schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A task that reads parts: it yields the values for Spark and, last, the totals."""
+    """Return a task that reads parts, and yields the values for Spark and then the totals."""
 
     def read(parts: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in parts:
@@ -297,8 +297,8 @@ def _reader(
                 yield from read_tasks(job, tasks, totals_by_unit, inputs, schema)
                 for unit, totals in totals_by_unit.items():
                     yield _totals_row(unit, totals, schema)
-                if job.marks is not None:
-                    job.marks.leave(part["task"], part["bytes"])
+                if job.markers is not None:
+                    job.markers.write(part["task"], part["bytes"])
 
     return read
 
@@ -333,26 +333,26 @@ def read_tasks(
         totals = totals_by_unit.setdefault(
             task.unit, FileTotals(0, 0, [ColumnTally() for _ in job.leaves])
         )
-        bad = 0
+        bad_records = 0
         try:
-            opened = _resolve_paths(task, job.roots)
-            storage = storage_of(opened.path, job.access)
+            resolved = _resolve_paths(task, job.roots)
+            storage = storage_of(resolved.path, job.access)
             deleted = (
-                deleted_rows(opened.deletes, opened.path_in_log, job.access)
-                if opened.deletes
+                deleted_rows(resolved.deletes, resolved.path_in_log, job.access)
+                if resolved.deletes
                 else None
             )
-            for batch in read_batches(opened, storage, wanted, deleted):
+            for batch in read_batches(resolved, storage, wanted, deleted):
                 values = _count(job.leaves, batch, task, totals)
                 if inputs:
                     arrays = [array for each in inputs for array in each.arrays(values[each.leaf])]
                     others = [pa.nulls(batch.rows, type) for _, type in _TOTALS[1:]]
                     first = [pa.repeat(task.unit, batch.rows), *others]
                     yield pa.RecordBatch.from_arrays([*first, *arrays], schema=schema)
-                bad += batch.bad
+                bad_records += batch.bad_records
             totals.files += task.portion[0] == 0
-            if bad:
-                reason = f"{bad:,} records are not JSON objects and were skipped."
+            if bad_records:
+                reason = f"{bad_records:,} records are not JSON objects and were skipped."
                 totals.problems.add(_problem(task, "bad_records", reason, remark=True))
         except UnreadableFile as problem:
             totals.problems.add(_problem(task, problem.code, problem.reason))
@@ -442,13 +442,13 @@ def measure_files(
     cache = MeasurementCache(locations.state, locations.state_access)
     cached = cache.read(spec) if keep and not remeasure else ()
     division = divide(files, cached, leaves=len(leaves))
-    fresh = _measure_new_files(spark, files, division, leaves, locations, fields, report)
+    new_units = _measure_new_files(spark, files, division, leaves, locations, fields, report)
     if keep:
-        cache.replace(division.kept, _new_units(spec, files, division, fresh))
-    parts = [*(unit.measured for unit in division.kept), *fresh.values()]
+        cache.replace(division.reused, _measured_units(spec, files, division, new_units))
+    parts = [*(unit.measurement for unit in division.reused), *new_units.values()]
     totals = FileTotals(0, 0, [ColumnTally() for _ in leaves], ProblemList(MAX_LISTED_IN_TOTAL))
     for part in parts:
-        totals.join(part.facts)
+        totals.join(part.totals)
     sketches = [(leaf, each) for part in parts for leaf, each in part.sketches.items()]
     estimated = estimate(spark, sketches)
     return ProfileResult(
@@ -474,11 +474,13 @@ def _measure_new_files(
 ) -> dict[int, UnitMeasurement]:
     if not division.read:
         return {}
-    marks = ProgressMarks(f"{locations.state}/under-way", locations.state_access, uuid.uuid4().hex)
-    with _remove_files_after(marks):
+    markers = ProgressMarkers(
+        f"{locations.state}/under-way", locations.state_access, uuid.uuid4().hex
+    )
+    with _remove_files_after(markers):
         parts = [
             store_part(
-                f"{marks.folder}/{marks.job}.{number}.tasks",
+                f"{markers.folder}/{markers.job}.{number}.tasks",
                 locations.state_access,
                 part.tasks,
                 size=part.size,
@@ -489,25 +491,25 @@ def _measure_new_files(
             tuple(leaves),
             locations.access,
             tuple(fields),
-            marks,
+            markers,
             locations.state_access,
             locations.roots,
         )
-        with _report_marks(marks, report, parts=len(parts)):
+        with _report_markers(markers, report, parts=len(parts)):
             return measure(spark, job, parts)
 
 
-def _new_units(
-    spec: str, files: SourceFiles, division: Division, fresh: dict[int, UnitMeasurement]
+def _measured_units(
+    spec: str, files: SourceFiles, division: Division, new_units: dict[int, UnitMeasurement]
 ) -> Iterator[MeasuredUnit]:
     identities = files.identities
     sizes = np.frombuffer(files.sizes, np.int64)
-    for number, measured in fresh.items():
+    for number, measurement in new_units.items():
         # Files that could not be read are tried again by the next profile.
-        if not measured.facts.problems.failures:
-            is_in_unit = np.frombuffer(division.fresh, np.int16) == number
-            own = np.sort(identities[is_in_unit]).astype(">u8").tobytes()
-            yield MeasuredUnit(spec, own, sum(sizes[is_in_unit].tolist()), measured)
+        if not measurement.totals.problems.failures:
+            is_in_unit = np.frombuffer(division.unit_numbers, np.int16) == number
+            file_hashes = np.sort(identities[is_in_unit]).astype(">u8").tobytes()
+            yield MeasuredUnit(spec, file_hashes, sum(sizes[is_in_unit].tolist()), measurement)
 
 
 def _part_count(spark: SparkSession) -> int:
@@ -518,33 +520,33 @@ def _part_count(spark: SparkSession) -> int:
 
 
 @contextmanager
-def _remove_files_after(marks: ProgressMarks) -> Iterator[None]:
+def _remove_files_after(markers: ProgressMarkers) -> Iterator[None]:
     """Remove the files of a job afterwards, and those of earlier jobs that were killed."""
-    storage = storage_of(marks.folder, marks.access)
+    storage = storage_of(markers.folder, markers.access)
     try:
         yield
     finally:
-        storage.discard([f"{marks.folder}/{name}" for name in storage.files(marks.folder)])
+        storage.discard([f"{markers.folder}/{name}" for name in storage.files(markers.folder)])
 
 
 @contextmanager
-def _report_marks(marks: ProgressMarks, report: ReportRead, *, parts: int) -> Iterator[None]:
+def _report_markers(markers: ProgressMarkers, report: ReportRead, *, parts: int) -> Iterator[None]:
     """Report the progress of a job from the marker files of its tasks."""
-    storage = storage_of(marks.folder, marks.access)
+    storage = storage_of(markers.folder, markers.access)
     finished = Event()
 
     def poll() -> None:
         while not finished.wait(_PROGRESS_SECONDS):
             try:
-                names = storage.files(marks.folder)
+                names = storage.files(markers.folder)
             except OSError:
                 # If the storage fails, the tasks report it.
                 continue
-            endings = [
-                name.rpartition("-")[2] for name in names if name.startswith(f"{marks.job}-")
+            suffixes = [
+                name.rpartition("-")[2] for name in names if name.startswith(f"{markers.job}-")
             ]
-            # A file that is being written has another ending.
-            sizes = [int(size) for size in endings if size.isdigit()]
+            # A file that is being written has another suffix.
+            sizes = [int(size) for size in suffixes if size.isdigit()]
             report(sum(sizes), len(sizes) / parts)
 
     thread = Thread(target=poll, name="progress", daemon=True)

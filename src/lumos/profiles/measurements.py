@@ -25,8 +25,8 @@ class ColumnTally(msgspec.Struct, array_like=True):
     """The counts of a column.
 
     `low` and `high` are numbers, or decimals as text. `mean` and `spread`, the sum of squared
-    deviations, are of `measured` values. `top` counts frequent values, each at most `slack` too
-    low.
+    deviations, are of `measured_count` values. `top` counts frequent values; each count is at most
+    `slack` too low.
     """
 
     rows: int = 0
@@ -35,13 +35,13 @@ class ColumnTally(msgspec.Struct, array_like=True):
     misfits: int = 0
     low: Any = None
     high: Any = None
-    measured: int = 0
+    measured_count: int = 0
     mean: float = 0.0
     spread: float = 0.0
-    sized: int = 0
+    sized_count: int = 0
     shortest: int | None = None
     longest: int | None = None
-    length: int = 0
+    total_length: int = 0
     elements: int = 0
     null_elements: int = 0
     top: list[tuple[Any, int]] = []
@@ -89,8 +89,8 @@ class ColumnTally(msgspec.Struct, array_like=True):
         bounds = pc.min_max(lengths).as_py()
         if bounds["min"] is None:
             return
-        self.sized += len(lengths) - lengths.null_count
-        self.length += pc.sum(lengths).as_py()
+        self.sized_count += len(lengths) - lengths.null_count
+        self.total_length += pc.sum(lengths).as_py()
         self.shortest, self.longest = _merge_bounds(
             (self.shortest, self.longest), (bounds["min"], bounds["max"])
         )
@@ -116,7 +116,7 @@ class ColumnTally(msgspec.Struct, array_like=True):
         count = len(numbers) - numbers.null_count
         mean = pc.mean(numbers).as_py()
         if math.isinf(mean):
-            # Their sum may be too large, though the mean is not.
+            # The sum may overflow although the mean does not.
             mean = pc.sum(pc.divide(numbers, float(count))).as_py()
         spread = pc.variance(numbers).as_py() * count
         self._add_moments(count, mean, spread)
@@ -124,11 +124,11 @@ class ColumnTally(msgspec.Struct, array_like=True):
     def _add_moments(self, count: int, mean: float, spread: float) -> None:
         if not count:
             return
-        total = self.measured + count
+        total = self.measured_count + count
         step = mean - self.mean
-        self.spread += spread + step * step * (self.measured * count / total)
+        self.spread += spread + step * step * (self.measured_count * count / total)
         self.mean += step * (count / total)
-        self.measured = total
+        self.measured_count = total
 
     def _add_top(self, array: pa.Array) -> None:
         counts = pc.value_counts(array.drop_null())
@@ -163,12 +163,12 @@ class ColumnTally(msgspec.Struct, array_like=True):
         self.nans += other.nans
         self.misfits += other.misfits
         self.low, self.high = _merge_bounds((self.low, self.high), (other.low, other.high))
-        self._add_moments(other.measured, other.mean, other.spread)
-        self.sized += other.sized
+        self._add_moments(other.measured_count, other.mean, other.spread)
+        self.sized_count += other.sized_count
         self.shortest, self.longest = _merge_bounds(
             (self.shortest, self.longest), (other.shortest, other.longest)
         )
-        self.length += other.length
+        self.total_length += other.total_length
         self.elements += other.elements
         self.null_elements += other.null_elements
         if other.top or other.slack:
@@ -182,9 +182,9 @@ class ColumnTally(msgspec.Struct, array_like=True):
     @property
     def stddev(self) -> float | None:
         """The sample standard deviation of the measured values."""
-        if self.measured < 2 or not math.isfinite(self.spread):
+        if self.measured_count < 2 or not math.isfinite(self.spread):
             return None
-        return math.sqrt(self.spread / (self.measured - 1))
+        return math.sqrt(self.spread / (self.measured_count - 1))
 
 
 def _to_builtin(value: Any) -> Any:
@@ -218,8 +218,8 @@ class FileTotals(msgspec.Struct, array_like=True):
 
     def add_tallies(self, others: Sequence[ColumnTally]) -> None:
         """Add the tallies of other files."""
-        for own, other in zip(self.tallies, others, strict=True):
-            own.join(other)
+        for tally, other in zip(self.tallies, others, strict=True):
+            tally.join(other)
 
 
 RANKS: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -243,12 +243,12 @@ class Estimates(NamedTuple):
 class UnitMeasurement(msgspec.Struct, array_like=True):
     """The measurement of a unit of files; sketches by the numbers of their columns."""
 
-    facts: FileTotals
+    totals: FileTotals
     sketches: dict[int, Sketches]
 
 
 class ProfileResult(NamedTuple):
-    """The measurement of all files, `read` of which were read now and the others before."""
+    """The measurement of all files; `read` of them were read now, the others are cached."""
 
     rows: int
     files: int

@@ -40,7 +40,7 @@ class MeasuredUnit(msgspec.Struct, array_like=True, frozen=True):
     spec: str
     files: bytes
     size: int
-    measured: UnitMeasurement
+    measurement: UnitMeasurement
 
     @property
     def identities(self) -> npt.NDArray[np.uint64]:
@@ -76,13 +76,13 @@ class MeasurementCache:
             if unit.spec == spec:
                 yield unit
 
-    def replace(self, kept: Iterable[MeasuredUnit], fresh: Iterable[MeasuredUnit]) -> None:
-        """Store the fresh units and delete all but these and the kept ones.
+    def replace(self, reused: Iterable[MeasuredUnit], new: Iterable[MeasuredUnit]) -> None:
+        """Store the new units, and delete all others except the reused ones.
 
-        A fresh unit replaces one of the same name, which is damaged or was measured differently.
+        A new unit replaces one of the same name, which is damaged or was measured differently.
         """
-        names = {unit.name for unit in kept}
-        for unit in fresh:
+        names = {unit.name for unit in reused}
+        for unit in new:
             names.add(unit.name)
             self._storage.write(f"{self._folder}/{unit.name}", msgspec.msgpack.encode(unit))
         outdated = {*self._storage.files(self._folder)} - names
@@ -219,18 +219,18 @@ _decode_values: Final = msgspec.msgpack.Decoder(list[tuple[TASK_VALUES, str, byt
 
 
 class Division(NamedTuple):
-    """Cached units that are still valid, and for each file the number of its new unit.
+    """Cached units that are reused, and for each file the number of its new unit.
 
-    The number is negative for files of cached units.
+    The number is negative for files of reused units.
     """
 
-    kept: list[MeasuredUnit]
-    fresh: "array[int]"
+    reused: list[MeasuredUnit]
+    unit_numbers: "array[int]"
 
     @property
     def read(self) -> int:
         """The number of files to measure."""
-        return sum(unit >= 0 for unit in self.fresh)
+        return sum(unit >= 0 for unit in self.unit_numbers)
 
 
 class TaskPart(NamedTuple):
@@ -240,31 +240,31 @@ class TaskPart(NamedTuple):
     size: int
 
 
-def identity_of(*facts: object) -> bytes:
-    """A short hash of facts that change with the rows of a file."""
-    text = "\n".join(map(str, facts))
+def identity_of(*values: object) -> bytes:
+    """A short hash of values that change with the rows of a file."""
+    text = "\n".join(map(str, values))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=HASH_BYTES).digest()
 
 
 def divide(files: SourceFiles, units: Iterable[MeasuredUnit], *, leaves: int) -> Division:
-    """Keep the units whose files are all unchanged; other files form new units."""
+    """Reuse the units whose files are all unchanged; other files form new units."""
     max_units = max(1, min(_MAX_UNITS, _MAX_SKETCHES // max(1, leaves)))
     identities = files.identities
     present = np.sort(identities)
     is_covered = np.zeros(len(present), np.bool_)
-    kept: list[MeasuredUnit] = []
+    reused: list[MeasuredUnit] = []
     for unit in sorted(units, key=lambda each: each.size, reverse=True):
         at = _positions(unit.identities, present)
         if at is not None and not is_covered[at].any():
-            kept.append(unit)
+            reused.append(unit)
             is_covered[at] = True
-    if len(kept) > max_units:
+    if len(reused) > max_units:
         # Many small units are measured again as one.
-        for unit in kept[max_units // 2 :]:
+        for unit in reused[max_units // 2 :]:
             is_covered[_positions(unit.identities, present)] = False
-        kept = kept[: max_units // 2]
-    is_fresh = ~is_covered[np.searchsorted(present, identities)]
-    return Division(kept, _assign_units(files, is_fresh, max_units=max(1, max_units - len(kept))))
+        reused = reused[: max_units // 2]
+    is_new = ~is_covered[np.searchsorted(present, identities)]
+    return Division(reused, _assign_units(files, is_new, max_units=max(1, max_units - len(reused))))
 
 
 def _positions(
@@ -277,21 +277,23 @@ def _positions(
 
 
 def _assign_units(
-    files: SourceFiles, is_fresh: npt.NDArray[np.bool_], *, max_units: int
+    files: SourceFiles, is_new: npt.NDArray[np.bool_], *, max_units: int
 ) -> "array[int]":
     """The numbers of new units of about the same size, with neighbouring partitions together."""
-    target = _bytes(files, is_fresh) / max_units
+    target = _bytes(files, is_new) / max_units
     groups = array("h")
     number, size, last = _NO_UNIT, 0.0, None
-    for fresh, own, partition in zip(is_fresh, files.sizes, files.partitions, strict=True):
-        if not fresh:
+    for is_new_file, file_size, partition in zip(
+        is_new, files.sizes, files.partitions, strict=True
+    ):
+        if not is_new_file:
             groups.append(_NO_UNIT)
             continue
         is_next = partition != last
         if number < 0 or (size >= target > 0 and is_next) or size >= 2 * target > 0:
             number, size = number + 1, 0.0
         groups.append(number)
-        size += own
+        size += file_size
         last = partition
     return groups
 
@@ -301,15 +303,15 @@ def _bytes(files: SourceFiles, is_wanted: npt.NDArray[np.bool_]) -> float:
 
 
 def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterator[TaskPart]:
-    """Yield the files to measure in about `parts` parts of the same size, or in more.
+    """Yield the files to measure in at least about `parts` parts of the same size.
 
     Neighbouring files stay together. Large files are divided into portions.
     """
-    is_fresh = np.frombuffer(division.fresh, np.int16) >= 0
-    target = _bytes(files, is_fresh) / max(1, parts)
+    is_new = np.frombuffer(division.unit_numbers, np.int16) >= 0
+    target = _bytes(files, is_new) / max(1, parts)
     part: list[FileTask] = []
     filled = 0.0
-    for unit, file in zip(division.fresh, files, strict=True):
+    for unit, file in zip(division.unit_numbers, files, strict=True):
         if unit < 0:
             continue
         for task in _portions(file.task._replace(unit=unit)):
@@ -324,7 +326,7 @@ def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterato
 
 
 def _portions(task: FileTask) -> list[FileTask]:
-    if task.format not in _DIVISIBLE_FORMATS or task.most_rows is not None or task.sample < 1.0:
+    if task.format not in _DIVISIBLE_FORMATS or task.max_rows is not None or task.sample < 1.0:
         return [task]
     count = max(1, math.ceil(task.size / _PORTION_BYTES))
     return [task._replace(portion=(number, count)) for number in range(count)]
@@ -334,7 +336,7 @@ def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
     """Yield files with a limit on their rows, about `rows` in total."""
     each = -(-rows // max(1, len(files)))
     for file in islice(files, rows):
-        yield file._replace(task=file.task._replace(most_rows=each))
+        yield file._replace(task=file.task._replace(max_rows=each))
 
 
 def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:
@@ -348,6 +350,6 @@ def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:
         size = files.sizes[at]
         shares[at] = min(1.0, wanted_bytes / max(1, size))
         wanted_bytes -= size
-    for own_share, file in zip(shares, files, strict=True):
-        if own_share:
-            yield file._replace(task=file.task._replace(sample=float(own_share)))
+    for file_share, file in zip(shares, files, strict=True):
+        if file_share:
+            yield file._replace(task=file.task._replace(sample=float(file_share)))

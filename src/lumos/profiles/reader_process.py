@@ -40,8 +40,8 @@ class ReaderCrashed(UnreadableFile):
         if ended_by is _OUT_OF_MEMORY:
             reason = "The process that read it was killed, probably because memory ran out."
         else:
-            by = ended_by.name if ended_by else "an error"
-            reason = f"The process that read it was ended by {by}: the file is damaged."
+            cause = ended_by.name if ended_by else "an error"
+            reason = f"The process that read it was ended by {cause}: the file is damaged."
         super().__init__("corrupt_file", reason)
 
 
@@ -49,14 +49,14 @@ class ReaderProcess:
     """A child process that reads one file at a time, batch by batch."""
 
     def __init__(self) -> None:
-        own_end, child_end = Pipe()
+        parent_end, child_end = Pipe()
         self.parent = os.getpid()
         self._child = os.fork()
         if self._child == 0:
-            own_end.close()
+            parent_end.close()
             _serve(child_end)
         child_end.close()
-        self._connection = own_end
+        self._connection = parent_end
 
     def batches(
         self,
@@ -80,9 +80,9 @@ class ReaderProcess:
                     except OSError as problem:
                         failure = problem
                     self._send(answer)
-                case "batch", facts, columns:
+                case "batch", numbers, columns:
                     try:
-                        yield RowBatch(facts[0], facts[1], _decode(columns), *facts[2:])
+                        yield RowBatch(numbers[0], numbers[1], _decode(columns), *numbers[2:])
                     except GeneratorExit:
                         self._send("stop")
                         self._receive()
@@ -121,8 +121,8 @@ class ReaderProcess:
             _, status = os.waitpid(self._child, 0)
         except ChildProcessError:
             return ReaderCrashed(None)
-        by = signal.Signals(os.WTERMSIG(status)) if os.WIFSIGNALED(status) else None
-        return ReaderCrashed(by)
+        ended_by = signal.Signals(os.WTERMSIG(status)) if os.WIFSIGNALED(status) else None
+        return ReaderCrashed(ended_by)
 
 
 _process: ReaderProcess | None = None
@@ -132,7 +132,7 @@ def read_in_child(
     read: FormatReader, task: FileTask, wanted: Mapping[str, DataType], file: RangedFile | None
 ) -> Iterator[RowBatch]:
     """Yield the batches of a file, read by the child process of this one."""
-    # One child for each process, kept for all its files.
+    # One child per process reads all its files.
     global _process
     if _process is None or _process.parent != os.getpid():
         _process = ReaderProcess()
@@ -162,7 +162,7 @@ def _serve(connection: Connection) -> NoReturn:
             connection.send(_read(connection, read, task, wanted, size))
     except (EOFError, OSError):
         os._exit(0)
-    except BaseException:  # noqa: BLE001 - nothing of the parent's may run in the child
+    except BaseException:  # noqa: BLE001 - no code of the parent may run in the child
         os._exit(1)
 
 
@@ -177,8 +177,8 @@ def _read(
     try:
         with _open_file(connection, task.path, size) as file:
             for batch in read(file, task, wanted):
-                facts = (batch.start, batch.rows, batch.bad, batch.share)
-                connection.send(("batch", facts, _encode(batch.columns)))
+                numbers = (batch.start, batch.rows, batch.bad_records, batch.share)
+                connection.send(("batch", numbers, _encode(batch.columns)))
                 if connection.recv() == "stop":
                     break
     except UnreadableFile as problem:

@@ -42,8 +42,8 @@ _EPOCH: Final = datetime(1970, 1, 1)
 _DAY: Final = 86_400_000_000
 _DIGITS: Final = 12
 # Nine digits distinguish all floats of 32 bits.
-_DIGITS_OF_FLOATS: Final = (6, 7, 8, 9)
-_LAYOUTS: Final[dict[DataType, str]] = {FLOAT16: "e", FLOAT32: "f"}
+_FLOAT_DIGITS: Final = (6, 7, 8, 9)
+_STRUCT_FORMATS: Final[dict[DataType, str]] = {FLOAT16: "e", FLOAT32: "f"}
 
 
 def build_profile(
@@ -82,7 +82,7 @@ def completeness(profile: Profile) -> float | None:
 
 
 def _column(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | None) -> ColumnProfile:
-    mean = tally.mean if tally.measured and math.isfinite(tally.mean) else None
+    mean = tally.mean if tally.measured_count and math.isfinite(tally.mean) else None
     quantiles = estimates.quantiles if estimates is not None and leaf.values else ()
     is_number = leaf.kind in ("integer", "unsigned", "float", "decimal")
     ranked = sorted(tally.top, key=lambda pair: (-pair[1], pair[0]))
@@ -103,7 +103,7 @@ def _column(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | Non
         top=frequent(counts, rows=tally.rows) if leaf.top else (),
         shortest=tally.shortest,
         longest=tally.longest,
-        mean_length=tally.length / tally.sized if tally.sized else None,
+        mean_length=tally.total_length / tally.sized_count if tally.sized_count else None,
         elements=tally.elements if leaf.kind in ("list", "map") else None,
         null_elements=tally.null_elements if leaf.kind in ("list", "map") else None,
     )
@@ -155,7 +155,7 @@ def _text(leaf: ProfiledColumn, value: Any) -> str:
             # Their quantiles are doubles.
             return str(int(value))
         case "float":
-            return _shortest_text(value, _LAYOUTS.get(leaf.type, "d"))
+            return _shortest_text(value, _STRUCT_FORMATS.get(leaf.type, "d"))
         case "decimal" if isinstance(value, float):
             return f"{value:.{_DIGITS}g}"
         case _:
@@ -184,18 +184,18 @@ def _iso_text(microseconds: int) -> str:
     return f"{sign}{abs(year):04}{shifted.isoformat()[4:]}"
 
 
-def _shortest_text(value: float, layout: str) -> str:
-    """The shortest text that identifies a float of this size."""
-    for digits in _DIGITS_OF_FLOATS:
+def _shortest_text(value: float, struct_format: str) -> str:
+    """The shortest text that identifies a float of this struct format."""
+    for digits in _FLOAT_DIGITS:
         rounded = float(f"{value:.{digits}g}")
-        if _round_to(rounded, layout) == value:
+        if _round_to(rounded, struct_format) == value:
             return repr(rounded).removesuffix(".0")
     return repr(float(value)).removesuffix(".0")
 
 
-def _round_to(value: float, layout: str) -> float | None:
+def _round_to(value: float, struct_format: str) -> float | None:
     try:
-        (stored,) = struct.unpack(layout, struct.pack(layout, value))
+        (stored,) = struct.unpack(struct_format, struct.pack(struct_format, value))
     except OverflowError:
         return None
     return float(stored)
@@ -207,7 +207,7 @@ VALIDATOR: Final = "lumos"
 def with_profile(
     before: Quality | None, profile: Profile, *, completeness: float | None
 ) -> Quality:
-    """The quality with a new profile; results of other validators are kept."""
+    """Set the profile of a quality; keep the results of other validators."""
     others = None if before is None else msgspec.structs.replace(before, profile=None)
     if before is not None and before.validator != VALIDATOR and others != Quality():
         return msgspec.structs.replace(before, profile=profile)

@@ -1,4 +1,4 @@
-"""Rows of data files in any format and storage, batch by batch, without deleted rows."""
+"""Reads rows of data files in any format and storage, in batches, without deleted rows."""
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,12 +46,14 @@ def read_batches(
 
     Rows with `deleted` numbers are left out. Raises UnreadableFile, or an OSError.
     """
-    remaining = task.most_rows
-    in_path = dict(task.partitions)
-    in_file = {name: type for name, type in wanted.items() if name not in in_path}
+    remaining = task.max_rows
+    partition_columns = dict(task.partitions)
+    file_columns = {name: type for name, type in wanted.items() if name not in partition_columns}
     try:
-        for batch in _read_all(task, storage, in_file):
-            flags = None if deleted is None else rows_left(batch.start, batch.rows, deleted)
+        for batch in _read_all(task, storage, file_columns):
+            flags = (
+                None if deleted is None else undeleted_row_flags(batch.start, batch.rows, deleted)
+            )
             if flags is not None:
                 columns = {name: array.filter(flags) for name, array in batch.columns.items()}
                 batch = batch._replace(rows=flags.true_count, columns=columns)
@@ -116,7 +118,7 @@ def _format_reader(format: str) -> FormatReader:
 
 
 def _sample_rows(batch: RowBatch) -> RowBatch:
-    """The batch's share of rows, evenly spread over the file and beginning with its first row."""
+    """Select the batch's share of rows, evenly spread over the file, with its first row."""
     share, first = batch.share, batch.start
     if share >= 1.0:
         return batch
@@ -133,8 +135,8 @@ def _sample_rows(batch: RowBatch) -> RowBatch:
 def deleted_rows(deletes: Sequence[RowDeletes], data: str, access: StorageAccess) -> BitMap64:
     """The numbers of deleted rows; raises UnreadableFile, or an OSError.
 
-    They stay compressed: a vector of a few bytes may delete millions of rows. `data` is the data
-    file as position deletes spell it, or the end of that path.
+    They stay compressed: a vector of a few bytes may delete millions of rows. `data` is the path
+    of the data file in position deletes, or the end of that path.
     """
     rows = BitMap64()
     for each in deletes:
@@ -145,13 +147,13 @@ def deleted_rows(deletes: Sequence[RowDeletes], data: str, access: StorageAccess
     return rows
 
 
-def rows_left(start: int, count: int, deleted: BitMap64) -> pa.Array | None:
-    """Flags of the rows that are not deleted; None if all of them are left."""
-    deleted_here = deleted & BitMap64(range(start, start + count))
-    if not deleted_here:
+def undeleted_row_flags(start: int, count: int, deleted: BitMap64) -> pa.Array | None:
+    """Flags of the rows that are not deleted; None if no row is deleted."""
+    deleted_in_batch = deleted & BitMap64(range(start, start + count))
+    if not deleted_in_batch:
         return None
     flags = np.ones(count, dtype=np.uint8)
-    flags[np.asarray(deleted_here.to_array(), dtype=np.int64) - start] = 0
+    flags[np.asarray(deleted_in_batch.to_array(), dtype=np.int64) - start] = 0
     # pa.array would import pandas to look at an array of numpy.
     return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(flags)]).cast(pa.bool_())
 

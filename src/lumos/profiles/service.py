@@ -77,8 +77,8 @@ class Profiles:
         at = datetime.now(UTC)
         profile = build_profile(profiled, leaves, at=at, sampled=share)
         # If no file could be read, the earlier profile stays valid.
-        is_kept = profile.rows > 0 or not profile.unread
-        if is_kept:
+        is_stored = profile.rows > 0 or not profile.unread
+        if is_stored:
             self._record(store, located.dataset.urn, profile, at)
         paths = [leaf.path for leaf in leaves]
         dataset = located.dataset
@@ -87,7 +87,7 @@ class Profiles:
             name=dataset.name,
             completeness=completeness(profile),
             profile=profile,
-            kept=is_kept,
+            kept=is_stored,
             files_read=profiled.read,
             files_known=known,
             withheld=tuple(sorted(private_paths(dataset.schema, paths, dataset.governance))),

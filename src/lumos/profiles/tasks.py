@@ -30,13 +30,13 @@ class FileTask(NamedTuple):
 
     `names` are the columns of files that do not name them. `constants` are columns whose values
     come from a table's metadata, as text; columns in the file take precedence. `partitions` come
-    from the path and take precedence over the file, as in Spark. `sample` is the wanted share of
-    rows, `most_rows` their largest number.
+    from the path and take precedence over the file, as in Spark. `sample` is the share of rows to
+    read, `max_rows` their maximum number.
 
     For files of tables, `fields` are the columns by their names in files, `deletes` the deleted
     rows, `path_in_log` the path as the table spells it, `logs` the Hudi log files on top of it.
-    Files outside of `table_root` are only opened below scanned roots, because whoever can write a
-    table's log must not be able to read other files with the rights of Lumos.
+    Files outside of `table_root` are only opened below scanned roots: write access to a table's log
+    must not give read access to other files that Lumos can read.
     """
 
     path: str
@@ -48,7 +48,7 @@ class FileTask(NamedTuple):
     partitions: tuple[tuple[str, str | None], ...] = ()
     portion: tuple[int, int] = (0, 1)
     sample: float = 1.0
-    most_rows: int | None = None
+    max_rows: int | None = None
     fields: tuple[KnownField, ...] = ()
     deletes: tuple[RowDeletes, ...] = ()
     path_in_log: str = ""
@@ -59,13 +59,13 @@ class FileTask(NamedTuple):
 class RowBatch(NamedTuple):
     """Consecutive rows of a file, beginning with row number `start`.
 
-    `bad` records between them could not be read. A sample takes about a `share` of the rows.
+    `bad_records` between them could not be read. A sample takes about a `share` of the rows.
     """
 
     start: int
     rows: int
     columns: dict[str, pa.Array]
-    bad: int = 0
+    bad_records: int = 0
     share: float = 1.0
 
 
@@ -135,7 +135,7 @@ def open_file(storage: FileStorage, path: str) -> Iterator[pa.NativeFile]:
 
 
 def corrupt_file(problem: Exception) -> UnreadableFile:
-    """The error for a file on which a library raised another one."""
+    """The error for a file that made a library fail."""
     reason = f"Its rows cannot be read: {type(problem).__name__}: {problem}"
     return UnreadableFile("corrupt_file", reason)
 
@@ -146,14 +146,14 @@ def batch_rows(bytes_per_row: float) -> int:
 
 
 def select_row_groups(count: int, task: FileTask) -> tuple[list[int], float]:
-    """The row groups of a task's portion and sample, and the share of their rows to take.
+    """The row groups of a task's portion and sample, and the share of their rows to read.
 
     A sample takes whole row groups, evenly spread; single rows only if one group is too much.
     """
     number, portions = task.portion
-    own = list(range(number * count // portions, (number + 1) * count // portions))
-    if task.sample >= 1.0 or not own:
-        return own, 1.0
-    group_count = max(1, round(task.sample * len(own)))
-    selected = [own[index * len(own) // group_count] for index in range(group_count)]
-    return selected, min(1.0, task.sample * len(own) / group_count)
+    groups = list(range(number * count // portions, (number + 1) * count // portions))
+    if task.sample >= 1.0 or not groups:
+        return groups, 1.0
+    group_count = max(1, round(task.sample * len(groups)))
+    selected = [groups[index * len(groups) // group_count] for index in range(group_count)]
+    return selected, min(1.0, task.sample * len(groups) / group_count)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.json as arrow_json
 
-from lumos.formats.columns import name_of_empty_key
+from lumos.formats.columns import name_of_unnamed_column
 from lumos.formats.compression import compression_of
 from lumos.formats.csv import CsvDialect, dialect_of
 from lumos.formats.identification import hints_from_name
@@ -51,10 +51,10 @@ class _Utf8Input(io.RawIOBase):
             self._pending = self._decoder.decode(data, not data).encode()
             if not data:
                 break
-        given = self._pending[: len(buffer)]
-        buffer[: len(given)] = given
-        self._pending = self._pending[len(given) :]
-        return len(given)
+        chunk = self._pending[: len(buffer)]
+        buffer[: len(chunk)] = chunk
+        self._pending = self._pending[len(chunk) :]
+        return len(chunk)
 
 
 class TextFile(Content):
@@ -70,7 +70,7 @@ class TextFile(Content):
         return Sample(data[:length], len(data) <= length, None)
 
     def text(self) -> io.BufferedReader:
-        """The whole text; the file cannot be read otherwise at the same time."""
+        """The whole text; do not read the file in another way at the same time."""
         encoding = encoding_of(self.sample(_HEAD_BYTES))
         return io.BufferedReader(_Utf8Input(self._decompressed(), encoding), _CHUNK_BYTES)
 
@@ -128,7 +128,7 @@ def _split_at_delimiter(
             read_options=arrow_csv.ReadOptions(
                 use_threads=False,
                 block_size=_BLOCK_BYTES,
-                skip_rows=dialect.above,
+                skip_rows=dialect.skipped_lines,
                 column_names=list(schema.names),
             ),
             parse_options=arrow_csv.ParseOptions(
@@ -153,7 +153,7 @@ def _split_at_delimiter(
             yield reader.read_next_batch()
         except StopIteration:
             break
-        # Rows of another width count too.
+        # Rows with another number of cells count too.
         if len(irregular) > _ROWS_PER_BATCH:
             yield _batch_of_lines(irregular, schema, dialect)
             irregular.clear()
@@ -174,7 +174,7 @@ def _split_at_spaces(
     text: io.BufferedReader, task: FileTask, dialect: CsvDialect
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows whose cells are separated by any number of spaces."""
-    lines = islice(io.TextIOWrapper(text, encoding="utf-8"), dialect.above, None)
+    lines = islice(io.TextIOWrapper(text, encoding="utf-8"), dialect.skipped_lines, None)
     rows = (
         line.split()
         if '"' not in line
@@ -242,7 +242,7 @@ def _read_lines(
     text: io.BufferedReader, types: Mapping[str, DataType], task: FileTask
 ) -> Iterator[RowBatch]:
     # Arrow cannot look up an empty key.
-    schema = None if name_of_empty_key(task.names) in types else _arrow_schema(types)
+    schema = None if name_of_unnamed_column(task.names) in types else _arrow_schema(types)
     partial = b""
     while True:
         data = text.read(_BLOCK_BYTES)
@@ -262,17 +262,17 @@ def _read_lines(
 
 def _arrow_schema(types: Mapping[str, DataType]) -> pa.Schema | None:
     """The schema for Arrow's JSON reader; None if it cannot read the types."""
-    if not types or not all(map(_is_plain, types.values())):
+    if not types or not all(map(_is_readable_by_arrow, types.values())):
         return None
     return pa.schema([(name, type_to_arrow(type)) for name, type in types.items()])
 
 
-def _is_plain(type: DataType) -> bool:
+def _is_readable_by_arrow(type: DataType) -> bool:
     match type:
         case Struct(members):
-            return bool(members) and all(_is_plain(member.type) for member in members)
+            return bool(members) and all(_is_readable_by_arrow(member.type) for member in members)
         case Array(element):
-            return _is_plain(element)
+            return _is_readable_by_arrow(element)
         case String():
             return True
         case _:
@@ -300,28 +300,28 @@ def _read_block(block: bytes, types: Mapping[str, DataType], task: FileTask) -> 
         return _batch(_fast_decoder.decode_lines(block), types, task)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
-    values, bad = [], 0
+    values, bad_records = [], 0
     for line in block.split(b"\n"):
         try:
             if line.strip():
                 values.append(_tolerant_decoder.decode(line.decode("utf-8", "replace")))
         except (ValueError, RecursionError):
-            bad += 1
+            bad_records += 1
     batch = _batch(values, types, task)
-    return batch._replace(bad=batch.bad + bad)
+    return batch._replace(bad_records=batch.bad_records + bad_records)
 
 
 def _read_values(
     text: io.BufferedReader, types: Mapping[str, DataType], task: FileTask
 ) -> Iterator[RowBatch]:
-    values = _Values(text)
+    values = _JsonValues(text)
     while batch := list(islice(values, _RECORDS_PER_BATCH)):
         yield _batch(batch, types, task)
-    if values.bad:
-        yield RowBatch(0, 0, {}, bad=values.bad)
+    if values.bad_records:
+        yield RowBatch(0, 0, {}, bad_records=values.bad_records)
 
 
-class _Values:
+class _JsonValues:
     """Iterates over the elements of arrays and the values between arrays."""
 
     def __init__(self, text: io.BufferedReader) -> None:
@@ -329,8 +329,8 @@ class _Values:
         self._buffer = ""
         self._position = 0
         self._in_array = False
-        self._is_all = False
-        self.bad = 0
+        self._at_end = False
+        self.bad_records = 0
 
     def __iter__(self) -> Iterator[Any]:
         while True:
@@ -339,10 +339,10 @@ class _Values:
                 if not self._read_more():
                     return
                 continue
-            mark = self._buffer[self._position]
-            if mark == "[" and not self._in_array:
+            character = self._buffer[self._position]
+            if character == "[" and not self._in_array:
                 self._in_array, self._position = True, self._position + 1
-            elif mark == "]" and self._in_array:
+            elif character == "]" and self._in_array:
                 self._in_array, self._position = False, self._position + 1
             else:
                 try:
@@ -364,16 +364,16 @@ class _Values:
     def _read_more(self) -> bool:
         """Read more, twice as much for long values; False at the end or beyond the limit."""
         rest = self._buffer[self._position :]
-        if self._is_all or len(rest) > _MAX_RECORD_BYTES:
+        if self._at_end or len(rest) > _MAX_RECORD_BYTES:
             return False
         data = self._text.read(max(_BLOCK_BYTES, len(rest)))
-        self._is_all = not data
+        self._at_end = not data
         self._buffer, self._position = rest + data, 0
         return bool(data)
 
     def _skip_invalid(self) -> bool:
         """Skip an invalid value; False if no other follows."""
-        self.bad += 1
+        self.bad_records += 1
         following = self._buffer.find("\n{", self._position + 1)
         self._position = following + 1 if following >= 0 else len(self._buffer)
         return following >= 0
@@ -384,8 +384,8 @@ def _batch(values: Sequence[Any], types: Mapping[str, DataType], task: FileTask)
     if not records and task.names == _VALUE:
         # Arrays of numbers or texts have a single column.
         records = [{_VALUE[0]: value} for value in values]
-    if (name := name_of_empty_key(task.names)) in types:
+    if (name := name_of_unnamed_column(task.names)) in types:
         records = [{name: record.get(""), **record} for record in records]
     return RowBatch(
-        0, len(records), arrays_from_records(records, types), bad=len(values) - len(records)
+        0, len(records), arrays_from_records(records, types), bad_records=len(values) - len(records)
     )

@@ -1,4 +1,4 @@
-"""Values of files as Arrow arrays of the column's type; values of other types are misfits."""
+"""Converts values of files to Arrow arrays of the column's type; others are misfits."""
 
 import decimal
 import json
@@ -154,7 +154,7 @@ def _member(structs: pa.Array, name: str) -> pa.Array | None:
         return None
     if pa.types.is_union(structs.type.field(index).type):
         # Arrow aborts the process on unions in null structs. Only the presence of unions is
-        # measured, so a struct stands for them, which no column has as its type.
+        # measured, so they are replaced by a struct, which no leaf column has as its type.
         return pa.StructArray.from_arrays([structs.is_valid()], [name], mask=structs.is_null())
     return pc.struct_field(structs, [index])
 
@@ -181,14 +181,14 @@ def _all_misfits(array: pa.Array, target: pa.DataType | None) -> ColumnValues:
 
 
 def _is_castable(type: pa.DataType, target: pa.DataType) -> bool:
-    """Whether values can be cast to another type; all values have a text."""
+    """Whether values can be cast to another type; all can be cast to text."""
     families = {_family(type), _family(target)}
     return "text" in families or len(families) == 1 or families in _COMPATIBLE_FAMILIES
 
 
 def _family(type: pa.DataType) -> str:
-    for name, is_one in _FAMILIES.items():
-        if is_one(type):
+    for name, is_member in _FAMILIES.items():
+        if is_member(type):
             return name
     return "text"
 
@@ -227,7 +227,7 @@ def _cast(array: pa.Array, target: pa.DataType) -> ColumnValues:
 
 
 def _drop_obvious_misfits(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """The values without most misfits, because finding them by failed casts is slow."""
+    """Replace most misfits by null, because finding them by failed casts is slow."""
     if _is_text(array) and (pattern := _PATTERNS.get(_family(target))):
         is_match = pc.match_substring_regex(array, pattern)
     elif pa.types.is_floating(array.type) and pa.types.is_integer(target):
@@ -262,7 +262,7 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
         try:
             return array.cast(target)
         except _CAST_ERRORS:
-            # Also in texts, as in Delta's partition values.
+            # The same for texts, as in Delta's partition values.
             return array.cast(pa.timestamp(target.unit)).cast(target)
     if pa.types.is_time(target) and _is_text(array):
         # Arrow casts texts to timestamps, but not to times.
@@ -274,7 +274,7 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _cast_in_halves(array: pa.Array, target: pa.DataType) -> ColumnValues:
-    """Cast the values that fit; halves are tried until only misfits are left."""
+    """Cast the values that fit; halve the array until only misfits fail."""
     try:
         return ColumnValues(_convert(array, target))
     except _CAST_ERRORS:
@@ -327,10 +327,10 @@ def array_from_values(values: Sequence[Any], type: DataType) -> pa.Array:
 
 
 def _nested(
-    values: Sequence[Any], kind: type, made_of: Callable[[Sequence[Any]], pa.Array]
+    values: Sequence[Any], kind: type, build: Callable[[Sequence[Any]], pa.Array]
 ) -> pa.Array:
     fitting = [value if isinstance(value, kind) else None for value in values]
-    array = made_of(fitting)
+    array = build(fitting)
     is_misfit = [value is not each or None for value, each in zip(values, fitting, strict=True)]
     return mixed_array([array, pa.array(is_misfit, pa.bool_())]) if any(is_misfit) else array
 
@@ -360,7 +360,7 @@ def _scalars(values: Sequence[Any], leaf: ProfiledColumn) -> pa.Array:
     if leaf.kind == "opaque":
         return pa.array([None if value is None else True for value in values], pa.bool_())
     if leaf.kind == "bytes":
-        # As in other formats.
+        # Other formats have UUIDs as bytes.
         values = [each.bytes if isinstance(each, uuid.UUID) else each for each in values]
     kinds = {*map(type, values)} - {NoneType}
     if leaf.kind == "text" and kinds != {str}:
@@ -373,18 +373,18 @@ def _scalars(values: Sequence[Any], leaf: ProfiledColumn) -> pa.Array:
             pass
     # Decimals that are not cast have to be the first part.
     ordered = sorted(kinds, key=lambda kind: kind not in expected or kind is int)
-    return mixed_array([_of_kind(values, kind) for kind in ordered])
+    return mixed_array([_array_of_type(values, each) for each in ordered])
 
 
-def _of_kind(values: Sequence[Any], kind: type) -> pa.Array:
+def _array_of_type(values: Sequence[Any], python_type: type) -> pa.Array:
     """The values of one Python type as an Arrow array."""
-    own: list[Any] = [value if type(value) is kind else None for value in values]
-    if kind in (list, dict):
-        return _lists(own)
+    matching: list[Any] = [value if type(value) is python_type else None for value in values]
+    if python_type in (list, dict):
+        return _lists(matching)
     try:
-        return pa.array(own)
+        return pa.array(matching)
     except _ARRAY_ERRORS:
-        return _texts(own)
+        return _texts(matching)
 
 
 def _texts(values: Iterable[Any]) -> pa.Array:

@@ -17,17 +17,17 @@ def tag(name: str, *content: str, **facts: object) -> str:
     return f"<{name}{attributes}>{inner}</{name}>" if inner else f"<{name}{attributes}/>"
 
 
-def text(words: str, **facts: object) -> str:
+def text(content: str, **facts: object) -> str:
     """A text element."""
-    return tag("text", escape(words), **facts)
+    return tag("text", escape(content), **facts)
 
 
-def title(words: str) -> str:
+def title(content: str) -> str:
     """A tooltip."""
-    return tag("title", escape(words))
+    return tag("title", escape(content))
 
 
-def shortened(name: str, max_length: int) -> str:
+def shorten_name(name: str, max_length: int) -> str:
     """Truncate a long name at its beginning, since its end is more specific."""
     return name if len(name) <= max_length else f"…{name[1 - max_length :]}"
 
@@ -83,7 +83,7 @@ def bars(rows: Sequence[Bar], parts: Sequence[str], money: Money, *, label: str)
         y = number * _ROW_HEIGHT
         shapes.append(
             text(
-                shortened(row.name, _MAX_NAME_LENGTH),
+                shorten_name(row.name, _MAX_NAME_LENGTH),
                 class_="name",
                 x=_NAMES_WIDTH - 8,
                 y=y + 17,

@@ -67,7 +67,7 @@ def side_by_side(*sections: str) -> str:
     return f'<div class="two">{"".join(sections)}</div>'
 
 
-def stacked(*sections: str) -> str:
+def stack(*sections: str) -> str:
     """Sections one below the other, in one column."""
     return f'<div class="stack">{"".join(sections)}</div>'
 
@@ -96,6 +96,6 @@ def _cells(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
     return "".join(f"<{tag} {side}>{escape(cell)}</{tag}>" for cell, side in pairs)
 
 
-def listed(sentences: Iterable[str]) -> str:
+def bullet_list(sentences: Iterable[str]) -> str:
     """A list of sentences."""
     return f"<ul>{''.join(f'<li>{escape(each)}</li>' for each in sentences)}</ul>"

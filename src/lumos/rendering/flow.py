@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from lumos.rendering.charts import shortened, tag, text, title
+from lumos.rendering.charts import shorten_name, tag, text, title
 from lumos.rendering.layout import layers
 
 _WIDTH: Final = 1160
@@ -157,7 +157,7 @@ def _render_node(stop: FlowNode, box: _Box, scale: float, money: Callable[[int],
 
 def _label(stop: FlowNode, box: _Box, money: Callable[[int], str]) -> str:
     x, y = box.x + _BAR_WIDTH + 6, box.y + min(box.height / 2, 40) + 4
-    name, amount = shortened(stop.name, _MAX_NAME_LENGTH), money(stop.total)
+    name, amount = shorten_name(stop.name, _MAX_NAME_LENGTH), money(stop.total)
     if box.height < 26:
         return text(f"{name}  {amount}", class_="name", x=x, y=y)
     return text(name, class_="name", x=x, y=y - 7) + text(amount, class_="amount", x=x, y=y + 9)

@@ -36,7 +36,7 @@ _PRUNE_BATCH: Final = 10_000
 class EventReport(Report, frozen=True, kw_only=True):
     """A change event; it has schemas if the schema changed.
 
-    `affected_downstream` are the datasets that the change affects; `affected` tells which of them
+    `affected_downstream` are the datasets that the change affects; `affected` says which of them
     break or may break, where, and who owned them. It is null if nothing was downstream.
     """
 
@@ -183,7 +183,7 @@ def _event_filter(
 def _urns(store: Store, text: str) -> frozenset[str]:
     """Every URN, current or former, of the datasets that a name or a pattern means."""
     pattern = DatasetPattern(text)
-    if pattern.is_open:
+    if pattern.has_wildcards:
         return store.change_log.urns(pattern)
     try:
         urn = find_urn(store, text)

@@ -121,7 +121,7 @@ def _unmatched(
 
 
 def _by_tail(path: Mapping[Urn, str], tails: Mapping[Urn, str]) -> Iterable[tuple[str, str]]:
-    """Pairs of each URN with the one that is the longest end of its path."""
+    """Pairs of each URN with the URN that matches the longest end of its path."""
     for urn, text in path.items():
         for start in range(1, len(urn.path)):
             tail = msgspec.structs.replace(urn, path=urn.path[start:])

@@ -189,7 +189,7 @@ class GitRepository:
         return os.path.realpath(os.fsdecode(top).removesuffix("\n"))
 
     def _urns(self, files: Mapping[str, str]) -> dict[str, str]:
-        """The names of some files by the URNs in their headers."""
+        """The names of the given files by the URNs in their headers."""
         return {read_urn(data, called=name_of_file(PurePosixPath(name))): name
                 for name, data in self._read(files)}  # fmt: skip
 
@@ -216,7 +216,7 @@ class GitRepository:
         return _ReadableSchemas(readable, frozenset(unreadable), tuple(remarks))
 
     def _read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-        """The contents of some files, in the order of their names."""
+        """The contents of the given files, in the order of their names."""
         names = sorted(files)
         contents = self._contents([files[name] for name in names]) if names else []
         return zip(names, contents, strict=True)

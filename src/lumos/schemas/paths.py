@@ -1,6 +1,6 @@
 """Paths into a schema: `orders.items[].price`, map values `{}`, map keys `{key}`.
 
-Special names are in backticks, so a mark outside of them is always a step.
+Special names are in backticks, so a separator outside of backticks always starts a step.
 """
 
 import re

@@ -37,7 +37,7 @@ _DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
 # Delta and the Parquet reader of Spark need one more for 64 bits than the largest value has.
 _FEWEST_DIGITS_FOR_INT64: Final = 20
 _FEWEST_DIGITS_IN_DELTA: Final = 10
-_MOST_DIGITS: Final = 38
+_MAX_DECIMAL_DIGITS: Final = 38
 
 
 def judge_types(before: DataType, after: DataType, *, is_map_key: bool = False) -> Judgement:
@@ -168,9 +168,9 @@ def _integer_to_decimal(digits: int, after: Decimal) -> Judgement:
 
 def _in_tables(rule: Judgement, precision: int) -> Judgement:
     """The judgement on a decimal with this precision; tables support at most 38 digits."""
-    if precision <= _MOST_DIGITS:
+    if precision <= _MAX_DECIMAL_DIGITS:
         return rule
-    remark = f"Iceberg, Delta and Spark have no more than {_MOST_DIGITS} digits"
+    remark = f"Iceberg, Delta and Spark have no more than {_MAX_DECIMAL_DIGITS} digits"
     return rule._replace(
         engines={**rule.engines, **_NO_TABLES}, remarks=(remark, *_without_delta(rule.remarks))
     )

@@ -262,7 +262,7 @@ class VersionService:
         """Find datasets that need another version; `update` writes it."""
         requested = DatasetPattern("*" if pattern is None else pattern)
         store = self._open()
-        if not requested.is_open:
+        if not requested.has_wildcards:
             (known,) = find_datasets(store, requested.text)
             requested = DatasetPattern(known.urn)
         return scan_versions(store, self._writer, requested, update=update)

@@ -29,7 +29,7 @@ from lumos.schemas.renames import RENAME_NOTE
 
 _MAX_NAMES: Final = 3
 _MAX_FIELD_NAMES: Final = 6
-_LONGEST_TYPE: Final = 60
+_MAX_TYPE_LENGTH: Final = 60
 # How scans record that a column of some files differs: both sides, or `nothing`.
 _DIFFERENCE: Final = re.compile(r"(.+?) instead of (.+)", re.DOTALL)
 _FIELD: Final = re.compile(r"(`(?:[^`]|``)*`|\S+) (.+)", re.DOTALL)
@@ -258,7 +258,7 @@ def _subject(change: AnySchemaChange) -> str:
 
 
 def _short(type: str) -> str:
-    return cut(type, _LONGEST_TYPE)
+    return cut(type, _MAX_TYPE_LENGTH)
 
 
 def _count_and_names(nouns: tuple[str, str], names: Sequence[str], total: int | None = None) -> str:

@@ -153,7 +153,7 @@ class SnapshotCatalogs:
         self._store = store
 
     def named(self, text: str) -> SnapshotCatalog:
-        """`local`, `KIND:ADDRESS` such as `datahub-file:estate.json`, or a configured platform."""
+        """The catalog of `local`, `KIND:ADDRESS` or a configured platform."""
         if text == LOCAL:
             return LocalCatalog(self._store())
         kind, colon, address = text.partition(":")

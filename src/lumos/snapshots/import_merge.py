@@ -91,51 +91,55 @@ def is_bare(entry: CatalogEntry) -> bool:
     return all(getattr(entry, name) is None for name in ASPECTS)
 
 
-def without_scanned(entry: CatalogEntry, seen: CatalogEntry) -> CatalogEntry:
-    """An entry of a snapshot without the aspects that scans determine."""
+def without_scanned(entry: CatalogEntry, stored: CatalogEntry) -> CatalogEntry:
+    """An entry of a snapshot without the aspects that scans determine, identified as stored."""
     return msgspec.structs.replace(
         entry,
         **dict.fromkeys(SCANNED_ASPECTS),
-        **{name: getattr(seen, name) for name in (*_IDENTITY, "timestamps", "deleted")},
+        **{name: getattr(stored, name) for name in (*_IDENTITY, "timestamps", "deleted")},
     )
 
 
 def roll_back_entry(
-    before: Any | None, after: Any, now: Any | None, *, seen: Collection[str] = ()
+    before_import: Any | None,
+    imported: Any,
+    current: Any | None,
+    *,
+    kept_fields: Collection[str] = (),
 ) -> RolledBackEntry:
-    """The entry before an import, with edits since; fields in `seen` stay as they are."""
-    if now is None:
-        return RolledBackEntry(before, ())
-    is_dataset = isinstance(now, CatalogEntry)
+    """The entry before an import, with later edits; fields in `kept_fields` do not change."""
+    if current is None:
+        return RolledBackEntry(before_import, ())
+    is_dataset = isinstance(current, CatalogEntry)
     fields: dict[str, Any] = {}
     kept: list[str] = []
-    for field in msgspec.structs.fields(type(now)):
+    for field in msgspec.structs.fields(type(current)):
         name = field.name
-        current, previous = getattr(now, name), getattr(before, name, None)
-        if before is None:
+        current_value, earlier_value = getattr(current, name), getattr(before_import, name, None)
+        if before_import is None:
             is_name = field.required or (is_dataset and name in _IDENTITY)
-            previous = current if is_name else three_way_merge.default_of(field)
+            earlier_value = current_value if is_name else three_way_merge.default_of(field)
         if name == "raw":
-            fields[name] = three_way_merge.merged_raw(after, now, before)
-            kept += _edited_records(after, now, before)
+            fields[name] = three_way_merge.merged_raw(imported, current, before_import)
+            kept += _edited_records(imported, current, before_import)
             continue
-        is_edited = current not in (getattr(after, name), previous)
-        keeps_current = is_edited or name in seen
-        fields[name] = current if keeps_current else previous
-        if is_edited and name not in seen:
+        is_edited = current_value not in (getattr(imported, name), earlier_value)
+        keeps_current = is_edited or name in kept_fields
+        fields[name] = current_value if keeps_current else earlier_value
+        if is_edited and name not in kept_fields:
             kept.append(name)
-    if before is None and not kept and not seen:
+    if before_import is None and not kept and not kept_fields:
         return RolledBackEntry(None, ())
-    return RolledBackEntry(type(now)(**fields), tuple(kept))
+    return RolledBackEntry(type(current)(**fields), tuple(kept))
 
 
-def _edited_records(after: Any, now: Any, before: Any | None) -> list[str]:
-    """The catalog extras that are neither as before nor as the import wrote them."""
+def _edited_records(imported: Any, current: Any, before_import: Any | None) -> list[str]:
+    """The catalog extras that are neither as before the import nor as it wrote them."""
     return [
         f"raw.{catalog}.{name}"
-        for catalog, records in now.raw.items()
+        for catalog, records in current.raw.items()
         for name, record in (records.items() if isinstance(records, dict) else ())
-        if record not in (_record(side, catalog, name) for side in (after, before))
+        if record not in (_record(side, catalog, name) for side in (imported, before_import))
     ]
 
 

@@ -317,8 +317,10 @@ class LocalTarget(ImportTarget):
             backup = None if step.before is None else from_json(step.before, _EntryBackup)
             before = None if backup is None else backup.entry
             after = from_json(step.after, CatalogEntry)
-            seen = _SCANNED_FIELDS if found is not None and is_scanned(found) else frozenset()
-            result = roll_back_entry(before, after, now, seen=seen)
+            kept_fields = (
+                _SCANNED_FIELDS if found is not None and is_scanned(found) else frozenset()
+            )
+            result = roll_back_entry(before, after, now, kept_fields=kept_fields)
             if to_json(result.value) != to_json(now):
                 versioning = None if backup is None else backup.counted
                 event = _ImportEvents(run, "rollback", at).event(

@@ -38,7 +38,7 @@ def _now() -> datetime:
 class Snapshots:
     """Export, validate, import and compare snapshots of catalogs.
 
-    A platform is `local`, a kind with an address such as `datahub-file:estate.json`, or the name
+    A platform is `local`, a kind with an address such as `datahub-file:metadata.json`, or the name
     of a configured platform.
     """
 

@@ -28,9 +28,9 @@ def count_problems(problems: Iterable[Problem]) -> list[ProblemCount]:
 
 
 class ProblemList(msgspec.Struct, array_like=True):
-    """At most `most` listed problems, and the number of all problems of each code."""
+    """The first `max_listed` problems, and the number of all problems of each code."""
 
-    most: int = MAX_LISTED_PER_TASK
+    max_listed: int = MAX_LISTED_PER_TASK
     listed: list[Problem] = []
     counts: list[ProblemCount] = []
 
@@ -55,7 +55,7 @@ class ProblemList(msgspec.Struct, array_like=True):
     def take(self, listed: Iterable[Problem], counts: Iterable[ProblemCount]) -> None:
         """Add the listed problems and the counts of another list."""
         for problem in listed:
-            if len(self.listed) >= self.most:
+            if len(self.listed) >= self.max_listed:
                 break
             self.listed.append(problem)
         known = {(each.code, each.remark): each.count for each in self.counts}

@@ -94,8 +94,8 @@ class ReadableFile(Protocol):
 class FileTooLong(OSError):
     """The file is larger than its reader allows."""
 
-    def __init__(self, path: str, longest: int) -> None:
-        super().__init__(errno.EFBIG, f"longer than {longest / 2**20:,.0f} MB", path)
+    def __init__(self, path: str, max_bytes: int) -> None:
+        super().__init__(errno.EFBIG, f"longer than {max_bytes / 2**20:,.0f} MB", path)
 
 
 class FileStorage(ABC):
@@ -120,31 +120,36 @@ class FileStorage(ABC):
 
     @abstractmethod
     def entries(
-        self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
+        self,
+        folder: str,
+        *,
+        after: str = "",
+        deep: bool = False,
+        excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
         """The files of a folder, or with `deep` all below it, hidden ones too, sorted by name.
 
         Only those whose path in the folder sorts after `after`; none if there is no such folder.
-        The subfolders in `without` are left out.
+        Without the subfolders in `excluded_folders`.
         """
 
     def read_many(
         self,
         paths: Sequence[str],
         *,
-        longest: int = sys.maxsize,
+        max_bytes: int = sys.maxsize,
         sizes: Mapping[str, int] = _NO_SIZES,
     ) -> Iterator[bytes | OSError]:
-        """Whole files in the given order, read concurrently; an error takes the place of its file.
+        """Whole files in the given order, read concurrently; an error replaces its file.
 
         At most READ_AHEAD_BYTES are in memory: files beyond their share are read one by one. Files
-        longer than `longest` are errors. `sizes` are the sizes from the listing, if known.
+        longer than `max_bytes` are errors. `sizes` are the sizes from the listing, if known.
         """
         if self.concurrency == 1:
             for path in paths:
-                yield self._read_or_failure(path, longest, sizes.get(path))
+                yield self._read_or_failure(path, max_bytes, sizes.get(path))
             return
-        share = min(longest, READ_AHEAD_BYTES // self.concurrency)
+        share = min(max_bytes, READ_AHEAD_BYTES // self.concurrency)
         remaining = iter(paths)
         with ThreadPoolExecutor(self.concurrency) as threads:
 
@@ -158,29 +163,29 @@ class FileStorage(ABC):
                 while reads:
                     path, read = reads.popleft()
                     found = read.result()
-                    if isinstance(found, FileTooLong) and share < longest:
-                        found = self._read_or_failure(path, longest, sizes.get(path))
+                    if isinstance(found, FileTooLong) and share < max_bytes:
+                        found = self._read_or_failure(path, max_bytes, sizes.get(path))
                     yield found
                     reads.extend(read_ahead(1))
             finally:
                 for _, read in reads:
                     read.cancel()
 
-    def _read_or_failure(self, path: str, longest: int, size: int | None) -> bytes | OSError:
+    def _read_or_failure(self, path: str, max_bytes: int, size: int | None) -> bytes | OSError:
         try:
-            return self.read_within(path, longest, size=size)
+            return self.read_within(path, max_bytes, size=size)
         except OSError as problem:
             return problem
 
-    def read_within(self, path: str, longest: int, *, size: int | None = None) -> bytes:
+    def read_within(self, path: str, max_bytes: int, *, size: int | None = None) -> bytes:
         """Read a whole file; raises FileTooLong before reading a longer one."""
-        if size is not None and size > longest:
-            raise FileTooLong(path, longest)
+        if size is not None and size > max_bytes:
+            raise FileTooLong(path, max_bytes)
         with self.open(path, size=size) as file:
             # The response to the first read has the size, and all of a short file.
-            file.head(min(longest, _FIRST_READ_BYTES))
-            if file.size > longest:
-                raise FileTooLong(path, longest)
+            file.head(min(max_bytes, _FIRST_READ_BYTES))
+            if file.size > max_bytes:
+                raise FileTooLong(path, max_bytes)
             return file.head(file.size)
 
     @abstractmethod

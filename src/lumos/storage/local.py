@@ -59,10 +59,15 @@ class LocalStorage(FileStorage):
             folders.extend(subfolders if key_range.deep else ())
 
     def entries(
-        self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
+        self,
+        folder: str,
+        *,
+        after: str = "",
+        deep: bool = False,
+        excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
         inside = f"{folder.rstrip('/')}/"
-        found = _files(folder, deep=deep, without=without)
+        found = _files(folder, deep=deep, excluded_folders=excluded_folders)
         yield from sorted(file for file in found if file.path[len(inside) :] > after)
 
     def exists(self, path: str) -> bool:
@@ -97,10 +102,10 @@ class LocalStorage(FileStorage):
         with open(path, "rb") as file:
             return file.read()
 
-    def read_within(self, path: str, longest: int, *, size: int | None = None) -> bytes:  # noqa: ARG002
+    def read_within(self, path: str, max_bytes: int, *, size: int | None = None) -> bytes:  # noqa: ARG002
         with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size > longest:
-                raise FileTooLong(path, longest)
+            if os.fstat(file.fileno()).st_size > max_bytes:
+                raise FileTooLong(path, max_bytes)
             return file.read()
 
     def files(self, folder: str) -> list[str]:
@@ -178,7 +183,9 @@ def _table_roots(folder: str, entry: os.DirEntry[str]) -> Iterator[TableRoot]:
                 yield TableRoot(folder, "iceberg")
 
 
-def _files(folder: str, *, deep: bool, without: Collection[str] = ()) -> Iterator[ListedFile]:
+def _files(
+    folder: str, *, deep: bool, excluded_folders: Collection[str] = ()
+) -> Iterator[ListedFile]:
     """All files in a folder, hidden ones too; links to folders are not followed."""
     try:
         entries = list(os.scandir(folder))
@@ -186,7 +193,7 @@ def _files(folder: str, *, deep: bool, without: Collection[str] = ()) -> Iterato
         return
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
-            if deep and entry.name not in without:
+            if deep and entry.name not in excluded_folders:
                 yield from _files(entry.path, deep=True)
         elif entry.is_file():
             # Names that are not valid UTF-8 cannot be part of a log.

@@ -25,7 +25,7 @@ class Token(NamedTuple):
 
 
 class TokenCache:
-    """The last token, fetched again some minutes before it expires; may be used by many threads."""
+    """A thread-safe cache of the last token, renewed a few minutes before it expires."""
 
     def __init__(self, fetch: Callable[[], Token]) -> None:
         self._fetch = fetch
@@ -33,7 +33,7 @@ class TokenCache:
         self._last: Token | None = None
 
     def current(self) -> Token:
-        """A token that is valid for some minutes."""
+        """A token that is valid for a few minutes."""
         with self._lock:
             if self._last is None or _expires_soon(self._last):
                 self._last = self._fetch()

@@ -25,7 +25,7 @@ class StoredAnnotations:
         self._database = database
 
     def of(self, urns: Collection[str]) -> dict[str, AnnotationsByReporter]:
-        """The annotations of some datasets by URN; datasets without any are omitted."""
+        """The annotations of the given datasets by URN; datasets without any are omitted."""
         with self._database.reading() as connection:
             return AnnotationRows(connection).of(urns)
 
@@ -70,7 +70,7 @@ class AnnotationRows:
         return self.of([urn]).get(urn, {})
 
     def of(self, urns: Collection[str]) -> dict[str, AnnotationsByReporter]:
-        """The annotations of some datasets by URN; datasets without any are omitted."""
+        """The annotations of the given datasets by URN; datasets without any are omitted."""
         self.flush()
         found: dict[str, AnnotationsByReporter] = {}
         for batch in batches(urns):

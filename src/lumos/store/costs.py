@@ -374,7 +374,7 @@ class CostWriter:
         self._connection.execute(statement, override._asdict())
 
     def unset_override(self, urns: Collection[str], types: Collection[str]) -> int:
-        """Delete overrides of some types, or of all; return their number."""
+        """Delete overrides of the given types, or of all; return their number."""
         column = tables.cost_override.c
         statement = delete(tables.cost_override).where(column.urn.in_(sorted(urns)))
         if types:

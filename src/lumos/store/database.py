@@ -30,7 +30,7 @@ HEAD: Final = REVISIONS[-1]
 # Stores older than this revision need their search index rebuilt.
 _SEARCH_REVISION: Final = "0016"
 BUSY_SECONDS: Final = 30.0
-_LONGEST_NAME: Final = 2600
+_MAX_NAME_BYTES: Final = 2600
 
 
 class LockHeld(StoreError):
@@ -47,7 +47,7 @@ class Locks(ABC):
     """Locks by name."""
 
     @abstractmethod
-    def held(self, name: str) -> AbstractContextManager[None]:
+    def hold(self, name: str) -> AbstractContextManager[None]:
         """Hold a name while the block runs; raise LockHeld if another process holds it."""
 
 
@@ -58,7 +58,7 @@ class FileLocks(Locks):
         self._folder = folder
 
     @contextmanager
-    def held(self, name: str) -> Iterator[None]:
+    def hold(self, name: str) -> Iterator[None]:
         self._folder.mkdir(parents=True, exist_ok=True)
         file = self._folder / hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
         with file.open("w") as handle:
@@ -76,7 +76,7 @@ class AdvisoryLocks(Locks):
         self._engine = engine
 
     @contextmanager
-    def held(self, name: str) -> Iterator[None]:
+    def hold(self, name: str) -> Iterator[None]:
         key = {"key": hash_name(name)}
         with self._engine.connect() as connection:
             # Autocommit, so that a long scan does not keep a transaction open.
@@ -147,15 +147,15 @@ class Database:
         return self.engine.dialect.name == "postgresql"
 
     @property
-    def longest_name(self) -> int | None:
-        """The most bytes that a name may have, or None without a limit."""
+    def max_name_bytes(self) -> int | None:
+        """The maximum length of a name, or None without a limit."""
         # An entry in a PostgreSQL index may take at most a third of a page.
-        return _LONGEST_NAME if self.is_shared else None
+        return _MAX_NAME_BYTES if self.is_shared else None
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
         """Hold a lock against all machines; a killed process releases it."""
-        with clear_errors(self.location), self.locks.held(name):
+        with clear_errors(self.location), self.locks.hold(name):
             yield
 
     @contextmanager

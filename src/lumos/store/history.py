@@ -103,7 +103,7 @@ class SchemaReader:
             )
 
     def current(self, urns: Collection[str]) -> dict[str, Schema]:
-        """The current schemas of some datasets."""
+        """The current schemas of the given datasets."""
         dataset = tables.dataset.c
         hashes: dict[str, str] = {}
         with self._database.reading() as connection:
@@ -295,7 +295,7 @@ class ChangeLog:
 def _may_match(pattern: DatasetPattern) -> ColumnElement[bool]:
     """A condition that narrows down the datasets if the pattern has no wildcards."""
     dataset = tables.dataset.c
-    if pattern.is_open:
+    if pattern.has_wildcards:
         return true()
     if pattern.text.startswith(SCHEME):
         return dataset.urn == pattern.text

@@ -106,12 +106,12 @@ class ImportJournal:
             return int(connection.execute(statement).scalar_one())
 
     def bases(self, platform: str, kind: str, keys: Collection[str]) -> dict[str, bytes]:
-        """What Lumos last wrote of some entries to a catalog, as JSON."""
+        """What Lumos last wrote of the given entries to a catalog, as JSON."""
         with self._database.reading() as connection:
             return _bases(connection, platform, kind, keys)
 
     def planned(self, run: str, kind: str, keys: Collection[str]) -> dict[str, ImportStep]:
-        """The recorded steps of some entries."""
+        """The recorded steps of the given entries."""
         with self._database.reading() as connection:
             return _steps(connection, run, kind, keys)
 
@@ -194,11 +194,11 @@ class ImportJournalWriter:
             self._connection.execute(_MARK, rows)
 
     def bases(self, platform: str, kind: str, keys: Collection[str]) -> dict[str, bytes]:
-        """What Lumos last wrote of some entries to a catalog, as JSON."""
+        """What Lumos last wrote of the given entries to a catalog, as JSON."""
         return _bases(self._connection, platform, kind, keys)
 
     def planned(self, run: str, kind: str, keys: Collection[str]) -> dict[str, ImportStep]:
-        """The recorded steps of some entries."""
+        """The recorded steps of the given entries."""
         return _steps(self._connection, run, kind, keys)
 
     def save_bases(self, platform: str, kind: str, bodies: Mapping[str, bytes | None]) -> None:

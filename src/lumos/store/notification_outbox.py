@@ -135,13 +135,13 @@ class NotificationOutbox:
     def list(
         self, *, states: Collection[NotificationState], limit: int
     ) -> tuple[PostedNotification, ...]:
-        """The messages in some states, newest first."""
+        """The messages in the given states, newest first."""
         statement = select(table).where(table.c.state.in_(states)).order_by(table.c.id.desc())
         with self._database.reading() as connection:
             return tuple(map(_posted, connection.execute(statement.limit(limit))))
 
     def alerts(self, event_ids: Iterable[str]) -> Mapping[str, Alert]:
-        """The state of the notifications about some events, by event."""
+        """The state of the notifications about the given events, by event."""
         found: dict[str, list[Any]] = {}
         remaining = iter(event_ids)
         columns = (table.c.event_id, table.c.channel, table.c.state, table.c.sent_at)

@@ -180,7 +180,7 @@ _ASPECT_TYPES: Final[dict[str, Any]] = {
 def search_documents(
     connection: Connection, urns: Sequence[str] | None = None
 ) -> Iterator[SearchDocument]:
-    """What search indexes of some live datasets, or of all."""
+    """The search index entries of the given live datasets, or of all."""
     dataset, aspect = tables.dataset.c, tables.aspect.c
     datasets = (
         select(

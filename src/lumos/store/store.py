@@ -160,17 +160,17 @@ class Store:
     @property
     def limits_names(self) -> bool:
         """Whether the length of names is limited."""
-        return self._database.longest_name is not None
+        return self._database.max_name_bytes is not None
 
     def check_names(self, names: Iterable[str]) -> None:
         """Raise an error for a name that is too long for the store."""
-        longest = self._database.longest_name
-        if longest is None:
+        max_bytes = self._database.max_name_bytes
+        if max_bytes is None:
             return
         for name in names:
             size = len(name.encode("utf-8", "surrogatepass"))
-            if size > longest:
-                raise NameTooLong(name, size, longest)
+            if size > max_bytes:
+                raise NameTooLong(name, size, max_bytes)
 
     def save_schemas(self, schemas: Iterable[Schema]) -> None:
         """Save schemas in a short transaction of their own, if the store has several writers.
@@ -312,7 +312,7 @@ class Store:
             return {row.urn: known_dataset(row) for row in connection.execute(statement)}
 
     def live(self, urns: Collection[str]) -> dict[str, KnownDataset]:
-        """The records of those of some datasets that are live, by URN."""
+        """The records of the given datasets that are live, by URN."""
         statement = _DATASETS_OF.where(tables.dataset.c.state == "live")
         with self._database.reading() as connection:
             return {
@@ -322,7 +322,7 @@ class Store:
             }
 
     def names_like(self, urns: Collection[str]) -> dict[str, str]:
-        """The names of some datasets and of all others with one of these names, by URN."""
+        """The names of the given datasets, and of all others with the same names, by URN."""
         table = tables.dataset.c
         with self._database.reading() as connection:
             own: dict[str, str] = {}
@@ -336,7 +336,7 @@ class Store:
         return own
 
     def recorded_shapes(self, urns: Collection[str]) -> dict[str, RecordedShapes]:
-        """The recorded schemas of those of some datasets that are live, by URN."""
+        """The recorded schemas of the given datasets that are live, by URN."""
         dataset, memory, body = tables.dataset.c, tables.schema_memory.c, tables.schema_body.c
         hash = func.coalesce(memory.schema_hash, dataset.schema_hash).label("hash")
         statement = (
@@ -363,7 +363,7 @@ class Store:
         }
 
     def aspects_of(self, name: str, urns: Collection[str]) -> dict[str, Any]:
-        """One aspect of each of some datasets that has it, by URN."""
+        """One aspect of each of the given datasets that has it, by URN."""
         aspect = tables.aspect.c
         statement = select(aspect.urn, aspect.body).where(
             aspect.name == name, aspect.urn.in_(_URNS)
@@ -376,7 +376,7 @@ class Store:
             }
 
     def owners(self, urns: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """The names of the owners of those of some datasets that have owners, by URN."""
+        """The names of owners of the given datasets that have owners, by URN."""
         aspects = self.aspects_of("ownership", urns)
         return {
             urn: tuple(dict.fromkeys(owner.name for owner in ownership.owners))

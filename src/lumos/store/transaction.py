@@ -463,7 +463,7 @@ class EntryWriter:
         self._transaction.forget_written(urn)
 
     def former_names(self, urns: Collection[str]) -> dict[str, str]:
-        """The current URNs of those of some URNs that are former ones."""
+        """The current URNs by former URN, for the given URNs that are former ones."""
         return former_names(self._connection, urns)
 
     def events_at(self, urn: str, times: Iterable[datetime]) -> list[ChangeEvent]:

@@ -157,7 +157,7 @@ class UsageReader:
         return tuple(ReportedLog(*row[:3], int(row[3]) // 8) for row in rows)
 
     def counted_keys(self, days: Collection[date]) -> Iterator[bytes]:
-        """The keys of counted statements of some days, 8 bytes each, one part per day and log."""
+        """The keys of statements counted on these days, 8 bytes each, one part per day and log."""
         column = tables.usage_log.c
         wanted = sorted(days)
         with self._database.reading() as connection:

@@ -15,19 +15,19 @@ from lumos.progress import Progress, no_progress
 from lumos.store import Store
 from lumos.store.usage import Reads
 from lumos.usage.pseudonyms import reader_renamer
-from lumos.usage.query_log.analysis import StatementMeaning
-from lumos.usage.query_log.files import LogFile, pieces
+from lumos.usage.query_log.analysis import StatementAnalysis
+from lumos.usage.query_log.files import LogFile, chunks
 from lumos.usage.query_log.normalization import normal
-from lumos.usage.query_log.reader import Example, SkipReason, moment_of
+from lumos.usage.query_log.reader import SkipReason, StatementExample, moment_of
 from lumos.usage.reports import LogReport, NotUnderstood, UsageIngestReport
 from lumos.usage.statements import (
     LogStatements,
-    MeaningEncoder,
     NewStatements,
+    StatementAnalyser,
     StatementsInMemory,
-    added,
+    add_known,
+    decode_analysis,
     decode_example,
-    decode_understood,
 )
 from lumos.usage.tables import LogTables
 
@@ -37,11 +37,11 @@ SPARK_FROM_BYTES: Final = 128 * 1024 * 1024
 _COMPRESSION_RATIO: Final = 8
 _MAX_QUERIES: Final = 50_000
 _ROWS_PER_TRANSACTION: Final = 20_000
-# Keys in memory at once; more only if a single day has more.
+# Exceeded only if a single day has more.
 _MAX_STATEMENTS_IN_MEMORY: Final = 1_000_000
 _URNS_PER_BATCH: Final = 500
 _MAX_SHOWN: Final = 20
-_MAX_SHOWN_LENGTH: Final = 200
+_MAX_SQL_LENGTH: Final = 200
 _EPOCH: Final = date(1970, 1, 1)
 _SINCE_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Tolerates clock differences and time zones ahead of UTC.
@@ -49,16 +49,16 @@ SKEW: Final = timedelta(days=1)
 _REASONS: Final = frozenset(get_args(SkipReason))
 
 
-class _Kind(NamedTuple):
-    """Statements of one kind and their meaning."""
+class _Query(NamedTuple):
+    """Statements with the same digest, and their analysis."""
 
-    met: QuerySample
-    example: Example
-    understood: StatementMeaning
+    sample: QuerySample
+    example: StatementExample
+    analysis: StatementAnalysis
 
 
 class _ReadDataset(NamedTuple):
-    """A dataset and its columns that statements of one kind read; `sum_key` is 0 unless a total."""
+    """A dataset and the columns of it that a query reads; `sum_key` is 0 unless a total."""
 
     urn: str
     columns: list[str]
@@ -118,19 +118,23 @@ class LogIngest:
         layout = logs[0].recognised.layout
         self._progress(f"reading {reporter.removeprefix('log:')}")
         with self._statements(logs, dialect) as statements:
-            sums = statements.sums()
-            left_out = {each.left_out: each.times for each in sums if each.left_out is not None}
-            self._problems += [reason for reason in left_out if reason not in _REASONS]
-            days = [_date(each.day) for each in sums if each.day is not None]
-            found = sum(each.statements for each in sums if each.left_out is None)
-            kinds = self._kinds(statements, reporter)
+            counts = statements.counts()
+            skipped = {
+                each.skip_reason: each.run_count for each in counts if each.skip_reason is not None
+            }
+            self._problems += [reason for reason in skipped if reason not in _REASONS]
+            days = [_date(each.day) for each in counts if each.day is not None]
+            found = sum(each.statements for each in counts if each.skip_reason is None)
+            queries = self._queries(statements, reporter)
             counted = self._store.usage.counted_keys(() if layout.cumulative else days)
-            fresh = statements.fresh(counted)
+            new_statements = statements.new_statements(counted)
             try:
-                new = self._count(reporter, fresh, kinds, days=days, replacing=layout.cumulative)
+                new = self._count(
+                    reporter, new_statements, queries, days=days, replacing=layout.cumulative
+                )
             finally:
-                fresh.close()
-        edges, changed = self._report(reporter, kinds, replacing=layout.cumulative)
+                new_statements.close()
+        edges, changed = self._report(reporter, queries, replacing=layout.cumulative)
         self._warn_about_retention(days)
         return LogReport(
             log=reporter,
@@ -140,9 +144,9 @@ class LogIngest:
             statements=found,
             counted=new,
             counted_before=found - new,
-            left_out={name: left_out[name] for name in sorted(left_out) if name in _REASONS},
-            queries=len(kinds),
-            understood=sum(kind.understood.problem is None for kind in kinds),
+            left_out={name: skipped[name] for name in sorted(skipped) if name in _REASONS},
+            queries=len(queries),
+            understood=sum(query.analysis.problem is None for query in queries),
             since=min(days, default=None),
             until=max(days, default=None),
             edges=edges,
@@ -160,50 +164,50 @@ class LogIngest:
     @contextmanager
     def _statements(self, logs: Sequence[LogFile], dialect: str | None) -> Iterator[LogStatements]:
         """The statements of logs, read in this process or, for long logs, on Spark."""
-        reading: dict[str, Any] = {
+        options: dict[str, Any] = {
             "dialect": dialect,
-            "readers": reader_renamer(self._settings.usage),
+            "rename_reader": reader_renamer(self._settings.usage),
             "until": (self._at + SKEW - _SINCE_EPOCH) // timedelta(microseconds=1),
         }
-        all_pieces = [piece for log in logs for piece in pieces(log)]
+        all_chunks = [chunk for log in logs for chunk in chunks(log)]
         size = sum(log.size * (_COMPRESSION_RATIO if log.compressed else 1) for log in logs)
         if size < self._spark_from_bytes:
-            yield StatementsInMemory(all_pieces, **reading)
+            yield StatementsInMemory(all_chunks, **options)
             return
         from lumos.usage.statements import statements_on_spark
 
         with statements_on_spark(
-            self._settings, all_pieces, reading, state=self._state
+            self._settings, all_chunks, options, state=self._state
         ) as statements:
             yield statements
 
-    def _kinds(self, statements: LogStatements, reporter: str) -> list[_Kind]:
-        samples = statements.met(most=_MAX_QUERIES)
-        examples = {each.query: decode_example(each.example) for each in samples}
-        self._progress(f"reading {len(samples):,} kinds of statements")
-        encoder = MeaningEncoder(self._tables.columns(examples.values()))
-        meanings = {
+    def _queries(self, statements: LogStatements, reporter: str) -> list[_Query]:
+        samples = statements.frequent_queries(limit=_MAX_QUERIES)
+        examples = {each.digest: decode_example(each.example) for each in samples}
+        self._progress(f"analysing {len(samples):,} queries")
+        analyser = StatementAnalyser(self._tables.columns(examples.values()))
+        analyses = {
             each.digest: each
-            for each in map(decode_understood, statements.understood(samples, encoder))
+            for each in map(decode_analysis, statements.analyse(samples, analyser))
         }
-        kinds = [_Kind(each, examples[each.query], meanings[each.query]) for each in samples]
-        failed = [kind for kind in kinds if kind.understood.problem is not None]
+        queries = [_Query(each, examples[each.digest], analyses[each.digest]) for each in samples]
+        failed = [query for query in queries if query.analysis.problem is not None]
         self._not_understood += [
             NotUnderstood(
                 log=reporter,
-                statement=normal(kind.example.statement, kind.example.dialect)[:_MAX_SHOWN_LENGTH],
-                times=kind.met.times,
-                reason=str(kind.understood.problem),
+                statement=normal(query.example.statement, query.example.dialect)[:_MAX_SQL_LENGTH],
+                times=query.sample.run_count,
+                reason=str(query.analysis.problem),
             )
-            for kind in failed[:_MAX_SHOWN]
+            for query in failed[:_MAX_SHOWN]
         ]
-        return kinds
+        return queries
 
     def _count(
         self,
         reporter: str,
-        fresh: NewStatements,
-        kinds: Sequence[_Kind],
+        new_statements: NewStatements,
+        queries: Sequence[_Query],
         *,
         days: Sequence[date],
         replacing: bool,
@@ -213,20 +217,20 @@ class LogIngest:
         The days of a log are recorded even if all its statements were counted before.
         """
         self._progress("counting reads")
-        datasets_by_query = {kind.met.query: self._read_datasets(kind) for kind in kinds}
-        fresh_days = fresh.days()
+        datasets_by_digest = {query.sample.digest: self._read_datasets(query) for query in queries}
+        new_days = new_statements.days()
         if replacing:
             with self._store.transaction() as transaction:
                 self._touched |= transaction.usage.forget(reporter)
-        for some in _periods(fresh_days):
-            first, last = some[0].day, some[-1].day
-            keys = {_date(day): each for day, each in fresh.keys(first, last).items()}
-            for reads in _batches(_reads(fresh.runs(first, last), datasets_by_query)):
+        for period in _periods(new_days):
+            first, last = period[0].day, period[-1].day
+            keys = {_date(day): each for day, each in new_statements.keys(first, last).items()}
+            for reads in _batches(_reads(new_statements.runs(first, last), datasets_by_digest)):
                 reads_of_days = [each for of_day in reads.values() for each in of_day]
                 self._add(reporter, reads_of_days, {day: keys[day] for day in reads})
-        others = {*days} - {_date(each.day) for each in fresh_days}
+        others = {*days} - {_date(each.day) for each in new_days}
         self._add(reporter, [], dict.fromkeys(others, ()))
-        return sum(each.new for each in fresh_days)
+        return sum(each.new for each in new_days)
 
     def _add(self, reporter: str, reads: Sequence[Reads], keys: dict[date, Any]) -> None:
         if not reads and not keys:
@@ -236,34 +240,36 @@ class LogIngest:
             self._touched |= usage.add(reporter, reads)
             usage.count(reporter, keys)
 
-    def _read_datasets(self, kind: _Kind) -> list[_ReadDataset]:
-        """The datasets and columns that a kind of statement reads."""
+    def _read_datasets(self, query: _Query) -> list[_ReadDataset]:
+        """The datasets and columns that a query reads."""
         columns: dict[str, dict[str, None]] = {}
-        for access in kind.understood.reads:
-            found = self._tables.find(access.table, kind.example.dialect)
+        for access in query.analysis.reads:
+            found = self._tables.find(access.table, query.example.dialect)
             if found is None:
                 continue
             names: tuple[str, ...] = access.columns
             if self._tables.is_known(found):
                 names = self._tables.spelled(found.urn, names)
             else:
-                self._tables.add_unknown(access, kind.met.times)
+                self._tables.add_unknown(access, query.sample.run_count)
             columns.setdefault(found.urn, {}).update(dict.fromkeys(names))
         return [
-            _ReadDataset(urn, list(named), _sum_key(named) if kind.example.is_sum else 0)
+            _ReadDataset(urn, list(named), _sum_key(named) if query.example.is_sum else 0)
             for urn, named in columns.items()
         ]
 
-    def _report(self, reporter: str, kinds: Sequence[_Kind], *, replacing: bool) -> tuple[int, int]:
+    def _report(
+        self, reporter: str, queries: Sequence[_Query], *, replacing: bool
+    ) -> tuple[int, int]:
         """Report lineage of written tables; return the number of edges and of changed edges.
 
         Edges from earlier logs of the same name are kept, as they cover other days.
         """
         edges = []
-        for kind in kinds:
-            for each in kind.understood.edges:
+        for query in queries:
+            for each in query.analysis.edges:
                 ends = [
-                    self._tables.find(end, kind.example.dialect)
+                    self._tables.find(end, query.example.dialect)
                     for end in (each.upstream, each.downstream)
                 ]
                 if ends[0] is None or ends[1] is None:
@@ -273,7 +279,7 @@ class LogIngest:
                         upstream=ends[0].urn,
                         downstream=ends[1].urn,
                         origin=reporter,
-                        at=moment_of(kind.met.first),
+                        at=moment_of(query.sample.first),
                         type=each.type,
                         confidence=each.confidence,
                         columns=each.columns,
@@ -291,7 +297,7 @@ class LogIngest:
         """The edges from earlier logs of the same name, with current URNs."""
         known = self._store.lineage.edges_by(reporter)
         ends = {end for edge in known for end in (edge.upstream, edge.downstream)}
-        datasets = self._tables.homes(end for end in ends if end not in self._tables)
+        datasets = self._tables.current_datasets(end for end in ends if end not in self._tables)
         for edge in known:
             yield Edge(
                 upstream=datasets.get(edge.upstream, edge.upstream),
@@ -307,7 +313,7 @@ class LogIngest:
 
 def assign_reads(store: Store, tables: LogTables, *, at: datetime) -> int:
     """Assign reads of formerly unknown tables to their datasets; return how many."""
-    datasets = tables.homes(store.usage.unknown_datasets())
+    datasets = tables.current_datasets(store.usage.unknown_datasets())
     known = store.usage.without_aspect()
     if datasets or known:
         with store.transaction() as transaction:
@@ -336,38 +342,36 @@ def _date(day: int) -> date:
 
 def _periods(days: Sequence[DailyStatements]) -> Iterator[list[DailyStatements]]:
     """Groups of consecutive days whose statements fit in memory."""
-    some: list[DailyStatements] = []
-    for each in days:
-        if (
-            some
-            and sum(one.statements for one in some) + each.statements > _MAX_STATEMENTS_IN_MEMORY
-        ):
-            yield some
-            some = []
-        some.append(each)
-    if some:
-        yield some
+    period: list[DailyStatements] = []
+    for day in days:
+        statements = sum(each.statements for each in period) + day.statements
+        if period and statements > _MAX_STATEMENTS_IN_MEMORY:
+            yield period
+            period = []
+        period.append(day)
+    if period:
+        yield period
 
 
 def _reads(
-    runs: Iterator[QueryRuns], datasets_by_query: Mapping[bytes, Sequence[_ReadDataset]]
+    runs: Iterator[QueryRuns], datasets_by_digest: Mapping[bytes, Sequence[_ReadDataset]]
 ) -> Iterator[tuple[date, list[Reads]]]:
     """Reads by day."""
     for day, runs_of_day in groupby(runs, key=attrgetter("day")):
-        sums: dict[tuple[str, str, int], _Sum] = {}
+        totals: dict[tuple[str, str, int], _ReadTotals] = {}
         for run in runs_of_day:
-            for urn, columns, sum_key in datasets_by_query.get(run.query, ()):
-                sum = sums.setdefault((urn, run.reader, sum_key), _Sum())
-                sum.add(run, columns)
+            for urn, columns, sum_key in datasets_by_digest.get(run.digest, ()):
+                total = totals.setdefault((urn, run.reader, sum_key), _ReadTotals())
+                total.add(run, columns)
         on_day = _date(day)
         yield (
             on_day,
             [
                 Reads(
-                    urn, on_day, reader, sum.times, moment_of(sum.last), sum.bytes, sum.rows,
-                    sum.columns, sum_key=sum_key,
+                    urn, on_day, reader, total.read_count, moment_of(total.last), total.bytes,
+                    total.rows, total.columns, sum_key=sum_key,
                 )
-                for (urn, reader, sum_key), sum in sums.items()
+                for (urn, reader, sum_key), total in totals.items()
             ],
         )  # fmt: skip
 
@@ -379,25 +383,25 @@ def _sum_key(columns: Iterable[str]) -> int:
     return 1 + int.from_bytes(digest, "big")
 
 
-class _Sum:
+class _ReadTotals:
     """The reads of one dataset by one reader on one day."""
 
-    __slots__ = ("bytes", "columns", "last", "rows", "times")
+    __slots__ = ("bytes", "columns", "last", "read_count", "rows")
 
     def __init__(self) -> None:
-        self.times = 0
+        self.read_count = 0
         self.last = 0
         self.bytes: int | None = None
         self.rows: int | None = None
         self.columns: dict[str, int] = {}
 
     def add(self, run: QueryRuns, columns: Sequence[str]) -> None:
-        self.times += run.times
+        self.read_count += run.run_count
         self.last = max(self.last, run.last)
-        self.bytes = added(self.bytes, run.bytes)
-        self.rows = added(self.rows, run.rows)
+        self.bytes = add_known(self.bytes, run.bytes)
+        self.rows = add_known(self.rows, run.rows)
         for name in columns:
-            self.columns[name] = self.columns.get(name, 0) + run.times
+            self.columns[name] = self.columns.get(name, 0) + run.run_count
 
 
 def _batches(

@@ -1,7 +1,7 @@
-"""Query logs of any length on Spark: statements are grouped, and one of each kind is analysed.
+"""Query logs of any length on Spark.
 
-Tasks read parts of the log and identify statements by digest. They return a row of numbers per
-statement, and the text of each kind once.
+Tasks read chunks of the log and identify equal statements by digest. They return one row of numbers
+per statement, and an example of each digest, which is analysed once.
 """
 
 import uuid
@@ -22,41 +22,41 @@ from lumos.storage import StorageAccess, storage_of
 
 _STATEMENTS: Final = pa.schema(
     [
-        ("query", pa.binary()),
+        ("digest", pa.binary()),
         ("key", pa.int64()),
         ("reader", pa.string()),
         ("at", pa.int64()),
-        ("times", pa.int64()),
+        ("run_count", pa.int64()),
         ("bytes", pa.int64()),
         ("rows", pa.int64()),
         # Daily totals, which replace earlier totals of the day.
         ("is_sum", pa.bool_()),
         ("example", pa.binary()),
-        # Why statements were skipped; `times` is their number.
-        ("left_out", pa.string()),
+        # Why statements were skipped; `run_count` is their number.
+        ("skip_reason", pa.string()),
     ]
 )
 _STATEMENTS_DDL: Final = (
-    "query binary, key bigint, reader string, at bigint, times bigint, bytes bigint, rows bigint, "
-    "is_sum boolean, example binary, left_out string"
+    "digest binary, key bigint, reader string, at bigint, run_count bigint, bytes bigint, "
+    "rows bigint, is_sum boolean, example binary, skip_reason string"
 )
 _BATCH_SIZE: Final = 10_000
 _DAY_MICROSECONDS: Final = 86_400_000_000
 _BROADCAST_LIMIT: Final = 5_000_000
 _QUERIES_PER_TASK: Final = 250
-# An encoded piece of a log; path and start are for debugging.
-_PIECES: Final = pa.schema([("path", pa.string()), ("start", pa.int64()), ("piece", pa.binary())])
+# An encoded chunk of a log; path and start are for debugging.
+_CHUNKS: Final = pa.schema([("path", pa.string()), ("start", pa.int64()), ("chunk", pa.binary())])
 _KEY_FILES: Final = pa.schema([("path", pa.string()), ("keys", pa.int64())])
 _KEY_BYTES: Final = 8
 # Approximate number of keys per file.
 _KEYS_PER_FILE: Final = 1_000_000
 
-# Path, start offset, encoded piece.
-PieceRow: TypeAlias = tuple[str, int, bytes]
-# Returns the statements of an encoded piece as rows of _STATEMENTS.
-Read: TypeAlias = Callable[[bytes], Iterable[tuple[Any, ...]]]
-# Maps an encoded example to its encoded meaning.
-Understand: TypeAlias = Callable[[bytes], bytes]
+# Path, start offset, encoded chunk.
+ChunkRow: TypeAlias = tuple[str, int, bytes]
+# Returns the statements of an encoded chunk as rows of _STATEMENTS.
+ReadChunk: TypeAlias = Callable[[bytes], Iterable[tuple[Any, ...]]]
+# Maps an encoded example to its encoded analysis.
+Analyse: TypeAlias = Callable[[bytes], bytes]
 
 
 class KeyFolder(NamedTuple):
@@ -70,17 +70,17 @@ class QueryLog:
     """The statements of a log on Spark, read once."""
 
     def __init__(
-        self, spark: SparkSession, read: Read, pieces: Sequence[PieceRow], keys: KeyFolder
+        self, spark: SparkSession, read: ReadChunk, chunks: Sequence[ChunkRow], keys: KeyFolder
     ) -> None:
         self._spark = spark
         self._keys = keys
         found = (
-            task_rows(spark, _PIECES, pieces).mapInArrow(_read_task(read), _STATEMENTS_DDL)
-            if pieces
+            task_rows(spark, _CHUNKS, chunks).mapInArrow(_read_task(read), _STATEMENTS_DDL)
+            if chunks
             else spark.createDataFrame(_STATEMENTS.empty_table())
         )
         self._found = found.withColumn("day", F.expr(f"at div {_DAY_MICROSECONDS}")).persist()
-        self._statements = self._found.where(F.col("left_out").isNull())
+        self._statements = self._found.where(F.col("skip_reason").isNull())
 
     def close(self) -> None:
         self._found.unpersist()
@@ -88,59 +88,59 @@ class QueryLog:
         # Also removes files that killed processes left.
         storage.discard([f"{self._keys.path}/{name}" for name in storage.files(self._keys.path)])
 
-    def sums(self) -> list[StatementCount]:
+    def counts(self) -> list[StatementCount]:
         """Statements per day, and skipped ones by reason."""
-        sums = self._found.groupBy("left_out", "day").agg(
-            F.count("*").alias("statements"), F.sum("times").alias("times")
+        counts = self._found.groupBy("skip_reason", "day").agg(
+            F.count("*").alias("statements"), F.sum("run_count").alias("run_count")
         )
-        return [StatementCount(**row) for row in sums.toArrow().to_pylist()]
+        return [StatementCount(**row) for row in counts.toArrow().to_pylist()]
 
-    def met(self, *, most: int) -> list[QuerySample]:
-        """The `most` frequent kinds of statements."""
+    def frequent_queries(self, *, limit: int) -> list[QuerySample]:
+        """The `limit` most frequent queries, each with an example."""
         kinds = (
-            self._statements.groupBy("query")
+            self._statements.groupBy("digest")
             .agg(
                 F.max("example").alias("example"),
-                F.sum("times").alias("times"),
+                F.sum("run_count").alias("run_count"),
                 F.min("at").alias("first"),
                 F.max("at").alias("last"),
             )
-            .orderBy(F.desc("times"), "query")
-            .limit(most)
+            .orderBy(F.desc("run_count"), "digest")
+            .limit(limit)
         )
         return [QuerySample(**row) for row in kinds.toArrow().to_pylist()]
 
-    def understood(self, met: Sequence[QuerySample], understand: Understand) -> list[bytes]:
-        """The encoded meaning of each kind, computed on executors."""
-        examples = pa.table({"example": pa.array([each.example for each in met], pa.binary())})
-        tasks = max(2, len(met) // _QUERIES_PER_TASK)
-        meanings = (
+    def analyse(self, samples: Sequence[QuerySample], analyse: Analyse) -> list[bytes]:
+        """The encoded analysis of each query, computed on executors."""
+        examples = pa.table({"example": pa.array([each.example for each in samples], pa.binary())})
+        tasks = max(2, len(samples) // _QUERIES_PER_TASK)
+        analyses = (
             self._spark.createDataFrame(examples)
             .repartition(tasks)
-            .mapInArrow(_understand_task(understand), "meaning binary")
+            .mapInArrow(_analyse_task(analyse), "analysis binary")
         )
-        return list(meanings.toArrow()["meaning"].to_pylist())
+        return list(analyses.toArrow()["analysis"].to_pylist())
 
-    def fresh(self, counted: Iterable[bytes]) -> "NewStatementsOnSpark":
+    def new_statements(self, counted: Iterable[bytes]) -> "NewStatementsOnSpark":
         """The statements that were not counted before, and all daily totals.
 
         `counted` are keys of counted statements, eight bytes each, in chunks of any length.
         """
         # Of two totals of the same reads, the larger one is newer.
-        facts = F.struct("times", "at", "day", "query", "reader", "bytes", "rows", "is_sum")
-        fresh = self._statements.groupBy("key").agg(F.max(facts).alias("facts"))
-        fresh = fresh.select("key", "facts.*")
+        columns = F.struct("run_count", "at", "day", "digest", "reader", "bytes", "rows", "is_sum")
+        frame = self._statements.groupBy("key").agg(F.max(columns).alias("columns"))
+        frame = frame.select("key", "columns.*")
         files = list(self._key_files(counted))
         if not files:
-            return NewStatementsOnSpark(fresh.withColumn("is_new", F.lit(True)))
+            return NewStatementsOnSpark(frame.withColumn("is_new", F.lit(True)))
         known = task_rows(self._spark, _KEY_FILES, files)
         known = known.mapInArrow(_keys_in(self._keys.access), "key bigint").distinct()
         if sum(keys for _, keys in files) <= _BROADCAST_LIMIT:
             known = F.broadcast(known)
         known = known.withColumn("is_known", F.lit(True))
-        fresh = fresh.join(known, on="key", how="left")
-        fresh = fresh.withColumn("is_new", F.col("is_known").isNull()).drop("is_known")
-        return NewStatementsOnSpark(fresh.where("is_new or is_sum"))
+        frame = frame.join(known, on="key", how="left")
+        frame = frame.withColumn("is_new", F.col("is_known").isNull()).drop("is_known")
+        return NewStatementsOnSpark(frame.where("is_new or is_sum"))
 
     def _key_files(self, counted: Iterable[bytes]) -> Iterator[tuple[str, int]]:
         """Write keys to files that executors can read; yield each path with its number of keys."""
@@ -180,18 +180,18 @@ class NewStatementsOnSpark:
         return days
 
     def runs(self, first: int, last: int) -> Iterator[QueryRuns]:
-        """Runs of each kind of statement by each reader in a period, sorted by day."""
-        sums = (
+        """Runs of each query by each reader in a period, sorted by day."""
+        counts = (
             self._between(first, last)
-            .groupBy("day", "query", "reader")
+            .groupBy("day", "digest", "reader")
             .agg(
-                F.sum("times").alias("times"),
+                F.sum("run_count").alias("run_count"),
                 F.sum("bytes").alias("bytes"),
                 F.sum("rows").alias("rows"),
                 F.max("at").alias("last"),
             )
         )
-        for batch in sums.toArrow().sort_by("day").to_batches(_BATCH_SIZE):
+        for batch in counts.toArrow().sort_by("day").to_batches(_BATCH_SIZE):
             yield from map(QueryRuns, *(each.to_pylist() for each in batch.columns))
 
     def _between(self, first: int, last: int) -> DataFrame:
@@ -200,14 +200,14 @@ class NewStatementsOnSpark:
 
 def _rechunk(parts: Iterable[bytes], length: int) -> Iterator[bytes]:
     """The same bytes in chunks of about a length."""
-    chunk = bytearray()
+    buffer = bytearray()
     for part in parts:
-        chunk += part
-        if len(chunk) >= length:
-            yield bytes(chunk)
-            chunk.clear()
-    if chunk:
-        yield bytes(chunk)
+        buffer += part
+        if len(buffer) >= length:
+            yield bytes(buffer)
+            buffer.clear()
+    if buffer:
+        yield bytes(buffer)
 
 
 def _keys_in(
@@ -231,15 +231,15 @@ def _bytes(array: pa.Array) -> bytes:
     return bytes(array.buffers()[1])[array.offset * 8 : (array.offset + len(array)) * 8]
 
 
-def _read_task(read: Read) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def reading(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _read_task(read: ReadChunk) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for piece in batch.column("piece").to_pylist():
-                rows = iter(read(piece))
-                while some := list(islice(rows, _BATCH_SIZE)):
-                    yield _batch(some)
+            for chunk in batch.column("chunk").to_pylist():
+                rows = iter(read(chunk))
+                while batch_rows := list(islice(rows, _BATCH_SIZE)):
+                    yield _batch(batch_rows)
 
-    return reading
+    return run
 
 
 def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
@@ -250,14 +250,14 @@ def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=_STATEMENTS)
 
 
-def _understand_task(
-    understand: Understand,
+def _analyse_task(
+    analyse: Analyse,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    schema = pa.schema([("meaning", pa.binary())])
+    schema = pa.schema([("analysis", pa.binary())])
 
-    def understanding(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            meanings = [understand(example) for example in batch.column(0).to_pylist()]
-            yield pa.RecordBatch.from_arrays([arrow_array(meanings, pa.binary())], schema=schema)
+            analyses = [analyse(example) for example in batch.column(0).to_pylist()]
+            yield pa.RecordBatch.from_arrays([arrow_array(analyses, pa.binary())], schema=schema)
 
-    return understanding
+    return run

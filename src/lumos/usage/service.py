@@ -283,7 +283,7 @@ def _imported_usage(evidence: ReadEvidence, urn: str, since: date | None) -> Usa
     period = evidence.periods.get(urn)
     if since is not None and period is not None and period.last < since:
         return None
-    return evidence.told.get(urn)
+    return evidence.imported.get(urn)
 
 
 def _unread(fields: Iterable[str], columns: Mapping[str, object]) -> Iterator[str]:

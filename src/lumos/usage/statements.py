@@ -13,12 +13,12 @@ from lumos.config import Settings
 from lumos.discovery.scans import check_state
 from lumos.model.query_log import DailyStatements, QueryRuns, QuerySample, StatementCount
 from lumos.sources.addresses import access_of
-from lumos.usage.query_log.analysis import StatementMeaning, analyse_statement
-from lumos.usage.query_log.files import LogPiece, UnreadableLog
-from lumos.usage.query_log.reader import Example, LoggedStatement, PieceReader, day_of
+from lumos.usage.query_log.analysis import StatementAnalysis, analyse_statement
+from lumos.usage.query_log.files import LogChunk, UnreadableLog
+from lumos.usage.query_log.reader import LoggedStatement, QueryLogReader, StatementExample, day_of
 
-decode_example: Final = msgspec.msgpack.Decoder(Example).decode
-decode_understood: Final = msgspec.msgpack.Decoder(StatementMeaning).decode
+decode_example: Final = msgspec.msgpack.Decoder(StatementExample).decode
+decode_analysis: Final = msgspec.msgpack.Decoder(StatementAnalysis).decode
 
 
 class NewStatements(Protocol):
@@ -31,7 +31,7 @@ class NewStatements(Protocol):
         """The keys of the statements of each day in a period."""
 
     def runs(self, first: int, last: int) -> Iterator[QueryRuns]:
-        """Runs of each kind of statement by each reader in a period, sorted by day."""
+        """Runs of each query by each reader in a period, sorted by day."""
 
     def close(self) -> None:
         """Release resources."""
@@ -40,21 +40,21 @@ class NewStatements(Protocol):
 class LogStatements(Protocol):
     """The statements of a log."""
 
-    def sums(self) -> Sequence[StatementCount]:
+    def counts(self) -> Sequence[StatementCount]:
         """Statements per day, and skipped ones by reason.
 
         A file that could not be read has a message instead of a reason.
         """
 
-    def met(self, *, most: int) -> Sequence[QuerySample]:
-        """The `most` frequent kinds of statements."""
+    def frequent_queries(self, *, limit: int) -> Sequence[QuerySample]:
+        """The `limit` most frequent queries, each with an example."""
 
-    def understood(
-        self, met: Sequence[QuerySample], meaning: Callable[[bytes], bytes]
+    def analyse(
+        self, samples: Sequence[QuerySample], analyse_example: Callable[[bytes], bytes]
     ) -> list[bytes]:
-        """The encoded meaning of each kind."""
+        """The encoded analysis of each query."""
 
-    def fresh(self, counted: Iterable[bytes]) -> NewStatements:
+    def new_statements(self, counted: Iterable[bytes]) -> NewStatements:
         """The statements that were not counted before, and all daily totals.
 
         `counted` are keys of counted statements, eight bytes each, in chunks of any length.
@@ -67,72 +67,71 @@ class LogStatements(Protocol):
 class StatementsInMemory:
     """The statements of logs, in memory."""
 
-    def __init__(self, pieces: Iterable[LogPiece], **reading: Any) -> None:
+    def __init__(self, chunks: Iterable[LogChunk], **options: Any) -> None:
         self._examples: dict[bytes, bytes] = {}
-        self._skipped_row: Counter[str] = Counter()
-        self._statements = list(self._read(pieces, reading))
+        self._skipped: Counter[str] = Counter()
+        self._statements = list(self._read(chunks, options))
 
     def _read(
-        self, pieces: Iterable[LogPiece], reading: Mapping[str, Any]
+        self, chunks: Iterable[LogChunk], options: Mapping[str, Any]
     ) -> Iterator[LoggedStatement]:
         # Digests and readers repeat millions of times; each is stored once.
         known: dict[Any, Any] = {}
-        rows = chain.from_iterable(read_piece(piece, **reading) for piece in pieces)
-        for digest, key, reader, *facts, example, left_out in rows:
-            if left_out is not None:
-                self._skipped_row[left_out] += facts[1]
+        rows = chain.from_iterable(read_chunk(chunk, **options) for chunk in chunks)
+        for digest, key, reader, *numbers, example, skip_reason in rows:
+            if skip_reason is not None:
+                self._skipped[skip_reason] += numbers[1]
                 continue
             if example is not None:
                 self._examples.setdefault(digest, example)
             yield LoggedStatement(
-                known.setdefault(digest, digest), key, known.setdefault(reader, reader), *facts
+                known.setdefault(digest, digest), key, known.setdefault(reader, reader), *numbers
             )
 
-    def sums(self) -> Sequence[StatementCount]:
+    def counts(self) -> Sequence[StatementCount]:
         days = Counter(day_of(each.at) for each in self._statements)
         return [
             *(StatementCount(None, day, count, count) for day, count in days.items()),
-            *(
-                StatementCount(reason, None, 1, times)
-                for reason, times in self._skipped_row.items()
-            ),
+            *(StatementCount(reason, None, 1, count) for reason, count in self._skipped.items()),
         ]
 
-    def met(self, *, most: int) -> Sequence[QuerySample]:
-        times: Counter[bytes] = Counter()
+    def frequent_queries(self, *, limit: int) -> Sequence[QuerySample]:
+        run_counts: Counter[bytes] = Counter()
         first: dict[bytes, int] = {}
         last: dict[bytes, int] = {}
         for each in self._statements:
-            times[each.digest] += each.times
+            run_counts[each.digest] += each.run_count
             first[each.digest] = min(first.get(each.digest, each.at), each.at)
             last[each.digest] = max(last.get(each.digest, each.at), each.at)
-        ordered = sorted(times, key=lambda digest: (-times[digest], digest))
+        ordered = sorted(run_counts, key=lambda digest: (-run_counts[digest], digest))
         return [
-            QuerySample(digest, self._examples[digest], times[digest], first[digest], last[digest])
-            for digest in ordered[:most]
+            QuerySample(
+                digest, self._examples[digest], run_counts[digest], first[digest], last[digest]
+            )
+            for digest in ordered[:limit]
         ]
 
-    def understood(
-        self, met: Sequence[QuerySample], meaning: Callable[[bytes], bytes]
+    def analyse(
+        self, samples: Sequence[QuerySample], analyse_example: Callable[[bytes], bytes]
     ) -> list[bytes]:
-        return [meaning(each.example) for each in met]
+        return [analyse_example(each.example) for each in samples]
 
-    def fresh(self, counted: Iterable[bytes]) -> NewStatements:
+    def new_statements(self, counted: Iterable[bytes]) -> NewStatements:
         known = {key for part in counted for key in array("q", part)}
-        fresh: dict[int, LoggedStatement] = {}
+        by_key: dict[int, LoggedStatement] = {}
         for each in self._statements:
             if each.is_sum or each.key not in known:
-                before = fresh.get(each.key)
+                before = by_key.get(each.key)
                 # Of two totals of the same reads, the larger one is newer.
-                if before is None or each.times > before.times:
-                    fresh[each.key] = each
-        return _FreshInMemory(list(fresh.values()), known)
+                if before is None or each.run_count > before.run_count:
+                    by_key[each.key] = each
+        return _NewInMemory(list(by_key.values()), known)
 
     def close(self) -> None:
         """Nothing to release."""
 
 
-class _FreshInMemory:
+class _NewInMemory:
     def __init__(self, statements: Sequence[LoggedStatement], known: Set[int]) -> None:
         self._statements = statements
         self._known = known
@@ -153,45 +152,45 @@ class _FreshInMemory:
         return ((day, each) for day, each in days if first <= day <= last)
 
     def runs(self, first: int, last: int) -> Iterator[QueryRuns]:
-        sums: dict[tuple[int, bytes, str], QueryRuns] = {}
+        counts: dict[tuple[int, bytes, str], QueryRuns] = {}
         for day, each in self._between(first, last):
             key = (day, each.digest, each.reader)
-            before = sums.get(key)
+            before = counts.get(key)
             if before is None:
-                sums[key] = QueryRuns(*key, each.times, each.bytes, each.rows, each.at)
+                counts[key] = QueryRuns(*key, each.run_count, each.bytes, each.rows, each.at)
             else:
-                sums[key] = QueryRuns(
+                counts[key] = QueryRuns(
                     *key,
-                    before.times + each.times,
-                    added(before.bytes, each.bytes),
-                    added(before.rows, each.rows),
+                    before.run_count + each.run_count,
+                    add_known(before.bytes, each.bytes),
+                    add_known(before.rows, each.rows),
                     max(before.last, each.at),
                 )
-        return (sums[key] for key in sorted(sums))
+        return (counts[key] for key in sorted(counts))
 
     def close(self) -> None:
         """Nothing to release."""
 
 
-def read_piece(piece: LogPiece, **reading: Any) -> Iterator[tuple[Any, ...]]:
-    """The statements of a piece as rows, followed by rows of skipped statements by reason."""
-    reader = PieceReader(**reading)
+def read_chunk(chunk: LogChunk, **options: Any) -> Iterator[tuple[Any, ...]]:
+    """The statements of a chunk as rows, then one row per reason for skipped statements."""
+    reader = QueryLogReader(**options)
     try:
-        for logged, example in reader.read(piece):
+        for logged, example in reader.read(chunk):
             encoded = None if example is None else msgspec.msgpack.encode(example)
             yield (*logged, encoded, None)
     except UnreadableLog as problem:
         yield _skipped_row(str(problem), 1)
-    for reason, times in reader.left_out.items():
-        yield _skipped_row(reason, times)
+    for reason, count in reader.skipped.items():
+        yield _skipped_row(reason, count)
 
 
-def _skipped_row(reason: str, times: int) -> tuple[Any, ...]:
-    return (None, None, None, None, times, None, None, None, None, reason)
+def _skipped_row(reason: str, count: int) -> tuple[Any, ...]:
+    return (None, None, None, None, count, None, None, None, None, reason)
 
 
-class MeaningEncoder:
-    """Maps an encoded example to its encoded meaning; sent to executors."""
+class StatementAnalyser:
+    """Maps an encoded example to its encoded analysis; sent to executors."""
 
     def __init__(self, columns: Mapping[tuple[str, ...], Sequence[str]]) -> None:
         self._columns = columns
@@ -202,26 +201,26 @@ class MeaningEncoder:
         )
 
 
-def added(one: int | None, other: int | None) -> int | None:
-    """The sum of the known values."""
+def add_known(one: int | None, other: int | None) -> int | None:
+    """The sum of two values, of which either may be unknown."""
     return other if one is None else one if other is None else one + other
 
 
-class _Reading:
-    """Reads an encoded piece; sent to executors with the options of the log."""
+class _ChunkReader:
+    """Reads an encoded chunk; sent to executors with the options of the log."""
 
-    def __init__(self, reading: Mapping[str, Any]) -> None:
-        self._reading = dict(reading)
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = dict(options)
 
-    def __call__(self, piece: bytes) -> Iterator[tuple[Any, ...]]:
-        return read_piece(msgspec.msgpack.decode(piece, type=LogPiece), **self._reading)
+    def __call__(self, chunk: bytes) -> Iterator[tuple[Any, ...]]:
+        return read_chunk(msgspec.msgpack.decode(chunk, type=LogChunk), **self._options)
 
 
 @contextmanager
 def statements_on_spark(
-    settings: Settings, pieces: Iterable[LogPiece], reading: Mapping[str, Any], *, state: str
+    settings: Settings, chunks: Iterable[LogChunk], options: Mapping[str, Any], *, state: str
 ) -> Iterator[LogStatements]:
-    """The statements of log pieces; executors must see the files under the same paths.
+    """The statements of log chunks; executors must see the files under the same paths.
 
     Keys of counted statements are written to the folder `state` in the meantime.
     """
@@ -231,11 +230,11 @@ def statements_on_spark(
     access = access_of(state, settings.sources)
     check_state(state, access)
     spark = settings.spark
-    rows = [(each.log.path, each.start, msgspec.msgpack.encode(each)) for each in pieces]
+    rows = [(each.log.path, each.start, msgspec.msgpack.encode(each)) for each in chunks]
     with spark_session(
         master=spark.master, settings=spark.properties(), short=False, libraries=("sqlglot",)
     ) as session:
-        log = QueryLog(session, _Reading(reading), rows, KeyFolder(f"{state}/usage", access))
+        log = QueryLog(session, _ChunkReader(options), rows, KeyFolder(f"{state}/usage", access))
         try:
             yield log
         finally:

@@ -16,11 +16,11 @@ from lumos.lineage.reported_lineage import (
 from lumos.model.urn import InvalidUrn, Urn
 from lumos.store import Store
 from lumos.usage.query_log.analysis import TableAccess, possible_tables
-from lumos.usage.query_log.reader import Example
+from lumos.usage.query_log.reader import StatementExample
 from lumos.usage.reports import UnknownTable
 
 _RESOLVED_METHODS: Final = frozenset(
-    {ResolutionMethod.URN, ResolutionMethod.RULE, ResolutionMethod.PLACE, ResolutionMethod.NAME}
+    {ResolutionMethod.URN, ResolutionMethod.RULE, ResolutionMethod.LOCATION, ResolutionMethod.NAME}
 )
 # System schemas and tables, which tools query constantly.
 _SYSTEM_SCHEMAS: Final = frozenset(
@@ -38,25 +38,27 @@ class LogTables:
         self._names = names
         self._spellings: dict[str, dict[str, str]] = {}
         self._unknown: Counter[DatasetReference] = Counter()
-        self._answers: dict[DatasetReference, Resolution] = {}
+        self._resolutions: dict[DatasetReference, Resolution] = {}
 
     def find(self, reference: DatasetReference, dialect: str | None) -> Resolution | None:
         """The dataset of a reference; None for system tables."""
         if isinstance(reference, TableName) and _is_system_table(reference.parts):
             return None
         found = self._names.find(reference, dialect=dialect)
-        self._answers[reference] = found
+        self._resolutions[reference] = found
         return found
 
     def is_known(self, found: Resolution) -> bool:
         """Whether the store has the dataset."""
-        return found.way in _RESOLVED_METHODS and found.urn in self._names
+        return found.method in _RESOLVED_METHODS and found.urn in self._names
 
     def __contains__(self, urn: str) -> bool:
         """Whether a URN is a dataset's."""
         return urn in self._names
 
-    def columns(self, examples: Iterable[Example]) -> dict[tuple[str, ...], tuple[str, ...]]:
+    def columns(
+        self, examples: Iterable[StatementExample]
+    ) -> dict[tuple[str, ...], tuple[str, ...]]:
         """The columns of all datasets that statements may mention, by table name."""
         urns_by_table: dict[tuple[str, ...], str] = {}
         for example in examples:
@@ -74,7 +76,7 @@ class LogTables:
         }
 
     def spelled(self, urn: str, columns: Iterable[str]) -> tuple[str, ...]:
-        """Columns as the dataset spells them."""
+        """Columns in the case that the dataset uses."""
         if urn not in self._spellings:
             self._load_columns({urn})
         own = self._spellings[urn]
@@ -89,24 +91,24 @@ class LogTables:
         shown = tuple(
             UnknownTable(
                 name=_display_name(reference),
-                urn=self._answers[reference].urn,
+                urn=self._resolutions[reference].urn,
                 reads=reads,
-                candidates=self._answers[reference].candidates,
+                candidates=self._resolutions[reference].candidates,
             )
             for reference, reads in self._unknown.most_common(limit)
         )
         return len(self._unknown), shown
 
-    def homes(self, urns: Iterable[str]) -> Mapping[str, str]:
+    def current_datasets(self, urns: Iterable[str]) -> Mapping[str, str]:
         """The datasets that provisional URNs now refer to."""
         found: dict[str, str] = {}
         for urn in urns:
             reference = _reference(urn)
             if reference is None:
                 continue
-            answer = self._names.find(reference)
-            if answer.urn != urn and self.is_known(answer):
-                found[urn] = answer.urn
+            resolution = self._names.find(reference)
+            if resolution.urn != urn and self.is_known(resolution):
+                found[urn] = resolution.urn
         return found
 
     def _load_columns(self, urns: set[str]) -> None:
@@ -118,9 +120,9 @@ class LogTables:
 
 
 def _is_system_table(parts: Sequence[str]) -> bool:
-    is_bare = len(parts) == 1 or parts[-2] == "public"
+    is_unqualified = len(parts) == 1 or parts[-2] == "public"
     return not _SYSTEM_SCHEMAS.isdisjoint(parts[:-1]) or (
-        is_bare and parts[-1].startswith(_SYSTEM_TABLES)
+        is_unqualified and parts[-1].startswith(_SYSTEM_TABLES)
     )
 
 

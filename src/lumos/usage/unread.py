@@ -1,4 +1,4 @@
-"""Datasets and columns without reads, if there is evidence."""
+"""Finds datasets and columns without reads, where logs cover them."""
 
 import re
 from collections import defaultdict
@@ -28,14 +28,14 @@ class ReadEvidence:
 
     def __init__(self, store: Store) -> None:
         self.periods = store.usage.periods()
-        self.told = store.usage.imported()
+        self.imported = store.usage.imported()
         # Datasets with reads of unknown date.
         self.undated: set[str] = set()
         self._since: dict[str, date] = {}
         for urn, source in store.usage.sources().items():
             location, first = location_of(urn, source), self.periods[urn].first
             self._since[location] = min(self._since.get(location, first), first)
-        for urn, usage in self.told.items():
+        for urn, usage in self.imported.items():
             days = [*_days_of(usage)]
             if days:
                 known = self.periods.get(urn, ReadPeriod(min(days), max(days)))
@@ -56,7 +56,7 @@ def _days_of(usage: Usage) -> Iterator[date]:
 
 
 def location_of(urn: str, source: str) -> str:
-    """The location of a dataset, which it shares with datasets in the same logs."""
+    """The location of a dataset; the same logs cover all datasets of a location."""
     if source != IMPORTED:
         return source
     parsed = Urn.parse(urn)
@@ -138,7 +138,10 @@ def columns_read(names: Iterable[str]) -> set[str]:
     return {
         part
         for name in map(str.lower, names)
-        for part in (name, *(name[: mark.start()] for mark in _NESTED_PART.finditer(name)))
+        for part in (
+            name,
+            *(name[: match.start()] for match in _NESTED_PART.finditer(name)),
+        )
     }
 
 
@@ -149,7 +152,7 @@ def _columns(
     read: dict[str, set[str]] = defaultdict(set)
     for each in store.usage.since(since):
         read[each.urn].update(columns_read(each.columns))
-    for urn, usage in evidence.told.items():
+    for urn, usage in evidence.imported.items():
         if urn in evidence.periods and evidence.periods[urn].last >= since:
             # A column with an unknown last read may have been read in the period.
             recent = {

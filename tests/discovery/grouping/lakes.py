@@ -110,7 +110,7 @@ def found_sets(
 ) -> set[frozenset[str]]:
     """The sets of files that were grouped together."""
     dataset_of = {
-        (each.base, each.pattern, each.format, each.full): group.dataset
+        (each.base, each.pattern, each.format, each.schema_fingerprint): group.dataset
         for group in result.groups
         for each in group.file_sets
     }

@@ -87,7 +87,7 @@ def named(name: str) -> dict[str, tuple[str, str]]:
     return {
         each.dataset.removeprefix(ROOT): (
             each.location.removeprefix(ROOT),
-            scheme(each.names, each.ending, partition_fields(each.keys)) or "",
+            scheme(each.names, each.extension, partition_fields(each.keys)) or "",
         )
         for each in grouped(lake).groups
     }

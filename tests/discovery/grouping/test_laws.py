@@ -79,7 +79,7 @@ def grouped(
 def datasets(files: Files, result: GroupingResult, *, root: str = ROOT) -> Found:
     """The files of each dataset."""
     owner = {
-        (place.base, place.pattern, place.format, place.full): each.dataset
+        (place.base, place.pattern, place.format, place.schema_fingerprint): each.dataset
         for each in result.groups
         for place in each.file_sets
     }

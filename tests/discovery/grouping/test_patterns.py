@@ -114,7 +114,7 @@ def test_a_path_has_a_base_a_pattern_and_partitions(
 def test_only_values_that_neither_date_nor_count_may_tell_datasets_apart(
     path: str, others: dict[str, str]
 ) -> None:
-    assert dict(place_file(f"/lake/{path}").others) == others
+    assert dict(place_file(f"/lake/{path}").path_values) == others
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from lumos.discovery.grouping.datasets import group_files
 from lumos.discovery.grouping.hints import HintMatcher
-from lumos.discovery.grouping.sidecars import ENDINGS
+from lumos.discovery.grouping.sidecars import EXTENSIONS
 from lumos.discovery.lake.dataset_schema import SchemaPool
 from lumos.discovery.lake.summaries import DataFileReader, summarise
 from lumos.storage import DEFAULT_ACCESS, ListedFile, storage_of
@@ -33,7 +33,9 @@ def datasets(root: Path, files: dict[str, str]) -> set[str]:
     reader = DataFileReader(storage_of(str(root), DEFAULT_ACCESS), column_stats=False)
     rows = list(reader.read((each, None) for each in listed))
     places = summarise(rows, root=str(root)).file_sets
-    found = group_files(places, SchemaPool(reader.bodies), hints=HintMatcher((), root=str(root)))
+    found = group_files(
+        places, SchemaPool(reader.encoded_schemas), hints=HintMatcher((), root=str(root))
+    )
     return {each.dataset.rpartition(f"{root}/")[2] for each in found.groups}
 
 
@@ -111,4 +113,4 @@ def test_the_documentation_lists_the_extensions_that_are_skipped() -> None:
     skipped = DOCS.read_text().partition("## What is skipped")[2].partition("\n## ")[0]
     (listed,) = (each for each in skipped.split("\n- ") if each.startswith("Extensions of"))
     documented = {each.strip("`,;. ") for each in listed.replace("(", " ").split() if "`." in each}
-    assert documented == {ending for some in ENDINGS.values() for ending in some.split()}
+    assert documented == {ending for some in EXTENSIONS.values() for ending in some.split()}

@@ -112,14 +112,14 @@ def test_a_number_after_a_word_belongs_to_the_name_of_a_folder(name: str, templa
      "000000_0_copy_1", "2024-01-05-13"],
 )  # fmt: skip
 def test_values_and_writers_words_are_no_name(name: str) -> None:
-    assert file_template(name).is_writers
+    assert file_template(name).is_writer_name
 
 
 @pytest.mark.parametrize(
     "name", ["m_01", "c4", "m", "data_m", "$1", "🎉1", "orders", "export_01", "part_list"]
 )
 def test_words_are_a_name(name: str) -> None:
-    assert not file_template(name).is_writers
+    assert not file_template(name).is_writer_name
 
 
 def test_months_are_values_in_the_folder_of_a_year() -> None:

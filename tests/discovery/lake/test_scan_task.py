@@ -53,7 +53,7 @@ class Scanner:
         places: dict[tuple[str, str, str, str], FileSet] = {}
         for each in self.done:
             for place in each.summary.file_sets:
-                key = (place.base, place.pattern, place.format, place.full)
+                key = (place.base, place.pattern, place.format, place.schema_fingerprint)
                 if key in places:
                     places[key].merge(place)
                 else:

@@ -40,7 +40,8 @@ def listed(lake: dict[str, FileRow]) -> list[FileRow]:
 def told(summary: FileSummary) -> tuple[object, ...]:
     """Everything in a summary, in an order of its own."""
     places = sorted(
-        summary.file_sets, key=lambda each: (each.base, each.pattern, each.format, each.full)
+        summary.file_sets,
+        key=lambda each: (each.base, each.pattern, each.format, each.schema_fingerprint),
     )
     return places, summary.listed, summary.failed, summary.problems
 

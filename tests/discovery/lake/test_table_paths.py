@@ -306,7 +306,7 @@ def secret(outside: Path) -> Path:
 def profiled(table: Path, *roots: Path) -> FileTotals:
     """What is counted of a Delta table with the column `a`."""
     folder = StoredTableFolder(LocalStorage(), str(table))
-    facts, memory = READERS["delta"].read(folder, None, most_commits=10)
+    facts, memory = READERS["delta"].read(folder, None, max_commits=10)
     found = table_files(str(table), TableMemory("delta", to_json(facts), memory))
     leaves = tuple(profiled_columns(Schema(fields=(Field(name="a", type=parse_type("INT64")),))))
     job = ProfileJob(leaves, DEFAULT_ACCESS, found.fields, roots=tuple(map(str, roots)))

@@ -32,12 +32,12 @@ class Said(NamedTuple):
 
 
 def read(folder: TableFolder, memory: bytes | None = None, *, most: int = ALL) -> TableFacts:
-    return DeltaReader().read(folder, memory, most_commits=most)[0]
+    return DeltaReader().read(folder, memory, max_commits=most)[0]
 
 
 def ours(root: Path | str) -> Said:
     """What Lumos says of the table's current version."""
-    facts, memory = DeltaReader().read(LocalFolder(root), None, most_commits=ALL)
+    facts, memory = DeltaReader().read(LocalFolder(root), None, max_commits=ALL)
     return said(facts, memory)
 
 

@@ -24,11 +24,11 @@ MOST = 10_000
 
 
 def facts_of(folder: MemoryFolder | LocalFolder, memory: bytes | None = None) -> TableFacts:
-    return READER.read(folder, memory, most_commits=MOST)[0]
+    return READER.read(folder, memory, max_commits=MOST)[0]
 
 
 def live_of(folder: MemoryFolder | LocalFolder) -> list[LiveFile]:
-    return list(READER.live(READER.read(folder, None, most_commits=MOST)[1]))
+    return list(READER.live(READER.read(folder, None, max_commits=MOST)[1]))
 
 
 def catalog_at(folder: Path) -> InMemoryCatalog:

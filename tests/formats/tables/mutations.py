@@ -75,7 +75,7 @@ def read(reader: TableReader, files: dict[str, bytes], memory: bytes | None) -> 
     folder = MemoryFolder(files)
     try:
         assert reader.signature(folder)
-        facts, kept = reader.read(folder, memory, most_commits=100)
+        facts, kept = reader.read(folder, memory, max_commits=100)
     except UnreadableFile as problem:
         if not (problem.code.isidentifier() and problem.reason.endswith(".")):
             raise AssertionError(f"{problem.code}: {problem.reason}") from None
@@ -89,14 +89,14 @@ def read(reader: TableReader, files: dict[str, bytes], memory: bytes | None) -> 
         assert past.at.tzinfo is not None
     assert sum(file.size for file in reader.live(kept)) == facts.bytes
     # What it leaves behind does not mislead the next reading.
-    assert reader.read(folder, kept, most_commits=100)[0] == facts
+    assert reader.read(folder, kept, max_commits=100)[0] == facts
 
 
 def main(kind: str, seed: int, count: int) -> None:
     reader, tables_of, log = KINDS[kind]
     tables = tables_of()
     whole = {
-        name: reader.read(MemoryFolder(files), None, most_commits=100)[1]
+        name: reader.read(MemoryFolder(files), None, max_commits=100)[1]
         for name, files in tables.items()
     }
     limit_memory()

@@ -180,7 +180,7 @@ def test_what_a_vacuumed_log_forgot_begins_with_its_checkpoint(tmp_path: Path) -
 
 def test_a_table_is_known_again_where_it_was_moved_to(tmp_path: Path) -> None:
     _checkpointed(str(tmp_path / "here"))
-    facts, memory = DeltaReader().read(LocalFolder(tmp_path / "here"), None, most_commits=ALL)
+    facts, memory = DeltaReader().read(LocalFolder(tmp_path / "here"), None, max_commits=ALL)
     shutil.copytree(tmp_path / "here", tmp_path / "there")
     moved = read(LocalFolder(tmp_path / "there"), memory)
     assert (moved.identity, moved.content) == (facts.identity, facts.content)

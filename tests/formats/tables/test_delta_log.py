@@ -209,7 +209,7 @@ def test_a_log_without_a_commit_is_half_written(files: Files) -> None:
 @pytest.mark.parametrize("blank", [b"", b" \n"])
 def test_an_empty_commit_at_the_end_does_not_count_yet(blank: bytes) -> None:
     folder = MemoryFolder({**small(3), commit_name(3): blank})
-    facts, memory = DeltaReader().read(folder, None, most_commits=ALL)
+    facts, memory = DeltaReader().read(folder, None, max_commits=ALL)
     assert (facts.version, facts.files) == ("2", 3)
     assert [remark.code for remark in facts.remarks] == ["half_written_table"]
     folder.files = small(4)
@@ -308,7 +308,7 @@ def test_settings_alone_are_no_new_schema() -> None:
 )
 def test_paths_are_addresses(written: str, path: str) -> None:
     folder = MemoryFolder(log([protocol(), metadata(field("a")), add(written)]))
-    facts, memory = DeltaReader().read(folder, None, most_commits=ALL)
+    facts, memory = DeltaReader().read(folder, None, max_commits=ALL)
     assert [file.path for file in DeltaReader().live(memory)] == [path]
     assert facts.claims == ((path,) if path.startswith("s3:") else ())
 
@@ -370,7 +370,7 @@ def test_deletion_vectors_are_told_where_they_lie(
     vector: dict[str, object], deletes: RowDeletes
 ) -> None:
     files = log([protocol(3, 7), metadata(field("a")), add("x", rows=10, deletionVector=vector)])
-    facts, memory = DeltaReader().read(MemoryFolder(files), None, most_commits=ALL)
+    facts, memory = DeltaReader().read(MemoryFolder(files), None, max_commits=ALL)
     assert facts.rows == 7
     assert [file.deletes for file in DeltaReader().live(memory)] == [(deletes,)]
     assert [file.rows for file in DeltaReader().live(memory)] == [10]
@@ -409,7 +409,7 @@ def test_an_empty_partition_value_is_null() -> None:
     files = log(
         [protocol(1, 2), metadata(field("a"), field("day", "string"), partition_by=["day"]), one]
     )
-    _, memory = DeltaReader().read(MemoryFolder(files), None, most_commits=ALL)
+    _, memory = DeltaReader().read(MemoryFolder(files), None, max_commits=ALL)
     assert [file.partition for file in DeltaReader().live(memory)] == [(("day", None),)]
 
 
@@ -418,6 +418,6 @@ def test_partitions_of_live_files_have_the_names_of_columns() -> None:
     columns = [field("a"), field("day", "date", **physical)]
     one = add("x", partitionValues={"col-7": "2024-05-01"})
     files = log([protocol(2, 5), metadata(*columns, partition_by=["day"]), one])
-    facts, memory = DeltaReader().read(MemoryFolder(files), None, most_commits=ALL)
+    facts, memory = DeltaReader().read(MemoryFolder(files), None, max_commits=ALL)
     assert [file.partition for file in DeltaReader().live(memory)] == [(("day", "2024-05-01"),)]
     assert facts.partition_by == ("day",)

@@ -26,13 +26,13 @@ from .folder import MemoryFolder
 
 
 def _first(files: dict[str, bytes]) -> tuple[TableFacts, bytes]:
-    return DeltaReader().read(MemoryFolder(files), None, most_commits=ALL)
+    return DeltaReader().read(MemoryFolder(files), None, max_commits=ALL)
 
 
 def test_the_second_reading_opens_nothing() -> None:
     facts, memory = _first(small(5))
     folder = MemoryFolder(small(5))
-    again, kept = DeltaReader().read(folder, memory, most_commits=ALL)
+    again, kept = DeltaReader().read(folder, memory, max_commits=ALL)
     assert folder.opened == []
     assert folder.listed == [LOG]
     assert (again, kept) == (facts, memory)
@@ -42,7 +42,7 @@ def test_the_second_reading_opens_nothing() -> None:
 def test_a_later_reading_opens_new_commits_alone(version: int) -> None:
     _, memory = _first(small(version))
     folder = MemoryFolder(small(5))
-    facts, kept = DeltaReader().read(folder, memory, most_commits=ALL)
+    facts, kept = DeltaReader().read(folder, memory, max_commits=ALL)
     assert folder.opened == [commit_name(each) for each in range(version, 5)]
     assert (facts, kept) == _first(small(5))
 
@@ -52,7 +52,7 @@ def test_a_checkpoint_of_what_is_known_is_not_opened() -> None:
     state: Actions = [protocol(), metadata(field("a")), add("f0"), add("f1"), add("f2"), add("f3")]
     files = {**small(5), f"{LOG}/{3:020}.checkpoint.parquet": checkpoint(state)}
     folder = MemoryFolder(files)
-    facts, _ = DeltaReader().read(folder, memory, most_commits=ALL)
+    facts, _ = DeltaReader().read(folder, memory, max_commits=ALL)
     assert folder.opened == [commit_name(3), commit_name(4)]
     assert facts.files == 5
 
@@ -63,14 +63,14 @@ def test_a_log_that_was_written_anew_is_read_anew() -> None:
         [protocol(), metadata(field("z"), id="another"), add("g0"), info(50)],
         *([add(f"g{version}"), info(50 + version)] for version in range(1, 6)),
     )
-    facts, kept = DeltaReader().read(MemoryFolder(other), memory, most_commits=ALL)
+    facts, kept = DeltaReader().read(MemoryFolder(other), memory, max_commits=ALL)
     assert (facts, kept) == _first(other)
     assert [column.name for column in facts.schema.fields] == ["z"]
 
 
 def test_a_restored_log_of_fewer_commits_is_read_anew() -> None:
     _, memory = _first(small(5))
-    facts, kept = DeltaReader().read(MemoryFolder(small(3)), memory, most_commits=ALL)
+    facts, kept = DeltaReader().read(MemoryFolder(small(3)), memory, max_commits=ALL)
     assert (facts, kept) == _first(small(3))
 
 
@@ -82,7 +82,7 @@ def test_history_outlives_the_commits_that_told_it() -> None:
         commit_name(8): lines([add("f8"), info(8)]),
         commit_name(9): lines([metadata(field("c")), info(9)]),
     }
-    facts, _ = DeltaReader().read(MemoryFolder(files), memory, most_commits=ALL)
+    facts, _ = DeltaReader().read(MemoryFolder(files), memory, max_commits=ALL)
     assert facts.past[: len(before.past)] == before.past
     later = [(each.version, each.exact_time) for each in facts.past[len(before.past) :]]
     assert later == [("8", False), ("9", True)]
@@ -133,7 +133,7 @@ def test_partitions_that_are_gone_are_forgotten_in_time() -> None:
     memory, sizes = None, []
     for count in range(1, 32):
         folder = MemoryFolder(log(*commits[:count]))
-        facts, memory = DeltaReader().read(folder, memory, most_commits=ALL)
+        facts, memory = DeltaReader().read(folder, memory, max_commits=ALL)
         sizes.append(len(memory))
     assert max(sizes) < 3 * sizes[10]
     assert facts.files == 100

@@ -54,10 +54,10 @@ def test_every_published_table_is_read_as_its_library_reads_it() -> None:
         except DeltaError:
             refused[root.name] = _code(root)
             continue
-        facts, memory = DeltaReader().read(LocalFolder(root), None, most_commits=ALL)
+        facts, memory = DeltaReader().read(LocalFolder(root), None, max_commits=ALL)
         _is_as_judged(said(facts, memory), root)
         assert [each.at for each in facts.past] == sorted(each.at for each in facts.past)
-        again, _ = DeltaReader().read(LocalFolder(root), memory, most_commits=ALL)
+        again, _ = DeltaReader().read(LocalFolder(root), memory, max_commits=ALL)
         assert again == facts, root
     assert refused == REFUSED
 
@@ -80,7 +80,7 @@ def _is_as_judged(told: Said, root: Path) -> None:
 
 def _code(root: Path) -> str:
     try:
-        facts, _ = DeltaReader().read(LocalFolder(root), None, most_commits=ALL)
+        facts, _ = DeltaReader().read(LocalFolder(root), None, max_commits=ALL)
     except UnreadableFile as problem:
         return problem.code
     return ", ".join(remark.code for remark in facts.remarks)

@@ -104,7 +104,7 @@ class _Table:
                 self.memory = self.read()[1]
 
     def read(self, memory: bytes | None = None) -> Any:
-        return DeltaReader().read(LocalFolder(self.root), memory, most_commits=ALL)
+        return DeltaReader().read(LocalFolder(self.root), memory, max_commits=ALL)
 
     def _log(self) -> Path:
         return self.root / "_delta_log"

@@ -32,8 +32,8 @@ def folder_of(table: HudiTable) -> MemoryFolder:
     return MemoryFolder(dict(table.files), modified=dict(table.modified))
 
 
-def facts_of(table: HudiTable, *, most_commits: int = 1000) -> TableFacts:
-    return READER.read(folder_of(table), None, most_commits=most_commits)[0]
+def facts_of(table: HudiTable, *, max_commits: int = 1000) -> TableFacts:
+    return READER.read(folder_of(table), None, max_commits=max_commits)[0]
 
 
 def problem_of(table: HudiTable) -> UnreadableFile:
@@ -158,7 +158,7 @@ def test_partitions_by_time_are_told_in_words_and_are_no_columns() -> None:
         }
     )
     table.write({"a": 1}, partition="2024/05")
-    facts, memory = READER.read(folder_of(table), None, most_commits=10)
+    facts, memory = READER.read(folder_of(table), None, max_commits=10)
     assert facts.partition_by == ("format[yyyy/MM](country)",)
     assert [file.partition for file in READER.live(memory)] == [
         (("format[yyyy/MM](country)", "2024/05"),)
@@ -177,7 +177,7 @@ def test_partitions_by_time_are_told_in_words_and_are_no_columns() -> None:
 def test_values_of_partitions_are_read_from_paths(partition: str, value: str | None) -> None:
     table = HudiTable(properties={"hoodie.datasource.write.partitionpath.urlencode": "true"})
     table.write({"a": 1}, partition=partition)
-    _, memory = READER.read(folder_of(table), None, most_commits=10)
+    _, memory = READER.read(folder_of(table), None, max_commits=10)
     assert [file.partition for file in READER.live(memory)] == [(("country", value),)]
 
 
@@ -367,11 +367,11 @@ def test_a_second_reading_opens_what_is_new_alone(version: int) -> None:
     table = HudiTable(version)
     for _ in range(3):
         table.write({"a": 1})
-    _, memory = READER.read(folder_of(table), None, most_commits=100)
+    _, memory = READER.read(folder_of(table), None, max_commits=100)
     newest = table.write({"b": 2})
 
     folder = folder_of(table)
-    facts, memory = READER.read(folder, memory, most_commits=100)
+    facts, memory = READER.read(folder, memory, max_commits=100)
 
     name = f"{table.timeline}/{table.ended_name(newest, 'commit')}"
     assert folder.opened == [".hoodie/hoodie.properties", name]
@@ -385,11 +385,11 @@ def test_what_was_read_is_remembered_after_it_is_archived(version: int) -> None:
     first = table.write({"a": 1})
     table.schema = avro_schema({**COLUMNS, "age": "int"})
     second = table.write({"b": 2})
-    before, memory = READER.read(folder_of(table), None, most_commits=100)
+    before, memory = READER.read(folder_of(table), None, max_commits=100)
     table.write({"c": 3})
     table.archive(first)
 
-    facts, _ = READER.read(folder_of(table), memory, most_commits=100)
+    facts, _ = READER.read(folder_of(table), memory, max_commits=100)
 
     assert facts.past == before.past
     assert [past.version for past in facts.past] == [first, second]
@@ -426,10 +426,10 @@ def test_a_write_that_was_rolled_back_is_forgotten(version: int) -> None:
     table.write({"a": 1})
     table.schema = avro_schema({**COLUMNS, "age": "int"})
     taken_back = table.write({"b": 2})
-    _, memory = READER.read(folder_of(table), None, most_commits=100)
+    _, memory = READER.read(folder_of(table), None, max_commits=100)
     table.roll_back(taken_back)
 
-    facts, _ = READER.read(folder_of(table), memory, most_commits=100)
+    facts, _ = READER.read(folder_of(table), memory, max_commits=100)
 
     assert facts == facts_of(table)
     assert facts.schema.field("age") is None
@@ -438,7 +438,7 @@ def test_a_write_that_was_rolled_back_is_forgotten(version: int) -> None:
 @pytest.mark.parametrize("memory", [b"", b"\x00trash", b"\x92\x02\x90"])
 def test_a_memory_that_cannot_be_used_is_passed_over(memory: bytes) -> None:
     table = table_of("evolved", 9)
-    assert READER.read(folder_of(table), memory, most_commits=100)[0] == facts_of(table)
+    assert READER.read(folder_of(table), memory, max_commits=100)[0] == facts_of(table)
 
 
 @VERSIONS
@@ -446,7 +446,7 @@ def test_no_more_writes_are_opened_than_asked_for(version: int) -> None:
     table = table_of("overwritten", version)
     table.write({"d": 1})
     folder = folder_of(table)
-    facts, _ = READER.read(folder, None, most_commits=1)
+    facts, _ = READER.read(folder, None, max_commits=1)
     # What was replaced must be known all the same.
     assert len(folder.opened) == 3
     assert facts.files == 3

@@ -20,7 +20,7 @@ READER = HudiReader()
 
 def facts_as_judged(root: Path) -> TableFacts:
     """The facts, after files, sizes, columns, rows and version were held against the judge's."""
-    facts, memory = READER.read(LocalFolder(root), None, most_commits=1000)
+    facts, memory = READER.read(LocalFolder(root), None, max_commits=1000)
     judge = hudi.HudiTableBuilder.from_base_uri(str(root)).build()
     sizes: dict[str, int] = {}
     for each in judge.get_file_slices():

@@ -86,8 +86,8 @@ def run(version: int, merged_on_read: bool, steps: list[tuple[str, int]]) -> Non
     for step, choice in steps:
         grown.take(step, choice)
         folder = MemoryFolder(grown.table.files)
-        facts, memory = READER.read(folder, memory, most_commits=1000)
-        fresh, _ = READER.read(folder, None, most_commits=1000)
+        facts, memory = READER.read(folder, memory, max_commits=1000)
+        fresh, _ = READER.read(folder, None, max_commits=1000)
         assert (facts.version, facts.schema, facts.content) == (
             fresh.version,
             fresh.schema,

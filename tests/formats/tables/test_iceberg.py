@@ -113,7 +113,7 @@ def table(tmp_path: Path) -> Table:
 
 
 def test_a_table_without_data_has_a_schema_and_no_files(table: Table) -> None:
-    facts, memory = READER.read(folder_of(table), None, most_commits=MOST)
+    facts, memory = READER.read(folder_of(table), None, max_commits=MOST)
     assert_facts_are_the_judges(facts, table, memory)
     assert (facts.version, facts.files, facts.rows) == ("none", 0, 0)
     assert [past.exact_time for past in facts.past] == [True]
@@ -124,7 +124,7 @@ def test_appends_overwrites_and_deletes_leave_the_live_files(table: Table) -> No
         table.append(rows(id, id + 10))
     table.delete("id == 2")
     table.overwrite(rows(7, 8), overwrite_filter="id == 3")
-    facts, memory = READER.read(folder_of(table), None, most_commits=MOST)
+    facts, memory = READER.read(folder_of(table), None, max_commits=MOST)
     assert_facts_are_the_judges(facts, table, memory)
 
 
@@ -173,7 +173,7 @@ def test_every_type_that_pyiceberg_writes_is_read(tmp_path: Path) -> None:
     ]  # fmt: skip
     fields = [NestedField(n, f"c{n}", type, required=n % 2 == 0) for n, type in enumerate(types, 1)]
     table = catalog_at(tmp_path).create_table("n.t", JudgeSchema(*fields))
-    facts, memory = READER.read(folder_of(table), None, most_commits=MOST)
+    facts, memory = READER.read(folder_of(table), None, max_commits=MOST)
     assert_facts_are_the_judges(facts, table, memory)
     assert facts.schema.fields[13].native_type == "list<string>"
 
@@ -200,7 +200,7 @@ def test_partitions_keys_and_order_are_told_in_words(tmp_path: Path) -> None:
     with table.update_spec() as update:
         update.add_field("ts", MonthTransform(), "ts_month")
         update.add_field("id", BucketTransform(16), "bucket")
-    facts, memory = READER.read(folder_of(table), None, most_commits=MOST)
+    facts, memory = READER.read(folder_of(table), None, max_commits=MOST)
     assert_facts_are_the_judges(facts, table, memory)
     assert facts.partition_by == ("country", "months(ts)", "bucket[16](id)")
     assert [(field.key, field.partition) for field in facts.schema.fields] == [
@@ -239,14 +239,14 @@ def test_the_next_reading_opens_new_manifests_only(table: Table) -> None:
     for id in range(3):
         table.append(rows(id))
     folder = folder_of(table)
-    _, memory = READER.read(folder, None, most_commits=MOST)
+    _, memory = READER.read(folder, None, max_commits=MOST)
     folder.opened.clear()
-    facts, again = READER.read(folder, memory, most_commits=MOST)
+    facts, again = READER.read(folder, memory, max_commits=MOST)
     assert [path for path in folder.opened if path.endswith("-m0.avro")] == []
-    assert (facts, again) == READER.read(folder, None, most_commits=MOST)
+    assert (facts, again) == READER.read(folder, None, max_commits=MOST)
     table.append(rows(9))
     folder.opened.clear()
-    facts, memory = READER.read(folder, memory, most_commits=MOST)
+    facts, memory = READER.read(folder, memory, max_commits=MOST)
     assert len([path for path in folder.opened if path.endswith("-m0.avro")]) == 1
     assert facts == facts_of(folder)
     assert_facts_are_the_judges(facts, table, memory)
@@ -290,8 +290,8 @@ def test_after_any_steps_the_facts_are_the_judges(tmp_path_factory: Any, example
             take(table, step, number)
             schemas.append(as_judged(table.schema()))
             if number == scanned:
-                _, memory = READER.read(folder, None, most_commits=MOST)
-        facts, left = READER.read(folder, memory, most_commits=MOST)
+                _, memory = READER.read(folder, None, max_commits=MOST)
+        facts, left = READER.read(folder, memory, max_commits=MOST)
         assert_facts_are_the_judges(facts, table, left)
         distinct = [each for n, each in enumerate(schemas) if n == 0 or each != schemas[n - 1]]
         assert [described(past.schema) for past in facts.past] == distinct

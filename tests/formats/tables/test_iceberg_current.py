@@ -183,7 +183,7 @@ def test_a_file_that_is_cut_off_though_a_hint_names_it_is_a_broken_table(hint: b
 
 def test_a_file_that_was_whole_before_is_damaged_and_the_table_does_not_go_back() -> None:
     files = {f"00000-{A}.metadata.json": named("old"), f"00001-{B}.metadata.json": named("new")}
-    _, memory = READER.read(in_memory(files), None, most_commits=10)
+    _, memory = READER.read(in_memory(files), None, max_commits=10)
     damaged = in_memory({**files, f"00001-{B}.metadata.json": CUT_OFF})
     with pytest.raises(UnreadableFile) as problem:
         facts_of(damaged, memory)

@@ -404,5 +404,5 @@ def test_metadata_that_lies_apart_does_not_move_the_data() -> None:
 
 
 def test_live_files_of_an_unread_table_are_not_told() -> None:
-    _, memory = READER.read(in_memory({"v1.metadata.json": metadata()}), None, most_commits=1)
+    _, memory = READER.read(in_memory({"v1.metadata.json": metadata()}), None, max_commits=1)
     assert list(READER.live(memory)) == []

@@ -95,7 +95,7 @@ def test_facts_are_those_of_icebergs_own_library(
 ) -> None:
     judge = judged[name]
     root = judge["location"]
-    facts, memory = READER.read(LocalFolder(root.removeprefix("file://")), None, most_commits=MOST)
+    facts, memory = READER.read(LocalFolder(root.removeprefix("file://")), None, max_commits=MOST)
     assert facts.version == str(judge["snapshot"])
     assert facts.operation == judge["operation"]
     assert int(facts.at.timestamp() * 1000) == judge["at"]
@@ -131,9 +131,7 @@ def test_facts_are_those_of_icebergs_own_library(
 def test_what_the_versions_brought_is_named(judged: dict[str, dict[str, Any]]) -> None:
     def features(name: str) -> set[str]:
         folder = LocalFolder(judged[name]["location"].removeprefix("file://"))
-        return {
-            feature.name for feature in READER.read(folder, None, most_commits=MOST)[0].features
-        }
+        return {feature.name for feature in READER.read(folder, None, max_commits=MOST)[0].features}
 
     assert features("v1_none") == set()
     assert features("v2_none") == {"position deletes", "equality deletes"}

@@ -287,9 +287,9 @@ def test_old_metadata_files_tell_when_a_schema_came_and_are_opened_once() -> Non
     folder = in_memory({names[0]: first, names[1]: second, f"00002-{A}.metadata.json": third})
     expected = [("a INT32", 1000, "none", True), ("a INT64", 2000, "none", True)]
     assert past_of(folder) == expected
-    _, memory = READER.read(folder, None, most_commits=10)
+    _, memory = READER.read(folder, None, max_commits=10)
     folder.opened.clear()
-    assert READER.read(folder, memory, most_commits=10)[0] == facts_of(folder)
+    assert READER.read(folder, memory, max_commits=10)[0] == facts_of(folder)
     assert folder.opened[:1] == [f"metadata/00002-{A}.metadata.json"]
     assert folder.opened[1:2] == folder.opened[:1]
 

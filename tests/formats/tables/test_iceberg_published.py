@@ -35,7 +35,7 @@ def judged(folder: MemoryFolder) -> TableMetadata:
 )
 def test_a_table_that_trino_wrote_is_read(name: str, files: int, schema: str) -> None:
     folder = table(name)
-    facts, memory = READER.read(folder, None, most_commits=MOST)
+    facts, memory = READER.read(folder, None, max_commits=MOST)
     judge = judged(folder)
     assert str(facts.schema) == schema
     assert facts.version == str(judge.current_snapshot_id)
@@ -53,7 +53,7 @@ def test_a_table_that_trino_wrote_is_read(name: str, files: int, schema: str) ->
 
 
 def test_the_first_schema_is_as_old_as_the_table() -> None:
-    facts, _ = READER.read(table("timetravel"), None, most_commits=MOST)
+    facts, _ = READER.read(table("timetravel"), None, max_commits=MOST)
     assert [(str(past.at), past.exact_time) for past in facts.past] == [
         ("2023-06-30 05:01:46.265000+00:00", True)
     ]

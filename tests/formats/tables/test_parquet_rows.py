@@ -47,7 +47,7 @@ def test_every_row_is_read(compression: str, version: str, dictionary: bool) -> 
 
 
 def test_of_long_rows_few_are_decoded_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_rows, "_LONGEST_BATCH", 100_000)
+    monkeypatch.setattr(parquet_rows, "_MAX_BATCH_BYTES", 100_000)
     long = ["x" * 30_000] * 50
     for dictionary in (True, False):
         file = ParquetRows(written(pa.table({"text": long}), use_dictionary=dictionary))
@@ -59,9 +59,9 @@ def test_of_long_rows_few_are_decoded_at_a_time(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("bound", "most", "column"),
     [
-        ("_LONGEST_PAGE", 20_000, "text"),
-        ("_MOST_VALUES", 9, "text"),
-        ("_LONGEST_LISTS", 100_000, "list"),
+        ("_MAX_PAGE_BYTES", 20_000, "text"),
+        ("_MAX_VALUES", 9, "text"),
+        ("_MAX_LIST_BYTES", 100_000, "list"),
     ],
 )
 def test_what_is_out_of_bounds_is_refused(
@@ -79,7 +79,7 @@ def test_what_is_out_of_bounds_is_refused(
 def test_many_short_values_of_a_dictionary_are_not_taken_for_long_ones(
     compression: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_rows, "_LONGEST_LISTS", 2_000_000)
+    monkeypatch.setattr(parquet_rows, "_MAX_LIST_BYTES", 2_000_000)
     days = [f"day-{number:04}" for number in range(300)]
     maps = [[("d", days[number % 300])] for number in range(50_000)]
     table = pa.table({"map": pa.array(maps, pa.map_(pa.string(), pa.string()))})
@@ -110,7 +110,7 @@ assert len(sink.getvalue()) < 100_000
 name = log.commit_name(0).replace(".json", ".checkpoint.parquet")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
-    READERS["delta"].read(MemoryFolder({name: sink.getvalue()}), None, most_commits=1)
+    READERS["delta"].read(MemoryFolder({name: sink.getvalue()}), None, max_commits=1)
 except UnreadableFile as problem:
     assert problem.code == "broken_table", problem
 else:

@@ -394,7 +394,7 @@ def test_a_gzip_file_that_breaks_off_is_a_problem(tmp_path):
 
 
 def test_a_gzip_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("lumos.lineage.openlineage.events.MAX_EVENT", 1000)
+    monkeypatch.setattr("lumos.lineage.openlineage.events.MAX_EVENT_BYTES", 1000)
     file = tmp_path / "bomb.gz"
     file.write_bytes(gzip.compress(b"[" + b" " * 100_000 + b"]"))
     (problem,) = read_events(file)

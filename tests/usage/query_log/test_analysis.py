@@ -4,11 +4,11 @@ import pytest
 
 from lumos.lineage.reported_lineage import TableName
 from lumos.usage.query_log.analysis import analyse_statement
-from lumos.usage.query_log.reader import Example
+from lumos.usage.query_log.reader import StatementExample
 
 
 def reads(statement: str, dialect: str = "postgres", **facts: str) -> dict[str, set[str]]:
-    example = Example(digest=b"x", statement=statement, dialect=dialect, **facts)  # type: ignore[arg-type]
+    example = StatementExample(digest=b"x", statement=statement, dialect=dialect, **facts)  # type: ignore[arg-type]
     found = analyse_statement(example, columns=lambda _: None)
     assert found.problem is None, found.problem
     return {
@@ -60,12 +60,12 @@ def test_a_star_that_nobody_can_expand_reads_unknown_columns() -> None:
 
 
 def test_what_is_no_sql_is_said_to_be_none() -> None:
-    example = Example(digest=b"x", statement="SELEC a FRM t", dialect="postgres")
+    example = StatementExample(digest=b"x", statement="SELEC a FRM t", dialect="postgres")
     assert analyse_statement(example, columns=lambda _: None).problem is not None
 
 
 def test_the_tables_that_a_warehouse_names_stand_in_for_a_statement_it_alone_understands() -> None:
-    example = Example(
+    example = StatementExample(
         digest=b"x",
         statement="SELEC a FRM t",
         dialect="bigquery",

@@ -14,8 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from lumos.errors import MisuseError
-from lumos.usage.query_log.files import UnreadableLog, pieces, recognise_log
-from lumos.usage.query_log.reader import Example, LoggedStatement, PieceReader, moment_of
+from lumos.usage.query_log.files import UnreadableLog, chunks, recognise_log
+from lumos.usage.query_log.reader import (
+    LoggedStatement,
+    QueryLogReader,
+    StatementExample,
+    moment_of,
+)
 
 AT = datetime(2024, 3, 5, 10, 30, 0, 250_000, tzinfo=UTC)
 SQL = "SELECT id, amount\nFROM sales.orders WHERE day = '2024-03-05'"
@@ -35,15 +40,15 @@ def as_lines(*rows: dict[str, Any]) -> bytes:
 
 def read(
     file: Path, mapping: dict[str, str] | None = None, *, size: int = 1000, **options: Any
-) -> tuple[list[LoggedStatement], list[Example], dict[str, int]]:
+) -> tuple[list[LoggedStatement], list[StatementExample], dict[str, int]]:
     log = recognise_log(file, mapping)
     assert log is not None
-    reader = PieceReader(**options)
-    found = [each for piece in pieces(log, size) for each in reader.read(piece)]
+    reader = QueryLogReader(**options)
+    found = [each for chunk in chunks(log, size) for each in reader.read(chunk)]
     return (
         [logged for logged, _ in found],
         [example for _, example in found if example is not None],
-        dict(reader.left_out),
+        dict(reader.skipped),
     )
 
 
@@ -131,7 +136,7 @@ def test_parquet_is_read_in_row_groups(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet", row_group_size=10)
     log = recognise_log(tmp_path / "a.parquet")
     assert log is not None
-    assert len(list(pieces(log))) == 3
+    assert len(list(chunks(log))) == 3
     logged, examples, _ = read(tmp_path / "a.parquet")
     assert (len(logged), len(examples)) == (25, 1)
     assert {moment_of(each.at) for each in logged} == {AT}
@@ -214,7 +219,7 @@ def test_sums_of_pg_stat_statements_replace_each_other(tmp_path: Path) -> None:
     assert log.name == "pg_stat_statements"
     os.utime(tmp_path / "stats_monday.csv", (AT.timestamp(), AT.timestamp()))
     (logged,), _, _ = read(tmp_path / "stats_monday.csv")
-    assert (logged.times, logged.rows, moment_of(logged.at)) == (12, 4, AT)
+    assert (logged.run_count, logged.rows, moment_of(logged.at)) == (12, 4, AT)
 
 
 def test_failed_statements_and_scripts_are_left_out(tmp_path: Path) -> None:
@@ -311,5 +316,5 @@ def test_what_unfolds_without_end_is_refused(
 
 def test_readers_may_have_other_names(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(as_csv(SNOWFLAKE))
-    (logged,), _, _ = read(tmp_path / "a.csv", readers=lambda name: name[::-1])
+    (logged,), _, _ = read(tmp_path / "a.csv", rename_reader=lambda name: name[::-1])
     assert logged.reader == "NNA"

@@ -181,7 +181,7 @@ def _edge_codes(edges: Integers, nodes: int) -> Integers:
 
 
 def _is_among(codes: Integers, others: Integers) -> Bools:
-    """Which codes are among others; unlike `np.isin` it does not import masked arrays."""
+    """Whether each code is among others; unlike `np.isin`, it does not import masked arrays."""
     if not len(others):
         return np.zeros(len(codes), dtype=np.bool_)
     others = np.sort(others)
@@ -310,7 +310,7 @@ class NodeFinder:
         from lumos.lineage.reported_lineage import LocationReference, ResolutionMethod
 
         found = self._names.find(LocationReference(uri=position))
-        is_there = found.way is ResolutionMethod.PLACE and found.urn in self._nodes.datasets
+        is_there = found.method is ResolutionMethod.LOCATION and found.urn in self._nodes.datasets
         return (self._nodes.node_by_urn[found.urn],) if is_there else ()
 
     @cached_property

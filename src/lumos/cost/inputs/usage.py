@@ -59,7 +59,7 @@ def read_usage(
     unverified = set()
     for urn, (_, source) in cost_nodes.datasets.items():
         first = known.get(location_of(urn, source))
-        has_usage_snapshot = urn in evidence.told
+        has_usage_snapshot = urn in evidence.imported
         if (first is None or first > since) and not has_usage_snapshot:
             if urn not in read:
                 unverified.add(urn)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 
 from lumos.errors import LumosError
 
-LONGEST_LINE: Final = 64 * 1024 * 1024
+MAX_LINE_LENGTH: Final = 64 * 1024 * 1024
 # Event logs compress to a fiftieth at best; a larger ratio is a decompression bomb.
 _MAX_RATIO: Final = 1000
 _BUFFER_BYTES: Final = 1024 * 1024
@@ -56,15 +56,15 @@ def open_decompressed(path: str) -> Iterator[BinaryIO]:
         if unpack is None:
             yield io.BufferedReader(stored, _BUFFER_BYTES)
             return
-        limit = LONGEST_LINE + _MAX_RATIO * os.fstat(stored.fileno()).st_size
+        limit = MAX_LINE_LENGTH + _MAX_RATIO * os.fstat(stored.fileno()).st_size
         yield io.BufferedReader(_LimitedStream(unpack(stored), path, limit), _BUFFER_BYTES)
 
 
 def read_lines(path: str) -> Iterator[bytes]:
     """The lines of a file; an incomplete last line is left out."""
     with open_decompressed(path) as stream:
-        while line := stream.readline(LONGEST_LINE):
-            if len(line) == LONGEST_LINE:
+        while line := stream.readline(MAX_LINE_LENGTH):
+            if len(line) == MAX_LINE_LENGTH:
                 raise UnreadableMeter(path, "it has a line of more than 64 MB")
             yield line
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple, get_args
 
 from lumos.config.prices import convert_quantity, engine_of
-from lumos.cost.meters.compression import LONGEST_LINE, UnreadableMeter, open_decompressed
+from lumos.cost.meters.compression import MAX_LINE_LENGTH, UnreadableMeter, open_decompressed
 from lumos.errors import MisuseError, did_you_mean
 from lumos.model.cost import CostType, MeteredUsage
 from lumos.model.money import micros
@@ -80,11 +80,11 @@ def read_table(path: str) -> list[MeteredRow]:
 
 
 def _rows(path: str) -> Iterator[tuple[int, list[str], list[str]]]:
-    csv.field_size_limit(LONGEST_LINE)
+    csv.field_size_limit(MAX_LINE_LENGTH)
     with open_decompressed(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         try:
-            first = text.readline(LONGEST_LINE)
+            first = text.readline(MAX_LINE_LENGTH)
             delimiter, header = _header(first)
             fields = _recognize_columns(path, header)
             reader = csv.reader(text, delimiter=delimiter)

@@ -32,16 +32,19 @@ from lumos.model.json_codec import to_json
 from lumos.model.money import micros
 from lumos.model.report import FORMAT_VERSION, Report
 
-# Finding similar names among more takes too long.
+# Among more names, searching for similar ones takes too long.
 _MAX_COMPARED: Final = 5000
 _NAN: Final = float("nan")
 _DIGITS: Final = 6
-# Larger reports are written in parts, since a whole one would take gigabytes of memory.
+# Larger reports are written in parts, to save gigabytes of memory.
 _BATCH_SIZE: Final = 20_000
 
 
 class ModelDataset(Report, frozen=True, kw_only=True):
-    """The costs of a dataset or job; `by_type` divides `total`, `savings` is for it alone."""
+    """The costs of a dataset or job; `by_type` breaks down `total`.
+
+    `savings` is what removing only this node saves.
+    """
 
     urn: str
     direct: Decimal
@@ -53,7 +56,7 @@ class ModelDataset(Report, frozen=True, kw_only=True):
 
 
 class ModelComponent(Report, frozen=True, kw_only=True):
-    """A lineage cycle and its cost as one node; no cost leaves a closed one."""
+    """A lineage cycle and its cost as one node; `closed` if no cost flows out of it."""
 
     urns: tuple[str, ...]
     total: Decimal
@@ -61,7 +64,7 @@ class ModelComponent(Report, frozen=True, kw_only=True):
 
 
 class ModelTotals(Report, frozen=True, kw_only=True):
-    """The spend is retained cost plus unattributed costs; `assumed` is split equally."""
+    """`spent` is the retained plus the unattributed costs; `assumed` was split equally."""
 
     spent: Decimal
     retained: Decimal
@@ -147,21 +150,21 @@ def read(file: Path) -> CostModelInput:
     types = (*nodes.costs, *(each for each in edges.shares if each not in nodes.costs))
     types = tuple(sorted(types or COST_TYPES[:2], key=_type_order))
     count = len(nodes.node_by_urn)
-    own = np.zeros((len(types), count), dtype=np.int64)
+    costs = np.zeros((len(types), count), dtype=np.int64)
     for row, name in enumerate(types):
         if name in nodes.costs:
             nodes_with_cost, amounts = nodes.costs[name]
-            own[row, np.array(nodes_with_cost)] = amounts
+            costs[row, np.array(nodes_with_cost)] = amounts
     upstream, downstream = np.array(edges.upstream), np.array(edges.downstream)
     edges.check_duplicates(upstream, downstream)
-    live = unread_nodes(count, upstream, downstream)
-    live[list(nodes.live)] = list(nodes.live.values())
+    end_uses = unread_nodes(count, upstream, downstream)
+    end_uses[list(nodes.live)] = list(nodes.live.values())
     graph = CostGraph(
         urns=list(nodes.node_by_urn),
         types=types,
         is_job=np.isin(np.arange(count), nodes.jobs),
-        costs=own,
-        live=live,
+        costs=costs,
+        live=end_uses,
         upstream=upstream,
         downstream=downstream,
         explicit=edges.explicit(types),
@@ -181,13 +184,12 @@ def _report_unknown_types(model_file: ModelFile, costs: set[str], shares: set[st
 
 
 def _type_order(name: str) -> tuple[int, str]:
-    nodes_with_cost: dict[str, int] = {
-        name_of_type: node_by_urn for node_by_urn, name_of_type in enumerate(COST_TYPES)
-    }
-    return nodes_with_cost.get(name, len(nodes_with_cost)), name
+    """Sort key: known cost types in their order, then others by name."""
+    index_by_type: dict[str, int] = {each: index for index, each in enumerate(COST_TYPES)}
+    return index_by_type.get(name, len(index_by_type)), name
 
 
-def _mix(currencies: dict[str, str]) -> str:
+def _mixed_currencies_message(currencies: dict[str, str]) -> str:
     (first, first_source), (second, second_source) = currencies.items()
     return (
         f"The costs of {first_source} are in {first} and those of {second_source} in {second}. "
@@ -214,7 +216,7 @@ class _Nodes:
             if entry.currency is not None:
                 currencies.setdefault(entry.currency.upper(), entry.urn)
             if len(currencies) > 1:
-                raise model_file.invalid(_mix(currencies))
+                raise model_file.invalid(_mixed_currencies_message(currencies))
             if not entry.urn:
                 raise model_file.invalid("A dataset needs a URN that is not empty.")
             amounts = {
@@ -275,12 +277,11 @@ class _Edges:
         if len(negative):
             number = int(negative[0])
             raise model_file.invalid(
-                f"edges[{number}]: the bytes read must not be negative, as "
-                f"{self.weights[number]:g} is."
+                f"edges[{number}]: bytes must not be negative ({self.weights[number]:g})."
             )
 
     def explicit(self, types: tuple[str, ...]) -> Floats:
-        """[k, m], or one row if no edge has shares by cost type."""
+        """Explicit shares by cost type and edge, NaN if none; one row if all types share them."""
         rows = np.full((len(types) if self.shares else 1, len(self.upstream)), np.nan)
         rows[:, list(self._uniform_shares)] = list(self._uniform_shares.values())
         for row, name in enumerate(types if self.shares else ()):
@@ -302,7 +303,7 @@ class _Edges:
             )
 
     def _add_shares(self, entry: ModelEdge, number: int, ends: tuple[int, int]) -> None:
-        """Take the shares of an edge; raise if one of its ends is unknown."""
+        """Add the shares of an edge; raise if one of its nodes is unknown."""
         edge = f"edges[{number}] ({entry.upstream} -> {entry.downstream})"
         if -1 in ends:
             raise self._unknown(entry.upstream if ends[0] < 0 else entry.downstream, edge)
@@ -373,7 +374,7 @@ def _datasets(
         savings.tolist(),
         strict=True,
     )
-    for urn, direct, total, retained, by_type, saved in rows:
+    for urn, direct, total, retained, by_type, savings_of_node in rows:
         yield ModelDataset(
             urn=urn,
             direct=amount(direct),
@@ -381,7 +382,7 @@ def _datasets(
             total=amount(total),
             retained=amount(retained),
             by_type=dict(zip(graph.types, map(amount, by_type), strict=True)),
-            savings=amount(saved),
+            savings=amount(savings_of_node),
         )
 
 

@@ -34,12 +34,12 @@ _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def yaml_to_json(file: Path, text: str) -> bytes:
-    """The only document of a YAML text as JSON; raises InvalidModel with the line of an error."""
+    """Convert a YAML text with one document to JSON; raises InvalidModel with the line."""
     if len(text) > MAX_YAML_BYTES:
         megabytes = MAX_YAML_BYTES // 1024**2
         raise InvalidModel(file, f"More than {megabytes} MB of YAML. Write the model as JSON.")
     try:
-        _check_extent(file, text)
+        _check_size(file, text)
         return _encoder.encode(yaml.load(text, Loader=_Loader))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
@@ -49,8 +49,8 @@ def yaml_to_json(file: Path, text: str) -> bytes:
         raise InvalidModel(file, f"This is not valid YAML: {error.reason}.", line=line) from None
 
 
-def _check_extent(file: Path, text: str) -> None:
-    """Raise if the text nests too deep or expands to too many values; constructs nothing."""
+def _check_size(file: Path, text: str) -> None:
+    """Raise if the text nests too deep or expands to too many values, before loading it."""
     sizes: dict[str, int] = {}
     open_anchors: list[tuple[str | None, int]] = []
     nodes = 0
@@ -101,7 +101,7 @@ class _Loader(_Parser):  # type: ignore[misc]
         return self.number(node)
 
     def number(self, node: yaml.ScalarNode) -> Decimal:
-        """The exact and finite number as written."""
+        """The exact and finite number as model."""
         text = node.value.replace("_", "")
         try:
             value = Decimal(text)
@@ -121,8 +121,8 @@ _Loader.add_constructor(f"{_CORE}timestamp", _Loader.construct_yaml_str)
 MAX_BYTES: Final = 1024 * 1024 * 1024
 _BATCH_SIZE: Final = 50_000
 _AFTER_KEY: Final = b'":'
-_BEFORE_COLONS: Final = (b" :", b"\t:", b"\n:", b"\r:")
-_YAML_ENDINGS: Final = frozenset({".yaml", ".yml"})
+_SPACED_COLONS: Final = (b" :", b"\t:", b"\n:", b"\r:")
+_YAML_EXTENSIONS: Final = frozenset({".yaml", ".yml"})
 _ERROR_PATTERN: Final = re.compile(r"^(?P<reason>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _BYTE: Final = re.compile(r"^JSON is malformed: (?P<reason>.*) \(byte (?P<byte>\d+)\)$")
 # Type names of the decoder and their descriptions for users.
@@ -168,14 +168,14 @@ class ModelEdge(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=Tru
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-class _WrittenModel(msgspec.Struct, forbid_unknown_fields=True):
+class _StrictModel(msgspec.Struct, forbid_unknown_fields=True):
     datasets: list[msgspec.Raw] | None = None
     edges: list[msgspec.Raw] | None = None
     method: str | None = None
     currency: str | None = None
 
 
-class _LenientModel(_WrittenModel, forbid_unknown_fields=False):
+class _LenientModel(_StrictModel, forbid_unknown_fields=False):
     pass
 
 
@@ -194,12 +194,12 @@ class ModelFile:
         self.file = file
         self.remarks: list[str] = []
         content = _content(file)
-        written = self._decode(content, _WrittenModel, _LenientModel)
+        model = self._decode(content, _StrictModel, _LenientModel)
         self._check_duplicates(_outer_mapping(content), "the file")
-        self.method: str | None = written.method
-        self.currency: str | None = written.currency
-        self._datasets: list[msgspec.Raw] = written.datasets or []
-        self._edges: list[msgspec.Raw] = written.edges or []
+        self.method: str | None = model.method
+        self.currency: str | None = model.currency
+        self._datasets: list[msgspec.Raw] = model.datasets or []
+        self._edges: list[msgspec.Raw] = model.edges or []
 
     def nodes(self) -> Iterator[list[ModelNode]]:
         """The datasets and jobs in batches."""
@@ -227,11 +227,11 @@ class ModelFile:
         Comparing the number of keys before and after re-encoding is the fastest check.
         """
         try:
-            check_pairs = msgspec.json.encode(msgspec.json.decode(batch))
+            encoded = msgspec.json.encode(msgspec.json.decode(batch))
         except msgspec.DecodeError:
             return
-        spaced = any(space in batch for space in _BEFORE_COLONS)
-        if not spaced and check_pairs.count(_AFTER_KEY) == batch.count(_AFTER_KEY):
+        has_spaces = any(colon in batch for colon in _SPACED_COLONS)
+        if not has_spaces and encoded.count(_AFTER_KEY) == batch.count(_AFTER_KEY):
             return
         raw = self._datasets if name == "datasets" else self._edges
         for number in range(start, min(start + _BATCH_SIZE, len(raw))):
@@ -250,7 +250,7 @@ class ModelFile:
     def _decode(
         self, content: bytes, kind: Any, lenient: Any, *, name: str = "", start: int = 0
     ) -> Any:
-        """The decoded value; unknown keys are ignored with a remark."""
+        """Decode a value; unknown keys are ignored with a remark."""
         try:
             return msgspec.json.decode(content, type=kind)
         except msgspec.ValidationError as error:
@@ -263,8 +263,8 @@ class ModelFile:
         self._report_unknown_keys(msgspec.json.decode(content), lenient, name)
         return found
 
-    def _report_unknown_keys(self, plain: Any, kind: Any, name: str) -> None:
-        entries = plain if name else [plain]
+    def _report_unknown_keys(self, decoded: Any, kind: Any, name: str) -> None:
+        entries = decoded if name else [decoded]
         fields = msgspec.structs.fields(get_args(kind)[0] if name else kind)
         known = [field.encode_name for field in fields]
         used = {key for entry in entries for key in entry}
@@ -326,7 +326,7 @@ def _content(file: Path) -> bytes:
         raise InvalidModel(file, "The model is not UTF-8 text.", line=line) from None
     if not content.strip():
         raise InvalidModel(file, "The file is empty. A model needs at least one dataset.")
-    if content[:1000].lstrip()[:1] not in (b"{", b"[") or file.suffix.lower() in _YAML_ENDINGS:
+    if content[:1000].lstrip()[:1] not in (b"{", b"[") or file.suffix.lower() in _YAML_EXTENSIONS:
         return yaml_to_json(file, text or content.decode())
     _check_json(file, content)
     return content

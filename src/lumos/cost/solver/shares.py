@@ -223,7 +223,7 @@ def _circulating_edges(graph: CostGraph, order: Topology, values: Floats) -> tup
 def _circulating_in_cycle(
     members: Integers, source: Integers, target: Integers, share: Floats
 ) -> Bools:
-    """The edges inside of those parts of a cycle that no cost leaves."""
+    """The edges inside the parts of a cycle that no cost leaves."""
     source_index, target_index = np.searchsorted(members, source), np.searchsorted(members, target)
     size = len(members)
     carries_cost = share > 0.0

@@ -1,4 +1,4 @@
-"""Decides by columns: which files of one pattern are different datasets, and which are similar."""
+"""Splits the files of one pattern into datasets, and finds similar datasets, by their columns."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ from lumos.discovery.grouping.patterns import (
     place_file,
 )
 from lumos.discovery.grouping.state import GroupingState
-from lumos.discovery.lake.summaries import MOST_VALUES, FileSet
+from lumos.discovery.lake.summaries import MAX_PATH_VALUES, FileSet
 from lumos.model.schema import Schema
 from lumos.model.types import Array, DataType, Map, Struct
 
@@ -30,9 +30,9 @@ Fields = frozenset[str]
 
 
 class SchemasByFingerprint(Protocol):
-    """Schemas by their full fingerprint."""
+    """Schemas by their fingerprint."""
 
-    def __getitem__(self, full: str, /) -> Schema: ...
+    def __getitem__(self, fingerprint: str, /) -> Schema: ...
 
 
 def leaf_fields(schema: Schema) -> Fields:
@@ -53,27 +53,27 @@ class FieldsByFingerprint(dict[str, Fields]):
     def __init__(self, schemas: SchemasByFingerprint) -> None:
         self._schemas = schemas
 
-    def __missing__(self, full: str) -> Fields:
-        return self.setdefault(full, leaf_fields(self._schemas[full]))
+    def __missing__(self, fingerprint: str) -> Fields:
+        return self.setdefault(fingerprint, leaf_fields(self._schemas[fingerprint]))
 
 
 def clusters(fields_of: Mapping[T, Fields], *, share: float) -> list[list[T]]:
-    """Clusters of items that share at least this part of their fields, directly or indirectly."""
+    """Cluster items that share at least this part of their fields, directly or indirectly."""
     first_with: dict[Fields, T] = {}
     groups = DisjointSets(fields_of)
     for item, fields in fields_of.items():
         groups.join(item, first_with.setdefault(fields, item))
-    every = list(first_with)
-    numbers = DisjointSets(range(len(every)))
-    for number, neighbours_of in _candidates(every, share):
+    all_fields = list(first_with)
+    numbers = DisjointSets(range(len(all_fields)))
+    for number, neighbours_of in _candidates(all_fields, share):
         # Most candidates are linked already; set operations skip them at once.
         neighbours_of -= numbers.members(number)
         while neighbours_of:
             other = neighbours_of.pop()
-            common = len(every[number] & every[other])
-            if common >= share * (len(every[number]) + len(every[other]) - common):
+            common = len(all_fields[number] & all_fields[other])
+            if common >= share * (len(all_fields[number]) + len(all_fields[other]) - common):
                 numbers.join(number, other)
-                groups.join(first_with[every[number]], first_with[every[other]])
+                groups.join(first_with[all_fields[number]], first_with[all_fields[other]])
                 neighbours_of -= numbers.members(number)
     return groups.sets()
 
@@ -85,7 +85,7 @@ def split_by_columns(
     earlier_split: ColumnSplit | None = None,
     earlier_datasets: Mapping[str, Sequence[FileSet]] | None = None,
 ) -> tuple[dict[str, list[FileSet]], ColumnSplit | None]:
-    """The datasets of the files of one pattern, and the decision for the next scan.
+    """Split the files of one pattern into datasets; also return the decision for the next scan.
 
     Only values that are neither dates nor counts may name datasets, and only if files of
     different values share less than half of their fields. Along dates and counts, columns merely
@@ -93,36 +93,38 @@ def split_by_columns(
     """
     labels = sorted(
         label
-        for label in {label for file_set in file_sets for label in file_set.others}
+        for label in {label for file_set in file_sets for label in file_set.path_values}
         if not label.startswith(WITH_DATE)
-        # In dated files, an identifier that occurs on one date only carries no more information.
+        # In dated files, an identifier that occurs on only one date says no more than the date.
         and (not label.startswith(IN_DATED_NAMES) or _occurs_on_several_dates(label, file_sets))
     )
     if not labels:
         return {dataset: list(file_sets)}, earlier_split
     fields = {
-        full: leaf_fields(schemas[full])
-        for full in sorted({file_set.full for file_set in file_sets})
+        fingerprint: leaf_fields(schemas[fingerprint])
+        for fingerprint in sorted({file_set.schema_fingerprint for file_set in file_sets})
     }
     best = min(_find_splits(file_sets, fields, labels), key=lambda split: split.rank, default=None)
     if earlier_split is not None and earlier_split.label in labels:
         # An earlier scan split by this value, so it also names new datasets.
-        some = [file_set for file_set in file_sets if earlier_split.label in file_set.others]
+        members = [
+            file_set for file_set in file_sets if earlier_split.label in file_set.path_values
+        ]
         split_clusters = (
-            best.clusters if best is not None and best.label == earlier_split.label else [some]
+            best.clusters if best is not None and best.label == earlier_split.label else [members]
         )
         best = _Split(earlier_split.label, split_clusters)
     if best is None:
         return {dataset: list(file_sets)}, earlier_split
     known = {
-        path: {leaf_fields(schemas[file_set.full]) for file_set in some}
-        for path, some in (earlier_datasets or {}).items()
+        path: {leaf_fields(schemas[file_set.schema_fingerprint]) for file_set in members}
+        for path, members in (earlier_datasets or {}).items()
     }
     named, datasets = _name_clusters(
         dataset, best, {} if earlier_split is None else earlier_split.datasets, fields, known
     )
     # Files without the value get the path of the pattern.
-    rest = [file_set for file_set in file_sets if best.label not in file_set.others]
+    rest = [file_set for file_set in file_sets if best.label not in file_set.path_values]
     if rest:
         named.setdefault(dataset, []).extend(rest)
     return named, ColumnSplit(dataset, best.label, datasets)
@@ -161,8 +163,8 @@ class DisjointSets(Generic[T]):
 class _Split(NamedTuple):
     """A value of the path that determines the columns, and the file sets of each cluster.
 
-    If some files lack the value, they get the path of the pattern, and `with_rest` are the clusters
-    that share their columns. Otherwise it is None.
+    Files without the value get the path of the pattern; `with_rest` are the clusters with the same
+    columns as these, or None if all files have the value.
     """
 
     label: str
@@ -181,25 +183,27 @@ class _Split(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, bool, bool, str]:
-        """Sorts by number of clusters, then keys before folders before file names."""
+        """Sort key: most clusters first, then keys before folders before file names."""
         return -len(self.clusters), not self.is_key, self.is_in_name, self.label
 
     def is_named_by_pattern(self, rank: int, cluster: list[FileSet]) -> bool:
-        """Whether the cluster of a rank gets the path of the pattern."""
+        """Whether a cluster, by its rank, gets the path of the pattern."""
         is_first = rank == 0 and len(self.values(cluster)) > 1
         return is_first and (self.with_rest is None or cluster in self.with_rest)
 
     def values(self, file_sets: Iterable[FileSet]) -> list[str]:
-        return sorted({value for file_set in file_sets for value in file_set.others[self.label]})
+        return sorted(
+            {value for file_set in file_sets for value in file_set.path_values[self.label]}
+        )
 
 
 def _find_splits(
     file_sets: Sequence[FileSet], fields: Mapping[str, Fields], labels: Iterable[str]
 ) -> Iterator[_Split]:
-    """For each value of the paths, the sets of files that it distinguishes.
+    """Yield a split for each value of the paths that distinguishes sets of files.
 
-    Files of one value belong together, and files that share half of their fields. A schema that is
-    contained in exactly one other belongs to it: contained in several, it belongs to none of them.
+    Files with the same value belong together, and so do files that share half of their fields. A
+    schema that is contained in exactly one other belongs to it, but not if several contain it.
     """
     similar = clusters(fields, share=_MIN_RELATED_SHARE) if len(set(fields.values())) > 1 else []
     if len(similar) < 2:
@@ -210,12 +214,15 @@ def _find_splits(
         else []
     )
     for label in labels:
-        some = [file_set for file_set in file_sets if label in file_set.others]
+        members = [file_set for file_set in file_sets if label in file_set.path_values]
         sets = DisjointSets(fields)
         first_with: dict[str, str] = {}
-        for file_set in some:
-            for value in file_set.others[label]:
-                sets.join(file_set.full, first_with.setdefault(value, file_set.full))
+        for file_set in members:
+            for value in file_set.path_values[label]:
+                sets.join(
+                    file_set.schema_fingerprint,
+                    first_with.setdefault(value, file_set.schema_fingerprint),
+                )
         for first, *others in similar:
             for other in others:
                 sets.join(first, other)
@@ -229,20 +236,24 @@ def _find_splits(
             if len(adjacent) == 1 and neighbours[next(iter(adjacent))] == {root}:
                 sets.join(root, next(iter(adjacent)))
         found: dict[str, list[FileSet]] = {}
-        for file_set in some:
-            found.setdefault(sets.find(file_set.full), []).append(file_set)
+        for file_set in members:
+            found.setdefault(sets.find(file_set.schema_fingerprint), []).append(file_set)
         rest_roots = {
-            sets.find(file_set.full) for file_set in file_sets if label not in file_set.others
+            sets.find(file_set.schema_fingerprint)
+            for file_set in file_sets
+            if label not in file_set.path_values
         }
         if len(found) > 1 or (rest_roots and rest_roots.isdisjoint(found)):
-            with_rest = [some for key, some in found.items() if key in rest_roots]
+            with_rest = [members for key, members in found.items() if key in rest_roots]
             yield _Split(label, list(found.values()), with_rest if rest_roots else None)
 
 
 def _occurs_on_several_dates(label: str, file_sets: Sequence[FileSet]) -> bool:
     """Whether a value occurs in files of several dates."""
     dated = {
-        pair for file_set in file_sets for pair in file_set.others.get(f"{WITH_DATE}{label}", ())
+        pair
+        for file_set in file_sets
+        for pair in file_set.path_values.get(f"{WITH_DATE}{label}", ())
     }
     return len({pair.partition(WITH_DATE)[0] for pair in dated}) < len(dated)
 
@@ -256,40 +267,47 @@ def _name_clusters(
 ) -> tuple[dict[str, list[FileSet]], dict[str, str]]:
     """The dataset of each cluster, and of each value.
 
-    Values stay where an earlier scan put them, and new ones join the dataset whose columns they
-    have. At first the cluster with most values, if it has several, is what the pattern is called;
-    all others are named by their first value.
+    Values keep the dataset of an earlier scan, and new ones join the dataset with their columns.
+    In the first scan, the cluster with most values, if it has several, gets the path of the
+    pattern; all others are named by their first value.
     """
     ranked = sorted(
         split.clusters,
-        key=lambda some: (-len(split.values(some)), -sum(file_set.file_count for file_set in some)),
+        key=lambda members: (
+            -len(split.values(members)),
+            -sum(file_set.file_count for file_set in members),
+        ),
     )
     named: dict[str, list[FileSet]] = {}
     datasets = dict(earlier_split)
-    for number, some in enumerate(ranked):
-        values = split.values(some)
+    for number, members in enumerate(ranked):
+        values = split.values(members)
         earlier = Counter(earlier_split[value] for value in values if value in earlier_split)
-        related = _most_related({fields[file_set.full] for file_set in some}, known)
+        related = _most_related(
+            {fields[file_set.schema_fingerprint] for file_set in members}, known
+        )
         if earlier:
             path = earlier.most_common(1)[0][0]
         elif related is not None:
             path = related
-        elif len(values) > MOST_VALUES or (
-            not earlier_split and split.is_named_by_pattern(number, some)
+        elif len(values) > MAX_PATH_VALUES or (
+            not earlier_split and split.is_named_by_pattern(number, members)
         ):
             path = dataset
         else:
             named_by = f"{split.label}={values[0]}" if split.is_key else values[0]
             path = f"{dataset}/{named_by}"
-        named.setdefault(path, []).extend(some)
-        datasets |= {value: path for value in values[:MOST_VALUES] if value not in earlier_split}
+        named.setdefault(path, []).extend(members)
+        datasets |= {
+            value: path for value in values[:MAX_PATH_VALUES] if value not in earlier_split
+        }
     return named, datasets
 
 
 def _most_related(
     fields: Collection[Fields], known: Mapping[str, Collection[Fields]]
 ) -> str | None:
-    """The dataset that shares most of its fields with these, if it is at least half of them."""
+    """The dataset that shares most fields with these, if it shares at least half of them."""
     shares = {
         path: max(len(one & other) / len(one | other) for one in fields for other in others)
         for path, others in known.items()
@@ -299,18 +317,18 @@ def _most_related(
     return best if best is not None and shares[best] >= _MIN_RELATED_SHARE else None
 
 
-def _candidates(every: Sequence[Fields], share: float) -> Iterator[tuple[int, set[int]]]:
-    """For each schema, the candidates that may share this part of their fields with it.
+def _candidates(all_fields: Sequence[Fields], share: float) -> Iterator[tuple[int, set[int]]]:
+    """Yield each schema with the candidates that may share this part of their fields with it.
 
-    Such a pair shares one of the rarest fields of the smaller one, so only those are looked up:
-    comparing each pair takes too long where there are thousands.
+    Such a pair shares one of the rarest fields of the smaller schema, so only those are looked up:
+    comparing all pairs of thousands of schemas takes too long.
     """
-    counts = Counter(field for fields in every for field in fields)
+    counts = Counter(field for fields in all_fields for field in fields)
     with_field: dict[str, set[int]] = {field: set() for field in counts}
-    for number, fields in enumerate(every):
+    for number, fields in enumerate(all_fields):
         for field in fields:
             with_field[field].add(number)
-    for number, fields in enumerate(every):
+    for number, fields in enumerate(all_fields):
         rarest = sorted(fields, key=lambda field: (counts[field], field))
         lookup_fields = rarest[: len(fields) - ceil(share * len(fields)) + 1]
         yield number, set().union(*(with_field[field] for field in lookup_fields))
@@ -364,8 +382,8 @@ def join_similar(
             if family is not None:
                 families.setdefault((family, key[1]), []).append(key)
         for (_, format), family_keys in families.items():
-            some = {key: joined[key] for key in family_keys}
-            for cluster in sorted(find_similar(some, fields), key=len, reverse=True):
+            family_groups = {key: joined[key] for key in family_keys}
+            for cluster in sorted(find_similar(family_groups, fields), key=len, reverse=True):
                 file_sets = [file_set for key in sorted(cluster) for file_set in joined.pop(key)]
                 path = path_of([key[0] for key in cluster])
                 target = earlier.target((path, format), cluster, file_sets)
@@ -380,18 +398,23 @@ def join_similar(
 
 
 def find_similar(groups: Groups, fields: FieldsByFingerprint) -> Iterator[list[GroupKey]]:
-    """Sets of groups with nearly the same columns; groups of a single column are left out."""
+    """Sets of groups with nearly the same columns, without groups of a single column."""
     if len(groups) < 2:
         return
     fields_of_group: dict[GroupKey, Fields] = {}
     for key, file_sets in groups.items():
-        every = frozenset().union(
-            *(fields[full] for full in {file_set.full for file_set in file_sets})
+        all_fields = frozenset().union(
+            *(
+                fields[fingerprint]
+                for fingerprint in {file_set.schema_fingerprint for file_set in file_sets}
+            )
         )
-        if len(every) >= _MIN_FIELDS:
-            fields_of_group[key] = every
+        if len(all_fields) >= _MIN_FIELDS:
+            fields_of_group[key] = all_fields
     yield from (
-        some for some in clusters(fields_of_group, share=_MIN_SIMILAR_SHARE) if len(some) > 1
+        members
+        for members in clusters(fields_of_group, share=_MIN_SIMILAR_SHARE)
+        if len(members) > 1
     )
 
 
@@ -425,7 +448,7 @@ class _EarlierJoins:
 
 
 def folder_of_files(path: str, file_sets: Sequence[FileSet]) -> Hashable | None:
-    """The only folder of a dataset that is named after its files, with placeholders for values."""
+    """The folder, with placeholders, of a dataset that is named after its files, if it is one."""
     folders = {f"{file_set.base}/{file_set.pattern}".rpartition("/")[0] for file_set in file_sets}
     is_plain = all(
         file_set.dataset == path and is_named_by_file(file_set.first_path) for file_set in file_sets
@@ -433,7 +456,7 @@ def folder_of_files(path: str, file_sets: Sequence[FileSet]) -> Hashable | None:
     return (path.rpartition("/")[0], *folders) if is_plain and len(folders) == 1 else None
 
 
-def _numbered_path(path: str, _places: Sequence[FileSet]) -> Hashable | None:
+def _numbered_path(path: str, _file_sets: Sequence[FileSet]) -> Hashable | None:
     """The path with NNN for the numbers of its folders, if there are any."""
     folders = path.split("/")
     numbered = [_without_number(folder) for folder in folders]

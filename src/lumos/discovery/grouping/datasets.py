@@ -30,7 +30,7 @@ from lumos.discovery.grouping.values import BRACES
 from lumos.discovery.lake.summaries import FileSet, PartitionKey, merge_partition_keys
 from lumos.model.dataset_pattern import strip_extensions
 
-# Marks the key of a dataset of a hint.
+# Suffix in the key of a dataset that a hint defines.
 _BY_HINT: Final = "\0hint"
 # If one pattern has files of two formats, the first format in this order has the plain path.
 _FORMAT_RANK: Final = ("parquet", "avro", "orc", "csv", "json")
@@ -53,8 +53,8 @@ class DatasetGroup(NamedTuple):
 
     `key` is the path from the pattern, and the format. `names` are the templates of the folders
     and, last, of the files. `renamed_from`, `merged_from` and `split_from` are the datasets of the
-    last scan that this one continues. `wanted` is the path from a hint if another dataset already
-    has it.
+    last scan that this one continues. `wanted` is the path that a hint
+    gives, if another dataset already has it.
     """
 
     dataset: str
@@ -63,7 +63,7 @@ class DatasetGroup(NamedTuple):
     key: GroupKey
     name: str | None = None
     names: tuple[str, ...] = ()
-    ending: str = ""
+    extension: str = ""
     rule: GroupingRule = GroupingRule("pattern", "")
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
@@ -110,13 +110,13 @@ def group_files(
         (each for each in all_file_sets if hinted_location(each.pattern) is None), schemas
     )
     groups, splits = _by_pattern(data, schemas, before)
-    own = {path for split in splits for path in split.own_datasets}
-    rules = {key: "columns" for key in groups if key[0] in own}
+    split_datasets = {path for split in splits for path in split.named_datasets}
+    rules = {key: "columns" for key in groups if key[0] in split_datasets}
     if joins_similar:
         groups, joined = join_similar(groups, FieldsByFingerprint(schemas), before)
         rules |= dict.fromkeys(joined, "similar")
     for each in hinted:
-        # Marked, because other files may have the same path by their pattern.
+        # With a suffix, since other files may have the same path by their pattern.
         key = (f"{each.dataset}{_BY_HINT}", each.format)
         groups.setdefault(key, []).append(each)
         rules[key] = "hint"
@@ -141,14 +141,14 @@ def group_files(
             rules.get(key, "pattern"),
             predecessors.get(names[key]),
             hints.root,
-            wanted=_plain(key) if _is_by_hint(key) and _plain(key) in taken else None,
+            wanted=_path_of_key(key) if _is_by_hint(key) and _path_of_key(key) in taken else None,
         )
         for key, members in groups.items()
     ]
     found.sort(key=lambda each: each.dataset)
     state = GroupingState(
         file_sets=[
-            _remember(file_set, each.dataset) for each in found for file_set in each.file_sets
+            _to_remembered(file_set, each.dataset) for each in found for file_set in each.file_sets
         ],
         names=_overrides(names, before),
         splits=splits,
@@ -164,16 +164,16 @@ def _by_pattern(
     for file_set in file_sets:
         by_path.setdefault((file_set.dataset, file_set.format), []).append(file_set)
     splits = {split.dataset: split for split in before.splits}
-    own = {path for split in before.splits for path in split.own_datasets}
+    split_datasets = {path for split in before.splits for path in split.named_datasets}
     groups: dict[GroupKey, list[FileSet]] = {}
     for (path, format), members in sorted(by_path.items()):
-        if path in own or (len(members) == 1 and path not in splits):
+        if path in split_datasets or (len(members) == 1 and path not in splits):
             groups.setdefault((path, format), []).extend(members)
             continue
         earlier = splits.get(path)
         separated = {
             dataset: by_path.get((dataset, format), ())
-            for dataset in (earlier.own_datasets if earlier else ())
+            for dataset in (earlier.named_datasets if earlier else ())
         }
         parts, split = split_by_columns(path, members, schemas, earlier, separated)
         for part, part_members in parts.items():
@@ -194,7 +194,7 @@ def _paths(
     """A unique path for each dataset: that of the last scan, or that of its pattern or hint.
 
     Of two formats with one pattern, the earlier one has the plain path. The dataset of a hint gets
-    another path if a dataset that the hint does not match has its path.
+    another path if a dataset outside of the hint already has its path.
     """
     paths: dict[GroupKey, str] = {}
     used = set(tables)
@@ -208,14 +208,14 @@ def _paths(
     for key in sorted(groups, key=lambda each: (_rank(each[1]), each)):
         earlier = before.names.get(_name_key(*key))
         if earlier is None and _is_by_hint(key):
-            earlier = hinted_datasets.get((_plain(key), key[1]))
+            earlier = hinted_datasets.get((_path_of_key(key), key[1]))
         if earlier is None or earlier in used:
             unnamed.append(key)
             continue
         paths[key] = earlier
         used.add(earlier)
         if _is_by_hint(key):
-            replacements.setdefault(_plain(key), earlier.removesuffix(f"/*.{key[1]}"))
+            replacements.setdefault(_path_of_key(key), earlier.removesuffix(f"/*.{key[1]}"))
     known = before.datasets
     last = {
         file_set.dataset: file_set.format
@@ -226,7 +226,7 @@ def _paths(
     # Datasets that are recorded or of the last scan come first, in their format, and hints last.
     unnamed.sort(key=lambda key: (_is_by_hint(key), taken_by.get(key[0]) != key[1]))
     for key in unnamed:
-        path, format = _plain(key), key[1]
+        path, format = _path_of_key(key), key[1]
         if _is_by_hint(key):
             path = replacements.setdefault(path, _free_path(path, used, root))
         choices = (path, f"{path}/*.{format}", f"{path}/*.{format}.files")
@@ -240,13 +240,13 @@ def _is_by_hint(key: GroupKey) -> bool:
     return key[0].endswith(_BY_HINT)
 
 
-def _plain(key: GroupKey) -> str:
-    """The path of a key without the mark for hints."""
+def _path_of_key(key: GroupKey) -> str:
+    """The path of a key without the suffix for hints."""
     return key[0].removesuffix(_BY_HINT)
 
 
 def _free_path(path: str, used: Collection[str], root: str) -> str:
-    """A path, or a similar one in the same folder if it is used already."""
+    """The path, or if it is used, a similar one in the same folder."""
     if path not in used:
         return path
     folder, _, name = path.rpartition("/")
@@ -290,7 +290,7 @@ def _restore_earlier_paths(
 
 
 def _overrides(names: Mapping[GroupKey, str], before: GroupingState) -> dict[str, str]:
-    """The paths that do not follow from patterns, or that only one of two formats can have."""
+    """The paths that differ from the pattern, or that only one of several formats can have."""
     formats: dict[str, int] = {}
     for path, _ in names:
         formats[path] = formats.get(path, 0) + 1
@@ -314,7 +314,7 @@ def _name_key(path: str, format: str) -> str:
     return f"{format}:{path}"
 
 
-def _remember(file_set: FileSet, dataset: str) -> RememberedFiles:
+def _to_remembered(file_set: FileSet, dataset: str) -> RememberedFiles:
     return RememberedFiles(
         *file_set.key, dataset, file_set.first_path, file_set.last_path, file_set.file_count
     )
@@ -345,7 +345,7 @@ def _group(
     wanted: str | None,
 ) -> DatasetGroup:
     typical = max(file_sets, key=lambda file_set: (file_set.file_count, file_set.first_path))
-    folders, stem, ending = levels(typical.first_path)
+    folders, stem, extension = levels(typical.first_path)
     earlier = predecessors or Predecessors()
     is_pattern = rule == "pattern"
     find_location = joined_location if rule == "similar" else location_of
@@ -359,7 +359,7 @@ def _group(
             *(level.template.text for level in folders[root_depth(root, typical.first_path) :]),
             stem.text,
         ),
-        ending=ending,
+        extension=extension,
         rule=_rule(rule, file_sets),
         renamed_from=earlier.renamed_from,
         merged_from=earlier.merged_from,
@@ -400,7 +400,7 @@ def location_of(file_sets: Sequence[FileSet], root: str) -> str:
     hinted = hinted_location(file_sets[0].pattern)
     if hinted is not None:
         return hinted
-    # The files of a dataset may lie in folders of different depth; use that of most files.
+    # The files of a dataset may be in folders of different depth; use that of most files.
     files: dict[str, int] = {}
     for file_set in file_sets:
         for location in locations(file_set, root):
@@ -420,21 +420,21 @@ def joined_location(file_sets: Sequence[FileSet], root: str) -> str:
 
 
 def locations(file_set: FileSet, root: str) -> Iterator[str]:
-    """The locations of the first and the last file of a file set: a folder, or a pattern."""
+    """The locations of the first and the last file of a file set: folders or patterns."""
     for path in sorted({file_set.first_path, file_set.last_path}):
         yield _location(path, root, has_one_name=_has_one_name(file_set))
 
 
 @lru_cache(maxsize=16384)
 def _location(path: str, root: str, *, has_one_name: bool) -> str:
-    shown = list(_path_globs(path, root, has_one_name=has_one_name))
+    globs = list(_path_globs(path, root, has_one_name=has_one_name))
     folders, stem, _ = levels(path)
-    if stem.is_writers:
-        shown.pop()
+    if stem.is_writer_name:
+        globs.pop()
         fixed = root_depth(root, path)
-        while len(shown) - 1 > fixed and folders[len(shown) - 2].is_partition:
-            shown.pop()
-    return "/".join(shown)
+        while len(globs) - 1 > fixed and folders[len(globs) - 2].is_partition:
+            globs.pop()
+    return "/".join(globs)
 
 
 def path_globs(file_set: FileSet, root: str) -> Iterator[str]:
@@ -445,20 +445,20 @@ def path_globs(file_set: FileSet, root: str) -> Iterator[str]:
 
 @lru_cache(maxsize=16384)
 def _path_globs(path: str, root: str, *, has_one_name: bool) -> tuple[str, ...]:
-    """The anchor of a file, its folders and its name, with `*` for what varies in the root."""
+    """The anchor of a file, its folders and its name, with `*` for what varies below the root."""
     anchor = anchor_of(path)
     fixed = root_depth(root, path)
-    folders, stem, ending = levels(path)
+    folders, stem, extension = levels(path)
     names = path[len(anchor) :].strip("/").split("/")
-    shown = [
+    globs = [
         _glob(level.template.text) if level.template.varies and index >= fixed else name
         for index, (level, name) in enumerate(zip(folders, names, strict=False))
     ]
     if stem.varies or not has_one_name:
-        shown.append(_glob(stem.text) + ending + ("" if names[-1].endswith(ending) else "*"))
+        globs.append(_glob(stem.text) + extension + ("" if names[-1].endswith(extension) else "*"))
     else:
-        shown.append(names[-1])
-    return anchor, *shown
+        globs.append(names[-1])
+    return anchor, *globs
 
 
 def _has_one_name(file_set: FileSet) -> bool:
@@ -467,7 +467,7 @@ def _has_one_name(file_set: FileSet) -> bool:
 
 
 def root_depth(root: str, path: str) -> int:
-    """How many folders of a path lead to the root; they are the same for all files."""
+    """The number of folders above the root in a path; they are the same for all files."""
     return _depth(root[len(anchor_of(path)) :])
 
 
@@ -477,13 +477,13 @@ def _depth(folder: str) -> int:
 
 
 def common_glob(names: Sequence[str]) -> str:
-    """A pattern of the words that names begin or end with; empty if there are none.
+    """A pattern of the words that all names begin or end with; empty if there are none.
 
-    A word ends at `_`, `-` or `.`, or before a number in every name. Letters that names have in
-    common by chance are not words, and neither are extensions.
+    A word ends at `_`, `-` or `.`, or before a number in every name, so letters that names share
+    by chance are not words. Extensions are not words either.
     """
-    stems, endings = zip(*map(split_name, names), strict=True)
-    if len(set(endings)) > 1:
+    stems, extensions = zip(*map(split_name, names), strict=True)
+    if len(set(extensions)) > 1:
         return ""
     start = _common_start(stems).rstrip("0123456789")
     if not all(stem[len(start) : len(start) + 1].isdigit() for stem in stems):
@@ -492,13 +492,13 @@ def common_glob(names: Sequence[str]) -> str:
     first = min((at for at in map(end.find, _BOUNDARIES) if at >= 0), default=len(end))
     end = end[first:]
     has_word = any(letter.isalnum() for letter in start + end)
-    return f"{start}*{end}{endings[0]}" if has_word else ""
+    return f"{start}*{end}{extensions[0]}" if has_word else ""
 
 
 def any_name(names: Sequence[str]) -> str:
-    """A pattern for all names of a folder, with the extension that some have in common."""
-    endings = {split_name(name)[1] for name in names}
-    return f"*{endings.pop()}" if len(endings) == 1 else "*"
+    """A pattern for all names of a folder, with their extension if they have the same one."""
+    extensions = {split_name(name)[1] for name in names}
+    return f"*{extensions.pop()}" if len(extensions) == 1 else "*"
 
 
 def _common_start(names: Sequence[str]) -> str:

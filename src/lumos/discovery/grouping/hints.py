@@ -12,11 +12,11 @@ from lumos.storage import FileHint
 # Increment this when the same paths are grouped differently, so that summaries are not reused.
 _PATTERN_VERSION: Final = 2
 
-# Begins the pattern of a file set that a hint assigned, before the hint's number and a location.
+# The prefix of patterns that a hint assigned; the hint's number and a location follow.
 _MARK: Final = "{hint}"
-# Marks the pattern of a file set that an earlier split by columns assigned.
+# In patterns that an earlier split by columns assigned; the dataset follows.
 SPLIT_MARK: Final = "{split}"
-_PIECE: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
+_PATTERN_TOKEN: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
 _WILD: Final = re.compile(r"[*?{]")
 _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 
@@ -24,7 +24,7 @@ _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 class ColumnSplit(NamedTuple):
     """Files of one path pattern that an earlier scan split into different datasets.
 
-    `label` is the position of the value that distinguishes them (see `Placement.others`), and
+    `label` is the position of the value that distinguishes them (see `Placement.path_values`), and
     `datasets` holds the dataset of each value.
     """
 
@@ -33,7 +33,7 @@ class ColumnSplit(NamedTuple):
     datasets: dict[str, str]
 
     @property
-    def own_datasets(self) -> set[str]:
+    def named_datasets(self) -> set[str]:
         """The datasets that are named by a value."""
         return set(self.datasets.values()) - {self.dataset}
 
@@ -65,22 +65,22 @@ class HintMatcher:
         self.fingerprint = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     def place(self, path: str) -> Placement:
-        """The placement of a file: by the first hint that matches, or by its path."""
-        placed = place_file(path)
+        """Place a file by the first hint that matches, by an earlier split, or by its path."""
+        placement = place_file(path)
         for each in self._patterns:
             match = each.files.match(path)
             if match is not None:
                 dataset, location = each.dataset(path, match)
                 pattern = f"{_MARK}{each.number} {location}"
-                return Placement(dataset, pattern, dataset, placed.partitions)
-        split = self._splits.get(placed.dataset) if self._splits else None
+                return Placement(dataset, pattern, dataset, placement.partitions)
+        split = self._splits.get(placement.dataset) if self._splits else None
         if split is not None:
-            value = dict(placed.others).get(split.label, "")
-            dataset = split.datasets.get(value, placed.dataset)
+            value = dict(placement.path_values).get(split.label, "")
+            dataset = split.datasets.get(value, placement.dataset)
             # A pattern of its own, so that equal schemas on both sides are summarised separately.
-            pattern = f"{placed.pattern}{SPLIT_MARK}{dataset}"
-            return placed._replace(pattern=pattern, dataset=dataset)
-        return placed
+            pattern = f"{placement.pattern}{SPLIT_MARK}{dataset}"
+            return placement._replace(pattern=pattern, dataset=dataset)
+        return placement
 
     def matching(self, path: str) -> list[int]:
         """The numbers of all hints that match a file; the first one is used."""
@@ -136,7 +136,7 @@ class _Pattern(NamedTuple):
             top,
             names,
             hint.name,
-            # Without a key to split by, every file is a dataset.
+            # Without a key to split by, every file is its own dataset.
             hint.split and "{" not in path,
             _common_folder(hint.paths, root) if len(hint.paths) > 1 else None,
         )
@@ -148,12 +148,12 @@ class _Pattern(NamedTuple):
         top = self.top
         if self.folder is not None and self.name is not None:
             return "/".join([top, *self.folder, self.name]), "/".join([top, *self.folder])
-        filled = [_filled(name, match) for name in self.names]
+        filled = [_fill(name, match) for name in self.names]
         named = list(filter(None, map(_without_stars, filled)))
         values = list(match.groupdict().values())
         if self.name is not None:
-            # In the folder before the first wildcard, whichever root is scanned. Every value of a
-            # key is a dataset of its own, below the name.
+            # In the folder before the first wildcard, independent of the scanned root. Every value
+            # of a key is its own dataset, below the name.
             fixed = list(takewhile(lambda name: not _WILD.search(name), self.names))
             folder = fixed[:-1] if fixed == list(self.names) else fixed
             is_folder = "/".join([top, *folder]).rpartition("/")[2] == self.name and not values
@@ -187,33 +187,33 @@ def _common_folder(paths: Iterable[str], root: str) -> tuple[str, ...]:
 
 def _regex(names: Iterable[str]) -> str:
     regex = ""
-    seen: set[str] = set()
+    seen_keys: set[str] = set()
     for name in names:
         regex += "/" if regex and not regex.endswith("/)?") else ""
-        regex += "(?:.*/)?" if name == "**" else "".join(_pieces(name, seen))
+        regex += "(?:.*/)?" if name == "**" else "".join(_regex_parts(name, seen_keys))
     # `**` at the end matches all files below.
     return regex.removesuffix("(?:.*/)?").removesuffix("/") or "[^/]*"
 
 
-def _pieces(name: str, seen: set[str]) -> Iterator[str]:
-    for piece in _PIECE.finditer(name):
-        key = piece[1]
+def _regex_parts(name: str, seen_keys: set[str]) -> Iterator[str]:
+    for token in _PATTERN_TOKEN.finditer(name):
+        key = token[1]
         if key is not None:
-            yield f"(?P={key})" if key in seen else f"(?P<{key}>[^/]+)"
-            seen.add(key)
-        elif piece[0].startswith("*"):
+            yield f"(?P={key})" if key in seen_keys else f"(?P<{key}>[^/]+)"
+            seen_keys.add(key)
+        elif token[0].startswith("*"):
             yield "[^/]*"
         else:
-            yield "[^/]" if piece[0] == "?" else re.escape(piece[0])
+            yield "[^/]" if token[0] == "?" else re.escape(token[0])
 
 
-def _filled(name: str, match: re.Match[str]) -> str:
+def _fill(name: str, match: re.Match[str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda key: match[key[1]], name)
 
 
 def _without_stars(name: str) -> str:
     if "*" not in name and "?" not in name:
         return name
-    stem, ending = split_name(name)
+    stem, extension = split_name(name)
     text = _AROUND_STARS.sub("_", stem).strip("_")
-    return text + ending if text else ""
+    return text + extension if text else ""

@@ -1,7 +1,7 @@
-"""The path pattern of a file: which dataset it belongs to, and in which partition it lies.
+"""Path patterns: the dataset and the partition of a file, from its path alone.
 
-A pure function of the path, so that no other file, and no folder that a scan starts from, can
-change the answer. docs/GROUPING.md is its specification.
+The result depends neither on other files nor on the root of the scan. docs/GROUPING.md is the
+specification.
 """
 
 import re
@@ -28,18 +28,19 @@ _HIVE: Final = re.compile(r"([^=/]+?)(?:=|%3[Dd])(.*)\Z", re.DOTALL)
 _YEAR: Final = re.compile(r"(?:(?:y|year)[-_]?)?((?:19|20)\d\d)\Z", re.ASCII | re.IGNORECASE)
 # Only for files: in SQL, raw.data is a table of the schema raw.
 _DATA: Final = "|".join(sorted(FORMAT_EXTENSIONS | {"dat", "data"}))
-_PACKED: Final = "|".join(sorted(COMPRESSION_EXTENSIONS))
-_ENDING: Final = re.compile(rf"(?:\.(?:{_DATA}|{_PACKED}))+\Z", re.ASCII | re.IGNORECASE)
+_COMPRESSIONS: Final = "|".join(sorted(COMPRESSION_EXTENSIONS))
+_EXTENSIONS: Final = re.compile(rf"(?:\.(?:{_DATA}|{_COMPRESSIONS}))+\Z", re.ASCII | re.IGNORECASE)
 # Rotated logs and parts may be counted after their extension: access.log.3.gz.
-_COUNTED: Final = re.compile(
-    rf"(\.(?:{_DATA}))([._-]\d[\dT_.-]*)((?:\.(?:{_PACKED}))*)\Z", re.ASCII | re.IGNORECASE
+_COUNTED_NAME: Final = re.compile(
+    rf"(\.(?:{_DATA}))([._-]\d[\dT_.-]*)((?:\.(?:{_COMPRESSIONS}))*)\Z", re.ASCII | re.IGNORECASE
 )
-_COMPRESSION: Final = re.compile(rf"\.(?:{_PACKED})(?=\.|\Z)", re.IGNORECASE)
-# The part of a date that may be in a folder below each kind, with the letters before it.
-_BELOW: Final = {"yyyy": "mm", "mm": "dd", "yyyy-mm": "dd", "dd": "hh", "date": "hh", "hh": "mi",
-                 "mi": "ss"}  # fmt: skip
-_FINER: Final = {
-    # A letter right before one digit names something else: bars of M1 and M5, form W2.
+_COMPRESSION: Final = re.compile(rf"\.(?:{_COMPRESSIONS})(?=\.|\Z)", re.IGNORECASE)
+# The part of a date that a folder may have below a folder of each kind.
+_NEXT_DATE_PART: Final = {
+    "yyyy": "mm", "mm": "dd", "yyyy-mm": "dd", "dd": "hh", "date": "hh", "hh": "mi", "mi": "ss",
+}  # fmt: skip
+_DATE_PARTS: Final = {
+    # A letter right before a single digit is not a date: bars of M1 and M5, form W2.
     kind: re.compile(
         rf"(?:(?:{words})[-_=]?|{words[0]}(?:[-_=]|(?=\d\d\Z)))?({numbers})\Z",
         re.ASCII | re.IGNORECASE,
@@ -66,7 +67,7 @@ CALENDAR: Final = {
     "m": "mm", "mon": "mm", "day": "dd", "dd": "dd", "d": "dd", "hour": "hh", "hh": "hh",
     "hr": "hh", "h": "hh", "minute": "mi", "min": "mi",
 }  # fmt: skip
-# Last words of keys whose values are times, whatever they look like: dt, event_date.
+# Last words of keys whose values are times in any form: dt, event_date.
 _WORDS_OF_TIME: Final = CALENDAR.keys() | {
     "date", "dt", "ds", "time", "ts", "timestamp", "week", "wk", "quarter", "qtr", "second", "sec",
 }  # fmt: skip
@@ -74,11 +75,11 @@ _WORDS_OF_TIME: Final = CALENDAR.keys() | {
 NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _COUNTING_WORDS: Final = WRITER_WORDS | {"seq", "sequence", "offset"}
 _PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
-_DEEPEST_RECURSION: Final = 100
+_MAX_RECURSION: Final = 100
 # Labels of values in file names, of paths without and with a date.
 IN_NAMES: Final = "name."
 IN_DATED_NAMES: Final = "dated_name."
-# Marks a value together with the date of its file.
+# Separates a value from the date of its file.
 WITH_DATE: Final = "@"
 _BRACES_ESCAPED: Final = {brace: f"{{{kind}}}" for kind, brace in BRACES.items()}
 # How values are written in the path of a dataset. Years and numbers of file names cannot be
@@ -90,7 +91,7 @@ _IN_FILES: Final = {
 _IN_FOLDERS: Final = {**_IN_FILES, "yyyy": "YYYY"}
 _ANY_VALUE: Final = "NNN"
 # Words that look like placeholders are escaped, so that `a_NNN` is not the same as `a_7`.
-_LIKE_A_VALUE: Final = re.compile(r"(?<![^\W_])(?:NNN|YYYY|MM)(?![^\W_])")
+_PLACEHOLDER_LOOKALIKE: Final = re.compile(r"(?<![^\W_])(?:NNN|YYYY|MM)(?![^\W_])")
 _AROUND_IDENTIFIERS: Final = re.compile(rf"(?:{_ANY_VALUE}[\W_]*)*\0(?:[\W_]*(?:{_ANY_VALUE}|\0))*")
 _AFTER_DATE: Final = re.compile(
     rf"(YYYY-MM(?:-DD(?:THH)?)?[\W_]*{_ANY_VALUE})(?:[\W_]*{_ANY_VALUE})+"
@@ -102,7 +103,7 @@ _BETWEEN_VALUES: Final = re.compile(
     rf"\0[\W_]*(?:{'|'.join(sorted(WRITER_WORDS))})[\W_]*(?=\0)", re.IGNORECASE
 )
 _NUMBERS_AT_END: Final = re.compile(r"(?:\{n\}[\W_]*)+\Z")
-_MARKED: Final = re.compile(r"[A-Za-z]+|\d+")
+_LETTERS_OR_DIGITS: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
 class Placement(NamedTuple):
@@ -110,22 +111,22 @@ class Placement(NamedTuple):
 
     `base` are the folders above the first that varies, and `pattern` is the rest with placeholders
     such as `{date}` or `dt={hive}`. `partitions` holds keys with their values, and the dates of
-    the path under their placeholders. `others` are the values along which different columns mean
-    different datasets: those of keys, identifiers and codes.
+    the path under their placeholders. `path_values` are values of keys, identifiers and codes;
+    files with different ones and different columns are different datasets.
     """
 
     base: str
     pattern: str
     dataset: str
     partitions: Partitions = ()
-    others: Partitions = ()
+    path_values: Partitions = ()
 
 
 class PathLevel(NamedTuple):
     """A folder of a path; `hive` is its key if it is `key=value`.
 
-    `key` is how the level stands in the path of a dataset, `times` are its dates, and `others` the
-    values that may distinguish datasets.
+    `key` is the level in the path of a dataset, `times` are its dates, and `path_values` the values
+    that may distinguish datasets.
     """
 
     template: ValueTemplate
@@ -133,54 +134,54 @@ class PathLevel(NamedTuple):
     hive: str = ""
     is_partition: bool = False
     times: Partitions = ()
-    others: tuple[str, ...] = ()
+    path_values: tuple[str, ...] = ()
 
 
 class FileName(NamedTuple):
-    """The name of a file, its extension without compression, and the facts that levels have."""
+    """The name of a file, its extension without compression, and the same fields as a level."""
 
     template: ValueTemplate
     extension: str
     key: str
     belongs_to_folder: bool
     times: Partitions
-    others: Partitions
-    dated_others: Partitions
+    path_values: Partitions
+    dated_path_values: Partitions
 
 
 def place_file(path: str) -> Placement:
-    """The placement of a file."""
-    folder, hashed, file = _split_path(path)
-    found = _place_folder(folder)
+    """Determine the dataset and partition of a file."""
+    folder, fan_out, file = _split_path(path)
+    found = _folder_facts(folder)
     if not file.belongs_to_folder:
         dataset = f"{found.dataset}/{file.key}"
     else:
         # A path that only consists of values needs a name as well.
         dataset = found.dataset or "/".join(folder.split("/")[:2])
     partitions = found.partitions if found.is_dated else found.partitions + file.times
-    others = found.others
+    path_values = found.path_values
     if not (found.is_dated or file.times):
-        others += file.others
-    elif file.dated_others:
+        path_values += file.path_values
+    elif file.dated_path_values:
         # Identifiers of dated files belong to jobs, unless they occur on several dates.
         date = "/".join(value for key, value in partitions if is_time_partition(key, value))
-        others += tuple(
+        path_values += tuple(
             pair
-            for label, value in file.dated_others
+            for label, value in file.dated_path_values
             for pair in ((label, value), (f"{WITH_DATE}{label}", f"{value}{WITH_DATE}{date}"))
         )
-    pattern = f"{found.above}{'{id}/' * len(hashed)}{file.template.text}{file.extension}"
-    return Placement(found.base, pattern, dataset, partitions, others)
+    pattern = f"{found.above}{'{id}/' * len(fan_out)}{file.template.text}{file.extension}"
+    return Placement(found.base, pattern, dataset, partitions, path_values)
 
 
 @lru_cache(maxsize=16384)
 def levels(path: str) -> tuple[tuple[PathLevel, ...], ValueTemplate, str]:
     """The folders of a file below its anchor, its name, and its extension without compression."""
-    folder, hashed, file = _split_path(path)
+    folder, fan_out, file = _split_path(path)
     inside = folder[len(anchor_of(path)) :].strip("/")
     folders = _levels(tuple(inside.split("/"))) if inside else ()
-    spread = (_value_level("id", name) for name in hashed)
-    return (*folders, *spread), file.template, file.extension
+    hash_folders = (_value_level("id", name) for name in fan_out)
+    return (*folders, *hash_folders), file.template, file.extension
 
 
 def _split_path(path: str) -> tuple[str, list[str], FileName]:
@@ -188,10 +189,10 @@ def _split_path(path: str) -> tuple[str, list[str], FileName]:
     folder, _, name = path.rpartition("/")
     file = _file_name(name, _YEAR.match(folder[folder.rfind("/") + 1 :]) is not None)
     if file.belongs_to_folder and file.template.kinds in (("id",), ("uuid",)):
-        hashed = _FAN_OUT.search(folder)
-        names = hashed.group().strip("/").split("/") if hashed is not None else []
+        fan_out = _FAN_OUT.search(folder)
+        names = fan_out.group().strip("/").split("/") if fan_out is not None else []
         identifier = file.template.values[0].replace("-", "").lower()
-        # Short words may look like digits of a hash (`ad`, `fee`), so the file's own must agree.
+        # Short words may look like digits of a hash (`ad`, `fee`), so the file's hash must match.
         while names and not identifier.startswith("".join(names)):
             names.pop(0)
         if names:
@@ -209,7 +210,7 @@ def _file_name(name: str, below_year: bool) -> FileName:
         template,
         extension,
         _key(template, _IN_FILES) + extension,
-        template.is_writers,
+        template.is_writer_name,
         _times(template),
         tuple((f"{IN_NAMES}{index}", value) for index, value in values),
         tuple(
@@ -221,8 +222,8 @@ def _file_name(name: str, below_year: bool) -> FileName:
 
 
 def folder_dataset(folder: str) -> str:
-    """The path that the datasets of a folder begin with."""
-    return _place_folder(folder.rstrip("/")).dataset
+    """The common prefix of the paths of all datasets in a folder."""
+    return _folder_facts(folder.rstrip("/")).dataset
 
 
 def anchor_of(path: str) -> str:
@@ -234,15 +235,15 @@ def anchor_of(path: str) -> str:
 def name_of(path: str) -> str:
     """The name of a file's dataset: the words of its path, without values and extensions."""
     folders, stem, _ = levels(path)
-    if not stem.is_writers:
+    if not stem.is_writer_name:
         return words_of(stem)
-    kept = [level for level in folders if not level.is_partition]
-    return words_of(kept[-1].template) if kept else ""
+    named_levels = [level for level in folders if not level.is_partition]
+    return words_of(named_levels[-1].template) if named_levels else ""
 
 
 def is_named_by_file(path: str) -> bool:
     """Whether a file's own name, rather than its folder, names its dataset."""
-    return not levels(path)[1].is_writers
+    return not levels(path)[1].is_writer_name
 
 
 def words_of(template: ValueTemplate) -> str:
@@ -264,13 +265,17 @@ def literal(text: str) -> str:
 
 def split_name(name: str) -> tuple[str, str]:
     """A file's name and its extension: `title.basics` and `.tsv.gz`, `access.3` and `.log.gz`."""
-    ending = _ENDING.search(name)
-    counted = _COUNTED.search(name) if ending is None or _COMPRESSION.match(ending[0]) else None
+    extensions = _EXTENSIONS.search(name)
+    counted = (
+        _COUNTED_NAME.search(name)
+        if extensions is None or _COMPRESSION.match(extensions[0])
+        else None
+    )
     if counted is not None and counted.start():
         return name[: counted.start()] + counted[2], counted[1] + counted[3]
-    if ending is None or ending.start() == 0:
+    if extensions is None or extensions.start() == 0:
         return name, ""
-    return name[: ending.start()], ending.group()
+    return name[: extensions.start()], extensions.group()
 
 
 def is_partition(folder: str) -> bool:
@@ -280,7 +285,7 @@ def is_partition(folder: str) -> bool:
 
 def is_time_partition(key: str, value: str) -> bool:
     """Whether a partition is one of time, by its key or by its value."""
-    words = _MARKED.findall(key.lower())
+    words = _LETTERS_OR_DIGITS.findall(key.lower())
     # Letters such as d mean a day only where they are the whole key: d=05, but not plan_d=basic.
     is_short = len(words) > 1 and len(words[-1]) == 1
     if key.startswith("{") or (words and not is_short and words[-1] in _WORDS_OF_TIME):
@@ -289,55 +294,55 @@ def is_time_partition(key: str, value: str) -> bool:
 
 
 class _Folder(NamedTuple):
-    """The facts of a path's folders; `expected` is the part of a date that may follow."""
+    """What the folders of a path say; `expected` is the part of a date that may follow."""
 
     base: str
     above: str = ""
     dataset: str = ""
     partitions: Partitions = ()
-    others: Partitions = ()
+    path_values: Partitions = ()
     is_dated: bool = False
-    kept: int = 0
+    named_levels: int = 0
     expected: str = ""
 
 
 @lru_cache(maxsize=65536)
-def _place_folder(folder: str) -> _Folder:
-    """The facts of a folder: those of the folder above, and its own level."""
+def _folder_facts(folder: str) -> _Folder:
+    """What a folder and the folders above it say."""
     if folder == anchor_of(f"{folder}/"):
         return _Folder(folder, dataset=folder)
     parent, _, name = folder.rpartition("/")
-    if parent.count("/") > _DEEPEST_RECURSION:
-        # From the top down, so that each step finds the one above it in the cache.
+    if parent.count("/") > _MAX_RECURSION:
+        # From the top down, so that each call finds its parent in the cache.
         for match in re.finditer("/", parent):
-            _place_folder(parent[: match.start()])
-    found = _place_folder(parent)
+            _folder_facts(parent[: match.start()])
+    found = _folder_facts(parent)
     level, kind = _level(name, found.expected)
     base, above = found.base, found.above
     if above or level.template.varies:
         above += f"{level.template.text}/"
     else:
         base = folder
-    partitions, others, is_dated = found.partitions, found.others, found.is_dated
+    partitions, path_values, is_dated = found.partitions, found.path_values, found.is_dated
     if level.hive:
         value = level.template.values[0]
         partitions += ((level.hive, value),)
         if is_time_partition(level.hive, value):
             is_dated = True
         elif value != NULL_PARTITION and not _is_counted(level.hive):
-            others += ((level.hive, value),)
+            path_values += ((level.hive, value),)
     elif level.template.kinds:
         partitions += level.times
         is_dated = is_dated or bool(level.times)
-        others += tuple(
-            (f"{found.kept}.{index}", value)
-            for index, value in enumerate(level.others, len(others))
+        path_values += tuple(
+            (f"{found.named_levels}.{index}", value)
+            for index, value in enumerate(level.path_values, len(path_values))
         )
-    dataset, kept = found.dataset, found.kept
+    dataset, named_levels = found.dataset, found.named_levels
     if not level.is_partition:
-        dataset, kept = f"{dataset}/{level.key}", kept + 1
-    expected = _BELOW.get(kind, "")
-    return _Folder(base, above, dataset, partitions, others, is_dated, kept, expected)
+        dataset, named_levels = f"{dataset}/{level.key}", named_levels + 1
+    expected = _NEXT_DATE_PART.get(kind, "")
+    return _Folder(base, above, dataset, partitions, path_values, is_dated, named_levels, expected)
 
 
 @lru_cache(maxsize=65536)
@@ -348,13 +353,13 @@ def _levels(names: tuple[str, ...]) -> tuple[PathLevel, ...]:
     for name in names:
         level, kind = _level(name, expected)
         found.append(level)
-        expected = _BELOW.get(kind, "")
+        expected = _NEXT_DATE_PART.get(kind, "")
     return tuple(found)
 
 
 @lru_cache(maxsize=65536)
 def _level(name: str, expected: str) -> tuple[PathLevel, str]:
-    """A folder's level, and the kind that decides what may follow below."""
+    """The level of a folder, and its kind, which decides what part of a date may follow."""
     hive = _HIVE.match(name)
     if hive is not None:
         key, value = unquote(hive[1]), unquote(hive[2])
@@ -363,7 +368,7 @@ def _level(name: str, expected: str) -> tuple[PathLevel, str]:
     if year := _YEAR.match(name):
         return _value_level("yyyy", year[1]), "yyyy"
     if expected:
-        kind, value = _finer(name, expected)
+        kind, value = _continue_date(name, expected)
         if kind:
             return _value_level(kind, value), kind
     if _HIVE_ACID.match(name):
@@ -372,9 +377,9 @@ def _level(name: str, expected: str) -> tuple[PathLevel, str]:
     level = PathLevel(
         template,
         _key(template, _IN_FOLDERS),
-        is_partition=template.varies and template.is_writers,
+        is_partition=template.varies and template.is_writer_name,
         times=_times(template),
-        others=tuple(filter(None, _identities(template))),
+        path_values=tuple(filter(None, _identities(template))),
     )
     is_whole = len(template.kinds) == 1 and template.text == f"{{{template.kinds[0]}}}"
     return level, template.kinds[0] if is_whole else ""
@@ -383,13 +388,15 @@ def _level(name: str, expected: str) -> tuple[PathLevel, str]:
 def _value_level(kind: str, value: str) -> PathLevel:
     """A level that consists of a single value."""
     template = ValueTemplate.of_one(kind, value)
-    others = (value,) if kind in ("id", "number") else ()
-    return PathLevel(template, "", is_partition=True, times=_times(template), others=others)
+    path_values = (value,) if kind in ("id", "number") else ()
+    return PathLevel(
+        template, "", is_partition=True, times=_times(template), path_values=path_values
+    )
 
 
-def _finer(name: str, expected: str) -> tuple[str, str]:
+def _continue_date(name: str, expected: str) -> tuple[str, str]:
     """The kind and value of a folder that continues the date of the folder above."""
-    if number := _FINER[expected].match(name):
+    if number := _DATE_PARTS[expected].match(name):
         return expected, number[1].zfill(2)
     if expected == "mm":
         named = _NUMBERED_MONTH.match(name)
@@ -405,7 +412,7 @@ def _finer(name: str, expected: str) -> tuple[str, str]:
 
 def _key(template: ValueTemplate, spellings: dict[str, str]) -> str:
     """A name as part of the path of a dataset, with NNN for values that are not dates."""
-    text = _LIKE_A_VALUE.sub(r"\\\g<0>", template.text)
+    text = _PLACEHOLDER_LOOKALIKE.sub(r"\\\g<0>", template.text)
     if not template.kinds:
         return text
     text = _PLACEHOLDER.sub(
@@ -430,9 +437,9 @@ def _times(template: ValueTemplate) -> Partitions:
 def _identities(template: ValueTemplate) -> Iterator[str]:
     """For each value of a name: the value if it may name a dataset, otherwise an empty text.
 
-    Dates and counts never do. A number counts if it is padded, if it follows a date (as hours or a
-    count of that day), if a writer's word is in the name, or if it stands at the end of a name with
-    words, perhaps before other numbers: orders+0+0000012.
+    Dates and counters never do. A number is a counter if it is padded, if it follows a date (as
+    hours or a counter of that day), if the name has a writer's word, or if it is at the end of a
+    name with words, perhaps before other numbers: orders+0+0000012.
     """
     at_end = _NUMBERS_AT_END.search(template.text)
     last = len(template.kinds) - (at_end[0].count("{") if at_end else 0)
@@ -443,14 +450,14 @@ def _identities(template: ValueTemplate) -> Iterator[str]:
         is_count = kind == "n" and (
             after_date
             or (value[0] == "0" and len(value) > 1)
-            or (has_words and (index >= last or template.is_writers))
+            or (has_words and (index >= last or template.is_writer_name))
         )
         yield "" if kind in TIMES or kind in BRACES or is_count else value
 
 
 def _is_counted(key: str) -> bool:
-    """Whether a key counts what a writer wrote: `batch=3`, `load_id=17`."""
-    return any(word in _COUNTING_WORDS for word in _MARKED.findall(key.lower()))
+    """Whether a key is a counter of the writer: `batch=3`, `load_id=17`."""
+    return any(word in _COUNTING_WORDS for word in _LETTERS_OR_DIGITS.findall(key.lower()))
 
 
 def _escaped(name: str) -> str:

@@ -1,7 +1,7 @@
-"""Files that accompany data: checksums, manifests, descriptions, unfinished copies.
+"""Recognises files that accompany data: checksums, manifests, descriptions, unfinished copies.
 
-A file is judged by its own name and content, never by a word in a longer name or by the files next
-to it, so that a new file cannot hide another one. docs/GROUPING.md lists what is skipped.
+Only the name and content of a file decide, not other files, so that a new file cannot hide another
+one. docs/GROUPING.md lists what is skipped.
 """
 
 import re
@@ -10,38 +10,40 @@ from typing import Final, NamedTuple
 from lumos.discovery.grouping.columns import SchemasByFingerprint
 from lumos.discovery.lake.summaries import FileSet
 
-ENDINGS: Final = {
+EXTENSIONS: Final = {
     "a checksum": "md5 sha1 sha256 sha512 crc crc32 checksum sig asc",
     "a marker or manifest of a writer": "manifest ctl done ok lock",
     "an unfinished or put-aside copy": "tmp temp bak swp orig part partial filepart crdownload",
     "a description": "schema ddl md rst html htm pdf",
 }
 _KIND_BY_EXTENSION: Final = {
-    ending: what for what, extensions in ENDINGS.items() for ending in extensions.split()
+    extension: description
+    for description, extensions in EXTENSIONS.items()
+    for extension in extensions.split()
 }
 _TEXT_FORMATS: Final = ("csv", "json")
 _DESCRIPTION: Final = "a description"
 _MANIFEST: Final = "a marker or manifest of a writer"
 
 
-class _Kind(NamedTuple):
-    """Files of one kind, by name and, if `columns` are given, by a set of columns they have.
+class _SidecarKind(NamedTuple):
+    """A kind of sidecar files, by name and, if given, by columns.
 
-    `columns` holds alternatives separated by `|`. Unless `has_records`, a file of several records
-    is not of this kind, whatever its name and columns.
+    `columns` holds alternatives separated by `|`. Unless `has_records`, files with several records
+    are never of this kind.
     """
 
-    what: str
+    description: str
     names: re.Pattern[str]
     columns: str = ""
     formats: tuple[str, ...] = ("json",)
     max_columns: int | None = None
     has_records: bool = False
 
-    def matches(self, name: str, columns: frozenset[str], *, is_one: bool) -> bool:
-        """Whether a file is of this kind; `is_one` if it holds a single record or document."""
+    def matches(self, name: str, columns: frozenset[str], *, is_single_record: bool) -> bool:
+        """Whether a file is of this kind; `is_single_record` also for a document."""
         return (
-            (is_one or self.has_records)
+            (is_single_record or self.has_records)
             and self.names.fullmatch(name) is not None
             and (self.max_columns is None or len(columns) <= self.max_columns)
             and any(columns.issuperset(names.split()) for names in self.columns.split("|"))
@@ -53,7 +55,7 @@ def _names(pattern: str) -> re.Pattern[str]:
 
 
 _KINDS: Final = (
-    _Kind(
+    _SidecarKind(
         _DESCRIPTION,
         _names(
             r"(?:read[-_]?me|licen[cs]e|copying|copyright|disclaimer|checksums?|md5sums?|sha\d+sums?)"
@@ -62,7 +64,7 @@ _KINDS: Final = (
         formats=_TEXT_FORMATS,
         has_records=True,
     ),
-    _Kind(
+    _SidecarKind(
         _DESCRIPTION,
         _names(
             r"(?:authors|changes|changelog|citation|contributing|notice|requirements|version)"
@@ -72,32 +74,32 @@ _KINDS: Final = (
         max_columns=1,
         has_records=True,
     ),
-    _Kind(
+    _SidecarKind(
         _DESCRIPTION,
         _names(
             r"(?:metadata|schema|datapackage|dataset_infos?|dataset_description|croissant)\.json"
         ),
     ),
-    _Kind(_DESCRIPTION, _names(r"package(?:-lock)?\.json"), "name version"),
+    _SidecarKind(_DESCRIPTION, _names(r"package(?:-lock)?\.json"), "name version"),
     # Settings of a model on Hugging Face.
-    _Kind(_DESCRIPTION, _names(r"config\.json"), "model_type architectures"),
+    _SidecarKind(_DESCRIPTION, _names(r"config\.json"), "model_type architectures"),
     # Descriptions by CSV on the Web, mongodump, Azure Synapse, the Common Data Model, elasticdump.
-    _Kind(_DESCRIPTION, _names(r".*metadata\.json"), "@context"),
-    _Kind(_DESCRIPTION, _names(r".+\.metadata\.json"), "indexes"),
-    _Kind(_DESCRIPTION, _names(r".+-EntityMetadata\.json"), "EntityName Attributes"),
-    _Kind(_DESCRIPTION, _names(r"model\.json(?:@snapshot=.*)?"), "name entities"),
-    _Kind(_DESCRIPTION, _names(r".+\.cdm\.json"), "jsonSchemaSemanticVersion"),
-    _Kind(
+    _SidecarKind(_DESCRIPTION, _names(r".*metadata\.json"), "@context"),
+    _SidecarKind(_DESCRIPTION, _names(r".+\.metadata\.json"), "indexes"),
+    _SidecarKind(_DESCRIPTION, _names(r".+-EntityMetadata\.json"), "EntityName Attributes"),
+    _SidecarKind(_DESCRIPTION, _names(r"model\.json(?:@snapshot=.*)?"), "name entities"),
+    _SidecarKind(_DESCRIPTION, _names(r".+\.cdm\.json"), "jsonSchemaSemanticVersion"),
+    _SidecarKind(
         _DESCRIPTION,
         _names(r".+\.(?:mapping|settings|analyzer)\.json"),
         "properties|mappings|index|settings|analysis",
     ),
     # MySQL Shell.
-    _Kind(_DESCRIPTION, _names(r"@\.(?:done\.)?json")),
-    _Kind(_DESCRIPTION, _names(r".+\.json"), "includesDdl includesData"),
+    _SidecarKind(_DESCRIPTION, _names(r"@\.(?:done\.)?json")),
+    _SidecarKind(_DESCRIPTION, _names(r".+\.json"), "includesDdl includesData"),
     # Iceberg: metadata, manifest lists and manifests.
-    _Kind(_DESCRIPTION, _names(r".+\.metadata\.json"), "format-version table-uuid"),
-    _Kind(
+    _SidecarKind(_DESCRIPTION, _names(r".+\.metadata\.json"), "format-version table-uuid"),
+    _SidecarKind(
         _MANIFEST,
         _names(r".+\.avro"),
         "manifest_path manifest_length partition_spec_id|status snapshot_id data_file",
@@ -105,15 +107,19 @@ _KINDS: Final = (
         has_records=True,
     ),
     # S3 Inventory, Redshift UNLOAD, cost and usage reports, web applications.
-    _Kind(_MANIFEST, _names(r"manifest(?:\.json)?"), "files|entries|account columns|name version"),
-    _Kind(_MANIFEST, _names(r".+manifest"), "entries"),
-    _Kind(_MANIFEST, _names(r".+-manifest\.json"), "account columns"),
+    _SidecarKind(
+        _MANIFEST, _names(r"manifest(?:\.json)?"), "files|entries|account columns|name version"
+    ),
+    _SidecarKind(_MANIFEST, _names(r".+manifest"), "entries"),
+    _SidecarKind(_MANIFEST, _names(r".+-manifest\.json"), "account columns"),
     # Exports of DynamoDB and RDS; query results of Athena.
-    _Kind(_MANIFEST, _names(r"manifest-files\.json"), "itemCount md5Checksum", has_records=True),
-    _Kind(_MANIFEST, _names(r"manifest-summary\.json"), "exportArn"),
-    _Kind(_MANIFEST, _names(r"export_info_.+\.json"), "exportTaskIdentifier"),
-    _Kind(_MANIFEST, _names(r"export_tables_info_.+\.json"), "perTableStatus"),
-    _Kind(
+    _SidecarKind(
+        _MANIFEST, _names(r"manifest-files\.json"), "itemCount md5Checksum", has_records=True
+    ),
+    _SidecarKind(_MANIFEST, _names(r"manifest-summary\.json"), "exportArn"),
+    _SidecarKind(_MANIFEST, _names(r"export_info_.+\.json"), "exportTaskIdentifier"),
+    _SidecarKind(_MANIFEST, _names(r"export_tables_info_.+\.json"), "perTableStatus"),
+    _SidecarKind(
         _MANIFEST,
         _names(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-manifest\.csv"),
         formats=("csv",),
@@ -121,14 +127,14 @@ _KINDS: Final = (
         has_records=True,
     ),
     # dbt, Snowplow, and the identifier of a Spark stream in its checkpoint.
-    _Kind(
+    _SidecarKind(
         _MANIFEST,
         _names(r"(?:manifest|catalog|sources|run_results)\.json"),
         "metadata nodes|metadata results|metadata args",
     ),
-    _Kind(_MANIFEST, _names(r"semantic_manifest\.json"), "semantic_models"),
-    _Kind(_MANIFEST, _names(r"shredding_complete\.json"), "schema data"),
-    _Kind(_MANIFEST, _names(r"metadata"), "id", max_columns=1),
+    _SidecarKind(_MANIFEST, _names(r"semantic_manifest\.json"), "semantic_models"),
+    _SidecarKind(_MANIFEST, _names(r"shredding_complete\.json"), "schema data"),
+    _SidecarKind(_MANIFEST, _names(r"metadata"), "id", max_columns=1),
 )
 _KINDS_BY_FORMAT: Final = {
     format: tuple(kind for kind in _KINDS if format in kind.formats)
@@ -139,15 +145,22 @@ _KINDS_BY_FORMAT: Final = {
 def describe_sidecar(file_set: FileSet, schemas: SchemasByFingerprint) -> str | None:
     """What the files of a file set are if they only accompany data, such as `a checksum`."""
     name = file_set.first_path.rpartition("/")[2]
-    ending = name.rpartition(".")[2].lower() if "." in name else ""
-    if ending in _KIND_BY_EXTENSION:
-        return _KIND_BY_EXTENSION[ending]
+    extension = name.rpartition(".")[2].lower() if "." in name else ""
+    if extension in _KIND_BY_EXTENSION:
+        return _KIND_BY_EXTENSION[extension]
     if name.endswith("~"):
         return "an unfinished or put-aside copy"
     kinds = _KINDS_BY_FORMAT.get(file_set.format)
     if kinds is None:
         return None
-    columns = frozenset(field.name for field in schemas[file_set.full].fields)
+    columns = frozenset(field.name for field in schemas[file_set.schema_fingerprint].fields)
     # A document that is too long to be read in full has no row count.
-    is_one = file_set.row_count is None or file_set.row_count <= file_set.file_count
-    return next((kind.what for kind in kinds if kind.matches(name, columns, is_one=is_one)), None)
+    is_single_record = file_set.row_count is None or file_set.row_count <= file_set.file_count
+    return next(
+        (
+            kind.description
+            for kind in kinds
+            if kind.matches(name, columns, is_single_record=is_single_record)
+        ),
+        None,
+    )

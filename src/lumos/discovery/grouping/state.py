@@ -1,4 +1,4 @@
-"""The grouping of a scan that the next one continues, and the predecessors of new datasets."""
+"""The grouping that a scan stores for the next one, and the predecessors of new datasets."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,14 +17,14 @@ class RememberedFiles(NamedTuple):
     base: str
     pattern: str
     format: str
-    full: str
+    schema_fingerprint: str
     dataset: str
     first_path: str
     last_path: str
     file_count: int
 
     def may_include(self, file_set: FileSet) -> bool:
-        """Whether these files may include those of a file set: same format, folder and depth."""
+        """Whether these files may include those of a file set, by format, folder and depth."""
         return (
             self.format == file_set.format
             and self.first_path <= file_set.last_path
@@ -35,7 +35,7 @@ class RememberedFiles(NamedTuple):
 
 
 class GroupingState(msgspec.Struct, frozen=True, kw_only=True):
-    """The decisions of earlier scans that stay.
+    """The decisions of earlier scans that remain valid.
 
     `names` are the paths of datasets that do not follow from their pattern, by format and the path
     that the pattern gives. `splits` are decisions by columns.
@@ -91,8 +91,11 @@ def _remembered(
 def _find_by_wildcard(file_set: FileSet, datasets: Mapping[FileSetKey, str]) -> str | None:
     """The dataset of a pattern with `{name}`, to which early versions reduced many patterns."""
     names = f"{file_set.base}/{file_set.pattern}".split("/")
-    for (base, pattern, format, full), dataset in datasets.items():
-        if "{name}" in pattern and (format, full) == (file_set.format, file_set.full):
+    for (base, pattern, format, fingerprint), dataset in datasets.items():
+        if "{name}" in pattern and (format, fingerprint) == (
+            file_set.format,
+            file_set.schema_fingerprint,
+        ):
             pattern_names = f"{base}/{pattern}".split("/")
             if len(pattern_names) == len(names) and all(
                 name == other or other.startswith("{name}")
@@ -137,12 +140,12 @@ def find_predecessors(
             parts = new_datasets
         for path in parts:
             found.setdefault(path, Predecessors(split_from=old))
-    for path, olds in sources.items():
-        olds.sort(key=lambda old: (-destinations[old][path], old))
+    for path, old_paths in sources.items():
+        old_paths.sort(key=lambda old: (-destinations[old][path], old))
         if path in before.datasets or path in found:
-            found[path] = found.get(path, Predecessors())._replace(merged_from=tuple(olds))
+            found[path] = found.get(path, Predecessors())._replace(merged_from=tuple(old_paths))
         else:
-            found[path] = Predecessors(renamed_from=olds[0], merged_from=tuple(olds[1:]))
+            found[path] = Predecessors(renamed_from=old_paths[0], merged_from=tuple(old_paths[1:]))
     return found
 
 
@@ -153,7 +156,7 @@ def find_destinations(
     place_file: Callable[[str], Placement],
     was_listed: Callable[[str], bool],
 ) -> dict[str, Counter[str]]:
-    """For each dataset of the last scan, the datasets of its files now, with file counts."""
+    """For each dataset of the last scan, the current datasets of its files, with file counts."""
     owner = {
         (file_set.base, file_set.pattern, file_set.format): dataset
         for dataset, file_sets in datasets.items()
@@ -186,7 +189,7 @@ def find_destinations(
 def _candidates(
     file_sets: Collection[FileSet], by_base: Mapping[str, Sequence[RememberedFiles]]
 ) -> list[RememberedFiles]:
-    """The file sets of the last scan that may include some files, the likeliest first."""
+    """The file sets of the last scan that may include these files, the most likely first."""
     candidates: dict[RememberedFiles, None] = {}
     for file_set in file_sets:
         folder = file_set.first_path
@@ -195,5 +198,8 @@ def _candidates(
             candidates |= dict.fromkeys(
                 old for old in by_base.get(folder, ()) if old.may_include(file_set)
             )
-    fulls = {file_set.full for file_set in file_sets}
-    return sorted(candidates, key=lambda old: (old.full not in fulls, -len(old.base), old.dataset))
+    fingerprints = {file_set.schema_fingerprint for file_set in file_sets}
+    return sorted(
+        candidates,
+        key=lambda old: (old.schema_fingerprint not in fingerprints, -len(old.base), old.dataset),
+    )

@@ -46,10 +46,10 @@ def suggest_joins(
     root: str,
     tables: Collection[str] = (),
 ) -> tuple[Suggestion, ...]:
-    """Suggestions to join neighbouring datasets that share nine of ten columns, the largest first.
+    """Suggest hints that join neighbouring datasets with nine of ten columns in common.
 
-    Some groups of a grouping are looked at; a suggested hint leaves all others alone. What a hint
-    decided is not put into question.
+    Only `groups` are joined; a suggested hint matches no files of other groups. Datasets of
+    existing hints are left as they are. The largest suggestion is first.
     """
     by_key = {each.key: each for each in groups if each.rule.name != "hint"}
     file_sets = {key: each.file_sets for key, each in by_key.items()}
@@ -65,7 +65,7 @@ def suggest_joins(
             Suggestion(
                 datasets=tuple(each.dataset for each in members),
                 names=tuple(each.name or each.dataset.rpartition("/")[2] for each in members),
-                columns=len(schemas[members[0].file_sets[-1].full].fields),
+                columns=len(schemas[members[0].file_sets[-1].schema_fingerprint].fields),
                 hint=patterns,
                 name=name,
                 join_similar=is_accepted,
@@ -79,17 +79,17 @@ def _similar_datasets(
 ) -> list[tuple[list[GroupKey], bool]]:
     """Disjoint sets of similar datasets, and whether `join_similar` would join exactly these.
 
-    These are datasets of one folder and the sets that `join_similar` would join, whichever set is
-    larger: 800 tables, of which four are numbered, are one suggestion, not two.
+    A set is the datasets of one folder or what `join_similar` would join, whichever is larger: 800
+    tables, of which four are numbered, are one suggestion, not two.
     """
     neighbours: dict[Hashable, dict[GroupKey, Sequence[FileSet]]] = {}
-    for (path, format), some in file_sets.items():
-        folder = folder_of_files(path, some) or path.rpartition("/")[0]
-        neighbours.setdefault((folder, format), {})[path, format] = some
+    for (path, format), members in file_sets.items():
+        folder = folder_of_files(path, members) or path.rpartition("/")[0]
+        neighbours.setdefault((folder, format), {})[path, format] = members
     joined = join_similar(file_sets, fields).members.values()
     candidates = [(keys, True) for keys in joined]
     candidates += (
-        (keys, False) for some in neighbours.values() for keys in find_similar(some, fields)
+        (keys, False) for members in neighbours.values() for keys in find_similar(members, fields)
     )
     candidates.sort(key=lambda each: (-len(each[0]), not each[1], min(each[0])))
     used: set[GroupKey] = set()
@@ -122,10 +122,10 @@ class _FileIndex:
                 self._varying.setdefault(folder, []).append((levels, key))
 
     def hint_for(self, members: Sequence[DatasetGroup]) -> tuple[tuple[str, ...], str]:
-        """The patterns of a hint that takes in these datasets alone, if there are any, and a name.
+        """The patterns of a hint that matches only these datasets, if there are any, and a name.
 
-        A pattern has `*` only where it stands for words: names with a common word, or all names of
-        a folder whose datasets are all members.
+        A pattern has `*` only for the rest of names with a common word, or for all names of a
+        folder whose datasets are all members.
         """
         name = self._name(members)
         file_sets = [file_set for each in members for file_set in each.file_sets]
@@ -134,7 +134,7 @@ class _FileIndex:
         }
         if any(_SPECIAL.intersection(path) for path in paths):
             return (), name
-        own = {each.key for each in file_sets}
+        member_keys = {each.key for each in file_sets}
         locations_of_members = sorted(
             {each for file_set in file_sets for each in locations(file_set, self._root)}
         )
@@ -142,18 +142,24 @@ class _FileIndex:
             len(each.split("/")) for each in locations_of_members
         }
         for patterns in (
-            *self._globs(locations_of_members, own, are_files=are_files),
+            *self._globs(locations_of_members, member_keys, are_files=are_files),
             locations_of_members,
         ):
             hint = FileHint(path=tuple(patterns))
-            takes_all = all(map(HintMatcher([hint], root=self._root).matching, paths))
-            others = (other for each in patterns for other in self._others(each.split("/"), own))
-            if takes_all and next(others, None) is None:
+            matches_all = all(map(HintMatcher([hint], root=self._root).matching, paths))
+            others = (
+                other for each in patterns for other in self._others(each.split("/"), member_keys)
+            )
+            if matches_all and next(others, None) is None:
                 return tuple(patterns), self._free_name(tuple(patterns), name, members)
         return (), name
 
     def _globs(
-        self, locations_of_members: Sequence[str], own: Collection[FileSetKey], *, are_files: bool
+        self,
+        locations_of_members: Sequence[str],
+        member_keys: Collection[FileSetKey],
+        *,
+        are_files: bool,
     ) -> Iterator[list[str]]:
         paths = [each.split("/") for each in locations_of_members]
         if len({len(path) for path in paths}) > 1:
@@ -164,18 +170,20 @@ class _FileIndex:
             yield ["/".join(by_words)]
         folder = [each[0] for each in names[:-1]]
         if all(len(each) == 1 for each in names[:-1]):
-            others = self._others([*folder, "*"], own)
+            others = self._others([*folder, "*"], member_keys)
             if not any(len(each) == len(names) or not are_files for each in others):
                 yield ["/".join([*folder, any_name(names[-1])])]
 
-    def _others(self, pattern: Sequence[str], own: Collection[FileSetKey]) -> Iterator[Levels]:
-        """The files outside of some file sets that a pattern may match."""
+    def _others(
+        self, pattern: Sequence[str], member_keys: Collection[FileSetKey]
+    ) -> Iterator[Levels]:
+        """The files that a pattern may match, except those of the member file sets."""
         fixed = tuple(takewhile(lambda name: "*" not in name, pattern))
         rest = pattern[len(fixed) :]
         start = rest[0].partition("*")[0] if rest else ""
         for levels, key in chain(self._starting_with(fixed, start), self._varying.get(fixed, ())):
             if (
-                key not in own
+                key not in member_keys
                 and len(levels) >= len(pattern)
                 and all(map(_may_match, rest, levels[len(fixed) :]))
             ):
@@ -202,13 +210,13 @@ class _FileIndex:
     def _free_name(
         self, patterns: tuple[str, ...], name: str, members: Sequence[DatasetGroup]
     ) -> str:
-        own = {each.dataset for each in members}
+        member_datasets = {each.dataset for each in members}
         path = members[0].file_sets[0].first_path
 
         def is_free(name: str) -> bool:
             hints = HintMatcher([FileHint(path=patterns, name=name)], root=self._root)
             dataset = hints.place(path).dataset
-            return dataset in own or dataset not in self._datasets
+            return dataset in member_datasets or dataset not in self._datasets
 
         return next(filter(is_free, free_names(name)))
 

@@ -1,4 +1,4 @@
-"""Finds the values in a name: dates, numbers, identifiers and codes. Everything else is a word."""
+"""Finds the values in a name: dates, numbers, identifiers and codes. The rest are words."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-# Kinds that say when something happened.
+# Kinds of dates and times.
 TIMES: Final = frozenset(
     {
         "yyyy",
@@ -29,8 +29,8 @@ WRITER_WORDS: Final = frozenset(
     ("part", "parts", "partition", "data", "load", "chunk", "shard", "batch", "bucket", "slice",
      "split", "file", "files", "output", "out", "run", "attempt", "copy", "of")
 )  # fmt: skip
-# Marks that writers add to these words: part-m-00000, part-00000-c000.
-_MARKS: Final = frozenset({"m", "r", "c", "tid"})
+# Letters that writers add to these words: part-m-00000, part-00000-c000.
+_WRITER_MARKS: Final = frozenset({"m", "r", "c", "tid"})
 # Placeholders for braces of the name itself.
 BRACES: Final = {"open": "{", "close": "}"}
 
@@ -107,7 +107,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<brace>[{}])",
     re.ASCII,
 )
-_SHOWN_AS: Final = {
+_PLACEHOLDER_KINDS: Final = {
     "month": "yyyy-mm", "year": "yyyy", "fiscal": "yyyy", "clock": "time", "number": "n",
     "quarter_first": "quarter", "query": "id", "pod": "id", "short_date": "date",
 }  # fmt: skip
@@ -134,9 +134,9 @@ _WRITER_BEFORE: Final = re.compile(
     rf"(?<![A-Za-z])(?:{'|'.join(sorted(WRITER_WORDS))})[-_. ]?\Z", re.ASCII | re.IGNORECASE
 )
 _VOWEL: Final = re.compile(r"[aeiouyAEIOUY]")
-_SHORTEST_RANDOM: Final = 16
+_MIN_RANDOM_LENGTH: Final = 16
 # Names such as eBayPayPalTx change their case as often as random letters do.
-_SHORTEST_OF_LETTERS: Final = 13
+_MIN_LETTERS_LENGTH: Final = 13
 _ACCOUNT_DIGITS: Final = 12
 # With this many digits, a number without leading zeros is an identifier, not a count.
 _IDENTIFIER_DIGITS: Final = 7
@@ -183,10 +183,10 @@ class ValueTemplate(NamedTuple):
         )
 
     @property
-    def is_writers(self) -> bool:
+    def is_writer_name(self) -> bool:
         """Whether the name consists only of values and writers' words."""
         words = set(self.words)
-        named = words - _MARKS if self.varies else words
+        named = words - _WRITER_MARKS if self.varies else words
         if not named <= WRITER_WORDS or not (named or (self.varies and not words)):
             return False
         # Other characters than words and separators are part of a name as well: 🎉1, $1.
@@ -195,7 +195,7 @@ class ValueTemplate(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def file_template(stem: str, *, below_year: bool = False) -> ValueTemplate:
-    """The name of a file without its extension: every number that stands alone is a value.
+    """The template of a file name without its extension; every separate number is a value.
 
     In a folder of a year, the names of months are values too.
     """
@@ -206,12 +206,12 @@ def file_template(stem: str, *, below_year: bool = False) -> ValueTemplate:
 
 @lru_cache(maxsize=65536)
 def folder_template(name: str) -> ValueTemplate:
-    """The name of a folder: a number after a word belongs to the name, unless a writer counts."""
+    """The template of a folder name; a number after a word is a value only if it is a counter."""
     if not _MAY_VARY.search(name):
         return ValueTemplate(name)
-    every = _template(name, list(_values(name)))
-    if every.is_writers:
-        return every
+    all_values = _template(name, list(_values(name)))
+    if all_values.is_writer_name:
+        return all_values
     return _template(name, list(_values_in_folder(name)))
 
 
@@ -224,7 +224,7 @@ def month_number(text: str) -> str | None:
 
 @lru_cache(maxsize=65536)
 def sortable(kind: str, value: str) -> str:
-    """A date or time in a form that sorts by age: 2024-01-05 for 20240105 and 05.01.2024."""
+    """A date or time in a sortable form: 2024-01-05 for 20240105 and 01.05.2024."""
     numbers = _NUMBERS.findall(value)
     name = re.search(_MONTH_NAME, value)
     if name is not None:
@@ -245,14 +245,14 @@ def sortable(kind: str, value: str) -> str:
 
 
 def _template(name: str, values: list[NameValue]) -> ValueTemplate:
-    pieces: list[str] = []
+    parts: list[str] = []
     end = 0
     for kind, start, stop in values:
-        pieces += (name[end:start], "{", kind, "}")
+        parts += (name[end:start], "{", kind, "}")
         end = stop
-    pieces.append(name[end:])
+    parts.append(name[end:])
     texts = tuple(name[start:stop] for _, start, stop in values)
-    return ValueTemplate("".join(pieces), tuple(value.kind for value in values), texts)
+    return ValueTemplate("".join(parts), tuple(value.kind for value in values), texts)
 
 
 def _values_in_folder(name: str) -> Iterator[NameValue]:
@@ -261,36 +261,36 @@ def _values_in_folder(name: str) -> Iterator[NameValue]:
     for value in _values(name):
         # What follows a date is its time or a count of that day: orders_20240301_093000.
         follows_date = end_of_date >= 0 and not name[end_of_date : value.start].strip("-_. ")
-        if follows_date or _counts_in_folder(name, value):
+        if follows_date or _varies_in_folder(name, value):
             end_of_date = value.end if follows_date or value.kind in TIMES else -1
             yield value
 
 
-def _counts_in_folder(name: str, value: NameValue) -> bool:
-    """Whether a value by itself varies from folder to folder of one dataset."""
+def _varies_in_folder(name: str, value: NameValue) -> bool:
+    """Whether a value varies from folder to folder of one dataset, unless it follows a date."""
     if name[value.start : value.end].isdigit() and value.kind in ("n", "number"):
         return value.end - value.start == _ACCOUNT_DIGITS
     if value.kind == "id" and _is_short_hash(name[value.start : value.end]):
         return is_identifier(name[value.start : value.end])
-    # orders_2024 has a year, ds2024 is the name of one of many.
+    # orders_2024 has a year; in ds2024 the number is part of the name.
     return value.kind != "yyyy" or not name[: value.start][-1:].isalnum()
 
 
 def _values(name: str, *, below_year: bool = False) -> Iterator[NameValue]:
     """The values of a name, from left to right; braces of the name count as placeholders too."""
-    after_time = after_date = of_service = False
+    after_time = after_date = is_service_name = False
     numbers_after_date = 0
     for match in _TOKEN.finditer(name):
         kind, start, text = match.lastgroup or "", match.start(), match.group()
         # Accounts, regions and addresses only occur in files of cloud services.
         is_account = kind == "number" and len(text) == _ACCOUNT_DIGITS
-        of_service = of_service or is_account or kind in ("region", "ip")
+        is_service_name = is_service_name or is_account or kind in ("region", "ip")
         if kind == "word":
             if below_year and month_number(text) is not None:
                 yield NameValue("mm", start, match.end())
             # Services append random text to the time of writing.
             elif (
-                after_time and _is_random_suffix(text) and (of_service or not text.isalpha())
+                after_time and _is_random_suffix(text) and (is_service_name or not text.isalpha())
             ) or (
                 after_date
                 and _is_hex_mix(text)
@@ -307,20 +307,20 @@ def _values(name: str, *, below_year: bool = False) -> Iterator[NameValue]:
         elif kind == "lettered":
             yield NameValue("date" if "d" in text.lower() else "yyyy-mm", start, match.end())
         elif kind == "named":
-            several = len(_NUMBERS.findall(text)) > 1
-            yield NameValue("date" if several else "yyyy-mm", start, match.end())
+            has_day = len(_NUMBERS.findall(text)) > 1
+            yield NameValue("date" if has_day else "yyyy-mm", start, match.end())
         elif kind == "number" and len(text) >= _IDENTIFIER_DIGITS and text[0] != "0":
             is_count = _WRITER_BEFORE.search(name, 0, start) is not None
             yield NameValue("n" if is_count else "number", start, match.end())
         else:
-            yield NameValue(_SHOWN_AS.get(kind, kind), start, match.end())
+            yield NameValue(_PLACEHOLDER_KINDS.get(kind, kind), start, match.end())
             numbers_after_date += after_date
             after_time = after_time or kind == "time"
             after_date = after_date or kind in ("date", "time")
 
 
 def _values_of_word(name: str, start: int, word: str) -> Iterator[NameValue]:
-    """What varies in a run of letters and digits: all of it, a date, or the number at its end."""
+    """The values in a run of letters and digits: all of it, a date, or the number at its end."""
     end = start + len(word)
     number = _TRAILING_NUMBER.search(word)
     is_counted = number is not None and word[: number.start()].lower() in WRITER_WORDS
@@ -334,7 +334,9 @@ def _values_of_word(name: str, start: int, word: str) -> Iterator[NameValue]:
         return
     for inner in _DATE_INSIDE.finditer(word):
         kind = inner.lastgroup or ""
-        yield NameValue(_SHOWN_AS.get(kind, kind), start + inner.start(), start + inner.end())
+        yield NameValue(
+            _PLACEHOLDER_KINDS.get(kind, kind), start + inner.start(), start + inner.end()
+        )
         return
     # The last part of a name may be counted: table1.
     if number is not None and end == len(name):
@@ -349,15 +351,15 @@ def is_identifier(word: str) -> bool:
     digits = sum(map(str.isdigit, word))
     if not digits:
         # Letters alone are a word of some language or an abbreviation, unless their case is random.
-        return len(word) >= _SHORTEST_OF_LETTERS and _has_random_case(word)
+        return len(word) >= _MIN_LETTERS_LENGTH and _has_random_case(word)
     if _DATE_INSIDE.search(word):
         return False
     # A number after letters does not make the letters an identifier.
-    is_odd = changes >= 2 and _is_unpronounceable(word)
+    is_unpronounceable = changes >= 2 and _is_unpronounceable(word)
     # feed2024 is a word with a year, face2face two words; a hash has more digits between letters.
     if _HEX.match(word) and (
         (changes >= 2 and digits >= 2)
-        or len(word) >= _SHORTEST_RANDOM
+        or len(word) >= _MIN_RANDOM_LENGTH
         or (len(word) >= 8 and word[0].isdigit())
     ):
         return True
@@ -367,14 +369,14 @@ def is_identifier(word: str) -> bool:
             _REGISTRATION.match(word) is not None
             or (changes >= 3 and digits >= 4)
             or (changes >= 3 and max(map(len, _LETTERS.findall(word))) < 4)
-            or (len(word) >= 12 and is_odd)
+            or (len(word) >= 12 and is_unpronounceable)
         )
     if word.islower():
         has_word = any(len(run) > 2 and _VOWEL.search(run) for run in runs)
         if changes >= 3 and len(word) >= 4 and not has_word:
             return True
-        return len(word) >= _SHORTEST_RANDOM and (changes >= 4 or is_odd)
-    return len(word) >= 10 and (_has_random_case(word) or is_odd)
+        return len(word) >= _MIN_RANDOM_LENGTH and (changes >= 4 or is_unpronounceable)
+    return len(word) >= 10 and (_has_random_case(word) or is_unpronounceable)
 
 
 def _has_random_case(word: str) -> bool:
@@ -392,7 +394,7 @@ def _is_hex_mix(word: str) -> bool:
 
 
 def _is_mixed_hash(word: str) -> bool:
-    """Whether hexadecimal digits are not a word with a number: 3f2a9, but not feed1."""
+    """Whether hexadecimal digits are more than a word with a number: 3f2a9, but not feed1."""
     return len(word) >= 8 or len(_RUNS.findall(word)) > 2
 
 
@@ -407,5 +409,5 @@ def _is_unpronounceable(word: str) -> bool:
         for left, right in pairwise(word)
         if left.isalpha() and right.isalpha() and (left.isupper() or right.islower())
     ]
-    odd = sum(right not in _FOLLOWING.get(left, "") for left, right in pairs)
-    return 3 * odd > len(pairs)
+    uncommon = sum(right not in _FOLLOWING.get(left, "") for left, right in pairs)
+    return 3 * uncommon > len(pairs)

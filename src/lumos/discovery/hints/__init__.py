@@ -1,1 +1,1 @@
-"""Hints: which files form a dataset, if Lumos should not decide by itself."""
+"""Hints that say which files form a dataset, overriding the automatic grouping."""

@@ -53,7 +53,9 @@ class ScannedRoot(NamedTuple):
                 paths, _ = read_identities(part.path, access=self.access)
                 yield from filter(None, map(matching, paths))
 
-    def regrouped(self, changed: FileHint, after: Sequence[FileHint]) -> "GroupingComparison":
+    def compare_grouping(
+        self, changed: FileHint, after: Sequence[FileHint]
+    ) -> "GroupingComparison":
         """The datasets before and after a hint is added or removed."""
         from lumos.discovery.grouping.hints import HintMatcher
         from lumos.discovery.lake.contents import LakeContents

@@ -390,14 +390,14 @@ def _effect_in(
     hints = list(after if changed in after else seen.selection.hints)
     own = hints.index(changed)
     matches = [each for each in seen.matches(hints[: own + 1]) if own in each]
-    regrouped = seen.regrouped(changed, after)
-    taken = regrouped.taken_path(own) if changed in after else None
+    comparison = seen.compare_grouping(changed, after)
+    taken = comparison.taken_path(own) if changed in after else None
     # A split names every dataset by a value, so another name would not help.
     if taken is not None and action_of(hint) != "split":
         path, free = taken
         raise NameTaken(urn_of(path), free.rpartition("/")[2])
     return _Effect(
-        tuple(effects_of(regrouped.moves(), urn_of)),
+        tuple(effects_of(comparison.moves(), urn_of)),
         len(matches),
         sum(numbers[0] != own for numbers in matches),
     )

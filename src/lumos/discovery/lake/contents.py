@@ -162,7 +162,7 @@ class LakeContents:
         reader = DataFileReader(storage, column_stats=False)
         rows = list(reader.read((each, None) for each in listed))
         summary = summarise(rows, root=selection.root, hints=selection.hints)
-        manifest = ScanManifest(schemas=reader.bodies, tables=found)
+        manifest = ScanManifest(schemas=reader.encoded_schemas, tables=found)
         known = {row.path: row for row in rows}
         return cls(selection, summary.file_sets, manifest, known, state_access=state_access)
 
@@ -186,11 +186,11 @@ class LakeContents:
         first = min(file_set.first_path for file_set in found.file_sets)
         last = max(file_set.last_path for file_set in found.file_sets)
         for row in self._rows_in(first, last):
-            if row.full is None or row.format is None:
+            if row.schema_fingerprint is None or row.format is None:
                 continue
             placed = self._hints.place(row.path)
-            if self._group_of(placed, row.format, row.full) is found:
-                yield DataFile(row, placed.partitions, self._schemas[row.full])
+            if self._group_of(placed, row.format, row.schema_fingerprint) is found:
+                yield DataFile(row, placed.partitions, self._schemas[row.schema_fingerprint])
 
     def file(self, path: str) -> ExplainedFile:
         """Explain a file; raises FileNotFoundError if it does not exist."""
@@ -233,7 +233,7 @@ class LakeContents:
         with self._storage.open(path) as opened:
             size = opened.size
         (row,) = reader.read([(ListedFile(path, size, 0), None)])
-        self._manifest.schemas.update(reader.bodies)
+        self._manifest.schemas.update(reader.encoded_schemas)
         more = summarise(
             [row],
             root=self._selection.root,
@@ -261,19 +261,19 @@ class LakeContents:
         self._merged: dict[str, MergedDataset] = {}
 
     def _explain_row(self, row: FileRow) -> ExplainedFile:
-        if row.full is None or row.format is None:
+        if row.schema_fingerprint is None or row.format is None:
             if row.failed:
                 return ExplainedFile(row.path, "unreadable", row.reason or "", row.code)
             reason = "neither its content nor its name is that of a data file"
             return ExplainedFile(row.path, "not_data", reason)
         placed = self._hints.place(row.path)
-        found = self._group_of(placed, row.format, row.full)
+        found = self._group_of(placed, row.format, row.schema_fingerprint)
         if found is None:
-            sidecar = _find(self._sidecars, placed, row.format, row.full)
+            sidecar = _find(self._sidecars, placed, row.format, row.schema_fingerprint)
             description = describe_sidecar(sidecar, self._schemas) if sidecar is not None else None
             reason = f"it is {description or 'a file that accompanies data'}, not data"
             return ExplainedFile(row.path, "accompanies", reason, row.code)
-        schema = self._schemas[row.full]
+        schema = self._schemas[row.schema_fingerprint]
         return ExplainedFile(
             path=row.path,
             verdict="unreadable" if row.failed else "dataset",
@@ -285,16 +285,16 @@ class LakeContents:
             drifts=self._drifts(found, row),
         )
 
-    def _group_of(self, placed: Placement, format: str, full: str) -> DatasetGroup | None:
-        return _find(self._groups, placed, format, full)
+    def _group_of(self, placed: Placement, format: str, fingerprint: str) -> DatasetGroup | None:
+        return _find(self._groups, placed, format, fingerprint)
 
     def _drifts(self, found: DatasetGroup, row: FileRow) -> bool:
-        assert row.full is not None
+        assert row.schema_fingerprint is not None
         assert row.format is not None
         if not FORMATS[row.format].declares_schema:
             return False
         memory = self._merge(found).memory
-        (own,) = complete_types([self._schemas[row.full]], self._schemas[memory.full])
+        (own,) = complete_types([self._schemas[row.schema_fingerprint]], self._schemas[memory.full])
         return own.shape != memory.current
 
     def _merge(self, found: DatasetGroup) -> MergedDataset:
@@ -304,12 +304,16 @@ class LakeContents:
         return self._merged[found.dataset]
 
 
-def _find(values: Mapping[FileSetKey, T], placed: Placement, format: str, full: str) -> T | None:
+def _find(
+    values: Mapping[FileSetKey, T], placed: Placement, format: str, fingerprint: str
+) -> T | None:
     """The value for the file set that a file belongs to."""
-    key = (placed.base, placed.pattern, format, full)
+    key = (placed.base, placed.pattern, format, fingerprint)
     # The scan that first splits by columns summarised the files before the split.
     unsplit, mark, _ = placed.pattern.rpartition(SPLIT_MARK)
-    return values.get(key if key in values or not mark else (placed.base, unsplit, format, full))
+    return values.get(
+        key if key in values or not mark else (placed.base, unsplit, format, fingerprint)
+    )
 
 
 TableVerdict: TypeAlias = Literal["dataset", "log", "not_live", "unreadable"]
@@ -348,7 +352,7 @@ class LakeTable:
             selection = self._selection
             storage = storage_of(selection.root, selection.access)
             folder = open_table_folder(storage, self.root, self._record.log, scanned=selection.root)
-            facts, memory = READERS[self.kind].read(folder, None, most_commits=0)
+            facts, memory = READERS[self.kind].read(folder, None, max_commits=0)
         except (UnreadableFile, OSError):
             return None
         return TableMemory(self.kind, to_json(facts), memory)

@@ -82,7 +82,7 @@ class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True):
     alternating: bool = False
 
 
-class RecalledMemory(NamedTuple):
+class StoredMemory(NamedTuple):
     """The memory of a dataset in the store, with the schema that its files declare as JSON.
 
     `body` is the stored form. It is empty if the memory was made from the recorded schema, which
@@ -96,12 +96,12 @@ class RecalledMemory(NamedTuple):
 
 
 # Returns the memories of datasets by path, as far as the store has them.
-RecallMemories: TypeAlias = Callable[[Collection[str]], Mapping[str, RecalledMemory]]
+LoadMemories: TypeAlias = Callable[[Collection[str]], Mapping[str, StoredMemory]]
 
 
-def decode_memory(body: bytes, schema: bytes, format: str | None) -> RecalledMemory:
+def decode_memory(body: bytes, schema: bytes, format: str | None) -> StoredMemory:
     """Decode a memory of the store."""
-    return RecalledMemory(msgspec.json.decode(body, type=ShapeMemory), schema, body, format)
+    return StoredMemory(msgspec.json.decode(body, type=ShapeMemory), schema, body, format)
 
 
 def memory_from_record(
@@ -110,7 +110,7 @@ def memory_from_record(
     *,
     partition_keys: Collection[str],
     format: str | None,
-) -> RecalledMemory:
+) -> StoredMemory:
     """A memory made from the recorded schema and drift of a dataset."""
     fields = (field for field in recorded.fields if field.name not in partition_keys)
     schema = Schema(fields=tuple(fields))
@@ -127,7 +127,7 @@ def memory_from_record(
         ranks={shape: rank for rank, shape in enumerate(shapes)},
         first_seen=first_seen,
     )
-    return RecalledMemory(memory, to_json(schema), None, format)
+    return StoredMemory(memory, to_json(schema), None, format)
 
 
 class SchemaChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -328,8 +328,8 @@ class MergedDataset(NamedTuple):
 class SchemaPool:
     """Schemas by their full fingerprint, decoded when needed."""
 
-    def __init__(self, bodies: Mapping[str, bytes]) -> None:
-        self._bodies = dict(bodies)
+    def __init__(self, encoded_schemas: Mapping[str, bytes]) -> None:
+        self._bodies = dict(encoded_schemas)
         self._decoded: dict[str, Schema] = {}
 
     def __getitem__(self, full: str) -> Schema:
@@ -347,7 +347,7 @@ class SchemaPool:
         """Add a schema as JSON, unless it is known."""
         self._bodies.setdefault(full, body)
 
-    def bodies(self, fulls: Iterable[str]) -> dict[str, bytes]:
+    def encoded_schemas(self, fulls: Iterable[str]) -> dict[str, bytes]:
         """Some of the schemas as JSON."""
         return {full: self._bodies[full] for full in fulls}
 
@@ -358,7 +358,8 @@ def merge_group(
     """The dataset of a group; `schemas` has those of its files and its last schema."""
     file_sets = group.file_sets
     ordered = sorted(
-        file_sets, key=lambda file_set: (file_set.newest, file_set.file_count, file_set.full)
+        file_sets,
+        key=lambda file_set: (file_set.newest, file_set.file_count, file_set.schema_fingerprint),
     )
     format = ordered[-1].format
     before = schemas[memory.full] if memory is not None else None
@@ -377,7 +378,7 @@ def merge_group(
         format=format,
         location=Location(
             uri=group.location,
-            partitioning=scheme(group.names, group.ending, partitions),
+            partitioning=scheme(group.names, group.extension, partitions),
             partition_keys=tuple(field.name for field in partitions),
         ),
         schema=_with_partitions(own, partitions),
@@ -429,7 +430,9 @@ def _declared(
     memory: ShapeMemory | None,
     before: Schema | None,
 ) -> tuple[SchemaChoice, Schema, tuple[DriftedShape, ...]]:
-    complete = complete_types([schemas[file_set.full] for file_set in ordered], before)
+    complete = complete_types(
+        [schemas[file_set.schema_fingerprint] for file_set in ordered], before
+    )
     by_shape: dict[str, list[tuple[FileSet, Schema]]] = {}
     for file_set, schema in zip(ordered, complete, strict=True):
         by_shape.setdefault(schema.shape, []).append((file_set, schema))
@@ -520,7 +523,7 @@ def _inferred_choice(
     A widened type stays wide, even if fewer or narrower values are present now. Keys of JSON may be
     rare, so a missing key is only removed if it is still missing one scan later.
     """
-    own = _merge_inferred(schemas[file_set.full] for file_set in ordered)
+    own = _merge_inferred(schemas[file_set.schema_fingerprint] for file_set in ordered)
     if before is not None:
         own = _keep_wider_types(own, before)
     missing = 0

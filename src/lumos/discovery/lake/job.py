@@ -12,11 +12,11 @@ from lumos.discovery.grouping.datasets import DatasetGroup, GroupingResult, grou
 from lumos.discovery.grouping.state import GroupingState
 from lumos.discovery.grouping.suggestions import suggest_joins
 from lumos.discovery.lake.dataset_schema import (
+    LoadMemories,
     MergedDataset,
-    RecalledMemory,
-    RecallMemories,
     SchemaPool,
     ShapeMemory,
+    StoredMemory,
     merge_group,
 )
 from lumos.discovery.lake.manifest import ManifestStore, ScanManifest, ScanProgress, ignore_progress
@@ -85,18 +85,18 @@ def scan_lake(
     after: str,
     state_access: StorageAccess = DEFAULT_ACCESS,
     column_stats: bool = False,
-    left_out: str = "",
+    excluded_uri: str = "",
     inherited: GroupingState | None = None,
-    recall: RecallMemories | None = None,
+    load_memories: LoadMemories | None = None,
     watch: ScanProgress = ignore_progress,
 ) -> Discovery:
     """Scan a root, reading only files that are new or changed since the manifest `before`.
 
     Manifests are stored in the folder `state`; `before` and `after` are their names. Files there,
-    or in the folder `left_out`, are not data. Tasks list and read files and return summaries, so
-    that the memory of the driver grows with the number of datasets, not of files. `inherited` is
-    the grouping of a scan of a parent folder, which also applies here. `recall` loads the memories
-    that scans of any root have stored; without it, the manifest is used.
+    or below `excluded_uri`, are not data. Tasks list and read files and return summaries, so that
+    the memory of the driver grows with the number of datasets, not of files. `inherited` is the
+    grouping of a scan of a parent folder, which also applies here. `load_memories` loads what scans
+    of any root have stored; without it, the manifest is used.
     """
     manifests = ManifestStore(state, state_access)
     known = manifests.read(before)
@@ -105,9 +105,9 @@ def scan_lake(
         known.grouping = known.grouping.with_inherited(inherited)
     splits = tuple(known.grouping.splits)
     job = ScanJob(
-        selection, left_out or state, manifests.parts, state_access, column_stats, (), splits
+        selection, excluded_uri or state, manifests.parts, state_access, column_stats, (), splits
     )
-    scan = _Scan(spark, job, known, recall)
+    scan = _Scan(spark, job, known, load_memories)
     tasks, table_roots = plan_tasks(selection, parts=task_count(spark), known=scan.index)
     with manifests.reporting_progress(watch, tasks=len(tasks)):
         found, manifest = scan.run(tasks, table_roots)
@@ -162,12 +162,12 @@ class _Scan:
         spark: SparkSession,
         job: ScanJob,
         known: ScanManifest,
-        recall: RecallMemories | None,
+        load_memories: LoadMemories | None,
     ) -> None:
         self._spark = spark
         self._job = job
         self._known = known
-        self._recall = recall
+        self._load_memories = load_memories
         self.index = PartIndex(known.parts)
 
     def run(
@@ -268,10 +268,12 @@ class _Scan:
     ) -> tuple[Discovery, ScanManifest]:
         """Group all files into datasets and merge their schemas."""
         known, job = self._known, self._job
-        schemas = SchemaPool(dict(ChainMap(known.schemas, *(each.bodies for each in results))))
+        schemas = SchemaPool(
+            dict(ChainMap(known.schemas, *(each.encoded_schemas for each in results)))
+        )
         file_sets = merge_file_sets(each for one in results for each in one.summary.file_sets)
         # Sidecars may become data later, without being read again.
-        present = {file_set.full for file_set in file_sets}
+        present = {file_set.schema_fingerprint for file_set in file_sets}
         roots = {each.root for each in tables}
         grouping = group_files(
             file_sets,
@@ -296,7 +298,7 @@ class _Scan:
         remembered = {memory.full for memory in memories.values()}
         manifest = ScanManifest(
             parts=[each.part for each in results if each.part is not None],
-            schemas=schemas.bodies(present | remembered),
+            schemas=schemas.encoded_schemas(present | remembered),
             memories=memories,
             grouping=grouping.state,
             tables={each.root: each.record for each in tables},
@@ -320,16 +322,16 @@ class _Scan:
         return discovery, manifest
 
     def _recorded_formats(self, paths: Collection[str]) -> dict[str, str | None]:
-        if self._recall is None:
+        if self._load_memories is None:
             return {}
-        return {path: each.format for path, each in self._recall(paths).items()}
+        return {path: each.format for path, each in self._load_memories(paths).items()}
 
     def _merge_schemas(
         self, groups: Collection[DatasetGroup], schemas: SchemaPool
     ) -> dict[str, MergedDataset]:
         """The datasets of groups by path, each with the schema that its memory leads to."""
         memories = self._known.memories
-        if self._recall is None:
+        if self._load_memories is None:
             return {
                 each.dataset: merge_group(
                     each, schemas, memories.get(each.renamed_from or each.dataset)
@@ -337,7 +339,7 @@ class _Scan:
                 for each in groups
             }
         paths = {path for each in groups for path in (each.dataset, each.renamed_from) if path}
-        recalled = self._recall(paths)
+        recalled = self._load_memories(paths)
         for memory_record in recalled.values():
             schemas.add_json(memory_record.memory.full, memory_record.schema)
         merged: dict[str, MergedDataset] = {}
@@ -420,13 +422,17 @@ def _current_and_earlier_paths(datasets: Iterable[FoundDataset]) -> set[str]:
 
 def _combine(first: _TaskResult, repeated: _TaskResult) -> _TaskResult:
     """The result of a repeated task, with the schemas and read files of the first run."""
-    bodies = dict(ChainMap(repeated.result.bodies, *(each.result.bodies for each in first.all)))
+    encoded_schemas = dict(
+        ChainMap(
+            repeated.result.encoded_schemas, *(each.result.encoded_schemas for each in first.all)
+        )
+    )
     read = min(
         sum(each.result.read for each in first.all),
         sum(each.result.summary.listed for each in repeated.all),
     )
     result = msgspec.structs.replace(
-        repeated.result, bodies=bodies, read=repeated.result.read + read
+        repeated.result, encoded_schemas=encoded_schemas, read=repeated.result.read + read
     )
     return repeated._replace(result=result)
 
@@ -449,7 +455,7 @@ def _is_outdated(result: _TaskResult, assumed: frozenset[str], actual: frozenset
 
 
 def _memory_of(
-    group: DatasetGroup, recalled: RecalledMemory | None, known: Mapping[str, ShapeMemory]
+    group: DatasetGroup, recalled: StoredMemory | None, known: Mapping[str, ShapeMemory]
 ) -> ShapeMemory | None:
     """The memory of a dataset; None if the dataset is not recorded."""
     if recalled is None:

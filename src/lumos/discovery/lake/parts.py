@@ -57,7 +57,7 @@ class ManifestPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PartIndex:
-    """Finds the parts that may hold files of some key ranges."""
+    """Finds the parts that may hold files of the given key ranges."""
 
     def __init__(self, parts: Iterable[ManifestPart]) -> None:
         # Files of parts of an earlier version are read again.
@@ -117,7 +117,7 @@ def write_part(
     *,
     access: StorageAccess,
 ) -> ManifestPart:
-    """Write the files of some key ranges as a part into a folder."""
+    """Write the files of the given key ranges as a part into a folder."""
     columns: Iterable[Sequence[Any]] = (
         zip(*rows, strict=True) if rows else [()] * len(_FILE_COLUMNS)
     )

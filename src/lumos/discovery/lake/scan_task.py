@@ -105,7 +105,7 @@ class DeferredFiles(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ScanResult(msgspec.Struct, array_like=True):
-    """The result of a task; `bodies` are schemas by their full fingerprint.
+    """The result of a task; `encoded_schemas` are schemas by their full fingerprint.
 
     `skipped_for` are the owned folders for which files were skipped, even if the folders turn out
     not to be owned. `stray_metadata` are folders with metadata of tables that lie elsewhere.
@@ -114,7 +114,7 @@ class ScanResult(msgspec.Struct, array_like=True):
     summary: FileSummary
     read: int
     unlisted: ProblemList
-    bodies: dict[str, bytes]
+    encoded_schemas: dict[str, bytes]
     part: ManifestPart | None
     deferred: list[DeferredFiles]
     table_roots: list[TableRoot] = []
@@ -298,7 +298,7 @@ def _defer(
     unlisted: Sequence[ListingProblem],
     owned: OwnedPaths,
 ) -> ScanResult:
-    """Stores too many files in batches, each of which becomes a task of its own."""
+    """Stores too many files in batches, each of which becomes a separate task."""
     storage = storage_of(job.parts_folder, job.state_access)
     batches = []
     while some := list(islice(files, _BATCH_SIZE)):
@@ -381,11 +381,11 @@ def _scan(
     problems = ProblemList()
     for failed in unlisted:
         problems.add(Problem(path=failed.path, code=failed.code, reason=failed.reason))
-    return ScanResult(summary, len(fresh), problems, reader.bodies, part, [])
+    return ScanResult(summary, len(fresh), problems, reader.encoded_schemas, part, [])
 
 
 def _contains(key_range: KeyRange, path: str) -> bool:
-    """Whether a path lies in a key range, so that no other task reports it too."""
+    """Whether a path is in a key range, so that no other task reports it too."""
     is_below = path.startswith(f"{key_range.folder.rstrip('/')}/")
     is_before_end = not key_range.until or path <= key_range.until
     return is_below and path > key_range.after and is_before_end

@@ -20,7 +20,7 @@ from lumos.discovery.grouping.patterns import (
     is_time_partition,
     place_file,
 )
-from lumos.formats.columns import ColumnFacts, merge_columns, pack_columns, unpack_columns
+from lumos.formats.columns import FileColumnStatistics, merge_columns, pack_columns, unpack_columns
 from lumos.formats.identification import read_file
 from lumos.formats.interface import MAX_COUNT, UnreadableFile
 from lumos.model.discovery import Problem
@@ -28,15 +28,15 @@ from lumos.spark.problems import ProblemCount, ProblemList, count_problems
 from lumos.storage import FileHint, FileStorage, ListedFile
 
 _ALL_BITS: Final = 2**64 - 1
-# How many values of a path level a file set keeps: the first in alphabetical order.
-MOST_VALUES: Final = 1000
+# Values stored per path level of a file set; the first in alphabetical order.
+MAX_PATH_VALUES: Final = 1000
 _INTEGER: Final = re.compile(r"(0|-?[1-9]\d{0,17})\Z", re.ASCII)
 _DIGITS: Final = re.compile(r"\d{1,9}\Z", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}\Z", re.ASCII)
 # No file has this size, so the next scan retries a file that could not be opened.
 _UNREADABLE_SIZE: Final = -1
 
-# Folder, name pattern, format and full schema fingerprint.
+# Folder, name pattern, format and schema fingerprint.
 FileSetKey = tuple[str, str, str, str]
 
 
@@ -44,7 +44,7 @@ class FileRow(NamedTuple):
     """A file as the manifest stores it.
 
     A file that is not data has no `format`. A file that could not be read is `failed`, with a
-    reason, and keeps the facts of an earlier scan. The reason of other files is a remark. `columns`
+    reason, and keeps the facts of an earlier scan. For other files, `reason` is a remark. `columns`
     are packed statistics, if they were requested.
     """
 
@@ -53,7 +53,7 @@ class FileRow(NamedTuple):
     modified: int
     etag: str
     format: str | None = None
-    full: str | None = None
+    schema_fingerprint: str | None = None
     row_count: int | None = None
     row_count_exact: bool = False
     failed: bool = False
@@ -78,13 +78,13 @@ class FileSet(msgspec.Struct, array_like=True):
 
     `content` is a fingerprint that does not depend on the order of files. `newest` is the last
     partition and the time of its newest file. `dataset` is the dataset that the path pattern
-    gives. `others` are values that may distinguish datasets, by their position in the path.
+    gives. `path_values` are values that may distinguish datasets, by their position in the path.
     """
 
     base: str
     pattern: str
     format: str
-    full: str
+    schema_fingerprint: str
     newest: tuple[str, int]
     oldest: int
     modified: int
@@ -97,16 +97,16 @@ class FileSet(msgspec.Struct, array_like=True):
     content: int = 0
     keys: list[PartitionKey] = []
     # None if column statistics were not requested for all files.
-    columns: tuple[ColumnFacts, ...] | None = None
+    columns: tuple[FileColumnStatistics, ...] | None = None
     # Bytes by storage class, if the storage reports it.
     classes: dict[str, int] = {}
     dataset: str = ""
-    others: dict[str, list[str]] = {}
+    path_values: dict[str, list[str]] = {}
 
     @property
     def key(self) -> FileSetKey:
         """What identifies the file set from scan to scan."""
-        return self.base, self.pattern, self.format, self.full
+        return self.base, self.pattern, self.format, self.schema_fingerprint
 
     def merge(self, other: "FileSet") -> None:
         """Add the files that another task summarised for the same key."""
@@ -128,16 +128,16 @@ class FileSet(msgspec.Struct, array_like=True):
             if self.columns is None or other.columns is None
             else merge_columns((self.columns, other.columns))
         )
-        for label, values in other.others.items():
-            known = self.others.get(label, [])
-            self.others[label] = sorted({*known, *values})[: MOST_VALUES + 1]
+        for label, values in other.path_values.items():
+            known = self.path_values.get(label, [])
+            self.path_values[label] = sorted({*known, *values})[: MAX_PATH_VALUES + 1]
 
 
 class FileSummary(msgspec.Struct, array_like=True):
     """The file sets and counts of some files, with the first of their problems.
 
     `hints` is the fingerprint of the hints that were applied. `problem_counts` counts all problems;
-    parts of earlier versions do not have it.
+    manifests of earlier versions do not have it.
     """
 
     file_sets: list[FileSet]
@@ -228,15 +228,15 @@ def summarise(
 
 def _file_sets(rows: Iterable[FileRow], place_of: Callable[[str], Placement]) -> Iterable[FileSet]:
     file_sets: dict[FileSetKey, FileSet] = {}
-    columns: dict[FileSetKey, list[tuple[ColumnFacts, ...]] | None] = {}
+    columns: dict[FileSetKey, list[tuple[FileColumnStatistics, ...]] | None] = {}
     seen: set[tuple[FileSetKey, Partitions]] = set()
-    others: dict[FileSetKey, dict[str, set[str]]] = {}
+    path_values: dict[FileSetKey, dict[str, set[str]]] = {}
     for row in rows:
-        if row.format is None or row.full is None:
+        if row.format is None or row.schema_fingerprint is None:
             continue
         placed = place_of(row.path)
         partitions = placed.partitions
-        key = (placed.base, placed.pattern, row.format, row.full)
+        key = (placed.base, placed.pattern, row.format, row.schema_fingerprint)
         newest = (sortable_partitions(partitions), row.modified)
         found = file_sets.get(key)
         if found is None:
@@ -265,16 +265,16 @@ def _file_sets(rows: Iterable[FileRow], place_of: Callable[[str], Placement]) ->
         if partitions and (key, partitions) not in seen:
             seen.add((key, partitions))
             found.keys = merge_partition_keys(found.keys, _keys(partitions))
-        if placed.others:
-            known_values = others.setdefault(key, {})
-            for label, value in placed.others:
+        if placed.path_values:
+            known_values = path_values.setdefault(key, {})
+            for label, value in placed.path_values:
                 values = known_values.setdefault(label, set())
                 values.add(value)
-                if len(values) > 4 * MOST_VALUES:
-                    known_values[label] = set(sorted(values)[: MOST_VALUES + 1])
-    for key, by_label in others.items():
-        file_sets[key].others = {
-            label: sorted(values)[: MOST_VALUES + 1] for label, values in by_label.items()
+                if len(values) > 4 * MAX_PATH_VALUES:
+                    known_values[label] = set(sorted(values)[: MAX_PATH_VALUES + 1])
+    for key, by_label in path_values.items():
+        file_sets[key].path_values = {
+            label: sorted(values)[: MAX_PATH_VALUES + 1] for label, values in by_label.items()
         }
     for key, files in columns.items():
         file_sets[key].columns = None if files is None else merge_columns(files)
@@ -335,7 +335,7 @@ class DataFileReader:
     def __init__(self, storage: FileStorage, *, column_stats: bool) -> None:
         self._storage = storage
         self._column_stats = column_stats
-        self.bodies: dict[str, bytes] = {}
+        self.encoded_schemas: dict[str, bytes] = {}
 
     def read(self, files: Iterable[tuple[ListedFile, FileRow | None]]) -> Iterator[FileRow]:
         """Read files in order.
@@ -363,7 +363,7 @@ class DataFileReader:
         except Exception as problem:  # noqa: BLE001 - one corrupt file must not end a scan
             reason = f"It could not be read: {type(problem).__name__}: {problem}"
             failed = _unopened_row(listed, "unreadable", reason)
-        if known is None or known.full is None:
+        if known is None or known.schema_fingerprint is None:
             return failed
         return known._replace(failed=True, code=failed.code, reason=failed.reason)
 
@@ -374,14 +374,14 @@ class DataFileReader:
         if found is None:
             return _row(listed)
         format, facts = found
-        full = facts.known.full
-        if full not in self.bodies:
-            self.bodies[full] = facts.known.body
+        fingerprint = facts.known.full
+        if fingerprint not in self.encoded_schemas:
+            self.encoded_schemas[fingerprint] = facts.known.body
         code, reason = facts.remarks[0] if facts.remarks else (None, None)
         return _row(
             listed,
             format=format.name,
-            full=full,
+            schema_fingerprint=fingerprint,
             row_count=facts.row_count,
             row_count_exact=facts.row_count_exact,
             code=code,

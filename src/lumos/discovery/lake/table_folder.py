@@ -1,4 +1,4 @@
-"""The folder of a table in some storage, as the readers of table formats see it."""
+"""The folder of a table in any storage, for the readers of table formats."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -6,7 +6,7 @@ from typing import Final
 
 from lumos.discovery.lake.table_paths import TablePaths, without_dot_segments
 from lumos.formats.interface import UnreadableFile
-from lumos.formats.tables.iceberg.metadata import find_table_home
+from lumos.formats.tables.iceberg.metadata import find_table_location
 from lumos.formats.tables.interface import FileEntry
 from lumos.storage import FileStorage, ListedFile, LocalStorage
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER
@@ -19,20 +19,20 @@ _MAX_CACHED_ENTRIES: Final = 50_000
 
 
 class StoredTableFolder:
-    """A table's root in some storage, without the folder `left_out`.
+    """A table's root in any storage, without the folder `excluded_uri`.
 
     Nothing outside of the root `scanned` (by default the table's own) is listed or opened. Listings
     are cached, so that the signature of a table and the facts read after it belong together.
     """
 
     def __init__(
-        self, storage: FileStorage, root: str, *, scanned: str = "", left_out: str = ""
+        self, storage: FileStorage, root: str, *, scanned: str = "", excluded_uri: str = ""
     ) -> None:
         self.root = root
         self._paths = TablePaths(root, (scanned or root,))
         self._storage = storage
         self._inside = f"{root.rstrip('/')}/"
-        self._left_out = f"{left_out.rstrip('/')}/" if left_out else ""
+        self._left_out = f"{excluded_uri.rstrip('/')}/" if excluded_uri else ""
         self._listings: dict[str, list[FileEntry]] = {}
         self._sizes: dict[str, int] = {}
 
@@ -51,7 +51,7 @@ class StoredTableFolder:
             self._listings[folder] = cached
 
     def below(self) -> Iterator[FileEntry]:
-        for listed in self._storage.entries(self.root, deep=True, without=LOG_FOLDERS):
+        for listed in self._storage.entries(self.root, deep=True, excluded_folders=LOG_FOLDERS):
             name = listed.path[len(self._inside) :]
             if isinstance(self._storage, LocalStorage):
                 # A file may be a link, which object stores do not have.
@@ -65,7 +65,7 @@ class StoredTableFolder:
 
     def read_many(self, paths: Sequence[str]) -> Iterator[bytes | OSError]:
         locations = [self._paths.resolve(self._path(path)) for path in paths]
-        yield from self._storage.read_many(locations, longest=MAX_FILE_BYTES, sizes=self._sizes)
+        yield from self._storage.read_many(locations, max_bytes=MAX_FILE_BYTES, sizes=self._sizes)
 
     def inside(self, uri: str, location: str) -> str | None:
         target = canonical(uri, self.root)
@@ -102,9 +102,9 @@ class SeparateMetadataFolder(StoredTableFolder):
         log_uri: str = "",
         location: str = "",
         scanned: str = "",
-        left_out: str = "",
+        excluded_uri: str = "",
     ) -> None:
-        super().__init__(storage, root, scanned=scanned, left_out=left_out)
+        super().__init__(storage, root, scanned=scanned, excluded_uri=excluded_uri)
         self.log = log
         self._log_uri = log_uri
         self._location = location
@@ -142,23 +142,25 @@ class SeparateMetadataFolder(StoredTableFolder):
 
 
 def open_table_folder(
-    storage: FileStorage, root: str, log: str, *, scanned: str, left_out: str = ""
+    storage: FileStorage, root: str, log: str, *, scanned: str, excluded_uri: str = ""
 ) -> StoredTableFolder:
     """The folder of a table; `log` is its metadata folder if that lies elsewhere."""
     if log:
-        return SeparateMetadataFolder(storage, root, log, scanned=scanned, left_out=left_out)
-    return StoredTableFolder(storage, root, scanned=scanned, left_out=left_out)
+        return SeparateMetadataFolder(
+            storage, root, log, scanned=scanned, excluded_uri=excluded_uri
+        )
+    return StoredTableFolder(storage, root, scanned=scanned, excluded_uri=excluded_uri)
 
 
 def locate_table(
-    storage: FileStorage, log: str, *, scanned: str, left_out: str = ""
+    storage: FileStorage, log: str, *, scanned: str, excluded_uri: str = ""
 ) -> SeparateMetadataFolder:
     """The folder of the table whose metadata is in `log`; raises UnreadableFile.
 
     If a lake was moved or copied as a whole, the table still has the same position relative to its
     metadata.
     """
-    home = find_table_home(SeparateMetadataFolder(storage, log, log, scanned=scanned))
+    home = find_table_location(SeparateMetadataFolder(storage, log, log, scanned=scanned))
     log_uri = canonical(home.metadata, log).rstrip("/")
     location = canonical(home.location, log).rstrip("/")
     root = without_dot_segments(_relocate(location, log_uri, log))
@@ -177,7 +179,7 @@ def locate_table(
         log_uri=log_uri,
         location=location,
         scanned=scanned,
-        left_out=left_out,
+        excluded_uri=excluded_uri,
     )
 
 

@@ -84,7 +84,7 @@ def is_below(location: str, folder: str) -> bool:
 
 
 class OwnedPaths:
-    """Folders and files that belong to tables, so that no file in them is a dataset of its own."""
+    """Folders and files that belong to tables, so that no file in them becomes a dataset."""
 
     def __init__(self, folders: Iterable[str]) -> None:
         self._folders = frozenset(folders)

@@ -186,7 +186,7 @@ def _run_task(job: TableJob, task: TableTask) -> TableResult:
         # The metadata may have been moved back to its usual folder.
         task = msgspec.structs.replace(task, log="")
     folder = open_table_folder(
-        storage, task.root, task.log, scanned=job.selection.root, left_out=job.state
+        storage, task.root, task.log, scanned=job.selection.root, excluded_uri=job.state
     )
     problems: list[Problem] = []
     if not task.listed and task.record is not None and not _has_log(folder, task.kinds):
@@ -236,7 +236,7 @@ def _lists_metadata(storage: FileStorage, log: str) -> bool:
 
 
 def find_enclosing_table(path: str, selection: FileSelection) -> str | None:
-    """The root of the table that a path lies in, or that it is, if any."""
+    """The root of the table that contains a path, or is the path itself; None if there is none."""
     storage = storage_of(selection.root, selection.access)
     folder = path.rstrip("/")
     for _ in range(_MAX_DEPTH if selection.tables else 0):
@@ -276,7 +276,7 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
         return TableResult(folder.root, excluded, None, [], False)
     is_of_kind = known is not None and known[1].kind == kind and folder.root == task.root
     earlier = _known_memory(record, job.state_access) if is_of_kind else None
-    facts, memory = reader.read(folder, earlier, most_commits=job.selection.table_history)
+    facts, memory = reader.read(folder, earlier, max_commits=job.selection.table_history)
     check_width(len(KnownSchema(facts.schema).leaves))
     if facts.elsewhere and not task.log and (moved := _read_elsewhere(job, task, kind)) is not None:
         return moved
@@ -293,7 +293,7 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
 def _locate(job: TableJob, log: str) -> StoredTableFolder:
     selection = job.selection
     storage = storage_of(selection.root, selection.access)
-    return locate_table(storage, log, scanned=selection.root, left_out=job.state)
+    return locate_table(storage, log, scanned=selection.root, excluded_uri=job.state)
 
 
 def _read_elsewhere(job: TableJob, task: TableTask, kind: str) -> TableResult | None:
@@ -402,7 +402,9 @@ def dataset_of_table(root: str, facts: TableFacts) -> FoundDataset:
         ),
         drift=(),
         content=facts.content,
-        told=SourceMetadata(description=facts.description, properties=_properties(facts)),
+        source_metadata=SourceMetadata(
+            description=facts.description, properties=_properties(facts)
+        ),
         table=TableState(
             version=facts.version,
             operation=facts.operation,

@@ -163,11 +163,11 @@ class TableReader(ABC):
 
     @abstractmethod
     def read(
-        self, folder: TableFolder, memory: bytes | None, *, most_commits: int
+        self, folder: TableFolder, memory: bytes | None, *, max_commits: int
     ) -> tuple[TableFacts, bytes]:
         """Read the facts, and the memory for the next call; raises UnreadableFile.
 
-        `memory` comes from the call before; an unusable one is ignored. At most `most_commits`
+        `memory` comes from the call before; an unusable one is ignored. At most `max_commits`
         commits are opened for the history of schemas.
         """
 

@@ -1,6 +1,6 @@
 """Parquet files of table logs, decoded with a limit on memory: a few bytes may become gigabytes.
 
-The totals in a footer may be wrong. The headers of pages tell their uncompressed sizes, which is
+The totals in a footer may be wrong. The headers of pages contain their uncompressed sizes, which is
 what readers allocate; entries of dictionaries, which may be long, are repeated for each row. The
 longer the rows, the fewer are decoded at a time.
 """
@@ -19,11 +19,11 @@ from lumos.formats.varints import MalformedData, read_signed
 FAULTS: Final = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
 
 # Writers make pages of one megabyte, or of one longer value.
-_LONGEST_PAGE: Final = 64 * 1024 * 1024
-_MOST_VALUES: Final = 100_000_000
+_MAX_PAGE_BYTES: Final = 64 * 1024 * 1024
+_MAX_VALUES: Final = 100_000_000
 # The limits of a batch, and of all lists of a column.
-_LONGEST_BATCH: Final = 64 * 1024 * 1024
-_LONGEST_LISTS: Final = 1024 * 1024 * 1024
+_MAX_BATCH_BYTES: Final = 64 * 1024 * 1024
+_MAX_LIST_BYTES: Final = 1024 * 1024 * 1024
 _FEW: Final = 1_000
 
 _DICTIONARY_PAGE: Final = 2
@@ -61,7 +61,7 @@ class ParquetRows:
         longest = max(
             (sum(self._largest_value(each, at) for at in wanted) for each in groups), default=0
         )
-        size = max(1, min(rows, _LONGEST_BATCH // max(1, longest)))
+        size = max(1, min(rows, _MAX_BATCH_BYTES // max(1, longest)))
         yield from self._file.iter_batches(size, columns=list(columns), use_threads=False)
 
     def _largest_value(self, group: int, number: int) -> int:
@@ -76,16 +76,16 @@ class ParquetRows:
                 repeated = _longest_entry(page, chunk.compression)
             elif page.values:
                 plain = max(plain, page.uncompressed // page.values)
-        if values > _MOST_VALUES:
-            raise MalformedData(f"It has more than {_MOST_VALUES:,} values.")
+        if values > _MAX_VALUES:
+            raise MalformedData(f"It has more than {_MAX_VALUES:,} values.")
         if self._file.schema.column(number).max_repetition_level == 0:
             return max(repeated, plain)
         # All values may belong to a single row.
         lists = max(uncompressed, values * repeated)
-        if lists > _LONGEST_LISTS:
+        if lists > _MAX_LIST_BYTES:
             lists = self._size_of_lists(group, self.columns[number])
-        if lists > _LONGEST_LISTS:
-            raise MalformedData(f"It decompresses to more than {_LONGEST_LISTS:,} bytes.")
+        if lists > _MAX_LIST_BYTES:
+            raise MalformedData(f"It decompresses to more than {_MAX_LIST_BYTES:,} bytes.")
         return lists // max(1, int(row_group.num_rows))
 
     def _size_of_lists(self, group: int, column: str) -> int:
@@ -148,12 +148,12 @@ def _page(data: bytes, position: int) -> tuple[_Page, int]:
         position = thrift.skip(data, position, type)
     end = position + found[_COMPRESSED]
     if (
-        not 0 <= found[_UNCOMPRESSED] <= _LONGEST_PAGE
+        not 0 <= found[_UNCOMPRESSED] <= _MAX_PAGE_BYTES
         or not position <= end <= len(data)
         or values < 0
     ):
         raise MalformedData(
-            f"A page has an invalid header, or is larger than {_LONGEST_PAGE:,} bytes."
+            f"A page has an invalid header, or is larger than {_MAX_PAGE_BYTES:,} bytes."
         )
     return _Page(found[_KIND], found[_UNCOMPRESSED], data[position:end], values), end
 

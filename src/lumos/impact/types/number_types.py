@@ -81,7 +81,7 @@ Rule = Callable[[DecimalSize, DecimalSize], DataType]
 
 
 class NumberTypes:
-    """Types of computed numbers in a dialect without rules of its own: decimals are unknown."""
+    """Types of computed numbers in a dialect without specific rules: decimals are unknown."""
 
     # Result types of two decimals; unknown for operators without a rule.
     decimals: ClassVar[Mapping[Operator, Rule]] = {}

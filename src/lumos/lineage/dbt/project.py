@@ -294,11 +294,11 @@ class _Reader:
             self._add_problem(self._location, f"'{key}' cannot be read: {problem}.")
             return None
 
-    def _add_problem(self, place: str, reason: str) -> None:
-        self._problems.append(LineageProblem(place=place, reason=reason))
+    def _add_problem(self, file: str, reason: str) -> None:
+        self._problems.append(LineageProblem(place=file, reason=reason))
 
-    def _add_remark(self, place: str, reason: str) -> None:
-        self._problems.append(LineageProblem(place=place, reason=reason, severity="remark"))
+    def _add_remark(self, file: str, reason: str) -> None:
+        self._problems.append(LineageProblem(place=file, reason=reason, severity="remark"))
 
 
 def _read_content(file: Path) -> bytes:

@@ -76,7 +76,7 @@ def model_queries(project: DbtProject, relations: DbtRelations) -> Iterator[Mode
 
 def report_project(project: DbtProject, analysed: Mapping[str, ReportedLineage]) -> ReportedLineage:
     """The lineage of a project; `analysed` is the lineage of its models' SQL, by unique id."""
-    return _Report(project, analysed).reported()
+    return _Report(project, analysed).build()
 
 
 class _Report:
@@ -86,7 +86,7 @@ class _Report:
         self._relations = DbtRelations(project)
         self._results = {each.unique_id: each for each in project.results}
 
-    def reported(self) -> ReportedLineage:
+    def build(self) -> ReportedLineage:
         built = [
             key for key, node in self._project.nodes.items() if _kind(key, node) in _BUILT_TYPES
         ]
@@ -272,8 +272,8 @@ class _Report:
                 f"{bare[0]}{more} without compiled SQL: only their dependencies are known. "
                 "Run: dbt compile"
             )
-            place = f"dbt:{self._project.name}"
-            yield LineageProblem(place=place, reason=reason, severity="remark")
+            reporter = f"dbt:{self._project.name}"
+            yield LineageProblem(place=reporter, reason=reason, severity="remark")
 
     def _sql_problems(self) -> Iterator[LineageProblem]:
         for analysed in self._analysed.values():

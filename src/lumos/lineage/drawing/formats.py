@@ -187,7 +187,7 @@ _HEADER_HEIGHT: Final = 46
 _ROW_HEIGHT: Final = 20
 _BOX_SPACING: Final = 26
 # Further columns are collapsed; the side panel lists all of them.
-MOST_COLUMNS: Final = 12
+MAX_COLUMNS: Final = 12
 
 
 def page(picture: Picture, *, title: str) -> str:
@@ -220,12 +220,12 @@ def _with_positions(picture: Picture) -> dict[str, Any]:
                 "h": height,
             }
             top += height + _BOX_SPACING
-    return plain | {"head": _HEADER_HEIGHT, "row": _ROW_HEIGHT, "most": MOST_COLUMNS}
+    return plain | {"head": _HEADER_HEIGHT, "row": _ROW_HEIGHT, "most": MAX_COLUMNS}
 
 
 def _height(box: dict[str, Any]) -> int:
     count = len(box.get("columns", ()))
-    rows = count if count <= MOST_COLUMNS else MOST_COLUMNS + 1
+    rows = count if count <= MAX_COLUMNS else MAX_COLUMNS + 1
     return _HEADER_HEIGHT + rows * _ROW_HEIGHT + (8 if rows else 0)
 
 

@@ -16,14 +16,14 @@ from lumos.model.json_codec import NestedTooDeeply, decode_json
 
 # Limits against decompression bombs.
 MAX_BYTES: Final = 2 * 1024**3
-MAX_EVENT: Final = 256 * 1024**2
-_HEAD: Final = 1000
+MAX_EVENT_BYTES: Final = 256 * 1024**2
+_HEAD_BYTES: Final = 1000
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class EventDataset(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A dataset in an event; facets are decoded one by one, so a broken one affects no other."""
+    """A dataset in an event; facets are decoded later, so an invalid one does not affect others."""
 
     namespace: str
     name: Text
@@ -65,7 +65,7 @@ class EventsTooLarge(LumosError):
     """A file or event that exceeds the limits."""
 
 
-class _Wrapped(msgspec.Struct):
+class _EventsResponse(msgspec.Struct):
     """The response of an OpenLineage server."""
 
     events: list[msgspec.Raw]
@@ -83,21 +83,21 @@ def is_event(value: Any) -> bool:
 def read_events(
     file: Path, *, name: str | None = None
 ) -> Iterator[OpenLineageEvent | LineageProblem]:
-    """The events of a file, and a problem with its line for everything else.
+    """The events of a file, and a problem for each text that is not an event.
 
     `name` is the name of the file in problems.
     """
-    place = name or str(file)
+    file_name = name or str(file)
     try:
         with _open(file) as stream:
-            for line, text in _texts(stream, place):
-                yield from _events(text, place, line)
+            for line, text in _texts(stream, file_name):
+                yield from _events(text, file_name, line)
     except (gzip.BadGzipFile, zlib.error, EOFError) as problem:
         yield LineageProblem(
-            place=place, reason=f"The gzip file is incomplete or corrupt: {problem}."
+            place=file_name, reason=f"The gzip file is incomplete or corrupt: {problem}."
         )
     except EventsTooLarge as problem:
-        yield LineageProblem(place=place, reason=str(problem))
+        yield LineageProblem(place=file_name, reason=str(problem))
 
 
 def _open(file: Path) -> IO[bytes]:
@@ -106,37 +106,37 @@ def _open(file: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(file)) if is_gzip else file.open("rb")
 
 
-def _texts(stream: IO[bytes], place: str) -> Iterator[tuple[int, bytes]]:
-    """The JSON texts of a stream with their lines; JSON lines if the first line is complete."""
+def _texts(stream: IO[bytes], file_name: str) -> Iterator[tuple[int, bytes]]:
+    """The JSON texts of a stream and their lines; each line is one if the first line is JSON."""
     first = b""
     number = 0
     while not first.strip():
-        first = stream.readline(MAX_EVENT + 1)
+        first = stream.readline(MAX_EVENT_BYTES + 1)
         number += 1
         if not first:
             return
     if not _is_complete_json(first.removeprefix(b"\xef\xbb\xbf")):
-        rest = stream.read(MAX_EVENT + 1)
-        if len(rest) > MAX_EVENT:
-            raise EventsTooLarge(_too_large(place))
+        rest = stream.read(MAX_EVENT_BYTES + 1)
+        if len(rest) > MAX_EVENT_BYTES:
+            raise EventsTooLarge(_too_large(file_name))
         yield number, (first + rest).removeprefix(b"\xef\xbb\xbf")
         return
     read = len(first)
     line = first.removeprefix(b"\xef\xbb\xbf")
     while line:
-        if len(line) > MAX_EVENT or read > MAX_BYTES:
-            raise EventsTooLarge(_too_large(place))
+        if len(line) > MAX_EVENT_BYTES or read > MAX_BYTES:
+            raise EventsTooLarge(_too_large(file_name))
         if line.strip():
             yield number, line
-        line = stream.readline(MAX_EVENT + 1)
+        line = stream.readline(MAX_EVENT_BYTES + 1)
         read += len(line)
         number += 1
 
 
-def _too_large(place: str) -> str:
+def _too_large(file_name: str) -> str:
     return (
-        f"{place} is too large: an event may have {MAX_EVENT // 1024**2} MB and a file "
-        f"{MAX_BYTES // 1024**3} GB. Split it."
+        f"{file_name} is too large: an event may have at most {MAX_EVENT_BYTES // 1024**2} MB, "
+        f"a file {MAX_BYTES // 1024**3} GB. Split it."
     )
 
 
@@ -151,13 +151,13 @@ def _is_complete_json(line: bytes) -> bool:
     return True
 
 
-def _events(text: bytes, place: str, line: int) -> Iterator[OpenLineageEvent | LineageProblem]:
+def _events(text: bytes, file_name: str, line: int) -> Iterator[OpenLineageEvent | LineageProblem]:
     for each in _unwrap(text):
         try:
             yield decode_json(each, OpenLineageEvent)
         except msgspec.MsgspecError as problem:
             reason = f"Not an OpenLineage event: {problem}."
-            yield LineageProblem(place=place, line=line, reason=reason)
+            yield LineageProblem(place=file_name, line=line, reason=reason)
 
 
 def _unwrap(text: bytes) -> Iterator[bytes | msgspec.Raw]:
@@ -167,8 +167,8 @@ def _unwrap(text: bytes) -> Iterator[bytes | msgspec.Raw]:
     with suppress(msgspec.MsgspecError):
         if text.lstrip().startswith(b"["):
             objects = decode_json(text, list[msgspec.Raw])
-        elif b'"events"' in text[:_HEAD]:
-            objects = decode_json(text, _Wrapped).events
+        elif b'"events"' in text[:_HEAD_BYTES]:
+            objects = decode_json(text, _EventsResponse).events
     yield from [text] if objects is None else objects
 
 

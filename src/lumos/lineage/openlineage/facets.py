@@ -1,4 +1,4 @@
-"""The facets that Lumos reads: column lineage, schema, documentation, owners, tags, sizes."""
+"""The facets of OpenLineage that Lumos reads."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
@@ -9,28 +9,28 @@ from lumos.lineage.openlineage.events import DatasetKey
 from lumos.model.json_codec import decode_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, UseKind
 
-Facet = TypeVar("Facet", bound=msgspec.Struct)
+FacetT = TypeVar("FacetT", bound=msgspec.Struct)
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class _FacetPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A part of a facet; unknown keys are ignored."""
 
 
-class Transformation(_Part, frozen=True, kw_only=True):
+class Transformation(_FacetPart, frozen=True, kw_only=True):
     type: str | None = None
     subtype: str | None = None
     description: str | None = None
     masking: bool | None = None
 
 
-class InputField(_Part, frozen=True, kw_only=True):
+class InputField(_FacetPart, frozen=True, kw_only=True):
     namespace: str
     name: str
     field: str
     transformations: list[Transformation] | None = None
 
 
-class FieldLineage(_Part, frozen=True, kw_only=True):
+class FieldLineage(_FacetPart, frozen=True, kw_only=True):
     """The origins of a column; older events describe the transformation here."""
 
     input_fields: list[InputField] | None = None
@@ -38,59 +38,59 @@ class FieldLineage(_Part, frozen=True, kw_only=True):
     transformation_description: str | None = None
 
 
-class ColumnLineageFacet(_Part, frozen=True, kw_only=True):
+class ColumnLineageFacet(_FacetPart, frozen=True, kw_only=True):
     fields: dict[str, FieldLineage] = {}
     dataset: list[InputField] | None = None
 
 
-class SchemaField(_Part, frozen=True, kw_only=True):
+class SchemaField(_FacetPart, frozen=True, kw_only=True):
     name: str
     type: str | None = None
     description: str | None = None
 
 
-class SchemaFacet(_Part, frozen=True, kw_only=True):
+class SchemaFacet(_FacetPart, frozen=True, kw_only=True):
     fields: list[SchemaField] | None = None
 
 
-class DocumentationFacet(_Part, frozen=True, kw_only=True):
+class DocumentationFacet(_FacetPart, frozen=True, kw_only=True):
     description: str | None = None
 
 
-class FacetOwner(_Part, frozen=True, kw_only=True):
+class FacetOwner(_FacetPart, frozen=True, kw_only=True):
     name: str
     type: str | None = None
 
 
-class OwnershipFacet(_Part, frozen=True, kw_only=True):
+class OwnershipFacet(_FacetPart, frozen=True, kw_only=True):
     owners: list[FacetOwner] | None = None
 
 
-class SymlinkIdentifier(_Part, frozen=True, kw_only=True):
+class SymlinkIdentifier(_FacetPart, frozen=True, kw_only=True):
     namespace: str
     name: str
     type: str | None = None
 
 
-class SymlinksFacet(_Part, frozen=True, kw_only=True):
+class SymlinksFacet(_FacetPart, frozen=True, kw_only=True):
     identifiers: list[SymlinkIdentifier] | None = None
 
 
-class FacetTag(_Part, frozen=True, kw_only=True):
+class FacetTag(_FacetPart, frozen=True, kw_only=True):
     key: str
     value: Any = None
     field: str | None = None
 
 
-class TagsFacet(_Part, frozen=True, kw_only=True):
+class TagsFacet(_FacetPart, frozen=True, kw_only=True):
     tags: list[FacetTag] | None = None
 
 
-class LifecycleFacet(_Part, frozen=True, kw_only=True):
+class LifecycleFacet(_FacetPart, frozen=True, kw_only=True):
     lifecycle_state_change: str | None = None
 
 
-class SizesFacet(_Part, frozen=True, kw_only=True):
+class SizesFacet(_FacetPart, frozen=True, kw_only=True):
     """The amount of data read; one facet has `size`, another `bytes`."""
 
     row_count: int | None = None
@@ -98,22 +98,22 @@ class SizesFacet(_Part, frozen=True, kw_only=True):
     bytes: int | None = None
 
 
-class JobTypeFacet(_Part, frozen=True, kw_only=True):
+class JobTypeFacet(_FacetPart, frozen=True, kw_only=True):
     processing_type: str | None = None
     integration: str | None = None
     job_type: str | None = None
 
 
-class _Named(_Part, frozen=True, kw_only=True):
+class _ParentJob(_FacetPart, frozen=True, kw_only=True):
     namespace: str
     name: str
 
 
-class ParentFacet(_Part, frozen=True, kw_only=True):
-    job: _Named
+class ParentFacet(_FacetPart, frozen=True, kw_only=True):
+    job: _ParentJob
 
 
-class SourceCodeFacet(_Part, frozen=True, kw_only=True):
+class SourceCodeFacet(_FacetPart, frozen=True, kw_only=True):
     url: str | None = None
 
 
@@ -135,13 +135,15 @@ SIZE_FACETS: Final = ("inputStatistics", "dataQualityMetrics")
 READ_FACETS: Final = frozenset((*FACET_NAMES.values(), *SIZE_FACETS))
 
 
-def facet(facets: Mapping[str, msgspec.Raw] | None, kind: type[Facet]) -> Facet | None:
-    """The facet of a kind; raises `msgspec.MsgspecError` if it is invalid."""
-    return named(facets, FACET_NAMES[kind], kind)
+def read_facet(facets: Mapping[str, msgspec.Raw] | None, kind: type[FacetT]) -> FacetT | None:
+    """Decode the facet of a kind, if present; raises `msgspec.MsgspecError` if it is invalid."""
+    return read_named_facet(facets, FACET_NAMES[kind], kind)
 
 
-def named(facets: Mapping[str, msgspec.Raw] | None, name: str, kind: type[Facet]) -> Facet | None:
-    """The facet with a name, decoded as a kind."""
+def read_named_facet(
+    facets: Mapping[str, msgspec.Raw] | None, name: str, kind: type[FacetT]
+) -> FacetT | None:
+    """Decode the facet with a name, if present, as a kind."""
     found = (facets or {}).get(name)
     if found is None or bytes(found).strip() == b"null":
         return None
@@ -154,24 +156,24 @@ _MASKED: Final = "masked"
 
 
 class InputColumns(msgspec.Struct, kw_only=True):
-    """The columns of one input that an output is made from or influenced by."""
+    """The columns of one input that an output is derived from, or that affect it."""
 
     mappings: dict[ColumnMapping, None]
     uses: dict[ColumnUse, None]
 
 
-def columns_of(facet: ColumnLineageFacet) -> dict[DatasetKey, InputColumns]:
-    """The mappings and uses of each input, each of them once."""
+def columns_by_input(facet: ColumnLineageFacet) -> dict[DatasetKey, InputColumns]:
+    """The distinct column mappings and uses of each input."""
     found: dict[DatasetKey, InputColumns] = {}
     for column, lineage in facet.fields.items():
         for field in lineage.input_fields or ():
             columns = _columns(found, field)
-            for each in _facts(field, _transformations(field, lineage), column):
-                _add_fact(columns, each)
+            for each in _mappings_and_uses(field, _transformations(field, lineage), column):
+                _add(columns, each)
     for field in facet.dataset or ():
         columns = _columns(found, field)
         for transformation in field.transformations or (Transformation(type="INDIRECT"),):
-            _add_fact(columns, _use(field, transformation, None))
+            _add(columns, _use(field, transformation, None))
     return found
 
 
@@ -180,11 +182,11 @@ def _columns(found: dict[DatasetKey, InputColumns], field: InputField) -> InputC
     return found.setdefault(key, InputColumns(mappings={}, uses={}))
 
 
-def _add_fact(columns: InputColumns, fact: ColumnMapping | ColumnUse) -> None:
-    if isinstance(fact, ColumnMapping):
-        columns.mappings[fact] = None
+def _add(columns: InputColumns, link: ColumnMapping | ColumnUse) -> None:
+    if isinstance(link, ColumnMapping):
+        columns.mappings[link] = None
     else:
-        columns.uses[fact] = None
+        columns.uses[link] = None
 
 
 def _transformations(field: InputField, lineage: FieldLineage) -> Iterable[Transformation]:
@@ -202,7 +204,7 @@ def _transformations(field: InputField, lineage: FieldLineage) -> Iterable[Trans
     )
 
 
-def _facts(
+def _mappings_and_uses(
     field: InputField, transformations: Iterable[Transformation], column: str
 ) -> Iterator[ColumnMapping | ColumnUse]:
     for each in transformations:

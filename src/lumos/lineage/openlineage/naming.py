@@ -1,4 +1,4 @@
-"""OpenLineage dataset names: a namespace for the location, and a name in it."""
+"""Converts OpenLineage dataset names, a namespace and a name, to references."""
 
 import re
 from typing import Final
@@ -61,7 +61,7 @@ def dataset_reference(namespace: str, name: str) -> DatasetReference:
 
 
 def postgres_location(namespace: str, name: str) -> LocationReference | None:
-    """The URL of a PostgreSQL table, under which a scan knows it."""
+    """The URL of a PostgreSQL table, as scans record it."""
     scheme, _, authority = namespace.partition("://")
     if _PLATFORMS.get(scheme, scheme) != "postgres" or not authority:
         return None
@@ -70,13 +70,13 @@ def postgres_location(namespace: str, name: str) -> LocationReference | None:
     )
 
 
-def split_name(name: str, *, fold: bool = False) -> tuple[str, ...]:
-    """The parts of a dotted name; `fold` lowers unquoted parts."""
+def split_name(name: str, *, lower: bool = False) -> tuple[str, ...]:
+    """The parts of a dotted name; `lower` converts unquoted parts to lower case."""
     found = []
     for match in _PART.finditer(name):
         *quoted, plain = match.groups()
         if plain is not None:
-            found.append(plain.strip().lower() if fold else plain.strip())
+            found.append(plain.strip().lower() if lower else plain.strip())
         else:
             found.append(next(group for group in quoted if group is not None))
     return tuple(part for part in found if part) or (name,)

@@ -23,9 +23,9 @@ from lumos.lineage.openlineage.facets import (
     SourceCodeFacet,
     SymlinksFacet,
     TagsFacet,
-    columns_of,
-    facet,
-    named,
+    columns_by_input,
+    read_facet,
+    read_named_facet,
 )
 from lumos.lineage.openlineage.naming import dataset_reference, postgres_location
 from lumos.lineage.openlineage.runs import (
@@ -34,8 +34,8 @@ from lumos.lineage.openlineage.runs import (
     OpenLineageRun,
     RunDataset,
     datasets_of,
-    decode_memory,
-    memory_of,
+    decode_events,
+    encode_events,
     runs_of,
 )
 from lumos.lineage.reported_lineage import (
@@ -53,21 +53,21 @@ from lumos.model.catalog import Job
 from lumos.model.lineage import Derivation, JobRun, LineageType
 from lumos.model.urn import InvalidUrn, Urn
 
-Kind = TypeVar("Kind", bound=msgspec.Struct)
+ResultT = TypeVar("ResultT", bound=msgspec.Struct)
 
 _PLATFORM: Final = "openlineage"
 _FAILED_STATES: Final = ("FAILED", "ABORTED")
-# Runs that may never report their end.
+# Runs without an end event that are stored; some never report their end.
 _MAX_RUNNING: Final = 50
 
 
 def report_events(
     events: Iterable[OpenLineageEvent],
-    recall: Callable[[Collection[str]], Mapping[str, bytes]] = lambda _: {},
+    load_memories: Callable[[Collection[str]], Mapping[str, bytes]] = lambda _: {},
 ) -> Iterator[ReportedLineage]:
     """Report the lineage of each job, and of each dataset in events without a job.
 
-    `recall` loads the memory that each reporter stored last time.
+    `load_memories` loads the state that each reporter stored last time.
     """
     by_job: dict[JobKey, list[OpenLineageEvent]] = {}
     by_dataset: dict[DatasetKey, list[OpenLineageEvent]] = {}
@@ -77,13 +77,13 @@ def report_events(
         if event.dataset is not None:
             key = DatasetKey(event.dataset.namespace, event.dataset.name)
             by_dataset.setdefault(key, []).append(event)
-    memories = recall([*map(_job_reporter, by_job), *map(_dataset_reporter, by_dataset)])
-    for job, some in by_job.items():
-        earlier = decode_memory(memories.get(_job_reporter(job)))
-        yield _JobReport(job, earlier, some).reported()
-    for dataset, some in by_dataset.items():
-        earlier = decode_memory(memories.get(_dataset_reporter(dataset)))
-        yield _dataset_report(dataset, [*earlier, *some])
+    memories = load_memories([*map(_job_reporter, by_job), *map(_dataset_reporter, by_dataset)])
+    for job, job_events in by_job.items():
+        earlier = decode_events(memories.get(_job_reporter(job)))
+        yield _JobReport(job, earlier, job_events).build()
+    for dataset, dataset_events in by_dataset.items():
+        earlier = decode_events(memories.get(_dataset_reporter(dataset)))
+        yield _dataset_report(dataset, [*earlier, *dataset_events])
 
 
 def _job_reporter(key: JobKey) -> str:
@@ -94,21 +94,23 @@ def _dataset_reporter(key: DatasetKey) -> str:
     return f"openlineage:dataset:{key.namespace}/{key.name}"
 
 
-class _Facets:
-    """Reads facets and collects problems of invalid ones."""
+class _FacetReader:
+    """Reads facets, and collects a problem for each invalid one."""
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, reporter: str) -> None:
+        self._reporter = reporter
         self.problems: dict[LineageProblem, None] = {}
 
-    def read(self, facets: Facets, kind: type[Kind], name: str | None = None) -> Kind | None:
+    def read(self, facets: Facets, kind: type[ResultT], name: str | None = None) -> ResultT | None:
         try:
-            return facet(facets, kind) if name is None else named(facets, name, kind)
+            return (
+                read_facet(facets, kind) if name is None else read_named_facet(facets, name, kind)
+            )
         except msgspec.MsgspecError as problem:
             reason = f"The facet '{name or FACET_NAMES[kind]}' was ignored: {problem}."
-            self.problems[LineageProblem(place=self._place, reason=reason, severity="remark")] = (
-                None
-            )
+            self.problems[
+                LineageProblem(place=self._reporter, reason=reason, severity="remark")
+            ] = None
             return None
 
 
@@ -123,7 +125,7 @@ class _JobReport:
         self._runs = runs_of(self._events)
         self._new_runs = {None if each.run is None else each.run.run_id for each in events}
         self._name = f"{key.namespace}/{key.name}"
-        self._facets = _Facets(_job_reporter(key))
+        self._facets = _FacetReader(_job_reporter(key))
         self._writers = _writers(self._runs)
         self._relevant_runs = _relevant_runs(self._runs, self._writers.values())
         job_facets: Facets = {}
@@ -136,7 +138,7 @@ class _JobReport:
         self._job_facets = job_facets
         self._run_facets = run_facets
 
-    def reported(self) -> ReportedLineage:
+    def build(self) -> ReportedLineage:
         datasets = _merge_facets(self._relevant_runs)
         edges, coverage = self._edges()
         return ReportedLineage(
@@ -149,7 +151,7 @@ class _JobReport:
             reads=tuple(self._reads()),
             problems=tuple(self._facets.problems),
             coverage=coverage,
-            memory=memory_of(self._events, {run.run_id for run in self._runs_to_store()}),
+            memory=encode_events(self._events, {run.run_id for run in self._runs_to_store()}),
         )
 
     def _runs_to_store(self) -> list[OpenLineageRun]:
@@ -160,11 +162,11 @@ class _JobReport:
     def _for_each_dataset(
         self,
         datasets: Mapping[DatasetKey, Facets],
-        make: "Callable[[DatasetKey, Facets, _Facets], Kind | None]",
-    ) -> Iterator[Kind]:
+        make: "Callable[[DatasetKey, Facets, _FacetReader], ResultT | None]",
+    ) -> Iterator[ResultT]:
         for key, facets in datasets.items():
-            if (made := make(key, facets, self._facets)) is not None:
-                yield made
+            if (result := make(key, facets, self._facets)) is not None:
+                yield result
 
     def _job(self) -> Job:
         read = self._facets.read
@@ -215,18 +217,18 @@ class _JobReport:
         edges: list[ReportedEdge] = []
         coverage = ColumnCoverage()
         for output, run in self._writers.items():
-            seen = run.outputs[output]
-            lifecycle = self._facets.read(seen.facets, LifecycleFacet)
+            run_dataset = run.outputs[output]
+            lifecycle = self._facets.read(run_dataset.facets, LifecycleFacet)
             if lifecycle and (lifecycle.lifecycle_state_change or "").upper() == "DROP":
                 continue
-            lineage = self._facets.read(seen.facets, ColumnLineageFacet)
+            lineage = self._facets.read(run_dataset.facets, ColumnLineageFacet)
             if run.inputs or lineage is not None:
-                coverage += _coverage(self._facets.read(seen.facets, SchemaFacet), lineage)
+                coverage += _coverage(self._facets.read(run_dataset.facets, SchemaFacet), lineage)
             edges += _edges_to(output, run.inputs, lineage, job=self._urn, rank=_rank(run))
         return tuple(edges), coverage
 
     def _reads(self) -> Iterator[DatasetRead]:
-        """The reads of new runs: each input once; failed runs do not count."""
+        """The reads of new runs: each input once, without failed runs."""
         for run in self._runs:
             if (
                 run.run_id is None
@@ -235,14 +237,14 @@ class _JobReport:
             ):
                 continue
             columns: dict[DatasetKey, dict[str, None]] = {}
-            for seen in run.outputs.values():
-                lineage = self._facets.read(seen.facets, ColumnLineageFacet)
-                for key, each in (columns_of(lineage) if lineage else {}).items():
+            for run_dataset in run.outputs.values():
+                lineage = self._facets.read(run_dataset.facets, ColumnLineageFacet)
+                for key, each in (columns_by_input(lineage) if lineage else {}).items():
                     named_columns = columns.setdefault(key, {})
-                    named_columns |= {fact.upstream: None for fact in each.mappings}
-                    named_columns |= {fact.upstream: None for fact in each.uses}
-            for key, seen in run.inputs.items():
-                sizes = self._sizes(seen)
+                    named_columns |= {mapping.upstream: None for mapping in each.mappings}
+                    named_columns |= {use.upstream: None for use in each.uses}
+            for key, run_dataset in run.inputs.items():
+                sizes = self._sizes(run_dataset)
                 yield DatasetRead(
                     dataset=dataset_reference(*key),
                     reader=self._name,
@@ -253,9 +255,9 @@ class _JobReport:
                     rows=sizes.row_count,
                 )
 
-    def _sizes(self, seen: RunDataset) -> SizesFacet:
+    def _sizes(self, run_dataset: RunDataset) -> SizesFacet:
         for name in SIZE_FACETS:
-            for facets in (seen.own_facets, seen.facets):
+            for facets in (run_dataset.io_facets, run_dataset.facets):
                 if (found := self._facets.read(facets, SizesFacet, name)) is not None:
                     return found
         return SizesFacet()
@@ -267,7 +269,7 @@ def _rank(run: OpenLineageRun) -> tuple[bool, datetime]:
 
 
 def _writers(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, OpenLineageRun]:
-    """For each output the run with the highest rank."""
+    """The run with the highest rank for each output."""
     writers: dict[DatasetKey, OpenLineageRun] = {}
     for run in sorted(runs, key=_rank):
         writers |= dict.fromkeys(run.outputs, run)
@@ -295,8 +297,8 @@ def _merge_facets(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, Facets]:
     """The facets of each dataset; newer runs override older ones."""
     merged: dict[DatasetKey, Facets] = {}
     for run in runs:
-        for key, seen in (*run.inputs.items(), *run.outputs.items()):
-            merged[key] = merged.get(key, {}) | seen.facets
+        for key, run_dataset in (*run.inputs.items(), *run.outputs.items()):
+            merged[key] = merged.get(key, {}) | run_dataset.facets
     return merged
 
 
@@ -308,7 +310,7 @@ def _edges_to(
     job: str | None,
     rank: tuple[bool, datetime] | None = None,
 ) -> Iterator[ReportedEdge]:
-    columns = columns_of(lineage) if lineage is not None else {}
+    columns = columns_by_input(lineage) if lineage is not None else {}
     upstreams = list(dict.fromkeys((*inputs, *columns)))
     for upstream in upstreams:
         known = columns.get(upstream, InputColumns(mappings={}, uses={}))
@@ -344,25 +346,26 @@ def _coverage(schema: SchemaFacet | None, lineage: ColumnLineageFacet | None) ->
 
 
 def _dataset_report(key: DatasetKey, events: list[OpenLineageEvent]) -> ReportedLineage:
-    ((_, seen),) = datasets_of(events)
-    place = _dataset_reporter(key)
-    facets = _Facets(place)
-    lineage = facets.read(seen.facets, ColumnLineageFacet)
+    ((_, run_dataset),) = datasets_of(events)
+    reporter = _dataset_reporter(key)
+    facets = _FacetReader(reporter)
+    lineage = facets.read(run_dataset.facets, ColumnLineageFacet)
     edges = tuple(_edges_to(key, (), lineage, job=None))
-    schema = facets.read(seen.facets, SchemaFacet)
-    alias, described = _alias(key, seen.facets, facets), _annotations_of(key, seen.facets, facets)
+    schema = facets.read(run_dataset.facets, SchemaFacet)
+    alias = _alias(key, run_dataset.facets, facets)
+    annotations = _annotations_of(key, run_dataset.facets, facets)
     return ReportedLineage(
-        reporter=place,
+        reporter=reporter,
         edges=edges,
         aliases=(alias,) if alias else (),
-        descriptions=(described,) if described else (),
+        descriptions=(annotations,) if annotations else (),
         problems=tuple(facets.problems),
         coverage=_coverage(schema, lineage) if lineage else ColumnCoverage(),
-        memory=memory_of(events, {None}),
+        memory=encode_events(events, {None}),
     )
 
 
-def _alias(key: DatasetKey, facets: Facets, reader: _Facets) -> DatasetAlias | None:
+def _alias(key: DatasetKey, facets: Facets, reader: _FacetReader) -> DatasetAlias | None:
     symlinks = reader.read(facets, SymlinksFacet)
     identifiers = (symlinks.identifiers if symlinks else None) or ()
     others: list[DatasetReference] = [
@@ -375,24 +378,26 @@ def _alias(key: DatasetKey, facets: Facets, reader: _Facets) -> DatasetAlias | N
     return DatasetAlias(dataset=own, others=tuple(others)) if others else None
 
 
-def _annotations_of(key: DatasetKey, facets: Facets, reader: _Facets) -> ReportedAnnotations | None:
+def _annotations_of(
+    key: DatasetKey, facets: Facets, reader: _FacetReader
+) -> ReportedAnnotations | None:
     documentation = reader.read(facets, DocumentationFacet)
     ownership = reader.read(facets, OwnershipFacet)
     schema = reader.read(facets, SchemaFacet)
     tags = reader.read(facets, TagsFacet)
-    marks = (tags.tags if tags else None) or ()
+    tag_entries = (tags.tags if tags else None) or ()
     column_tags: dict[str, tuple[str, ...]] = {}
-    for tag in marks:
+    for tag in tag_entries:
         if tag.field is not None:
             column_tags[tag.field] = (*column_tags.get(tag.field, ()), _tag(tag.key, tag.value))
-    described = ReportedAnnotations(
+    annotations = ReportedAnnotations(
         dataset=dataset_reference(*key),
         description=(documentation.description if documentation else None) or None,
         owners=tuple(
             parse_owner(owner.name, type=owner.type.upper() if owner.type else "TECHNICAL_OWNER")
             for owner in (ownership.owners if ownership else None) or ()
         ),
-        tags=tuple(_tag(tag.key, tag.value) for tag in marks if tag.field is None),
+        tags=tuple(_tag(tag.key, tag.value) for tag in tag_entries if tag.field is None),
         columns={
             field.name: field.description
             for field in (schema.fields if schema else None) or ()
@@ -400,10 +405,10 @@ def _annotations_of(key: DatasetKey, facets: Facets, reader: _Facets) -> Reporte
         },
         column_tags=column_tags,
     )
-    return None if described == ReportedAnnotations(dataset=described.dataset) else described
+    return None if annotations == ReportedAnnotations(dataset=annotations.dataset) else annotations
 
 
 def _tag(key: str, value: object) -> str:
-    """Return the key of a tag, with its value unless the value only marks the tag as set."""
+    """Return the key of a tag, with its value unless it is empty or `true`."""
     text = str(value).strip() if value is not None else ""
     return key if text.lower() in ("", "true") else f"{key}:{text}"

@@ -1,4 +1,4 @@
-"""Runs from events, which may come in any order and repeatedly, and the stored memory of a job."""
+"""Builds runs from events in any order, and encodes the events of a job that are stored."""
 
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -26,14 +26,17 @@ class JobKey(NamedTuple):
 
 
 class RunDataset(msgspec.Struct, kw_only=True):
-    """A dataset in all events of one run; later events override earlier ones."""
+    """A dataset in all events of one run; facets of later events override earlier ones.
+
+    `io_facets` are its input or output facets.
+    """
 
     facets: Facets
-    own_facets: Facets
+    io_facets: Facets
 
     @classmethod
     def new(cls) -> "RunDataset":
-        return cls(facets={}, own_facets={})
+        return cls(facets={}, io_facets={})
 
 
 class OpenLineageRun(msgspec.Struct, kw_only=True):
@@ -74,11 +77,13 @@ def _add(run: OpenLineageRun, event: OpenLineageEvent, job: EventJob) -> None:
         run.state, run.ended_at = state, event.at
     run.job_facets |= job.facets or {}
     run.run_facets |= (event.run.facets if event.run else None) or {}
-    for parts, seen in ((event.inputs, run.inputs), (event.outputs, run.outputs)):
-        for part in parts or ():
-            dataset = seen.setdefault(DatasetKey(part.namespace, part.name), RunDataset.new())
+    for event_datasets, run_datasets in ((event.inputs, run.inputs), (event.outputs, run.outputs)):
+        for part in event_datasets or ():
+            dataset = run_datasets.setdefault(
+                DatasetKey(part.namespace, part.name), RunDataset.new()
+            )
             dataset.facets |= part.facets or {}
-            dataset.own_facets |= part.input_facets or part.output_facets or {}
+            dataset.io_facets |= part.input_facets or part.output_facets or {}
 
 
 def state_of(event: OpenLineageEvent) -> State | None:
@@ -92,8 +97,8 @@ def datasets_of(events: Iterable[OpenLineageEvent]) -> Iterator[tuple[DatasetKey
     for event in sorted(events, key=lambda each: each.at):
         part: EventDataset | None = event.dataset
         if part is not None:
-            seen = found.setdefault(DatasetKey(part.namespace, part.name), RunDataset.new())
-            seen.facets |= part.facets or {}
+            dataset = found.setdefault(DatasetKey(part.namespace, part.name), RunDataset.new())
+            dataset.facets |= part.facets or {}
     yield from found.items()
 
 
@@ -104,13 +109,13 @@ def _key_of(job: EventJob) -> JobKey:
 _decoder: Final = msgspec.json.Decoder(list[OpenLineageEvent])
 
 
-def decode_memory(memory: bytes | None) -> list[OpenLineageEvent]:
-    """Decode the events of a stored memory."""
-    return [] if memory is None else _decoder.decode(zlib.decompress(memory))
+def decode_events(data: bytes | None) -> list[OpenLineageEvent]:
+    """Decode the stored events of a reporter."""
+    return [] if data is None else _decoder.decode(zlib.decompress(data))
 
 
-def memory_of(events: Iterable[OpenLineageEvent], runs: Collection[str | None]) -> bytes:
-    """Encode the events of some runs as a memory to store."""
+def encode_events(events: Iterable[OpenLineageEvent], runs: Collection[str | None]) -> bytes:
+    """Encode the events of the given runs, to be stored."""
     by_run: dict[str | None, dict[tuple[datetime, bytes], OpenLineageEvent]] = {}
     for event in events:
         run = None if event.run is None else event.run.run_id
@@ -118,8 +123,8 @@ def memory_of(events: Iterable[OpenLineageEvent], runs: Collection[str | None]) 
             needed = _strip_unread_facets(event)
             by_run.setdefault(run, {})[event.at, _content(needed)] = needed
     stored = [
-        event for _, some in sorted(by_run.items(), key=lambda pair: pair[0] or "")
-        for event in _events_to_store(some)
+        event for _, events_of_run in sorted(by_run.items(), key=lambda pair: pair[0] or "")
+        for event in _events_to_store(events_of_run)
     ]  # fmt: skip
     return zlib.compress(msgspec.json.encode(stored))
 
@@ -139,8 +144,8 @@ def _events_to_store(
 
 def _content(event: OpenLineageEvent) -> bytes:
     """The content of an event without its time."""
-    parts = (event.job, event.run, event.inputs, event.outputs, event.dataset, state_of(event))
-    return msgspec.json.encode(parts)
+    content = (event.job, event.run, event.inputs, event.outputs, event.dataset, state_of(event))
+    return msgspec.json.encode(content)
 
 
 def _strip_unread_facets(event: OpenLineageEvent) -> OpenLineageEvent:

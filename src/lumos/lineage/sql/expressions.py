@@ -153,7 +153,7 @@ class ExpressionReader:
         role: ExpressionRole,
         into: ExpressionLineage | None = None,
     ) -> ExpressionLineage:
-        """The combined lineage of some expressions."""
+        """The combined lineage of the given expressions."""
         lineage = into or ExpressionLineage()
         stack: list[tuple[exp.Expr, ExpressionRole]] = [
             (node, role) for node in nodes if node is not None

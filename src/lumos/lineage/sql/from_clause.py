@@ -102,13 +102,13 @@ class FromReader:
         """The qualified names of a query, collected on demand."""
 
         @cache
-        def found() -> Collection[tuple[str, str]]:
+        def collect() -> Collection[tuple[str, str]]:
             qualified = (column for column in node.find_all(exp.Column) if column.args.get("table"))
             names = (self._context.column_parts(column) for column in qualified)
             # In `a.b.c`, `b` may be a column of the source `a`, or a source with the column `c`.
             return {pair for parts in names for pair in pairwise(parts)}
 
-        return found
+        return collect
 
     def add(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
         """Add one item of FROM, with the joins inside of it."""
@@ -351,8 +351,8 @@ class FromReader:
         names = {self._context.name(each): position_of(each) for each in using}
         if join.args.get("method") == "NATURAL":
             clause = Clause.JOIN
-            place = position_of(join.this)
-            names = dict.fromkeys(self._shared_columns(left, right, place), place)
+            position = position_of(join.this)
+            names = dict.fromkeys(self._shared_columns(left, right, position), position)
         for name, offset in names.items():
             sides = [self._resolve_side(name, each, offset) for each in (left, right)]
             lineage = ExpressionLineage()
@@ -463,7 +463,7 @@ class _PivotReader:
     def _result(
         self, node: exp.Expr, relation: QueryRelation, columns: Iterable[Item], consumed: set[str]
     ) -> QueryRelation:
-        """The new columns behind those that stay: of GROUP BY, or all that are not consumed."""
+        """The remaining columns, of GROUP BY or not consumed, followed by the new ones."""
         unchanged: list[Item] = []
         group = node.args.get("group")
         if isinstance(group, exp.Group):

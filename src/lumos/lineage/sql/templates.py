@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from jinja2 import nodes
     from jinja2.parser import Parser
 
-# Placeholder for text that only the template's own project knows.
+# Placeholder for values that the dbt project defines.
 UNKNOWN_NAME: Final = "__jinja__"
 
-# Templates of dbt have some kilobytes; at worst, jinja2 takes some seconds for this length.
+# dbt templates are a few kilobytes; jinja2 may take seconds for a template of this length.
 _MAX_LENGTH: Final = 256 * 1024
 _MAX_GAPS: Final = 1000
 _SILENT_CALLS: Final = frozenset(("config", "log", "print", "exceptions.warn", "return"))

@@ -157,7 +157,7 @@ def shift_tokens(tokens: list[Token], offset: int, lines: int) -> Iterator[Token
 
 
 def keyword(token: Token) -> str:
-    """A token in upper case; quoted tokens are no keywords."""
+    """A token in upper case; quoted tokens are not keywords."""
     return "" if token.token_type in _QUOTED else token.text.upper()
 
 

@@ -1,11 +1,11 @@
-"""Arrow schemas, from and to the algebra; with them what pyarrow reads from Parquet and ORC.
+"""Arrow schemas, also those that pyarrow reads from Parquet and ORC, from and to Lumos types.
 
 | direction  | lost                                                                              |
 |------------|-----------------------------------------------------------------------------------|
 | from Arrow | dictionary and run-end encodings, 32 or 64 bit offsets, views, list sizes          |
 | from Arrow | names of time zones, names of union options, `date64` (a DATE)                     |
-| from Arrow | extension types other than uuid, json, bool8 and opaque: their storage type stays, |
-|            | since that is what a reader without the extension gets                             |
+| from Arrow | extension types other than uuid, json, bool8 and opaque (their storage type, as in |
+|            | readers without the extension)                                                     |
 | to Arrow   | STRING lengths, ENUM symbols (a dictionary of strings), keys, defaults, tags       |
 | to Arrow   | digits of a DECIMAL beyond 76; an unbounded one is DECIMAL(76,38)                  |
 | to Arrow   | NOT NULL on a NULL; a map with NULL keys has STRING keys                           |
@@ -127,9 +127,9 @@ def _column(field: pa.Field) -> Field:
 
 def _read_field(field: pa.Field, type_path: TypePath) -> DataType:
     metadata = field.metadata or {}
-    described = next((metadata[key] for key in _DESCRIPTIONS if metadata.get(key)), b"")
+    description = next((metadata[key] for key in _DESCRIPTIONS if metadata.get(key)), b"")
     type_path.note(
-        described.decode(errors="replace"), field_id=_parse_integer(metadata.get(FIELD_ID))
+        description.decode(errors="replace"), field_id=_parse_integer(metadata.get(FIELD_ID))
     )
     return _read(field.type, type_path)
 

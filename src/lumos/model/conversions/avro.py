@@ -1,16 +1,16 @@
-"""Avro schemas as JSON values, from and to the algebra.
+"""Avro schemas as JSON values, from and to Lumos types.
 
 | direction | lost                                                                               |
 |-----------|------------------------------------------------------------------------------------|
 | from Avro | aliases, sort orders, enum defaults, the names of records, enums and fixed types    |
-| from Avro | nothing else that decides a type: unfamiliar logical types are their base type      |
+| from Avro | unknown logical types (their base type)                                             |
 | to Avro   | INT8, INT16, UINT8, UINT16 (int), UINT32 (long), UINT64 (decimal), FLOAT16 (float)   |
 | to Avro   | TIME(s), TIMESTAMP(s) (millis), TIME(ns) (micros), DURATION (long), JSON (string)    |
-| to Avro   | an ENUM with other symbols than Avro names (string), UNKNOWN (bytes)                |
-| to Avro   | all but the first of union options with one Avro type; unions inside unions (flat)  |
-| to Avro   | a DECIMAL with a negative scale or one above its precision (a wider plain one)      |
+| to Avro   | an ENUM whose symbols are not valid Avro names (string), UNKNOWN (bytes)            |
+| to Avro   | union options with the Avro type of an earlier option; nesting of unions (flat)     |
+| to Avro   | a DECIMAL with a scale below 0 or above its precision (a wider DECIMAL)             |
 | to Avro   | keys, partitions, tags; defaults that do not fit the type                           |
-Odd field names, map keys other than strings and field ids follow what Iceberg writes.
+Field names that Avro forbids, map keys other than strings and field ids are written as in Iceberg.
 """
 
 import re
@@ -115,7 +115,7 @@ _AVRO: Final[dict[DataType, AvroSchema]] = {
 
 
 def schema_from_avro(schema: AvroSchema) -> Schema:
-    """The schema of a record; any other type is the one column `value`."""
+    """Read a record as a schema, any other type as the one column `value`."""
     reader = _Reader()
     record, _ = _unwrap(schema)
     if isinstance(record, dict) and record.get("type") in ("record", "error"):
@@ -124,7 +124,7 @@ def schema_from_avro(schema: AvroSchema) -> Schema:
 
 
 def type_from_avro(schema: AvroSchema) -> DataType:
-    """The Avro type in the algebra; a nullable union is its other option."""
+    """The Lumos type of an Avro type; a nullable union becomes its other option."""
     return _Reader().type(schema, "", TypePath())[0]
 
 
@@ -142,7 +142,7 @@ def type_to_avro(type: DataType, *, name: str = "Record") -> AvroSchema:
 
 
 class _Reader:
-    """Reads one schema; a name defined on the way can be referred to after that."""
+    """Reads one schema; a named type can be referenced after its definition."""
 
     def __init__(self) -> None:
         self.references = NamedTypes()
@@ -193,8 +193,8 @@ class _Reader:
     def _resolve_reference(self, name: str, namespace: str, type_path: TypePath) -> DataType:
         for full_name in (f"{namespace}.{name}", name):
             if full_name in self.definitions:
-                cut = self.references.cut(full_name, type_path)
-                return cut or self.references.written(
+                replacement = self.references.replacement_for(full_name, type_path)
+                return replacement or self.references.count_expansion(
                     self._annotated(*self.definitions[full_name], type_path)
                 )
         return Unknown(name)
@@ -254,7 +254,7 @@ class _Reader:
         return Struct(members)
 
     def _define(self, schema: dict[str, Any], namespace: str) -> tuple[str, str]:
-        """Remembers a named type; its full name, and the namespace of the names inside it."""
+        """Store a named type; return its full name and the namespace of the names inside it."""
         name = text_at(schema, "name") or ""
         declared = text_at(schema, "namespace")
         inner = namespace if declared is None else declared
@@ -334,7 +334,7 @@ def _native_type(schema: object) -> str | None:
 
 
 class _Writer:
-    """Writes one schema; every named type in it gets a name of its own."""
+    """Writes one schema, with a unique name for every named type."""
 
     def __init__(self, name: str) -> None:
         self.root = ".".join(_sanitise(part) for part in name.split("."))
@@ -444,7 +444,7 @@ class _Writer:
 
 
 def _is_plain_text(type: DataType) -> bool:
-    """Whether the type is no more than a string to Avro."""
+    """Whether Avro can only write the type as a plain string."""
     if isinstance(type, Enum):
         distinct_names = set(filter(_NAME.match, type.symbols))
         return not 0 < len(type.symbols) == len(distinct_names)
@@ -452,7 +452,7 @@ def _is_plain_text(type: DataType) -> bool:
 
 
 def _sanitise(name: str) -> str:
-    """The name with each character that Avro forbids as its code, the way Iceberg does."""
+    """Replace characters that Avro forbids in names by their codes, as Iceberg does."""
     if _NAME.match(name):
         return name
     coded = "".join(
@@ -462,7 +462,7 @@ def _sanitise(name: str) -> str:
 
 
 def _branches(schemas: Iterable[Any]) -> list[Any]:
-    """The options of a union, flat, with one for each Avro type."""
+    """Flatten the options of a union, and keep the first of each Avro type."""
     flat = [
         each for schema in schemas for each in (schema if isinstance(schema, list) else [schema])
     ]
@@ -485,7 +485,7 @@ def _with_ids(schema: dict[str, Any], type_paths: dict[str, TypePath]) -> dict[s
 
 
 def _set_default(field: dict[str, Any], text: str) -> None:
-    """Puts the default into the field where it fits; in a union, its option must stand first."""
+    """Set the default if it fits; in a union, move the option that it fits to the front."""
     schema = field["type"]
     branches = schema if isinstance(schema, list) else [schema]
     for branch in branches:

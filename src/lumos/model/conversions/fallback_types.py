@@ -28,9 +28,9 @@ SIGNED_FOR: Final[dict[DataType, DataType]] = {
 
 
 def plain_decimal(precision: int, scale: int) -> Decimal:
-    """An at least as wide decimal whose scale lies between 0 and its precision."""
-    # A negative scale means trailing zeros before the point, a scale above the precision zeros
-    # after it.
+    """The narrowest decimal that holds all values and has a scale from 0 to its precision."""
+    # A negative scale means trailing zeros before the point; a scale above the precision means
+    # leading zeros after it.
     digits = precision - min(scale, 0)
     return Decimal(max(digits, scale), max(scale, 0))
 
@@ -49,7 +49,7 @@ def member_per_option(union: Union) -> Struct:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """The names in order, repeated ones with a number."""
+    """The names in order; a number is appended to repeated ones."""
     taken: set[str] = set()
     result: list[str] = []
     for name in names:

@@ -1,14 +1,14 @@
-"""JSON Schema (drafts 4 to 2020-12, and OpenAPI's dialect), from and to the algebra.
+"""JSON Schema (drafts 4 to 2020-12, and OpenAPI's dialect), from and to Lumos types.
 
 | direction        | lost                                                                        |
 |------------------|-----------------------------------------------------------------------------|
-| from JSON Schema | patterns, numeric bounds that are no integer type's, conditions (`if`, `not`) |
-| from JSON Schema | further properties beside named ones, the places of a tuple's elements      |
+| from JSON Schema | patterns, numeric bounds that match no integer type, conditions (`if`, `not`) |
+| from JSON Schema | additional properties next to named ones, the positions of tuple elements   |
 | from JSON Schema | schemas in other documents: UNKNOWN('ref:...')                              |
 | to JSON Schema   | FLOAT16 (FLOAT32), DECIMAL digits, BINARY lengths, units of time (us)        |
 | to JSON Schema   | DURATION (an ISO duration, so INTERVAL), map keys other than STRING          |
 | to JSON Schema   | UNKNOWN (any value, so JSON), NOT NULL on JSON, keys, partitions, tags, ids   |
-A value may be missing or null where the algebra says nullable: JSON has both, a table has one.
+A nullable field may be missing or null: JSON distinguishes the two, tables do not.
 """
 
 from collections.abc import Iterable, Iterator
@@ -65,7 +65,7 @@ from lumos.model.types import (
 
 JsonSchema: TypeAlias = dict[str, Any] | bool
 
-_FOLDERS: Final = ("#/$defs/", "#/definitions/", "#/components/schemas/")
+_DEFINITION_PREFIXES: Final = ("#/$defs/", "#/definitions/", "#/components/schemas/")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _CHOICES: Final = ("anyOf", "oneOf")
 # Annotations apply to the schema itself, not to referring schemas.
@@ -73,14 +73,17 @@ _ANNOTATIONS: Final = ("title", "description", "default", "examples", "$comment"
 
 
 class ResolvedJsonSchema(NamedTuple):
-    """A schema without references, with its options, or a replacement if it is cut off."""
+    """A schema without references and its options, or `replacement`, the type to use instead.
+
+    `is_expanded` if it has parts of other schemas, which count towards the expansion limit.
+    """
 
     schema: dict[str, Any]
     type_path: TypePath
     nullable: bool
     options: tuple[dict[str, Any], ...] = ()
-    referred: bool = False
-    cut: DataType | None = None
+    is_expanded: bool = False
+    replacement: DataType | None = None
 
 
 class JsonSchemaDocument:
@@ -92,39 +95,46 @@ class JsonSchemaDocument:
         # The document itself is a schema that encloses all others.
         self.root = TypePath(inside=frozenset(["#"]))
 
-    def plain(self, schema: object, type_path: TypePath) -> ResolvedJsonSchema:
-        """Resolve references and combinations of a schema; annotations are noted at the path."""
-        nullable = referred = False
+    def resolve(self, schema: object, type_path: TypePath) -> ResolvedJsonSchema:
+        """Resolve references and combinations of a schema, and note its annotations at the path."""
+        nullable = is_expanded = False
         for _ in range(MAX_DEPTH):
             if not isinstance(schema, dict):
                 # `true` allows any value, `false` none.
-                whole = JSON if schema is True else UNKNOWN
-                return ResolvedJsonSchema({}, type_path, nullable or schema is True, cut=whole)
+                any_or_none = JSON if schema is True else UNKNOWN
+                return ResolvedJsonSchema(
+                    {}, type_path, nullable or schema is True, replacement=any_or_none
+                )
             _note(schema, type_path)
             nullable = nullable or schema.get("nullable") is True
             if pointer := reference_in(schema):
                 target = self._target(pointer)
-                cut = self.references.cut(pointer, type_path, display_name=self._name(pointer))
-                if target is None or cut is not None:
+                replacement = self.references.replacement_for(
+                    pointer, type_path, display_name=self._name(pointer)
+                )
+                if target is None or replacement is not None:
                     return ResolvedJsonSchema(
-                        {}, type_path, nullable, cut=cut or Unknown(f"ref:{pointer}")
+                        {},
+                        type_path,
+                        nullable,
+                        replacement=replacement or Unknown(f"ref:{pointer}"),
                     )
-                referred, type_path = True, type_path.within(pointer)
+                is_expanded, type_path = True, type_path.within(pointer)
                 schema = _merge([_without(schema, _REFERENCES), target])
             elif parts := objects_at(schema, "allOf"):
-                if self.references.exhausted:
-                    return ResolvedJsonSchema({}, type_path, nullable, cut=TOO_LARGE)
+                if self.references.is_exhausted:
+                    return ResolvedJsonSchema({}, type_path, nullable, replacement=TOO_LARGE)
                 parts, type_path = self._targets(parts, type_path)
-                referred = True
+                is_expanded = True
                 schema = _merge([_without(schema, ("allOf",)), *parts])
             else:
                 options = _options(schema)
                 others = tuple(option for option in options if not _is_null(option))
                 nullable = nullable or len(others) < len(options)
                 if not options or len(others) > 1:
-                    return ResolvedJsonSchema(schema, type_path, nullable, others, referred)
+                    return ResolvedJsonSchema(schema, type_path, nullable, others, is_expanded)
                 schema = others[0] if others else {"type": "null"}
-        return ResolvedJsonSchema({}, type_path, nullable, cut=TOO_DEEP)
+        return ResolvedJsonSchema({}, type_path, nullable, replacement=TOO_DEEP)
 
     def _targets(
         self, parts: list[dict[str, Any]], type_path: TypePath
@@ -146,8 +156,8 @@ class JsonSchemaDocument:
         """The name of a referenced schema."""
         if pointer == "#" and isinstance(self.document, dict):
             return text_at(self.document, "title") or pointer
-        folder = next((folder for folder in _FOLDERS if pointer.startswith(folder)), "")
-        return pointer.removeprefix(folder)
+        prefix = next((prefix for prefix in _DEFINITION_PREFIXES if pointer.startswith(prefix)), "")
+        return pointer.removeprefix(prefix)
 
     def _target(self, pointer: str) -> dict[str, Any] | None:
         """The schema at a JSON pointer into this document."""
@@ -164,7 +174,7 @@ class JsonSchemaDocument:
 
 def reference_in(schema: dict[str, Any]) -> str | None:
     """The pointer of a reference, or None."""
-    return next((text for word in _REFERENCES if (text := text_at(schema, word))), None)
+    return next((text for keyword in _REFERENCES if (text := text_at(schema, keyword))), None)
 
 
 def _note(schema: dict[str, Any], type_path: TypePath) -> None:
@@ -173,7 +183,7 @@ def _note(schema: dict[str, Any], type_path: TypePath) -> None:
 
 
 def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """The alternatives of a schema; next to named properties they are conditions, not types."""
+    """The alternatives of a schema, none if it has properties: then they are conditions."""
     if "properties" in schema:
         return []
     options = objects_at(schema, "anyOf") or objects_at(schema, "oneOf")
@@ -187,23 +197,23 @@ def _is_null(schema: dict[str, Any]) -> bool:
     return schema.get("type") in ("null", ["null"]) or schema.get("enum") == [None]
 
 
-def _without(schema: dict[str, Any], words: Iterable[str]) -> dict[str, Any]:
-    excluded = frozenset(words)
-    return {word: value for word, value in schema.items() if word not in excluded}
+def _without(schema: dict[str, Any], keywords: Iterable[str]) -> dict[str, Any]:
+    excluded = frozenset(keywords)
+    return {keyword: value for keyword, value in schema.items() if keyword not in excluded}
 
 
 def _merge(schemas: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The intersection of schemas; where they disagree, the first one wins."""
     merged: dict[str, Any] = {}
     for schema in schemas:
-        for word, value in schema.items():
-            known = merged.get(word)
-            if word == "properties" and isinstance(value, dict):
-                merged[word] = {**object_at(merged, word), **_without(value, known or ())}
-            elif word in ("required", "allOf") and isinstance(value, list):
-                merged[word] = [*(known if isinstance(known, list) else ()), *value]
+        for keyword, value in schema.items():
+            known = merged.get(keyword)
+            if keyword == "properties" and isinstance(value, dict):
+                merged[keyword] = {**object_at(merged, keyword), **_without(value, known or ())}
+            elif keyword in ("required", "allOf") and isinstance(value, list):
+                merged[keyword] = [*(known if isinstance(known, list) else ()), *value]
             else:
-                merged.setdefault(word, value)
+                merged.setdefault(keyword, value)
     return merged
 
 
@@ -231,11 +241,11 @@ _FORMATS: Final[dict[tuple[str, str], DataType]] = {
     ("integer", "int32"): INT32,
     ("integer", "int64"): INT64,
 }
-_WRITTEN: Final[dict[DataType, dict[str, Any]]] = {
+_JSON_SCHEMA_BY_TYPE: Final[dict[DataType, dict[str, Any]]] = {
     **{type: {"type": kind, "format": name} for (kind, name), type in _FORMATS.items()},
     **{
-        type: {"type": "integer", "minimum": least, "maximum": most}
-        for type, (least, most) in _BOUNDS.items()
+        type: {"type": "integer", "minimum": minimum, "maximum": maximum}
+        for type, (minimum, maximum) in _BOUNDS.items()
     },
     BOOLEAN: {"type": "boolean"},
     INT64: {"type": "integer"},
@@ -247,17 +257,17 @@ _WRITTEN: Final[dict[DataType, dict[str, Any]]] = {
     JSON: {},
 }
 _ANY_OBJECT: Final = Map(STRING, JSON)
-_OBJECT_WORDS: Final = ("properties", "required", "additionalProperties", "patternProperties")
+_OBJECT_KEYWORDS: Final = ("properties", "required", "additionalProperties", "patternProperties")
 _IMPLIED: Final = (
-    *((word, "object") for word in _OBJECT_WORDS),
-    *((word, "array") for word in ("items", "prefixItems", "minItems", "maxItems")),
-    *((word, "string") for word in ("maxLength", "minLength", "pattern", "contentEncoding")),
-    *((word, "number") for word in ("minimum", "maximum", "multipleOf")),
+    *((keyword, "object") for keyword in _OBJECT_KEYWORDS),
+    *((keyword, "array") for keyword in ("items", "prefixItems", "minItems", "maxItems")),
+    *((keyword, "string") for keyword in ("maxLength", "minLength", "pattern", "contentEncoding")),
+    *((keyword, "number") for keyword in ("minimum", "maximum", "multipleOf")),
 )
 
 
 def schema_from_json_schema(schema: JsonSchema) -> Schema:
-    """The properties of an object as columns; any other type is the one column `value`."""
+    """Read the properties of an object as columns, any other type as the one column `value`."""
     return Schema(fields=tuple(_Reader(schema).columns()))
 
 
@@ -289,15 +299,15 @@ class _Reader:
 
     def columns(self) -> Iterator[Field]:
         root = self.document.root
-        plain = self.document.plain(self.document.document, root)
+        resolved = self.document.resolve(self.document.document, root)
         if (
-            plain.cut is None
-            and "properties" in plain.schema
-            and _kinds(plain.schema) == ["object"]
+            resolved.replacement is None
+            and "properties" in resolved.schema
+            and _kinds(resolved.schema) == ["object"]
         ):
-            required = frozenset(texts_at(plain.schema, "required"))
-            for name, schema in object_at(plain.schema, "properties").items():
-                yield self._column(name, schema, plain.type_path, required=name in required)
+            required = frozenset(texts_at(resolved.schema, "required"))
+            for name, schema in object_at(resolved.schema, "properties").items():
+                yield self._column(name, schema, resolved.type_path, required=name in required)
         else:
             yield self._column("value", self.document.document, root, required=True)
 
@@ -309,21 +319,21 @@ class _Reader:
 
     def type(self, schema: object, type_path: TypePath) -> tuple[DataType, bool]:
         """The type and whether null is among its values."""
-        plain = self.document.plain(schema, type_path)
-        if plain.cut is not None:
-            return plain.cut, plain.nullable
-        type, nullable = self._plain_type(plain)
-        if plain.referred:
-            self.references.written(type)
-        return type, plain.nullable or nullable or type in (NULL, JSON)
+        resolved = self.document.resolve(schema, type_path)
+        if resolved.replacement is not None:
+            return resolved.replacement, resolved.nullable
+        type, nullable = self._resolved_type(resolved)
+        if resolved.is_expanded:
+            self.references.count_expansion(type)
+        return type, resolved.nullable or nullable or type in (NULL, JSON)
 
-    def _plain_type(self, plain: ResolvedJsonSchema) -> tuple[DataType, bool]:
-        schema, type_path = plain.schema, plain.type_path
+    def _resolved_type(self, resolved: ResolvedJsonSchema) -> tuple[DataType, bool]:
+        schema, type_path = resolved.schema, resolved.type_path
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if isinstance(values, list) and values:
             return _type_of_values(values), None in values
-        if plain.options:
-            return self._union(plain.options, type_path)
+        if resolved.options:
+            return self._union(resolved.options, type_path)
         kinds = _kinds(schema)
         others = [kind for kind in kinds if kind != "null"]
         if len(others) > 1:
@@ -340,14 +350,13 @@ class _Reader:
         types: list[DataType] = []
         nullable = False
         for index, schema in enumerate(schemas):
-            # The parts that options share with their union are expanded for each option, so they
-            # count.
-            if self.references.exhausted:
+            # Shared parts are expanded once per option, so each option counts towards the limit.
+            if self.references.is_exhausted:
                 types.append(TOO_LARGE)
                 break
             type, may_be_null = self.type(schema, type_path.option(index))
             if type != NULL:
-                types.append(self.references.written(type))
+                types.append(self.references.count_expansion(type))
             nullable = nullable or may_be_null
         return _union_of(types) if types else NULL, nullable
 
@@ -403,7 +412,7 @@ def _kinds(schema: dict[str, Any]) -> list[str]:
     """The JSON types that the schema names or implies by its keywords; none means any."""
     kind = text_at(schema, "type")
     named = [kind] if kind else list(dict.fromkeys(texts_at(schema, "type")))
-    return named or next(([kind] for word, kind in _IMPLIED if word in schema), [])
+    return named or next(([kind] for keyword, kind in _IMPLIED if keyword in schema), [])
 
 
 def _union_of(types: list[DataType]) -> DataType:
@@ -453,7 +462,7 @@ def _native_type(schema: object) -> str | None:
     if not isinstance(schema, dict):
         return None
     kind = text_at(schema, "type") or "|".join(texts_at(schema, "type")) or reference_in(schema)
-    return " ".join(word for word in (kind, text_at(schema, "format")) if word) or None
+    return " ".join(part for part in (kind, text_at(schema, "format")) if part) or None
 
 
 def _object(members: list[tuple[str, DataType, bool, TypePath]]) -> dict[str, Any]:
@@ -496,15 +505,15 @@ def _write_nullable(type: DataType, nullable: bool, type_path: TypePath) -> dict
 
 def _write(type: DataType, type_path: TypePath) -> dict[str, Any]:
     """The schema, as a new value that the caller may add to."""
-    if type in _WRITTEN:
-        return dict(_WRITTEN[type])
+    if type in _JSON_SCHEMA_BY_TYPE:
+        return dict(_JSON_SCHEMA_BY_TYPE[type])
     match type:
         case Decimal():
             return {"type": "number", "format": "decimal"}
         case String(length):
             return {"type": "string", "maxLength": length}
         case Binary():
-            return dict(_WRITTEN[BINARY])
+            return dict(_JSON_SCHEMA_BY_TYPE[BINARY])
         case Time():
             return {"type": "string", "format": "time"}
         case Timestamp(_, zoned):

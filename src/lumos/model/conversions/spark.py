@@ -1,11 +1,11 @@
-"""Spark schemas as their JSON values (`StructType.jsonValue()`), from and to the algebra.
+"""Spark schemas as their JSON values (`StructType.jsonValue()`), from and to Lumos types.
 
 | direction  | lost                                                                             |
 |------------|----------------------------------------------------------------------------------|
 | from Spark | CHAR's padding, collations, lengths of CHAR and VARCHAR inside arrays and maps    |
 | from Spark | the fields of intervals (`day to hour`), user-defined types (their storage stays) |
 | to Spark   | UINT8..UINT64 (the next signed type, DECIMAL(20,0)), FLOAT16 (FLOAT32)            |
-| to Spark   | units other than us of TIMESTAMP and DURATION (TIME(ns) needs Spark 4.3)           |
+| to Spark   | TIMESTAMP and DURATION units other than us (TIME(ns) needs Spark 4.3)              |
 | to Spark   | a DECIMAL of more than 38 digits; an unbounded one is DECIMAL(38,18)              |
 | to Spark   | UUID, ENUM (string), UNKNOWN, BINARY lengths (binary), STRING lengths in arrays    |
 | to Spark   | UNION (a struct with a member for each option), keys, partitions, tags            |
@@ -139,7 +139,7 @@ def _read_field(field: dict[str, Any], type_path: TypePath) -> DataType:
         field_id=next((number for number in ids if number is not None), None),
     )
     type = _read(field.get("type"), type_path)
-    # Spark hides the length from readers that know no VARCHAR, and keeps it here.
+    # Spark stores VARCHAR as STRING and its length in the metadata, for readers without VARCHAR.
     declared = _named(text_at(metadata, _DECLARED_TYPE) or "")
     return declared if type == STRING and isinstance(declared, String) else type
 

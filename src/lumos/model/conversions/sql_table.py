@@ -47,7 +47,7 @@ _UNQUOTED_FOLDING: Final = {"postgres": str.lower, "snowflake": str.upper}
 
 
 class SqlTable(NamedTuple):
-    """A table as one statement describes it; the case of `unquoted` names is irrelevant."""
+    """A table that a statement creates; names in `unquoted` are case-insensitive."""
 
     name: str
     schema: Schema
@@ -61,7 +61,7 @@ class _Token(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The keyword that the token may be, in upper case."""
+        """The token in upper case, to compare with keywords; empty for a quoted name."""
         return self.text.upper() if self.kind != "name" else ""
 
 
@@ -83,7 +83,7 @@ def tables_from_sql(text: str, dialect: Dialect) -> tuple[SqlTable, ...]:
 
 
 def rendered_in_sql(schema: Schema, dialect: Dialect, *, partitions: bool = True) -> Schema:
-    """Return the schema as it is read back from its CREATE TABLE, with or without partitions."""
+    """The schema that reading its own CREATE TABLE statement would return."""
     return Schema(
         fields=tuple(
             Field(
@@ -100,7 +100,7 @@ def rendered_in_sql(schema: Schema, dialect: Dialect, *, partitions: bool = True
 
 
 class _Reader:
-    """Reads the statements of one text, one after the other."""
+    """Reads the statements of one text."""
 
     def __init__(self, text: str, dialect: Dialect) -> None:
         self.text = text
@@ -257,7 +257,7 @@ class _Reader:
         return description
 
     def _partitioning(self) -> list[_Column]:
-        """The columns that the rest of the statement partitions by; typed ones are new."""
+        """The partition columns in the rest of the statement; those with a type are new columns."""
         partitions: list[_Column] = []
         while (token := self._peek()).kind != "end" and token.text != ";":
             if self._take("PARTITIONED", "BY", "("):
@@ -296,7 +296,7 @@ class _Reader:
         for each in columns:
             field = self._field(each)
             if field.name in fields:
-                self._fail(f"the column '{field.name}' stands twice", each.offset)
+                self._fail(f"the column '{field.name}' is listed twice", each.offset)
             if field.name in names:
                 field = msgspec.structs.replace(field, partition=True)
             if field.name.casefold() in keys:
@@ -348,7 +348,7 @@ class _Reader:
                 return names
 
     def _skip_to(self, marks: str) -> str:
-        """Skip past the next of the marks outside of brackets, and return it."""
+        """Skip past the next of these characters outside of brackets, and return it."""
         while True:
             token = self._peek()
             if token.kind == "end":

@@ -58,7 +58,7 @@ _GRAMMARS: Final[dict[Dialect, _Grammar]] = {
 
 
 class SqlTypeName(NamedTuple):
-    """A type's words in lower case, the numbers in its brackets, and its original text."""
+    """A type's name in lower case, the numbers in its brackets, and its original text."""
 
     words: str
     numbers: tuple[int, ...] | None
@@ -84,7 +84,7 @@ def _unquote(text: str, dialect: Dialect) -> str:
 
 
 class SqlTypeReader:
-    """Reads one text; `scalar` converts a type without parts."""
+    """Reads one type text; `scalar` converts types that contain no others."""
 
     def __init__(
         self, text: str, dialect: Dialect, scalar: Callable[[SqlTypeName], DataType]
@@ -252,5 +252,5 @@ DIALECT_OF_PLATFORM: Final[dict[str, Dialect]] = {
     "bigquery": "bigquery",
     "hive": "hive",
 }
-# If neither the platform nor the user gives the dialect: those with the most types first.
+# Tried in this order if neither the platform nor the user gives the dialect: most types first.
 GUESSED_DIALECTS: Final[tuple[Dialect, ...]] = ("hive", "postgres", "snowflake", "bigquery")

@@ -1,12 +1,12 @@
-"""Type texts of Postgres, Snowflake, BigQuery and Hive, from and to the algebra.
+"""Type texts of Postgres, Snowflake, BigQuery and Hive, from and to Lumos types.
 
 | direction      | lost                                                                         |
 |----------------|------------------------------------------------------------------------------|
 | from any       | CHAR's padding; fractions of seconds between the units (timestamp(2) is ms)   |
-| from any       | the longest length of bytes: BINARY(n) in the algebra is a fixed one           |
+| from any       | maximum lengths of bytes: BINARY(n) in Lumos has a fixed length                |
 | from Postgres  | citext (STRING), the zone of timetz, the fields of intervals, array sizes      |
 | from Snowflake | the widths of integers (all DECIMAL(38,0)) and floats; LTZ or TZ               |
-| to any         | UINTn (the next signed type), FLOAT16, ENUM symbols, UNKNOWN that is no name   |
+| to any         | UINTn (the next signed type), FLOAT16, ENUM symbols, unsafe UNKNOWN names  |
 | to Postgres    | INT8, units below us, NOT NULL inside; MAP, STRUCT, UNION (jsonb)              |
 | to Snowflake   | integers and DURATION (NUMBER), FLOAT32, UUID, INTERVAL (text), UNION (VARIANT) |
 | to BigQuery    | integers (INT64), units (us), MAP, arrays in arrays (structs), UNION (JSON)    |
@@ -69,7 +69,7 @@ _DIGITS: Final[dict[Unit, int]] = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def type_from_sql(text: str, dialect: Dialect) -> DataType:
-    """The type that the text names in the dialect, or UNKNOWN with that text."""
+    """Read a type text of the dialect; UNKNOWN with that text if that fails."""
     text = text.strip()
 
     def scalar(name: SqlTypeName) -> DataType:
@@ -313,7 +313,7 @@ _SAFE_NAME: Final = re.compile(r"[A-Za-z_][\w.]*(\([\w, ]*\)|<\w+>)?\Z", re.ASCI
 
 
 def type_to_sql(type: DataType, dialect: Dialect) -> str:
-    """The nearest type of the dialect, as it stands in a column definition."""
+    """The nearest type of the dialect, as text for a column definition."""
     type = SIGNED_FOR.get(type, type)
     written = _WRITTEN[dialect]
     if type in written:
@@ -365,7 +365,7 @@ def _write_decimal(precision: int, scale: int, dialect: Dialect) -> str:
         case "snowflake" | "hive":
             capped = capped_decimal(precision, scale, at=38)
             name = "NUMBER" if dialect == "snowflake" else "decimal"
-            # Snowflake's scale ends at 37.
+            # Snowflake's largest scale is 37.
             scale = min(capped.scale, 37) if dialect == "snowflake" else capped.scale
             return f"{name}({capped.precision},{scale})"
 
@@ -391,7 +391,7 @@ def _write_snowflake(type: DataType) -> str:
         case Array(element, nullable):
             return f"ARRAY({_required(element, nullable, 'snowflake')})"
         case Map(key, value, nullable):
-            # The only keys are text and whole numbers.
+            # Keys can only be text or whole numbers.
             is_key = isinstance(key, String) or (isinstance(key, Decimal) and key.scale == 0)
             name = type_to_sql(key if is_key or key in SIGNED else STRING, "snowflake")
             return f"MAP({name}, {_required(value, nullable, 'snowflake')})"

@@ -319,7 +319,7 @@ _URN_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S", re.ASCII)
 
 
 class ImplausibleValue(NamedTuple):
-    """An implausible value at a path inside an entry; values of other catalogs are no errors."""
+    """An implausible value at a path inside an entry; values of other catalogs are not errors."""
 
     path: str
     code: str

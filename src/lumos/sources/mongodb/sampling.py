@@ -20,7 +20,7 @@ from lumos.sources.mongodb.masking import mask_secrets
 
 _BATCH: Final = 500
 _RAW: Final[CodecOptions[RawBSONDocument]] = CodecOptions(document_class=RawBSONDocument)
-# Part of the name and keys of the index, or not useful.
+# Already in the index's name and key, or not useful.
 _IGNORED_INDEX_KEYS: Final = ("v", "ns", "name", "key", "background")
 
 CollectionKind = Literal["collection", "view", "timeseries"]
@@ -40,8 +40,8 @@ class CollectionTask(msgspec.Struct, frozen=True, kw_only=True):
 class CollectionSample(msgspec.Struct, frozen=True, kw_only=True):
     """The sample of a collection, or the reason why there is none."""
 
-    work: CollectionTask
-    problem: str | None = None
+    task: CollectionTask
+    code: str | None = None
     reason: str = ""
     seen: FieldCounts = msgspec.field(default_factory=FieldCounts)
     # Whether every document was read.
@@ -67,63 +67,61 @@ class CollectionSampler(SampleReader):
     def _client(self) -> "MongoClient[dict[str, Any]]":
         return self._access.client()
 
-    def __call__(self, work: bytes) -> bytes:
-        task = msgspec.msgpack.decode(work, type=CollectionTask)
-        return msgspec.msgpack.encode(self.sample(task))
+    def __call__(self, task: bytes) -> bytes:
+        decoded = msgspec.msgpack.decode(task, type=CollectionTask)
+        return msgspec.msgpack.encode(self.sample(decoded))
 
-    def sample(self, work: CollectionTask) -> CollectionSample:
+    def sample(self, task: CollectionTask) -> CollectionSample:
         """The sample of a collection; failures are returned as samples too."""
         try:
-            return self._read(work)
+            return self._read(task)
         except ExecutionTimeout as problem:
-            return self._failed(work, "too_slow", problem)
+            return self._failed(task, "too_slow", problem)
         except OperationFailure as problem:
             code = "not_allowed" if problem.code in NOT_ALLOWED else "unreadable"
-            return self._failed(work, code, problem)
+            return self._failed(task, code, problem)
         except (PyMongoError, BSONError) as problem:
-            return self._failed(work, "unreadable", problem)
+            return self._failed(task, "unreadable", problem)
         except SourceNotUsable as problem:
             # A file of the connection may be missing on this machine.
-            return CollectionSample(work=work, problem="unreadable", reason=str(problem))
+            return CollectionSample(task=task, code="unreadable", reason=str(problem))
 
     def close(self) -> None:
         if "_client" in self.__dict__:
             self._client.close()
 
-    def _failed(self, work: CollectionTask, code: str, problem: Exception) -> CollectionSample:
-        return CollectionSample(
-            work=work, problem=code, reason=f"{self._access.describe(problem)}."
-        )
+    def _failed(self, task: CollectionTask, code: str, problem: Exception) -> CollectionSample:
+        return CollectionSample(task=task, code=code, reason=f"{self._access.describe(problem)}.")
 
-    def _read(self, work: CollectionTask) -> CollectionSample:
-        collection = self._client[work.database][work.name]
-        statistics = {} if work.kind == "view" else self._statistics(collection)
+    def _read(self, task: CollectionTask) -> CollectionSample:
+        collection = self._client[task.database][task.name]
+        statistics = {} if task.kind == "view" else self._statistics(collection)
         count = _number(statistics.get("count"))
-        if count is None and work.kind == "collection":
+        if count is None and task.kind == "collection":
             count = collection.estimated_document_count(maxTimeMS=self._access.milliseconds)
-        documents, whole = self._sample(collection, work, count)
+        documents, whole = self._sample(collection, task, count)
         return CollectionSample(
-            work=work,
+            task=task,
             seen=documents.seen,
             whole=whole,
             damaged=documents.damaged,
             is_truncated=documents.is_truncated,
             documents=count,
             bytes=_number(statistics.get("size")),
-            indexes={} if work.kind == "view" else dict(_indexes(collection)),
-            shard_key=self._shard_key(work) if statistics.get("sharded") else None,
+            indexes={} if task.kind == "view" else dict(_indexes(collection)),
+            shard_key=self._shard_key(task) if statistics.get("sharded") else None,
         )
 
     def _sample(
-        self, collection: Collection[dict[str, Any]], work: CollectionTask, count: int | None
+        self, collection: Collection[dict[str, Any]], task: CollectionTask, count: int | None
     ) -> tuple[DocumentCounter, bool]:
         """A random sample, or all documents if they fit into it."""
         documents = DocumentCounter()
         # Documents are decoded one by one, so that a damaged one does not affect the others.
         raw = collection.with_options(codec_options=_RAW)
-        limit, size = self._access.milliseconds, work.sample_size
+        limit, size = self._access.milliseconds, task.sample_size
         # A random sample of a view would compute the whole view.
-        if work.kind == "view" or (count is not None and count <= size):
+        if task.kind == "view" or (count is not None and count <= size):
             # The count may be outdated or unknown, so one more document is requested.
             documents.count_documents(
                 raw.find(limit=size + 1, batch_size=_BATCH, max_time_ms=limit)
@@ -145,8 +143,8 @@ class CollectionSampler(SampleReader):
             return {}
         return statistics
 
-    def _shard_key(self, work: CollectionTask) -> str | None:
-        query = {"_id": f"{work.database}.{work.name}"}
+    def _shard_key(self, task: CollectionTask) -> str | None:
+        query = {"_id": f"{task.database}.{task.name}"}
         try:
             found = self._client["config"]["collections"].find_one(query, {"key": 1})
         except OperationFailure:
@@ -167,7 +165,7 @@ def _indexes(collection: Collection[dict[str, Any]]) -> Iterator[tuple[str, str]
             }
             yield str(index["name"]), as_json({"key": index["key"], **mask_secrets(options)})
     except (OperationFailure, BSONError):
-        # Continue without indexes if the user must not list them.
+        # Continue without indexes if the user is not allowed to list them.
         return
 
 

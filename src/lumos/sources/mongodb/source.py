@@ -90,7 +90,7 @@ class MongodbSource(SampledSource):
         collections = (
             "1 collection" if len(sample_tasks) == 1 else f"{len(sample_tasks):,} collections"
         )
-        databases_read = len({work.database for work in sample_tasks})
+        databases_read = len({task.database for task in sample_tasks})
         location = "1 database" if databases_read == 1 else f"{databases_read:,} databases"
         return f"{self.address}, MongoDB {version}, {collections} and views in {location}"
 
@@ -99,7 +99,7 @@ class MongodbSource(SampledSource):
             databases, warnings = self._databases(client)
             sample_tasks, unlisted = self._list_collections(client, databases)
         return SampleTasks(
-            [msgspec.msgpack.encode(work) for work in sample_tasks], (*warnings, *unlisted)
+            [msgspec.msgpack.encode(task) for task in sample_tasks], (*warnings, *unlisted)
         )
 
     def sample_reader(self) -> CollectionSampler:
@@ -107,7 +107,7 @@ class MongodbSource(SampledSource):
 
     def build_discovery(self, samples: Sequence[bytes], known: EarlierSchemas) -> Discovery:
         seen = [msgspec.msgpack.decode(sample, type=CollectionSample) for sample in samples]
-        if seen and all(sample.problem == "unreadable" for sample in seen):
+        if seen and all(sample.code == "unreadable" for sample in seen):
             raise SourceNotUsable(
                 f"No collection at {self.address} can be read: {seen[0].reason}",
                 "Check that executors can reach the server; nothing was recorded.",
@@ -115,9 +115,9 @@ class MongodbSource(SampledSource):
         problems: list[Problem] = []
         datasets = []
         for sample in seen:
-            path = path_of(sample.work.database, sample.work.name)
+            path = path_of(sample.task.database, sample.task.name)
             problems += _problems(path, sample)
-            if sample.problem is None:
+            if sample.code is None:
                 dataset = dataset_of(path, sample, known(path), self.address)
                 datasets.append(dataset)
                 if sample.is_truncated or len(dataset.schema.fields) >= MAX_KEYS:
@@ -207,8 +207,8 @@ class MongodbSource(SampledSource):
 
 
 def _problems(path: str, sample: CollectionSample) -> Iterator[Problem]:
-    if sample.problem is not None:
-        yield Problem(path=path, reason=sample.reason, code=sample.problem)
+    if sample.code is not None:
+        yield Problem(path=path, reason=sample.reason, code=sample.code)
     if sample.damaged:
         yield Problem(
             path=path,
@@ -266,15 +266,15 @@ def dataset_of(
     path: str, sample: CollectionSample, known: EarlierSchema | None, address: str
 ) -> FoundDataset:
     """The dataset for a collection or view."""
-    work = sample.work
-    options: dict[str, Any] = msgspec.json.decode(work.options)
+    task = sample.task
+    options: dict[str, Any] = msgspec.json.decode(task.options)
     metadata = SourceMetadata(properties=_properties(sample, options))
     schema = _schema(sample, options, metadata, known)
     return FoundDataset(
         path=path,
-        name=f"{work.database}.{work.name}",
-        format=work.kind,
-        location=Location(uri=f"{address}/{path}", identity=work.identity),
+        name=f"{task.database}.{task.name}",
+        format=task.kind,
+        location=Location(uri=f"{address}/{path}", identity=task.identity),
         schema=schema,
         statistics=Statistics(
             row_count=sample.documents,
@@ -282,8 +282,8 @@ def dataset_of(
             total_size_exact=False,
         ),
         drift=(),
-        content=_content(work.kind, metadata, schema),
-        told=metadata,
+        content=_content(task.kind, metadata, schema),
+        source_metadata=metadata,
     )
 
 
@@ -300,7 +300,7 @@ def _schema(
         enforced=options.get("validationAction", "error") != "warn"
         and options.get("validationLevel", "strict") == "strict",
     )
-    has_key = sample.work.kind == "collection"
+    has_key = sample.task.kind == "collection"
     observed = observed_schema(sample.seen, rules, has_key=has_key)
     if known is None:
         return with_key(observed) if has_key and not sample.seen.count else observed

@@ -9,7 +9,7 @@ from lumos.model.conversions.sql_types import type_from_sql
 from lumos.model.dataset import Definition, Location, Owner, Statistics
 from lumos.model.discovery import FoundDataset, SourceMetadata
 from lumos.model.schema import Field, Schema, fingerprint
-from lumos.model.type_path import LONGEST_EXPANSION, TOO_DEEP, TOO_LARGE
+from lumos.model.type_path import MAX_EXPANSION_LENGTH, TOO_DEEP, TOO_LARGE
 from lumos.model.types import MAX_DEPTH, Array, DataType, Enum, Member, Struct, Unknown, quoted_text
 
 DIALECT: Final = "postgres"
@@ -161,7 +161,7 @@ def _base(native: NativeType) -> PostgresTypeUse:
 
 
 def _within_limits(type: DataType) -> DataType:
-    return TOO_LARGE if len(type.text) > LONGEST_EXPANSION else type
+    return TOO_LARGE if len(type.text) > MAX_EXPANSION_LENGTH else type
 
 
 class PostgresRelation(NamedTuple):
@@ -240,7 +240,7 @@ def dataset_of(
     path = path_of(catalog.database, relation.schema, relation.name)
     schema = _schema(relation, columns, catalog)
     format = _FORMATS[relation.kind]
-    told = _source_metadata(relation, catalog)
+    source_metadata = _source_metadata(relation, catalog)
     return FoundDataset(
         path=path,
         name=f"{relation.schema}.{relation.name}",
@@ -254,8 +254,8 @@ def dataset_of(
         schema=schema,
         statistics=_statistics(relation, catalog),
         drift=(),
-        content=_content(format, relation.partitioning, told, schema),
-        told=told,
+        content=_content(format, relation.partitioning, source_metadata, schema),
+        source_metadata=source_metadata,
     )
 
 
@@ -349,17 +349,21 @@ def _owner(relation: PostgresRelation) -> Owner | None:
     return Owner(name=relation.owner, kind="user" if relation.owner_logs_in else "group")
 
 
-def _content(format: str, partitioning: str | None, told: SourceMetadata, schema: Schema) -> str:
+def _content(
+    format: str, partitioning: str | None, source_metadata: SourceMetadata, schema: Schema
+) -> str:
     """A fingerprint of everything but the schema and the rows."""
     facts: dict[str, str | None] = {
-        **told.properties,
+        **source_metadata.properties,
         # Several native types may map to the same data type.
         **{f" type {field.name}": field.native_type for field in schema.fields},
         " format": format,
         " partitioning": partitioning,
-        " description": told.description,
-        " owner": None if told.owner is None else told.owner.name,
-        " definition": None if told.definition is None else told.definition.sql,
+        " description": source_metadata.description,
+        " owner": None if source_metadata.owner is None else source_metadata.owner.name,
+        " definition": None
+        if source_metadata.definition is None
+        else source_metadata.definition.sql,
     }
     return fingerprint(
         f"{quoted_text(name)} {quoted_text(text)}"

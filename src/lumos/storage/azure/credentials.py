@@ -184,7 +184,7 @@ class AzureCredentials:
         self._tokens = TokenCache(self._fetch)
 
     def current(self) -> AzureLogin:
-        """A login that is valid for some minutes."""
+        """A login that is valid for a few minutes."""
         return self._static or BearerToken(*self._tokens.current())
 
     def mask_secrets(self, text: str) -> str:

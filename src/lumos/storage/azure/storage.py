@@ -285,9 +285,16 @@ class AzureStorage(ObjectStorage[AzureContainer]):
             yield self._listing_problem(key_range.folder, problem)
 
     def entries(
-        self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
+        self,
+        folder: str,
+        *,
+        after: str = "",
+        deep: bool = False,
+        excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
-        yield from sorted(super().entries(folder, after=after, deep=deep, without=without))
+        yield from sorted(
+            super().entries(folder, after=after, deep=deep, excluded_folders=excluded_folders)
+        )
 
     def files(self, folder: str) -> list[str]:
         return sorted(super().files(folder))

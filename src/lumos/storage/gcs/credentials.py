@@ -31,7 +31,7 @@ class GcsCredentials:
         self._request: Any = None
 
     def current(self) -> Token | None:
-        """A token that is valid for some minutes; None for anonymous access."""
+        """A token that is valid for a few minutes; None for anonymous access."""
         return None if self._access.anonymous else self._tokens.current()
 
     def mask_secrets(self, text: str) -> str:

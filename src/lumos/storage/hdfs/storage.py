@@ -134,11 +134,16 @@ class HdfsStorage(FileStorage):
                     queue.extend(subfolders if key_range.deep else ())
 
     def entries(
-        self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
+        self,
+        folder: str,
+        *,
+        after: str = "",
+        deep: bool = False,
+        excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
         if deep:
             inside = f"{folder.rstrip('/')}/"
-            subfolders = self._below(folder, without)
+            subfolders = self._below(folder, excluded_folders)
             yield from sorted(file for file in subfolders if file.path[len(inside) :] > after)
             return
         client, path = self._resolve(folder)
@@ -147,12 +152,12 @@ class HdfsStorage(FileStorage):
                 if status.is_file:
                     yield _to_listed_file(f"{folder.rstrip('/')}/{status.name}", status)
 
-    def _below(self, folder: str, without: Collection[str] = ()) -> Iterator[ListedFile]:
+    def _below(self, folder: str, excluded_folders: Collection[str] = ()) -> Iterator[ListedFile]:
         client, path = self._resolve(folder)
         with suppress(FileNotFoundError):
             for status in client.all_children(path):
                 item_path = f"{folder.rstrip('/')}/{status.name}"
-                if status.is_folder and status.name not in without:
+                if status.is_folder and status.name not in excluded_folders:
                     yield from self._below(item_path)
                 elif status.is_file:
                     yield _to_listed_file(item_path, status)

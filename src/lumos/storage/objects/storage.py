@@ -108,11 +108,16 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
             yield self._listing_problem(key_range.folder, problem)
 
     def entries(
-        self, folder: str, *, after: str = "", deep: bool = False, without: Collection[str] = ()
+        self,
+        folder: str,
+        *,
+        after: str = "",
+        deep: bool = False,
+        excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
         bucket, prefix = self._bucket_and_prefix(folder)
         start = after and prefix + after
-        excluded = tuple(f"{prefix}{name}/" for name in without)
+        excluded = tuple(f"{prefix}{name}/" for name in excluded_folders)
         for page in bucket.pages(prefix, after=start, folders=not deep):
             for entry in page.entries:
                 is_folder_marker = entry.size == 0 and entry.key.endswith(_FOLDER_MARKERS)

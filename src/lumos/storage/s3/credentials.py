@@ -37,7 +37,7 @@ class S3Credentials:
         return self._static is not None and not self._access.role_arn
 
     def current(self) -> S3Keys | None:
-        """Keys that are valid for some minutes; None for anonymous access."""
+        """Keys that are valid for a few minutes; None for anonymous access."""
         if self._access.anonymous:
             return None
         if self.are_static:

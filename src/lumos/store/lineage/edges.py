@@ -85,7 +85,7 @@ _SPECIFIC_TYPES: tuple[LineageType, ...] = ("VIEW", "COPIED", "TRANSFORMED")
 
 
 def _most_specific_type(types: Iterable[LineageType]) -> LineageType:
-    """The most specific of some types."""
+    """The most specific of the given types."""
     return min(types, key=_SPECIFIC_TYPES.index)
 
 

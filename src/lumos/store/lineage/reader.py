@@ -102,7 +102,7 @@ class LineageReader:
             return tuple(connection.scalars(select(node).where(wanted).order_by(node).limit(5)))
 
     def between(self, links: Iterable[tuple[str, str]]) -> tuple[MergedEdge, ...]:
-        """The merged edges of some links, such as those of a walk."""
+        """The merged edges of the given links, such as those of a walk."""
         wanted = {tuple(link) for link in links}
         with self._database.reading() as connection:
             ends = (
@@ -118,14 +118,14 @@ class LineageReader:
             yield from _edges_at(connection, urns, "upstream")
 
     def jobs_among(self, urns: Collection[str]) -> frozenset[str]:
-        """Those of some URNs that are jobs."""
+        """Return the URNs that are jobs."""
         item = tables.item.c
         with self._database.reading() as connection:
             wanted = among(connection, item.key, urns)
             return frozenset(connection.scalars(select(item.key).where(item.kind == JOBS, wanted)))
 
     def with_downstream(self, urns: Collection[str]) -> frozenset[str]:
-        """Those of some datasets that have any downstream."""
+        """Return the datasets that have any downstream."""
         node = tables.lineage_node.c
         onward = select(EDGE.id).where(EDGE.upstream == node.id, EDGE.downstream != node.id)
         with self._database.reading() as connection:
@@ -197,7 +197,7 @@ class LineageReader:
             return tuple(sorted(LineageReporter(*row) for row in connection.execute(statement)))
 
     def memories(self, reporters: Collection[str]) -> dict[str, bytes]:
-        """The stored state of those of some reporters that have one."""
+        """The stored states of the given reporters, by name."""
         reporter = tables.lineage_reporter.c
         statement = select(reporter.name, reporter.memory).where(reporter.memory.is_not(None))
         with self._database.reading() as connection:
@@ -250,7 +250,7 @@ class LineageReader:
             return tuple(sorted(edges, key=_order))
 
     def scripts(self, urns: Collection[str]) -> dict[str, tuple[tuple[str, Script], ...]]:
-        """The SQL texts that write each of some datasets, with their reporters."""
+        """The SQL texts that write each of the given datasets, with their reporters."""
         with self._database.reading() as connection:
             return scripts_of(connection, urns)
 
@@ -464,7 +464,7 @@ def _edges_at(
 def _nodes(
     connection: Connection, ids: Collection[int]
 ) -> tuple[dict[int, str], dict[str, DatasetState]]:
-    """URNs by node id, and the states of those that are datasets of the store."""
+    """URNs by node id, and the states of the URNs that are datasets of the store."""
     node, dataset = tables.lineage_node, tables.dataset
     joined = node.outerjoin(dataset, dataset.c.urn == node.c.urn)
     statement = select(node.c.id, node.c.urn, dataset.c.state).select_from(joined)

@@ -64,7 +64,7 @@ def _replace_rows(
 
 
 def forget_contents(connection: Connection, reporters: Collection[int]) -> None:
-    """Delete the SQL texts, unparsed statements and owners of some reporters."""
+    """Delete the SQL texts, unparsed statements and owners of the given reporters."""
     for table in (tables.lineage_script, tables.lineage_owner, tables.lineage_unparsed):
         connection.execute(delete(table).where(among(connection, table.c.reporter, reporters)))
 

@@ -118,7 +118,7 @@ class LineageWriter:
         return LineageChanges(removed=len(deleted), touched=self._urns(affected))
 
     def load_reported(self, urns: Collection[str]) -> None:
-        """Load the reported upstream edges of some datasets with one query."""
+        """Load the reported upstream edges of the given datasets with one query."""
         if urns:
             found = reported_upstream(self._connection, urns)
             self._reported |= {urn: found.get(urn, ()) for urn in urns}
@@ -206,7 +206,7 @@ class LineageWriter:
     def _replace(
         self, reports: Mapping[str, Sequence[Edge]], *, at: datetime, add_only: bool = False
     ) -> LineageChanges:
-        """Replace the edges of some reporters, or with `add_only` add and update them."""
+        """Replace the edges of the given reporters, or with `add_only` add and update them."""
         self._lock(reports)
         self._reported.clear()
         reporters = self._reporters(reports, at=at)

@@ -18,7 +18,7 @@ from lumos.model.json_codec import decode_json
 from lumos.model.lineage import ColumnMapping
 from lumos.model.urn import SCHEME
 from lumos.usage.query_log.normalization import without_literals
-from lumos.usage.query_log.reader import Example
+from lumos.usage.query_log.reader import StatementExample
 
 # Returns the columns of a table by the parts of its name; None if unknown.
 Columns: TypeAlias = Callable[[tuple[str, ...]], Sequence[str] | Mapping[str, str] | None]
@@ -44,7 +44,7 @@ _COMMENTS: Final = re.compile(r"\A(?:\s+|--[^\n]*\n?|/\*.*?\*/)+", re.DOTALL)
 _NAME: Final = re.compile(r'(?:[\w$]+|"[^"]+"|`[^`]+`)(?:\.(?:[\w$]+|"[^"]+"|`[^`]+`))*')
 _TOKEN: Final = re.compile(r"<Token\b.*>")
 _MAX_STATEMENT_LENGTH: Final = 1_000_000
-# Marks reads of unknown columns.
+# The columns of a read whose columns are unknown.
 UNKNOWN_COLUMNS: Final = ("*",)
 
 
@@ -55,8 +55,8 @@ class TableAccess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     columns: tuple[str, ...] = ()
 
 
-class StatementMeaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a statement reads and writes; `problem` is the reason if that is incomplete."""
+class StatementAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a statement reads and writes; `problem` says why that is incomplete."""
 
     digest: bytes
     reads: tuple[TableAccess, ...] = ()
@@ -65,15 +65,15 @@ class StatementMeaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     coverage: ColumnCoverage = ColumnCoverage()
 
 
-def analyse_statement(example: Example, *, columns: Columns) -> StatementMeaning:
-    """What the statement reads and writes; columns in the log take precedence over its SQL."""
+def analyse_statement(example: StatementExample, *, columns: Columns) -> StatementAnalysis:
+    """Analyse what a statement reads and writes; columns in the log override those in its SQL."""
     logged_reads = accesses(example.accessed, example.platform)
     written = modifications(example.modified, example.platform)
     is_exact = any(access.columns for access in logged_reads)
     logged_reads = tuple(map(_with_unknown_columns, logged_reads))
-    query = _query(example.statement)
+    query = _wrapped_query(example.statement)
     if not query:
-        return StatementMeaning(digest=example.digest, reads=logged_reads, edges=written)
+        return StatementAnalysis(digest=example.digest, reads=logged_reads, edges=written)
     parsed = _parse(query, example, columns)
     return msgspec.structs.replace(
         parsed,
@@ -90,7 +90,7 @@ def _with_unknown_columns(access: TableAccess) -> TableAccess:
     return msgspec.structs.replace(access, columns=UNKNOWN_COLUMNS)
 
 
-def possible_tables(example: Example) -> set[tuple[str, ...]]:
+def possible_tables(example: StatementExample) -> set[tuple[str, ...]]:
     """All names in the statement that could be tables, as name parts."""
     return {
         _complete_name(tuple(part.strip('"`').lower() for part in name.split(".")), example)
@@ -98,7 +98,7 @@ def possible_tables(example: Example) -> set[tuple[str, ...]]:
     }
 
 
-def _query(statement: str) -> str:
+def _wrapped_query(statement: str) -> str:
     """The query that a statement wraps, or all of it; empty if it reads no tables."""
     bare = _COMMENTS.sub("", statement, count=1)
     if wrapper := _WRAPPER.match(bare.rstrip("; \n\t")):
@@ -109,14 +109,14 @@ def _query(statement: str) -> str:
     return "" if _NO_TABLE_STATEMENT.match(bare) else statement
 
 
-def _parse(query: str, example: Example, columns: Columns) -> StatementMeaning:
+def _parse(query: str, example: StatementExample, columns: Columns) -> StatementAnalysis:
     # Imported late: logs with accessed tables do not need the parser.
     from lumos.lineage.sql import analyse
     from lumos.lineage.sql.report import report_script
     from lumos.lineage.sql.script import ALL
 
     if len(query) > _MAX_STATEMENT_LENGTH:
-        return StatementMeaning(digest=example.digest, problem="longer than a million characters")
+        return StatementAnalysis(digest=example.digest, problem="longer than a million characters")
     script = analyse(
         query,
         dialect=example.dialect,
@@ -128,7 +128,7 @@ def _parse(query: str, example: Example, columns: Columns) -> StatementMeaning:
         errors = ["not a SQL statement"]
     # Parts that could not be parsed, and unexpanded stars, may read other columns.
     all_columns = {edge.from_table for edge in script.edges if edge.from_column == ALL}
-    return StatementMeaning(
+    return StatementAnalysis(
         digest=example.digest,
         reads=tuple(
             TableAccess(
@@ -152,7 +152,7 @@ def _without_text(reason: str) -> str:
     return _TOKEN.sub("something else", reason.partition(", near ")[0])
 
 
-def _complete_edge(edge: ReportedEdge, example: Example) -> ReportedEdge:
+def _complete_edge(edge: ReportedEdge, example: StatementExample) -> ReportedEdge:
     ends = {
         end: msgspec.structs.replace(name, parts=_complete_name(name.parts, example))
         for end in ("upstream", "downstream")
@@ -177,11 +177,11 @@ def _complete_edge(edge: ReportedEdge, example: Example) -> ReportedEdge:
     )
 
 
-def _without_literals_of(expression: str | None, example: Example) -> str | None:
+def _without_literals_of(expression: str | None, example: StatementExample) -> str | None:
     return None if expression is None else without_literals(expression, example.dialect)
 
 
-def _complete_name(parts: tuple[str, ...], example: Example) -> tuple[str, ...]:
+def _complete_name(parts: tuple[str, ...], example: StatementExample) -> tuple[str, ...]:
     """A name completed with the database and schema that the statement ran in."""
     schema, database = example.schema, example.database
     if len(parts) == 1 and schema:

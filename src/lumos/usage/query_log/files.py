@@ -1,4 +1,4 @@
-"""Files of query logs: their kind and rows."""
+"""Recognises files of query logs, and reads their rows."""
 
 import csv
 import gzip
@@ -25,9 +25,9 @@ from lumos.usage.query_log.layouts import (
     recognise,
 )
 
-Form: TypeAlias = Literal["csv", "json lines", "json", "parquet", "server log"]
+LogFileFormat: TypeAlias = Literal["csv", "json lines", "json", "parquet", "server log"]
 # The values of one logged statement, in the order of FIELDS.
-Row: TypeAlias = Sequence[Any]
+LogRowValues: TypeAlias = Sequence[Any]
 
 _HEAD_BYTES: Final = 256 * 1024
 _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
@@ -36,7 +36,7 @@ _MAX_DOCUMENT_BYTES: Final = 512 * 1024 * 1024
 _MAX_COMPRESSION_RATIO: Final = 500
 _DELIMITERS: Final = (",", "\t", ";", "|")
 _EXAMPLE_COUNT: Final = 50
-_PIECE_BYTES: Final = 32 * 1024 * 1024
+_CHUNK_BYTES: Final = 32 * 1024 * 1024
 
 
 class UnreadableLog(LumosError):
@@ -51,7 +51,7 @@ class LogFile(msgspec.Struct, frozen=True, kw_only=True):
     """A query log file. `keys` is the path to each field in a JSON object or Parquet row."""
 
     path: str
-    form: Form
+    format: LogFileFormat
     size: int
     recognised: RecognisedLayout
     keys: dict[LogField, tuple[str, ...]] = {}
@@ -69,8 +69,8 @@ class LogFile(msgspec.Struct, frozen=True, kw_only=True):
         return Path(self.path).name.partition(".")[0] or Path(self.path).name
 
 
-class LogPiece(msgspec.Struct, frozen=True, array_like=True):
-    """An independently readable part of a log: a byte range of JSON Lines, Parquet row groups."""
+class LogChunk(msgspec.Struct, frozen=True, array_like=True):
+    """A part of a log that can be read on its own, such as a byte range or Parquet row groups."""
 
     log: LogFile
     start: int = 0
@@ -78,7 +78,7 @@ class LogPiece(msgspec.Struct, frozen=True, array_like=True):
 
 
 def recognise_log(path: str | Path, mapping: Mapping[str, str] | None = None) -> LogFile | None:
-    """The query log in a file, or None. `mapping` names its columns."""
+    """Recognise a file as a query log, or return None. `mapping` names its columns."""
     file = Path(path)
     with file.open("rb") as stream:
         data = stream.read(_HEAD_BYTES)
@@ -110,24 +110,24 @@ def _recognise(
     return msgspec.structs.replace(log, path=path, size=size, compressed=compressed)
 
 
-def pieces(log: LogFile, size: int = _PIECE_BYTES) -> Iterator[LogPiece]:
-    """The log in pieces of about a size, if its format can be split."""
-    if log.form == "json lines" and not log.compressed:
+def chunks(log: LogFile, size: int = _CHUNK_BYTES) -> Iterator[LogChunk]:
+    """Split a log into chunks of about `size` bytes; one chunk if its format cannot be split."""
+    if log.format == "json lines" and not log.compressed:
         for start in range(0, log.size, size):
-            yield LogPiece(log, start, min(start + size, log.size))
-    elif log.form == "parquet":
+            yield LogChunk(log, start, min(start + size, log.size))
+    elif log.format == "parquet":
         import pyarrow.parquet as pq
 
         for number in range(pq.read_metadata(log.path).num_row_groups):
-            yield LogPiece(log, number, number + 1)
+            yield LogChunk(log, number, number + 1)
     else:
-        yield LogPiece(log)
+        yield LogChunk(log)
 
 
-def rows(piece: LogPiece) -> Iterator[Row]:
-    """The rows of a piece."""
-    log = piece.log
-    reading = {
+def rows(chunk: LogChunk) -> Iterator[LogRowValues]:
+    """The rows of a chunk."""
+    log = chunk.log
+    readers = {
         "csv": _csv_rows,
         "json lines": _json_lines,
         "json": _json_document,
@@ -135,7 +135,7 @@ def rows(piece: LogPiece) -> Iterator[Row]:
         "server log": _server_log_rows,
     }
     try:
-        yield from reading[log.form](piece)
+        yield from readers[log.format](chunk)
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
         raise UnreadableLog(log.path, f"its gzip data is damaged ({problem})") from None
 
@@ -146,9 +146,9 @@ def _open(path: str, *, compressed: bool, size: int) -> Iterator[BinaryIO]:
         if not compressed:
             yield stored
             return
-        with gzip.GzipFile(fileobj=stored) as unfolded:
+        with gzip.GzipFile(fileobj=stored) as decompressed:
             limit = _MAX_LINE_BYTES + _MAX_COMPRESSION_RATIO * size
-            yield io.BufferedReader(_Bounded(unfolded, path, limit), 1024 * 1024)
+            yield io.BufferedReader(_Bounded(decompressed, path, limit), 1024 * 1024)
 
 
 class _Bounded(io.RawIOBase):
@@ -171,8 +171,8 @@ class _Bounded(io.RawIOBase):
         return len(data)
 
 
-def _lines(piece: LogPiece) -> Iterator[str]:
-    log = piece.log
+def _lines(chunk: LogChunk) -> Iterator[str]:
+    log = chunk.log
     with _open(log.path, compressed=log.compressed, size=log.size) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
         while line := text.readline(_MAX_LINE_BYTES):
@@ -190,7 +190,7 @@ def _delimited(text: str, mapping: Mapping[str, str] | None) -> LogFile | None:
         indexes = {name: index for index, name in enumerate(CSVLOG_COLUMNS)}
         columns = POSTGRES_LOG.columns
         found = {field: indexes[names[0]] for field, names in columns.items()}
-        return _log("csv", RecognisedLayout(layout=POSTGRES_LOG, places=found), has_header=False)
+        return _log("csv", RecognisedLayout(layout=POSTGRES_LOG, indexes=found), has_header=False)
     for delimiter in _DELIMITERS:
         header = _cells(first, delimiter)
         if len(header) > 1 and (recognised := recognise(header, mapping)):
@@ -215,18 +215,18 @@ def _is_csvlog(cells: Sequence[str]) -> bool:
     )
 
 
-def _log(form: Form, recognised: RecognisedLayout, **facts: Any) -> LogFile:
-    return LogFile(path="", form=form, size=0, recognised=recognised, **facts)
+def _log(format: LogFileFormat, recognised: RecognisedLayout, **facts: Any) -> LogFile:
+    return LogFile(path="", format=format, size=0, recognised=recognised, **facts)
 
 
-def _csv_rows(piece: LogPiece) -> Iterator[Row]:
-    log = piece.log
+def _csv_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
+    log = chunk.log
     csv.field_size_limit(_MAX_LINE_BYTES)
-    places = log.recognised.places
-    # Missing fields are taken from the None appended to each row.
-    pick = itemgetter(*(places.get(field, -1) for field in FIELDS))
-    min_cells = max(places.values()) + 1
-    reader = csv.reader(_without_nulls(_lines(piece)), delimiter=log.delimiter)
+    indexes = log.recognised.indexes
+    # Index -1: the None that is appended to each row stands for missing fields.
+    pick = itemgetter(*(indexes.get(field, -1) for field in FIELDS))
+    min_cells = max(indexes.values()) + 1
+    reader = csv.reader(_without_nulls(_lines(chunk)), delimiter=log.delimiter)
     try:
         for cells in islice(reader, 1 if log.has_header else 0, None):
             if len(cells) < min_cells:
@@ -243,7 +243,7 @@ def _without_nulls(lines: Iterator[str]) -> Iterator[str]:
     return (line.replace("\0", "") if "\0" in line else line for line in lines)
 
 
-_UNREADABLE: Final[Row] = (None,) * len(FIELDS)
+_UNREADABLE: Final[LogRowValues] = (None,) * len(FIELDS)
 
 # The server's own log
 
@@ -251,11 +251,11 @@ _UNREADABLE: Final[Row] = (None,) * len(FIELDS)
 def _server_log(text: str) -> LogFile | None:
     if not is_server_log(text):
         return None
-    return _log("server log", RecognisedLayout(layout=POSTGRES_LOG, places={}))
+    return _log("server log", RecognisedLayout(layout=POSTGRES_LOG, indexes={}))
 
 
-def _server_log_rows(piece: LogPiece) -> Iterator[Row]:
-    for entry in server_log_entries(_lines(piece)):
+def _server_log_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
+    for entry in server_log_entries(_lines(chunk)):
         yield tuple(entry.get(field) for field in FIELDS)
 
 
@@ -271,9 +271,9 @@ def _json(
     examples = [
         found for line in complete_lines[:_EXAMPLE_COUNT] if (found := _object(line)) is not None
     ]
-    form: Form = "json lines"
+    format: LogFileFormat = "json lines"
     if not examples:
-        form = "json"
+        format = "json"
         if size > _MAX_DOCUMENT_BYTES:
             return None
         with _open(path, compressed=compressed, size=size) as stream:
@@ -285,8 +285,8 @@ def _json(
     if recognised is None:
         return None
     paths = list(keys.values())
-    found = {field: paths[index] for field, index in recognised.places.items()}
-    return _log(form, recognised, keys=found)
+    found = {field: paths[index] for field, index in recognised.indexes.items()}
+    return _log(format, recognised, keys=found)
 
 
 def _object(line: bytes) -> dict[str, Any] | None:
@@ -318,16 +318,16 @@ def _keys(record: Mapping[str, Any], *, depth: int = 2) -> Iterator[tuple[str, .
             yield from ((name, *rest) for rest in _keys(value, depth=depth - 1))
 
 
-def _json_lines(piece: LogPiece) -> Iterator[Row]:
-    log = piece.log
+def _json_lines(chunk: LogChunk) -> Iterator[LogRowValues]:
+    log = chunk.log
     paths = [log.keys.get(field) for field in FIELDS]
     with _open(log.path, compressed=log.compressed, size=log.size) as stream:
-        position = piece.start
+        position = chunk.start
         if position:
-            # A partial first line belongs to the previous piece.
+            # A partial first line belongs to the previous chunk.
             stream.seek(position - 1)
             position += len(stream.readline(_MAX_LINE_BYTES)) - 1
-        while piece.end is None or position < piece.end:
+        while chunk.end is None or position < chunk.end:
             line = stream.readline(_MAX_LINE_BYTES)
             if not line:
                 return
@@ -344,8 +344,8 @@ def _json_lines(piece: LogPiece) -> Iterator[Row]:
             yield _pick_values(record, paths) if isinstance(record, dict) else _UNREADABLE
 
 
-def _json_document(piece: LogPiece) -> Iterator[Row]:
-    log = piece.log
+def _json_document(chunk: LogChunk) -> Iterator[LogRowValues]:
+    log = chunk.log
     paths = [log.keys.get(field) for field in FIELDS]
     with _open(log.path, compressed=log.compressed, size=log.size) as stream:
         for record in _objects(stream):
@@ -376,19 +376,19 @@ def _parquet(file: Path, size: int, mapping: Mapping[str, str] | None) -> LogFil
     recognised = recognise(names, mapping)
     if recognised is None:
         return None
-    keys = {field: (names[index],) for field, index in recognised.places.items()}
+    keys = {field: (names[index],) for field, index in recognised.indexes.items()}
     log = _log("parquet", recognised, keys=keys)
     return msgspec.structs.replace(log, path=str(file), size=size)
 
 
-def _parquet_rows(piece: LogPiece) -> Iterator[Row]:
+def _parquet_rows(chunk: LogChunk) -> Iterator[LogRowValues]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    log = piece.log
+    log = chunk.log
     try:
         with pq.ParquetFile(log.path) as file:
-            groups = range(piece.start, file.num_row_groups if piece.end is None else piece.end)
+            groups = range(chunk.start, file.num_row_groups if chunk.end is None else chunk.end)
             columns = sorted({path[0] for path in log.keys.values()})
             for batch in file.iter_batches(10_000, row_groups=groups, columns=columns):
                 # Nanosecond timestamps would need pandas.
@@ -461,6 +461,7 @@ def _entry(match: re.Match[str]) -> dict[str, Any]:
     process, user, database = (each.search(prefix) for each in (_PROCESS, _USER, _DATABASE))
     return {
         "time": match["time"].replace(",", "."),
+        # Distinguishes sessions, as the session id does in csvlog.
         "line": process[1] if process else None,
         "user": (user["user"] or user["name"]) if user else None,
         "database": database["db"] if database else user["db"] if user else None,

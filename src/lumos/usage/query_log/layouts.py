@@ -17,10 +17,9 @@ FIELDS: Final[tuple[LogField, ...]] = LogField.__args__  # type: ignore[attr-def
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """Column names of a kind of log, preferred names first, in lower case.
 
-    `needs` are required fields. `failed` describes how failed statements are marked: by a status
-    word, a flag, or any error text. Statements whose kind is in `skipped` are ignored, such as
-    scripts whose parts are logged too. `cumulative` logs hold totals; a newer one replaces an older
-    one.
+    `needs` are required fields. `failed` is how failed statements are marked: by a status, a flag
+    or an error message. Statements whose kind is in `skipped` are ignored, such as scripts whose
+    statements are logged too. `cumulative` logs hold totals; a newer log replaces an older one.
     """
 
     name: str
@@ -28,7 +27,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[LogField, ...]
     dialect: str | None = None
     platform: str | None = None
-    failed: Literal["word", "switch", "reason"] = "word"
+    failed: Literal["status", "flag", "error"] = "status"
     skipped: frozenset[str] = frozenset()
     cumulative: bool = False
 
@@ -37,7 +36,7 @@ class RecognisedLayout(msgspec.Struct, frozen=True, kw_only=True):
     """A layout, with the column index of each field in one log."""
 
     layout: Layout
-    places: dict[LogField, int]
+    indexes: dict[LogField, int]
 
 
 _DATABASE: Final = ("database_name", "database", "catalog_name", "catalog", "dbname", "datname")
@@ -80,7 +79,7 @@ LAYOUTS: Final = (
         dialect="bigquery",
         platform="bigquery",
         needs=("id", "user", "time", "statement"),
-        failed="reason",
+        failed="error",
         # The statements of a script are logged as separate jobs.
         skipped=frozenset({"script"}),
         columns={
@@ -100,7 +99,7 @@ LAYOUTS: Final = (
         dialect="redshift",
         platform="redshift",
         needs=("id", "user", "time", "statement"),
-        failed="switch",
+        failed="flag",
         columns={
             "id": ("query",),
             "user": ("usename", "username", "user_name", "userid"),
@@ -273,7 +272,7 @@ def recognise(
         if all(found[field] is not None for field in layout.needs):
             return RecognisedLayout(
                 layout=layout,
-                places={field: index for field, index in found.items() if index is not None},
+                indexes={field: index for field, index in found.items() if index is not None},
             )
     return None
 
@@ -292,4 +291,4 @@ def _map_columns(indexes: Mapping[str, int], mapping: Mapping[str, str]) -> Reco
             "--columns user=WHO,time=WHEN,statement=SQL_TEXT"
         )
     layout = Layout(name="mapped", needs=(), columns={})
-    return RecognisedLayout(layout=layout, places=found)
+    return RecognisedLayout(layout=layout, indexes=found)

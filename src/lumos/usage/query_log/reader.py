@@ -9,11 +9,13 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.usage.query_log.files import LogPiece, rows, statement_in
+from lumos.usage.query_log.files import LogChunk, rows, statement_in
 from lumos.usage.query_log.layouts import Layout
 from lumos.usage.query_log.normalization import normal
 
 UNKNOWN_READER: Final = "(unknown)"
+# Names in reports. part_of_others: scripts whose statements are logged too, and start or error
+# events; odd_reads: a read count that is not an integer.
 SkipReason: TypeAlias = Literal[
     "failed", "no_statement", "no_time", "unreadable", "part_of_others", "no_reads", "odd_reads",
     "future",
@@ -41,13 +43,13 @@ class LoggedStatement(NamedTuple):
     key: int
     reader: str
     at: int
-    times: int
+    run_count: int
     bytes: int | None
     rows: int | None
     is_sum: bool = False
 
 
-class Example(msgspec.Struct, frozen=True, omit_defaults=True):
+class StatementExample(msgspec.Struct, frozen=True, omit_defaults=True):
     """An example of the statements with the same digest.
 
     `accessed` and `modified` are the objects that the log lists as read and written, as JSON.
@@ -64,41 +66,41 @@ class Example(msgspec.Struct, frozen=True, omit_defaults=True):
     is_sum: bool = False
 
 
-class PieceReader:
-    """Reads pieces of logs; `left_out` counts skipped statements by reason.
+class QueryLogReader:
+    """Reads chunks of logs; `skipped` counts skipped statements by reason.
 
-    `readers` renames readers. Statements after `until` are skipped.
+    `rename_reader` maps the user in the log to a reader name. Statements after `until` are skipped.
     """
 
     def __init__(
         self,
         *,
         dialect: str | None = None,
-        readers: Callable[[str], str] | None = None,
+        rename_reader: Callable[[str], str] | None = None,
         until: int | None = None,
     ) -> None:
         self._dialect = dialect
         self._until = until
-        self._readers = readers
+        self._rename_reader = rename_reader
         self._seen_digests: set[bytes] = set()
-        self.left_out: Counter[SkipReason] = Counter()
+        self.skipped: Counter[SkipReason] = Counter()
 
-    def read(self, piece: LogPiece) -> Iterator[tuple[LoggedStatement, Example | None]]:
-        """The statements of a piece, with an example for each new digest."""
-        layout = piece.log.recognised.layout
+    def read(self, chunk: LogChunk) -> Iterator[tuple[LoggedStatement, StatementExample | None]]:
+        """The statements of a chunk, with an example for each new digest."""
+        layout = chunk.log.recognised.layout
         dialect = self._dialect or layout.dialect
-        written_at = piece.log.written_at if layout.cumulative else 0
+        written_at = chunk.log.written_at if layout.cumulative else 0
         repeated: Counter[int] = Counter()
-        for values in rows(piece):
+        for values in rows(chunk):
             row = _LogRow(*values)
             if row.message is not None:
                 row = row._replace(statement=statement_in(str(row.message)))
             if reason := _skip_reason(row, layout):
-                self.left_out[reason] += 1
+                self.skipped[reason] += 1
                 continue
             at = microseconds(row.time) if row.time is not None else written_at
             if reason := self._time_skip_reason(at):
-                self.left_out[reason] += 1
+                self.skipped[reason] += 1
                 continue
             assert at is not None
             is_sum = row.is_sum(at)
@@ -122,7 +124,11 @@ class PieceReader:
         if row.has_id:
             id = str(row.id)
             # Exports of one log may differ in the precision of times.
-            more = (str(day_of(at)),) if _UNIQUE_ID.fullmatch(id) else (str(at // A_SECOND), text)
+            more = (
+                (str(day_of(at)),)
+                if _UNIQUE_ID.fullmatch(id)
+                else (str(at // MICROSECONDS_PER_SECOND), text)
+            )
             key = _key(id, str(row.line), reader, read, *more)
         else:
             # Equal rows are only distinguished by their order.
@@ -133,9 +139,9 @@ class PieceReader:
         return LoggedStatement(
             digest,
             key,
-            reader if self._readers is None else self._readers(reader),
+            reader if self._rename_reader is None else self._rename_reader(reader),
             at,
-            _times(row.calls) or 1,
+            _run_count(row.calls) or 1,
             _number(row.bytes),
             _number(row.rows),
             is_sum,
@@ -143,11 +149,11 @@ class PieceReader:
 
     def _example(
         self, row: "_LogRow", digest: bytes, layout: Layout, dialect: str | None, *, is_sum: bool
-    ) -> Example | None:
+    ) -> StatementExample | None:
         if digest in self._seen_digests:
             return None
         self._seen_digests.add(digest)
-        return Example(
+        return StatementExample(
             digest=digest,
             statement=row.sql,
             dialect=dialect,
@@ -183,7 +189,7 @@ class _LogRow(NamedTuple):
 
     @property
     def sql(self) -> str:
-        """The statement."""
+        """The text of the statement."""
         return str(self.statement or "")
 
     @property
@@ -200,7 +206,7 @@ class _LogRow(NamedTuple):
     def is_sum(self, at: int) -> bool:
         """Whether this is a daily total of reads of a dataset."""
         is_counted = bool(self.dataset) and self.calls not in (None, "")
-        return is_counted and not self.has_id and at % A_DAY == 0
+        return is_counted and not self.has_id and at % MICROSECONDS_PER_DAY == 0
 
 
 def _skip_reason(row: _LogRow, layout: Layout) -> SkipReason | None:
@@ -208,9 +214,9 @@ def _skip_reason(row: _LogRow, layout: Layout) -> SkipReason | None:
         return "failed"
     if layout.skipped and str(row.kind).lower() in layout.skipped:
         return "part_of_others"
-    times = 1 if row.calls in (None, "") else _times(row.calls)
-    if not times:
-        return "odd_reads" if times is None else "no_reads"
+    run_count = 1 if row.calls in (None, "") else _run_count(row.calls)
+    if not run_count:
+        return "odd_reads" if run_count is None else "no_reads"
     if row.sql or row.read:
         return None
     is_empty = row.user is None and row.time is None and row.message is None
@@ -227,13 +233,13 @@ def _digest(row: _LogRow, dialect: str | None, *, is_sum: bool) -> bytes:
     return hashlib.blake2b(known.encode("utf-8", "replace"), digest_size=16).digest()
 
 
-def _key(*facts: str) -> int:
-    text = "\x1f".join(facts).encode("utf-8", "replace")
+def _key(*values: str) -> int:
+    text = "\x1f".join(values).encode("utf-8", "replace")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
 def _has_failed(value: Any, layout: Layout) -> bool:
-    if layout.failed == "word":
+    if layout.failed == "status":
         return str(value).lower() in _FAILED
     return str(value).strip().lower() not in _FALSE_VALUES
 
@@ -246,11 +252,11 @@ def _names(column: Any) -> list[str]:
     return [str(name) for name in column]
 
 
-def _times(value: Any) -> int | None:
-    """The number of reads; None if it is not an integer."""
-    times = _number(value)
+def _run_count(value: Any) -> int | None:
+    """The number of runs; None if it is not an integer."""
+    run_count = _number(value)
     try:
-        return times if times is None or float(value) == times else None
+        return run_count if run_count is None or float(value) == run_count else None
     except (TypeError, ValueError):
         return None
 
@@ -283,49 +289,51 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _ZONE: Final = re.compile(r"\s+(?:UTC|GMT|Z|(?P<offset>[+-]\d\d:?\d\d?))\Z")
 _OTHER_ZONE: Final = re.compile(r"\s+[A-Z]{3,5}\Z")
 _NUMBER: Final = re.compile(r"\d{9,19}(?:\.\d+)?\Z")
-A_SECOND: Final = 1_000_000
-A_DAY: Final = 86_400 * A_SECOND
+MICROSECONDS_PER_SECOND: Final = 1_000_000
+MICROSECONDS_PER_DAY: Final = 86_400 * MICROSECONDS_PER_SECOND
 # Limits that separate seconds, milliseconds, microseconds and nanoseconds of this century.
 _UNITS: Final = ((10**11, 1_000_000.0), (10**14, 1_000.0), (10**17, 1.0), (10**20, 0.001))
 
 
 def microseconds(value: object) -> int | None:
-    """The time in microseconds, in UTC if no zone is given; None if it is not a time."""
+    """The time in microseconds since 1970, UTC if it has no zone; None if it is not a time."""
     if isinstance(value, str):
-        return _of_text(value.strip())
+        return _microseconds_from_text(value.strip())
     if isinstance(value, datetime):
-        return _of(value)
+        return _microseconds_from_datetime(value)
     if isinstance(value, date):
-        return (value.toordinal() - _EPOCH.toordinal()) * A_DAY
+        return (value.toordinal() - _EPOCH.toordinal()) * MICROSECONDS_PER_DAY
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return _of_number(value)
+        return _microseconds_from_number(value)
     return None
 
 
-def _of_text(text: str) -> int | None:
+def _microseconds_from_text(text: str) -> int | None:
     try:
-        return _of(datetime.fromisoformat(text))
+        return _microseconds_from_datetime(datetime.fromisoformat(text))
     except ValueError:
         pass
     if _NUMBER.match(text):
-        return _of_number(float(text) if "." in text else int(text))
+        return _microseconds_from_number(float(text) if "." in text else int(text))
     try:
         if zone := _ZONE.search(text):
-            return _of(datetime.fromisoformat(text[: zone.start()] + (zone["offset"] or "")))
+            return _microseconds_from_datetime(
+                datetime.fromisoformat(text[: zone.start()] + (zone["offset"] or ""))
+            )
         if zone := _OTHER_ZONE.search(text):
             # Zone names are ambiguous; an error of an hour is better than no reads at all.
-            return _of(datetime.fromisoformat(text[: zone.start()]))
+            return _microseconds_from_datetime(datetime.fromisoformat(text[: zone.start()]))
     except ValueError:
         pass
     return None
 
 
-def _of(time: datetime) -> int:
+def _microseconds_from_datetime(time: datetime) -> int:
     utc_time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     return (utc_time - _EPOCH) // _MICROSECOND
 
 
-def _of_number(number: float) -> int | None:
+def _microseconds_from_number(number: float) -> int | None:
     for limit, factor in _UNITS:
         if 0 < number < limit:
             return int(number * factor)
@@ -338,5 +346,5 @@ def moment_of(at: int) -> datetime:
 
 
 def day_of(at: int) -> int:
-    """The day of a time, counted from 1970."""
-    return at // A_DAY
+    """The day of a time, in days since 1970."""
+    return at // MICROSECONDS_PER_DAY

@@ -50,7 +50,7 @@ class DeltaReader(TableReader):
         return digest.hexdigest()
 
     def read(
-        self, folder: TableFolder, memory: bytes | None, *, most_commits: int
+        self, folder: TableFolder, memory: bytes | None, *, max_commits: int
     ) -> tuple[TableFacts, bytes]:
         log = delta_log(folder.entries(FOLDER))
         if log.latest is None:
@@ -61,7 +61,7 @@ class DeltaReader(TableReader):
             if known is not None and reading.continues(known):
                 new_memory = reading.read_new_commits(known)
             else:
-                new_memory = reading.read_all(known, most_commits)
+                new_memory = reading.read_all(known, max_commits)
             facts = table_facts(new_memory, reading.remarks())
         except CorruptDeltaLog as problem:
             raise UnreadableFile(_BROKEN_TABLE, f"The Delta log is broken: {problem}.") from None
@@ -133,10 +133,10 @@ class _LogReading:
             return known
         return self._memory(state, version, modified)
 
-    def read_all(self, known: DeltaMemory | None, most_commits: int) -> DeltaMemory:
+    def read_all(self, known: DeltaMemory | None, max_commits: int) -> DeltaMemory:
         """The state after the whole log."""
         base, modified, state = self._load_base()
-        commits = self._to_read(base, most_commits)
+        commits = self._to_read(base, max_commits)
         first = min((commit.version for commit in commits), default=base + 1)
         version, modified = self._replay(state, commits, base=base, modified=modified)
         if version < 0:
@@ -217,9 +217,9 @@ class _LogReading:
             raise CorruptDeltaLog("its first commit is missing, and there is no checkpoint")
         raise CorruptDeltaLog(f"commit {missing} is missing, but there are later ones")
 
-    def _to_read(self, base: int, most_commits: int) -> list[_Commit]:
-        """The commits for the state, and the last `most_commits` for the history of schemas."""
-        history = sorted(self._log.commits)[-most_commits:] if most_commits > 0 else []
+    def _to_read(self, base: int, max_commits: int) -> list[_Commit]:
+        """The commits for the state, and the last `max_commits` for the history of schemas."""
+        history = sorted(self._log.commits)[-max_commits:] if max_commits > 0 else []
         commits = [self._commit(version) for version in history if version <= base]
         oldest = history[0] if history else self._latest + 1
         return commits + self._commits_after(base, prefer_compacted_until=oldest)

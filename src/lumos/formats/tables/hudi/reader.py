@@ -217,13 +217,13 @@ class HudiReader(TableReader):
         )
 
     def read(
-        self, folder: TableFolder, memory: bytes | None, *, most_commits: int
+        self, folder: TableFolder, memory: bytes | None, *, max_commits: int
     ) -> tuple[TableFacts, bytes]:
         properties = read_properties(folder)
         timeline, remarks = _without_unfinished(parse_timeline(folder.entries(properties.timeline)))
         reading = _TableReading(folder, properties, timeline, _decode_memory(memory))
         reading.remarks += remarks
-        return reading.facts(most_commits)
+        return reading.facts(max_commits)
 
     def live(self, memory: bytes) -> Iterator[LiveFile]:
         yield from _decode_memory(memory).live
@@ -241,7 +241,7 @@ def _decode_memory(memory: bytes | None) -> _Memory:
 
 def _metadata_files(folder: TableFolder) -> list[FileEntry]:
     """The properties file and the instants, in the usual or the configured folder."""
-    entries = [entry for place in DEFAULT_TIMELINES for entry in folder.entries(place)]
+    entries = [entry for path in DEFAULT_TIMELINES for entry in folder.entries(path)]
     if parse_timeline(entries).writes:
         return entries
     try:
@@ -305,9 +305,9 @@ class _TableReading:
         self._earlier: Final = {write.begun: write for write in known.writes}
         self.remarks: list[Remark] = []
 
-    def facts(self, most_commits: int) -> tuple[TableFacts, bytes]:
-        self._read_writes(most_commits)
-        self._read_archive(most_commits)
+    def facts(self, max_commits: int) -> tuple[TableFacts, bytes]:
+        self._read_writes(max_commits)
+        self._read_archive(max_commits)
         writes = sorted(self.written.values(), key=lambda write: (write.ended, write.begun))
         times = self._times(writes)
         past = tuple(self._schema_versions(writes, times))
@@ -338,10 +338,10 @@ class _TableReading:
         )
         return facts, msgspec.msgpack.encode(new_memory)
 
-    def _read_writes(self, most_commits: int) -> None:
+    def _read_writes(self, max_commits: int) -> None:
         """Open the files of new writes."""
         writes = self.timeline.writes
-        recent = frozenset(write.begun for write in writes[max(0, len(writes) - most_commits) :])
+        recent = frozenset(write.begun for write in writes[max(0, len(writes) - max_commits) :])
         to_read: list[HudiInstant] = []
         for write in writes:
             earlier = self._earlier.get(write.begun)
@@ -401,7 +401,7 @@ class _TableReading:
             self.schemas.append(pair)
         return self.schemas.index(pair)
 
-    def _read_archive(self, most_commits: int) -> None:
+    def _read_archive(self, max_commits: int) -> None:
         """Open the archive of writes before the first read of this table."""
         path = self.properties.archive
         if not self.properties.has_timeline_folder:
@@ -412,7 +412,7 @@ class _TableReading:
         try:
             names = archive_files(self.folder, path)
             for name in names:
-                if name in self.archive_read or len(self.written) >= most_commits:
+                if name in self.archive_read or len(self.written) >= max_commits:
                     continue
                 for write in archived_writes(self.folder, f"{path}/{name}"):
                     if write.begun < self.timeline.first and write.begun not in self.written:

@@ -1,8 +1,8 @@
 """The history of a table's schemas.
 
 Each snapshot refers to the schema that it was written with. Changes between two snapshots, or after
-the last one, are only in older metadata files; those around a change are opened if the log of the
-current file still lists them.
+the last one, are only in older metadata files; the files next to a change are opened if the log of
+the current file still lists them.
 """
 
 from bisect import bisect_left
@@ -30,9 +30,9 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 
 class EarlierMetadata(msgspec.Struct, frozen=True, array_like=True):
-    """The schema of an earlier metadata file, by id or, without one, as JSON.
+    """The schema of an earlier metadata file: its id, its JSON if it has no id, or None.
 
-    None for an unreadable file.
+    None means that the file is unreadable.
     """
 
     schema: int | str | None
@@ -46,8 +46,8 @@ class _Evidence(msgspec.Struct, frozen=True):
     at: int
     schema: int | str
     snapshot: IcebergSnapshot | None
-    # Whether a snapshot was written then, or only metadata.
-    wrote: bool
+    # Whether this was the commit of a snapshot, not only of metadata.
+    wrote_snapshot: bool
     is_first: bool
     # The sequence number of the last snapshot; 0 in version 1.
     sequence: int
@@ -59,14 +59,14 @@ class _Evidence(msgspec.Struct, frozen=True):
         """A sort key: clocks of writers differ, so times count only without sequence numbers."""
         if self.sequence == 0:
             return (0, 0, self.at, self.position)
-        return (self.sequence, 0 if self.wrote else 1, self.position)
+        return (self.sequence, 0 if self.wrote_snapshot else 1, self.position)
 
 
 class IcebergHistory:
-    """Finds the schemas of a table; `seen` are the metadata files that earlier reads opened."""
+    """Finds the schemas of a table; `opened` are the metadata files that were read before."""
 
     def __init__(
-        self, folder: TableFolder, current: CurrentMetadata, seen: dict[str, EarlierMetadata]
+        self, folder: TableFolder, current: CurrentMetadata, opened: dict[str, EarlierMetadata]
     ) -> None:
         self._folder = folder
         self._metadata: IcebergMetadata = current.metadata
@@ -79,34 +79,40 @@ class IcebergHistory:
         self._by_id = {each.snapshot_id: each for each in self._snapshots}
         names = {_name(entry) for entry in self._metadata.metadata_log or ()}
         self._latest_evidence = self._current_evidence()
-        self.seen = {name: fact for name, fact in seen.items() if name in names}
+        self.opened = {name: earlier for name, earlier in opened.items() if name in names}
 
     def schema_versions(
-        self, partitioned_by: frozenset[int], *, most_commits: int
+        self, partitioned_by: frozenset[int], *, max_commits: int
     ) -> tuple[TableSchemaVersion, ...]:
-        """The schemas in the order of time, the current one last."""
-        written = self._snapshot_evidence()[-most_commits:] if most_commits > 0 else []
+        """The schemas in chronological order, the current one last."""
+        snapshot_evidence = self._snapshot_evidence()[-max_commits:] if max_commits > 0 else []
         log = self._metadata.metadata_log or []
-        recent = log[max(0, len(log) - min(most_commits, _MAX_FILES)) :]
-        changes = self._changes(written, self._around_changes(written, recent))
+        recent = log[max(0, len(log) - min(max_commits, _MAX_FILES)) :]
+        changes = self._changes(
+            snapshot_evidence, self._files_near_changes(snapshot_evidence, recent)
+        )
         if self._schemas_without_change(changes):
-            changes = self._changes(written, recent)
+            changes = self._changes(snapshot_evidence, recent)
         if not self._is_complete(log):
             self._insert_missing(changes)
-        return tuple(self._past(change, partitioned_by) for change in changes)
+        return tuple(self._to_schema_version(change, partitioned_by) for change in changes)
 
-    def _changes(self, written: list[_Evidence], log: list[MetadataLogEntry]) -> list["_Change"]:
+    def _changes(
+        self, snapshot_evidence: list[_Evidence], log: list[MetadataLogEntry]
+    ) -> list["_Change"]:
         self._open(log)
-        facts = sorted([*written, *self._log_evidence(log)], key=lambda fact: fact.order)
+        by_order = sorted(
+            [*snapshot_evidence, *self._log_evidence(log)], key=lambda each: each.order
+        )
         changes: list[_Change] = []
         latest = 0
-        for fact in (*facts, self._latest_evidence):
-            in_order, latest = fact.at >= latest, max(fact.at, latest)
+        for evidence in (*by_order, self._latest_evidence):
+            in_order, latest = evidence.at >= latest, max(evidence.at, latest)
             if not changes:
-                changes.append(_Change(fact, exact=fact.is_first))
-            elif fact.schema != changes[-1].fact.schema:
-                fact = msgspec.structs.replace(fact, at=latest)
-                changes.append(_Change(fact, exact=in_order))
+                changes.append(_Change(evidence, exact=evidence.is_first))
+            elif evidence.schema != changes[-1].evidence.schema:
+                evidence = msgspec.structs.replace(evidence, at=latest)
+                changes.append(_Change(evidence, exact=in_order))
         return changes
 
     def _snapshot_evidence(self) -> list[_Evidence]:
@@ -115,7 +121,7 @@ class IcebergHistory:
                 at=each.timestamp_ms,
                 schema=each.schema_id,
                 snapshot=each,
-                wrote=True,
+                wrote_snapshot=True,
                 is_first=each.parent_snapshot_id is None,
                 sequence=each.sequence_number,
             )
@@ -123,12 +129,12 @@ class IcebergHistory:
             if each.schema_id is not None and each.schema_id in self._schemas
         ]
 
-    def _around_changes(
-        self, written: list[_Evidence], log: list[MetadataLogEntry]
+    def _files_near_changes(
+        self, snapshot_evidence: list[_Evidence], log: list[MetadataLogEntry]
     ) -> list[MetadataLogEntry]:
-        """The files that are not between two snapshots with the same schema."""
-        by_time = sorted(written, key=lambda fact: fact.at)
-        times = [fact.at for fact in by_time]
+        """The metadata files next to a schema change: not between snapshots with one schema."""
+        by_time = sorted(snapshot_evidence, key=lambda each: each.at)
+        times = [each.at for each in by_time]
         found = []
         for entry in log:
             position = bisect_left(times, entry.timestamp_ms)
@@ -138,22 +144,22 @@ class IcebergHistory:
         return found
 
     def _log_evidence(self, log: list[MetadataLogEntry]) -> list[_Evidence]:
-        facts = []
+        found = []
         for position, entry in enumerate(log):
-            fact = self.seen.get(_name(entry))
-            if fact is not None and fact.schema is not None:
-                facts.append(
+            earlier = self.opened.get(_name(entry))
+            if earlier is not None and earlier.schema is not None:
+                found.append(
                     _Evidence(
                         at=entry.timestamp_ms,
-                        schema=fact.schema,
-                        snapshot=self._by_id.get(fact.snapshot or -1),
-                        wrote=False,
+                        schema=earlier.schema,
+                        snapshot=self._by_id.get(earlier.snapshot or -1),
+                        wrote_snapshot=False,
                         is_first=_is_first(entry),
-                        sequence=fact.sequence,
+                        sequence=earlier.sequence,
                         position=position,
                     )
                 )
-        return facts
+        return found
 
     def _open(self, log: list[MetadataLogEntry]) -> None:
         to_open: list[str] = []
@@ -162,7 +168,7 @@ class IcebergHistory:
             # Only by name: a moved table has its old files next to the new ones.
             name = _name(entry)
             size = self._current.sizes.get(name)
-            if name in self.seen or size is None:
+            if name in self.opened or size is None:
                 continue
             remaining -= size
             if remaining < 0:
@@ -171,7 +177,7 @@ class IcebergHistory:
         contents = self._folder.read_many([f"{METADATA_FOLDER}/{name}" for name in to_open])
         for name, content in zip(to_open, contents, strict=True):
             if isinstance(content, bytes):
-                self.seen[name] = self._earlier_metadata(name, content)
+                self.opened[name] = self._earlier_metadata(name, content)
             elif not isinstance(content, FileNotFoundError):
                 raise content
 
@@ -199,22 +205,22 @@ class IcebergHistory:
             at=metadata.last_updated_ms,
             schema=id if known and id is not None else msgspec.json.encode(document).decode(),
             snapshot=metadata.current_snapshot,
-            wrote=False,
+            wrote_snapshot=False,
             is_first=not metadata.metadata_log and not self._snapshots,
             sequence=metadata.last_sequence_number,
         )
 
     def _schemas_without_change(self, changes: list["_Change"]) -> list[int]:
-        """The ids of schemas without a change to them, or only after one with a higher id."""
-        seen: set[int] = set()
-        for schema in (change.fact.schema for change in changes):
-            if isinstance(schema, int) and schema >= max(seen, default=0):
-                seen.add(schema)
-        return sorted(self._schemas.keys() - seen)
+        """The ids of schemas that no change introduces, or only one that follows a higher id."""
+        introduced: set[int] = set()
+        for schema in (change.evidence.schema for change in changes):
+            if isinstance(schema, int) and schema >= max(introduced, default=0):
+                introduced.add(schema)
+        return sorted(self._schemas.keys() - introduced)
 
     def _is_complete(self, log: list[MetadataLogEntry]) -> bool:
         """Whether every metadata file since the first one was read."""
-        return bool(log) and _is_first(log[0]) and all(_name(entry) in self.seen for entry in log)
+        return bool(log) and _is_first(log[0]) and all(_name(entry) in self.opened for entry in log)
 
     def _insert_missing(self, changes: list["_Change"]) -> None:
         """Insert the schemas without evidence before those with higher ids."""
@@ -222,23 +228,29 @@ class IcebergHistory:
             later = (
                 position
                 for position, change in enumerate(changes)
-                if isinstance(change.fact.schema, int) and change.fact.schema > id
+                if isinstance(change.evidence.schema, int) and change.evidence.schema > id
             )
             position = next(later, len(changes) - 1)
-            fact = msgspec.structs.replace(changes[position].fact, schema=id, wrote=False)
-            changes.insert(position, _Change(fact, exact=False))
+            evidence = msgspec.structs.replace(
+                changes[position].evidence, schema=id, wrote_snapshot=False
+            )
+            changes.insert(position, _Change(evidence, exact=False))
 
-    def _past(self, change: "_Change", partitioned_by: frozenset[int]) -> TableSchemaVersion:
-        fact = change.fact
-        if isinstance(fact.schema, int):
-            document = self._schemas[fact.schema]
+    def _to_schema_version(
+        self, change: "_Change", partitioned_by: frozenset[int]
+    ) -> TableSchemaVersion:
+        evidence = change.evidence
+        if isinstance(evidence.schema, int):
+            document = self._schemas[evidence.schema]
         else:
-            document = msgspec.json.decode(fact.schema)
+            document = msgspec.json.decode(evidence.schema)
         return TableSchemaVersion(
             schema=iceberg_schema(document, partitioned_by).schema,
-            at=time_from_ms(fact.at),
-            version=str(fact.snapshot.snapshot_id) if fact.snapshot else NO_SNAPSHOT,
-            operation=fact.snapshot.operation if fact.snapshot and fact.wrote else None,
+            at=time_from_ms(evidence.at),
+            version=str(evidence.snapshot.snapshot_id) if evidence.snapshot else NO_SNAPSHOT,
+            operation=evidence.snapshot.operation
+            if evidence.snapshot and evidence.wrote_snapshot
+            else None,
             exact_time=change.exact,
         )
 
@@ -246,7 +258,7 @@ class IcebergHistory:
 class _Change(msgspec.Struct, frozen=True):
     """The first evidence of a schema; its time is exact unless earlier evidence may be lost."""
 
-    fact: _Evidence
+    evidence: _Evidence
     exact: bool
 
 

@@ -1,6 +1,6 @@
 """Manifest lists and manifests of Iceberg: which data files and delete files are live.
 
-Manifests never change, so their content is kept and only new ones are opened.
+Manifests never change, so their content is stored and only new ones are opened.
 """
 
 import zlib
@@ -29,7 +29,7 @@ _BATCH_SIZE: Final = 10_000
 
 
 class ParquetManifest:
-    """A manifest in Parquet, as version 4 writes them; raises MalformedData."""
+    """A manifest in Parquet, as in version 4; raises MalformedData."""
 
     def __init__(self, data: bytes) -> None:
         try:
@@ -53,7 +53,7 @@ class ParquetManifest:
         return [_avro_field(record.field(index)) for index in range(record.num_fields)]
 
     def records(self, keep: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Yield the records with the fields to keep, of them and of their data file."""
+        """Yield the records with the fields in `keep`, also in the nested data file."""
         paths = self._rows.columns
         columns = [path for path in paths if all(part in keep for part in path.split(".")[:2])]
         try:
@@ -185,7 +185,7 @@ class ManifestReader:
             raise _missing_file(path) from None
         if data.startswith(MAGIC):
             raise UnreachableManifests(
-                "its manifest list is Parquet, which does not exist up to version 4"
+                "its manifest list is a Parquet file, which no version up to 4 has"
             )
         container = _open_manifest(data, path)
         try:
@@ -200,17 +200,17 @@ class ManifestReader:
     ) -> Iterator[ManifestContent]:
         """Yield the content of manifests; raises UnreadableFile and UnreachableManifests."""
         paths = [self._path_in_table(each.manifest_path) for each in manifests]
-        fresh = []
+        new_paths = []
         for path, manifest in zip(paths, manifests, strict=True):
             if manifest.manifest_length > _MAX_FILE_BYTES:
                 raise broken_table(f"{path} is longer than {_MAX_FILE_BYTES // 2**20} MB")
             if not _is_same(known.get(path), manifest):
-                fresh.append(path)
-        contents = self._folder.read_many(fresh)
+                new_paths.append(path)
+        contents = self._folder.read_many(new_paths)
         for path, manifest in zip(paths, manifests, strict=True):
-            cached = known.get(path)
-            if cached is not None and _is_same(cached, manifest):
-                yield cached
+            known_content = known.get(path)
+            if known_content is not None and _is_same(known_content, manifest):
+                yield known_content
                 continue
             content = next(contents)
             if isinstance(content, FileNotFoundError):
@@ -309,9 +309,9 @@ class _PartitionTexts:
         for field in fields:
             name = field["name"]
             id = number_at(field, "field-id")
-            meant = by_name.get(name) if id is None else by_id.get(id, by_name.get(name))
-            meant = meant or TransformField(name=name)
-            self._fields[name] = meant, field.get("type")
+            spec_field = by_name.get(name) if id is None else by_id.get(id, by_name.get(name))
+            spec_field = spec_field or TransformField(name=name)
+            self._fields[name] = spec_field, field.get("type")
         self._known: dict[tuple[Any, ...], tuple[tuple[str, str | None], ...]] = {}
 
     def of(self, values: dict[str, Any]) -> tuple[tuple[str, str | None], ...]:
@@ -329,11 +329,11 @@ class _PartitionTexts:
         return found
 
 
-def _is_same(cached: ManifestContent | None, manifest: IcebergManifest) -> bool:
+def _is_same(known_content: ManifestContent | None, manifest: IcebergManifest) -> bool:
     return (
-        cached is not None
-        and cached.length == manifest.manifest_length
-        and cached.deletes == manifest.holds_deletes
+        known_content is not None
+        and known_content.length == manifest.manifest_length
+        and known_content.deletes == manifest.holds_deletes
     )
 
 
@@ -373,7 +373,7 @@ def _damaged_file(path: str, problem: Exception) -> UnreadableFile:
 
 
 def _missing_file(path: str) -> UnreadableFile:
-    return broken_table(f"{path} is missing, which belongs to its current snapshot")
+    return broken_table(f"{path} of its current snapshot is missing")
 
 
 _POSITIONS: Final = 1
@@ -453,34 +453,34 @@ class _DeleteIndex:
     def __init__(self, parts: Iterable[ManifestContent]) -> None:
         self._by_file: dict[str, list[ManifestFile]] = {}
         self._by_partition: dict[object, list[ManifestFile]] = {}
-        self._everywhere: list[ManifestFile] = []
+        self._global: list[ManifestFile] = []
         for part in parts:
             for row in part.live():
                 if row.referenced is not None:
                     self._by_file.setdefault(row.referenced, []).append(row)
                 elif row.content != _POSITIONS and not row.partition:
-                    self._everywhere.append(row)
+                    self._global.append(row)
                 else:
                     key = part.spec_id, row.partition
                     self._by_partition.setdefault(key, []).append(row)
 
     def to(self, data: ManifestFile, spec_id: int) -> tuple[RowDeletes, ...]:
         """The deletes that apply to a data file."""
-        of_file = self._by_file.get(data.path, ())
-        vectors = [row for row in of_file if row.format == _VECTORS]
-        around = self._by_partition.get((spec_id, data.partition), ())
-        found = [*vectors, *self._everywhere]
+        file_deletes = self._by_file.get(data.path, ())
+        vectors = [row for row in file_deletes if row.format == _VECTORS]
+        partition_deletes = self._by_partition.get((spec_id, data.partition), ())
+        found = [*vectors, *self._global]
         # A vector replaces earlier position deletes.
         found += [
             row
-            for row in (*of_file, *around)
+            for row in (*file_deletes, *partition_deletes)
             if row.format != _VECTORS and not (vectors and row.content == _POSITIONS)
         ]
         return tuple(_deletes(row) for row in found if _applies(row, data))
 
 
 def _applies(row: ManifestFile, data: ManifestFile) -> bool:
-    """Whether deletes apply: position deletes of the same or later commits, equality of later."""
+    """Whether deletes apply: of later commits, position deletes also of the same commit."""
     if row.content == _POSITIONS:
         return row.sequence >= data.sequence
     return row.sequence > data.sequence

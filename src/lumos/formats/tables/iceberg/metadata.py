@@ -1,4 +1,4 @@
-"""Metadata files of Iceberg: their content, and which of them is the current one.
+"""Reads metadata files of Iceberg, and finds the current one.
 
 A catalog knows the current file. Without it, a hint next to the files or their numbers identify it.
 Schemas and types stay JSON values, so that unknown content does not make a file unreadable.
@@ -17,16 +17,16 @@ from lumos.formats.compression import CorruptCompression, compression_of
 from lumos.formats.interface import Remark, UnreadableFile
 from lumos.formats.tables.interface import FileEntry, TableFolder
 
-# Ten times the size of the largest known ones, with some ten thousand snapshots.
+# Ten times the size of the largest known file, which has about ten thousand snapshots.
 MAX_METADATA_BYTES: Final = 128 * 1024 * 1024
 NO_SNAPSHOT: Final = "none"
 
 
-class _Part(msgspec.Struct, frozen=True, rename="kebab", gc=False):
+class _MetadataPart(msgspec.Struct, frozen=True, rename="kebab", gc=False):
     """A JSON object; unknown fields are ignored."""
 
 
-class IcebergSnapshot(_Part, frozen=True):
+class IcebergSnapshot(_MetadataPart, frozen=True):
     """A snapshot of the table."""
 
     snapshot_id: int
@@ -52,7 +52,7 @@ class IcebergSnapshot(_Part, frozen=True):
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-class TransformField(_Part, frozen=True):
+class TransformField(_MetadataPart, frozen=True):
     """A transformed column that rows are partitioned or sorted by."""
 
     transform: str = "identity"
@@ -71,7 +71,7 @@ class TransformField(_Part, frozen=True):
         return [] if self.source_id is None else [self.source_id]
 
 
-class TransformSpec(_Part, frozen=True):
+class TransformSpec(_MetadataPart, frozen=True):
     """A partition spec or sort order."""
 
     spec_id: int = 0
@@ -79,28 +79,28 @@ class TransformSpec(_Part, frozen=True):
     fields: list[TransformField] = []
 
 
-class SnapshotReference(_Part, frozen=True):
+class SnapshotReference(_MetadataPart, frozen=True):
     """A branch or tag."""
 
     snapshot_id: int
     type: str = "branch"
 
 
-class MetadataLogEntry(_Part, frozen=True):
+class MetadataLogEntry(_MetadataPart, frozen=True):
     """An earlier metadata file, and when it was current."""
 
     metadata_file: str
     timestamp_ms: int = 0
 
 
-class SnapshotLogEntry(_Part, frozen=True):
+class SnapshotLogEntry(_MetadataPart, frozen=True):
     """A snapshot that became current, and when."""
 
     snapshot_id: int
     timestamp_ms: int = 0
 
 
-class IcebergMetadata(_Part, frozen=True):
+class IcebergMetadata(_MetadataPart, frozen=True):
     """A metadata file."""
 
     format_version: int
@@ -260,7 +260,7 @@ class CurrentMetadata(NamedTuple):
     remarks: tuple[Remark, ...] = ()
 
 
-class _File(NamedTuple):
+class _NumberedFile(NamedTuple):
     number: int
     entry: FileEntry
 
@@ -281,9 +281,9 @@ def metadata_version(name: str) -> int | None:
     return None if match is None or _UNCOMMITTED.match(stem) else int(match.group(1))
 
 
-def current_metadata(folder: TableFolder, *, seen: str = "") -> CurrentMetadata:
-    """The current metadata file; raises UnreadableFile. `seen` was the current one before."""
-    files: list[_File] = []
+def current_metadata(folder: TableFolder, *, last_name: str = "") -> CurrentMetadata:
+    """Find the current metadata file; raises UnreadableFile. `last_name` was current before."""
+    files: list[_NumberedFile] = []
     has_hint = False
     sizes: dict[str, int] = {}
     for entry in folder.entries(METADATA_FOLDER):
@@ -292,9 +292,9 @@ def current_metadata(folder: TableFolder, *, seen: str = "") -> CurrentMetadata:
         elif _SUFFIX.search(entry.name):
             sizes[entry.name] = entry.size
             if (number := metadata_version(entry.name)) is not None:
-                files.append(_File(number, entry))
+                files.append(_NumberedFile(number, entry))
     hinted = _files_from_hint(folder, files) if has_hint else []
-    committed = {seen, *(file.entry.name for file in hinted)}
+    committed = {last_name, *(file.entry.name for file in hinted)}
     truncated: list[Remark] = []
     while files:
         try:
@@ -314,15 +314,18 @@ def current_metadata(folder: TableFolder, *, seen: str = "") -> CurrentMetadata:
 
 
 def _select(
-    folder: TableFolder, hinted: list[_File], files: list[_File], sizes: dict[str, int]
+    folder: TableFolder,
+    hinted: list[_NumberedFile],
+    files: list[_NumberedFile],
+    sizes: dict[str, int],
 ) -> CurrentMetadata:
-    chosen = _files_after_hint(hinted, files)
-    if len(chosen) == 1:
-        return CurrentMetadata(chosen[0].name, _metadata(folder, chosen[0]), sizes)
-    if not chosen:
+    candidates = _files_after_hint(hinted, files)
+    if len(candidates) == 1:
+        return CurrentMetadata(candidates[0].name, _metadata(folder, candidates[0]), sizes)
+    if not candidates:
         highest = max(file.number for file in files)
-        chosen = [file.entry for file in files if file.number == highest]
-    return _choose_latest(folder, chosen, files, sizes)
+        candidates = [file.entry for file in files if file.number == highest]
+    return _choose_latest(folder, candidates, files, sizes)
 
 
 def _metadata(folder: TableFolder, entry: FileEntry) -> IcebergMetadata:
@@ -334,7 +337,7 @@ def _metadata(folder: TableFolder, entry: FileEntry) -> IcebergMetadata:
         raise broken_table(f"{entry.name} is listed, but missing") from None
 
 
-def _files_from_hint(folder: TableFolder, files: Iterable[_File]) -> list[_File]:
+def _files_from_hint(folder: TableFolder, files: Iterable[_NumberedFile]) -> list[_NumberedFile]:
     """The files with the number or name in the hint."""
     try:
         text = folder.read(f"{METADATA_FOLDER}/{_HINT}").decode("utf-8", "replace").strip()
@@ -346,9 +349,11 @@ def _files_from_hint(folder: TableFolder, files: Iterable[_File]) -> list[_File]
     return [file for file in files if _SUFFIX.sub("", file.entry.name) == named]
 
 
-def _files_after_hint(hinted: list[_File], files: Iterable[_File]) -> list[FileEntry]:
+def _files_after_hint(
+    hinted: list[_NumberedFile], files: Iterable[_NumberedFile]
+) -> list[FileEntry]:
     """The files after the hinted ones: writers update the hint after they add a file."""
-    by_number: dict[int, list[_File]] = {}
+    by_number: dict[int, list[_NumberedFile]] = {}
     for file in files:
         by_number.setdefault(file.number, []).append(file)
     while hinted and (following := by_number.get(hinted[0].number + 1)):
@@ -368,16 +373,19 @@ def _other_table(
 
 
 def _choose_latest(
-    folder: TableFolder, chosen: list[FileEntry], files: list[_File], sizes: dict[str, int]
+    folder: TableFolder,
+    candidates: list[FileEntry],
+    files: list[_NumberedFile],
+    sizes: dict[str, int],
 ) -> CurrentMetadata:
-    """The current one of several files with the highest number.
+    """Choose the current file among several with the highest number.
 
-    A table that was dropped and created again begins with number 0, next to the files that the
-    dropped one left behind.
+    A table that was dropped and created again starts at number 0, next to the files of the dropped
+    table.
     """
     latest = max((file.entry for file in files), key=lambda entry: entry.modified)
-    read = [(entry, _metadata(folder, entry)) for entry in chosen]
-    if latest.modified > max(entry.modified for entry in chosen):
+    read = [(entry, _metadata(folder, entry)) for entry in candidates]
+    if latest.modified > max(entry.modified for entry in candidates):
         read.extend(_other_table(folder, latest, read[0][1]))
     if len(read) == 1:
         return CurrentMetadata(read[0][0].name, read[0][1], sizes)
@@ -386,11 +394,15 @@ def _choose_latest(
         for _, metadata in read
         for entry in metadata.metadata_log or ()
     }
-    last = [one for one in read if one[0].name not in named] or read
-    entry, metadata = max(last, key=lambda one: (one[1].last_updated_ms, one[0].name))
-    if len(last) == 1:
+    latest_candidates = [each for each in read if each[0].name not in named] or read
+    entry, metadata = max(
+        latest_candidates, key=lambda each: (each[1].last_updated_ms, each[0].name)
+    )
+    if len(latest_candidates) == 1:
         return CurrentMetadata(entry.name, metadata, sizes)
-    others = ", ".join(sorted(one[0].name for one in last if one[0] is not entry)[:3])
+    others = ", ".join(
+        sorted(each[0].name for each in latest_candidates if each[0] is not entry)[:3]
+    )
     remark = Remark(
         "ambiguous_metadata",
         f"{entry.name} is used as the current metadata, because it was updated last, but it may be "
@@ -402,8 +414,8 @@ def _choose_latest(
 _METADATA_PATH: Final = "write.metadata.path"
 
 
-class IcebergHome(NamedTuple):
-    """The location of a table and of its metadata, as in the metadata."""
+class IcebergLocation(NamedTuple):
+    """The location of a table and of its metadata, as recorded in the metadata."""
 
     location: str
     metadata: str
@@ -416,22 +428,22 @@ def metadata_path(metadata: IcebergMetadata) -> str:
 
 
 def location_elsewhere(folder: TableFolder, metadata: IcebergMetadata) -> str:
-    """The location of a table that has only its metadata in this folder; else empty."""
+    """The location of a table if only its metadata is in this folder; else empty."""
     path, location = metadata_path(metadata), metadata.location.rstrip("/")
     if not path or folder.inside(f"{path}/x", "") != f"{METADATA_FOLDER}/x":
         return ""
     return location if folder.inside(f"{location}/x", "") is None else ""
 
 
-def find_table_home(folder: TableFolder) -> IcebergHome:
+def find_table_location(folder: TableFolder) -> IcebergLocation:
     """The location of the table whose metadata is in this folder; raises UnreadableFile."""
     newest = current_metadata(folder)
     path = metadata_path(newest.metadata)
     if not path or not newest.metadata.location:
         raise _stray_metadata("its table has no 'write.metadata.path'")
     if any(_is_other_table(folder, name, newest.metadata) for name in set(_files_to_check(newest))):
-        raise _stray_metadata("it is of several tables, which only a catalog can tell apart")
-    return IcebergHome(newest.metadata.location, path)
+        raise _stray_metadata("it belongs to several tables, which only a catalog can distinguish")
+    return IcebergLocation(newest.metadata.location, path)
 
 
 def _stray_metadata(reason: str) -> UnreadableFile:
@@ -443,7 +455,7 @@ def _stray_metadata(reason: str) -> UnreadableFile:
 
 
 def _files_to_check(newest: CurrentMetadata) -> Iterator[str]:
-    """Yield the files that would be of another table, if there is one in the folder."""
+    """Yield the files that belong to another table if the folder contains one."""
     numbers = {
         name: number for name in newest.sizes if (number := metadata_version(name)) is not None
     }
@@ -456,7 +468,7 @@ def _files_to_check(newest: CurrentMetadata) -> Iterator[str]:
 
 
 def _files_with_shared_number(numbers: Mapping[str, int]) -> list[str]:
-    """The files with the highest number that occurs twice; each table counts separately."""
+    """The files with the highest number that occurs twice; each table has its own numbers."""
     counts = Counter(numbers.values())
     shared = max((number for number, count in counts.items() if count > 1), default=None)
     return [name for name, number in numbers.items() if number == shared]

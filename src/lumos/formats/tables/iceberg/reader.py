@@ -59,7 +59,7 @@ _MAX_FILES: Final = 10_000
 def claimed_paths(
     parts: Sequence[ManifestContent], metadata: IcebergMetadata, root: str
 ) -> tuple[str, ...]:
-    """Return the URIs of folders and files outside of the root, as in the metadata.
+    """The URIs of folders and files outside of the root, as in the metadata.
 
     Configured folders belong to the table as a whole. Other folders may contain files of other
     datasets, so files in them are listed one by one, unless there are very many.
@@ -111,7 +111,7 @@ def is_below(location: str, other: str) -> bool:
 
 
 def _without_scheme(uri: str) -> str:
-    """The URI without its scheme; a store may have several."""
+    """The URI without its scheme, since one storage may have several schemes."""
     return uri.partition("://")[2] or uri.removeprefix("file:")
 
 
@@ -212,23 +212,23 @@ class IcebergReader(TableReader):
         return metadata_signature(folder)
 
     def read(
-        self, folder: TableFolder, memory: bytes | None, *, most_commits: int
+        self, folder: TableFolder, memory: bytes | None, *, max_commits: int
     ) -> tuple[TableFacts, bytes]:
         earlier = _decode_memory(memory)
-        current = current_metadata(folder, seen=earlier.current)
+        current = current_metadata(folder, last_name=earlier.current)
         metadata = current.metadata
         location = _recorded_root(metadata)
-        # In a moved table, the relative paths of before are not valid any more.
-        memory_to_use = (
+        # In a moved table, the relative paths of the memory are invalid.
+        usable_memory = (
             earlier if earlier.location == location else _Memory(_LAYOUT, location, (), {})
         )
         snapshot = metadata.current_snapshot
-        parts, remarks = _live_parts(folder, metadata, snapshot, memory_to_use)
+        parts, remarks = _live_parts(folder, metadata, snapshot, usable_memory)
         counts = count_live_files(parts) if not remarks else _counts_from_summary(snapshot)
         spec = metadata.current_spec
         schema = iceberg_schema(metadata.current_schema, identity_columns(spec))
-        history = IcebergHistory(folder, current, memory_to_use.log)
-        past = history.schema_versions(identity_columns(spec), most_commits=most_commits)
+        history = IcebergHistory(folder, current, usable_memory.log)
+        schema_versions = history.schema_versions(identity_columns(spec), max_commits=max_commits)
         found = table_features(metadata, schema, counts)
         properties, description = table_properties(metadata, schema, counts)
         facts = TableFacts(
@@ -245,15 +245,15 @@ class IcebergReader(TableReader):
             properties=properties,
             description=description,
             identity=metadata.table_uuid or "",
-            past=past,
+            past=schema_versions,
             features=found,
             remarks=(*current.remarks, *remarks, *remarks_on_features(found)),
             claims=claimed_paths(parts, metadata, folder.root),
             elsewhere=location_elsewhere(folder, metadata),
             content=_content(current, snapshot),
         )
-        remembered = _Memory(_LAYOUT, location, tuple(parts), history.seen, current.name)
-        return facts, msgspec.msgpack.encode(remembered)
+        new_memory = _Memory(_LAYOUT, location, tuple(parts), history.opened, current.name)
+        return facts, msgspec.msgpack.encode(new_memory)
 
     def live(self, memory: bytes) -> Iterator[LiveFile]:
         return live_files(_MEMORY.decode(memory).parts)

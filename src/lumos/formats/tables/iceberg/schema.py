@@ -99,8 +99,8 @@ def iceberg_schema(document: dict[str, Any], partitioned_by: Collection[int] = (
     columns: list[Field] = []
     if not isinstance(document.get("fields"), list):
         raise broken_table("A schema in its metadata has no fields")
-    for described in objects_at(document, "fields"):
-        column = reader.column(described)
+    for field_json in objects_at(document, "fields"):
+        column = reader.column(field_json)
         columns.append(
             msgspec.structs.replace(
                 column,
@@ -108,14 +108,14 @@ def iceberg_schema(document: dict[str, Any], partitioned_by: Collection[int] = (
                 partition=column.field_id in partitioned_by,
             )
         )
-    at_top = {column.field_id for column in columns}
+    top_level_ids = {column.field_id for column in columns}
     return IcebergSchema(
         schema=with_distinct_names(Schema(fields=tuple(columns))),
         names=reader.names,
         new_types=reader.new_types,
         has_defaults=reader.has_defaults,
         nested_keys=tuple(
-            reader.names[id] for id in sorted(key_ids - at_top) if id in reader.names
+            reader.names[id] for id in sorted(key_ids - top_level_ids) if id in reader.names
         ),
     )
 
@@ -130,77 +130,79 @@ class _SchemaReader:
         self.new_types: dict[str, bool] = {}
         self.has_defaults = False
 
-    def column(self, described: dict[str, Any]) -> Field:
-        name = text_at(described, "name") or ""
-        place = TypePath.column(name)
-        self._note(described, place)
-        type, native = self._type(described.get("type"), place)
-        field = place.field(
-            name, type, nullable=described.get("required") is not True, native_type=native
+    def column(self, field_json: dict[str, Any]) -> Field:
+        name = text_at(field_json, "name") or ""
+        type_path = TypePath.column(name)
+        self._note(field_json, type_path)
+        type, native = self._type(field_json.get("type"), type_path)
+        field = type_path.field(
+            name, type, nullable=field_json.get("required") is not True, native_type=native
         )
-        initial = described.get("initial-default")
+        initial = field_json.get("initial-default")
         if initial is None:
             return field
         properties = {INITIAL_DEFAULT: default_text(initial) or ""}
         return msgspec.structs.replace(field, properties=properties)
 
-    def _note(self, described: dict[str, Any], place: TypePath) -> None:
-        id = number_at(described, "id")
-        default = described.get("write-default")
-        if default is not None or described.get("initial-default") is not None:
+    def _note(self, field_json: dict[str, Any], type_path: TypePath) -> None:
+        id = number_at(field_json, "id")
+        default = field_json.get("write-default")
+        if default is not None or field_json.get("initial-default") is not None:
             self.has_defaults = True
-        place.note(
-            text_at(described, "doc"),
+        type_path.note(
+            text_at(field_json, "doc"),
             default=None if default is None else default_text(default),
             field_id=id,
         )
         if id is not None:
-            self.names.setdefault(id, place.path)
+            self.names.setdefault(id, type_path.path)
 
-    def _type(self, type: object, place: TypePath) -> tuple[DataType, str]:
+    def _type(self, type: object, type_path: TypePath) -> tuple[DataType, str]:
         """The type and its name in Iceberg."""
         if isinstance(type, str):
             return self._scalar(type)
         if not isinstance(type, dict):
             raise broken_table("A column in its metadata has no type")
-        if place.is_deepest:
+        if type_path.is_deepest:
             return TOO_DEEP, "too deep"
         match text_at(type, "type"):
             case "struct":
-                return self._struct(type, place)
+                return self._struct(type, type_path)
             case "list":
                 id = number_at(type, "element-id")
-                element, native = self._part(type, "element", id, place.element())
+                element, native = self._part(type, "element", id, type_path.element())
                 required = type.get("element-required") is True
                 return Array(element, element_nullable=not required), f"list<{native}>"
             case "map":
-                key, key_native = self._part(type, "key", number_at(type, "key-id"), place.key())
+                key, key_native = self._part(
+                    type, "key", number_at(type, "key-id"), type_path.key()
+                )
                 id = number_at(type, "value-id")
-                value, native = self._part(type, "value", id, place.value())
+                value, native = self._part(type, "value", id, type_path.value())
                 required = type.get("value-required") is True
                 return Map(key, value, value_nullable=not required), f"map<{key_native},{native}>"
             case other:
                 return self._unknown(other or "unnamed")
 
-    def _struct(self, type: dict[str, Any], place: TypePath) -> tuple[DataType, str]:
+    def _struct(self, type: dict[str, Any], type_path: TypePath) -> tuple[DataType, str]:
         members: list[Member] = []
         natives: list[str] = []
-        for described in objects_at(type, "fields"):
-            name = text_at(described, "name") or ""
-            inner = place.member(name)
-            self._note(described, inner)
-            part, native = self._type(described.get("type"), inner)
-            members.append(Member(name, part, nullable=described.get("required") is not True))
+        for field_json in objects_at(type, "fields"):
+            name = text_at(field_json, "name") or ""
+            inner = type_path.member(name)
+            self._note(field_json, inner)
+            part, native = self._type(field_json.get("type"), inner)
+            members.append(Member(name, part, nullable=field_json.get("required") is not True))
             natives.append(f"{name}:{native}")
         return Struct(members), f"struct<{','.join(natives)}>"
 
     def _part(
-        self, type: dict[str, Any], name: str, id: int | None, place: TypePath
+        self, type: dict[str, Any], name: str, id: int | None, type_path: TypePath
     ) -> tuple[DataType, str]:
-        place.note(field_id=id)
+        type_path.note(field_id=id)
         if id is not None:
-            self.names.setdefault(id, place.path)
-        return self._type(type.get(name), place)
+            self.names.setdefault(id, type_path.path)
+        return self._type(type.get(name), type_path)
 
     def _scalar(self, text: str) -> tuple[DataType, str]:
         simple = _SIMPLE.get(text)
@@ -290,7 +292,9 @@ def partition_text(value: Any, transform: str, type: object) -> str | None:
     if value is None:
         return None
     try:
-        render = _OF_TRANSFORM.get(transform) or _OF_TYPE.get(_logical(type), _plain)
+        render = _RENDER_BY_TRANSFORM.get(transform) or _RENDER_BY_LOGICAL_TYPE.get(
+            _logical(type), _plain
+        )
         return render(value, type)
     except (ArithmeticError, TypeError, ValueError):
         # Outside of the calendar; the raw value still identifies the partition.
@@ -368,13 +372,13 @@ def _plain(value: Any, _: object) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
-_OF_TRANSFORM: Final[dict[str, Callable[[Any, object], str]]] = {
+_RENDER_BY_TRANSFORM: Final[dict[str, Callable[[Any, object], str]]] = {
     "year": _year,
     "month": _month,
     "day": _day,
     "hour": _hour,
 }
-_OF_TYPE: Final[dict[str, Callable[[Any, object], str]]] = {
+_RENDER_BY_LOGICAL_TYPE: Final[dict[str, Callable[[Any, object], str]]] = {
     "date": _day,
     "time-micros": _time,
     "timestamp-micros": _timestamp,
