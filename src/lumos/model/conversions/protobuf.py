@@ -104,7 +104,13 @@ def messages_from_protobuf(text: str) -> tuple[ProtobufMessage, ...]:
         """Without it, the parser prints errors and guesses what was meant."""
 
         def syntaxError(  # noqa: N802
-            self, recognizer: object, symbol: object, line: int, column: int, text: str, error: object
+            self,
+            recognizer: object,
+            symbol: object,
+            line: int,
+            column: int,
+            text: str,
+            error: object,
         ) -> None:
             # The rest lists every keyword of the language.
             problem = text.partition(" expecting ")[0]
@@ -200,9 +206,7 @@ class _Reader:
             inner = inside.member(each.name)
             inner.note(field_id=each.number)
             type = self._type(each, name, inner)
-            members.setdefault(
-                each.name, Member(each.name, type, nullable=not _is_required(each))
-            )
+            members.setdefault(each.name, Member(each.name, type, nullable=not _is_required(each)))
         return self._references.written(Struct(tuple(members.values())))
 
 

@@ -223,9 +223,11 @@ class _MigrationReader(SqlTableReader):
                 names = {name.casefold() for name in self._names_in_brackets()}
                 self._change_all(
                     key,
-                    lambda field: msgspec.structs.replace(field, key=True, nullable=False)
-                    if field.name.casefold() in names
-                    else field,
+                    lambda field: (
+                        msgspec.structs.replace(field, key=True, nullable=False)
+                        if field.name.casefold() in names
+                        else field
+                    ),
                 )
             return
         self._take("COLUMN") or self._take("COLUMNS")
