@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta
-
 from lumos.config.section import Price, Section, alternative_names
 from lumos.config.sources import Names
 from lumos.errors import MisuseError

@@ -3,7 +3,7 @@
 | files | order |
 |---|---|
 | `V2__add_email.sql`, `R__view.sql` (Flyway) | by version; repeatable ones last, by name |
-| `0002_add_email.sql`, `20240131120000_add_email.up.sql` (golang-migrate, dbmate, goose) | by number |
+| `0002_add_email.sql`, `20240131120000_add_email.up.sql` (golang-migrate, goose) | by number |
 | a file in a folder called `migrations`, also `20240131_init/migration.sql` (Prisma) | by path |
 | `--liquibase formatted sql` | by name |
 Files and sections that undo a migration are skipped.

@@ -103,15 +103,8 @@ def messages_from_protobuf(text: str) -> tuple[ProtobufMessage, ...]:
     class FailingListener(ErrorListener):  # type: ignore[misc]
         """Without it, the parser prints errors and guesses what was meant."""
 
-        def syntaxError(  # noqa: N802
-            self,
-            recognizer: object,
-            symbol: object,
-            line: int,
-            column: int,
-            text: str,
-            error: object,
-        ) -> None:
+        def syntaxError(self, *facts: Any) -> None:
+            _, _, line, column, text, _ = facts
             # The rest lists every keyword of the language.
             problem = text.partition(" expecting ")[0]
             raise SchemaSyntaxError(problem, line=line, column=column + 1)
