@@ -267,7 +267,8 @@ def test_snapshots_are_compared(folder: Path, tmp_path_factory: pytest.TempPathF
         for columns in ("id INT64\nname STRING\n", "id INT64\n")
     )
     repository = SampleRepository(
-        folder, {"catalog/snapshot.json": before, "models/names.sql": "select name from lake.users\n"}
+        folder,
+        {"catalog/snapshot.json": before, "models/names.sql": "select name from lake.users\n"},
     )
     repository.commit({"catalog/snapshot.json": after})
     report = repository.check()

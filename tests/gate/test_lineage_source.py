@@ -56,9 +56,7 @@ def test_without_it_readers_are_unknown(folder: Path) -> None:
     )
 
 
-def test_a_store_knows_readers_outside_of_the_repository(
-    folder: Path, store: OutsideStore
-) -> None:
+def test_a_store_knows_readers_outside_of_the_repository(folder: Path, store: OutsideStore) -> None:
     repository = SampleRepository(folder, SCHEMAS)
     repository.commit(CHANGE)
     before = store.file.read_bytes()

@@ -119,7 +119,9 @@ def test_a_change_cannot_add_a_loose_policy(folder: Path) -> None:
 
 def test_other_changes_of_the_configuration_need_no_remark(folder: Path) -> None:
     repository = with_policy(folder, "  block: [unread]\n")
-    repository.commit({**UNREAD, "lumos.yaml": "gate:\n  block: [unread]\ncloud_version_prefix: R-\n"})
+    repository.commit(
+        {**UNREAD, "lumos.yaml": "gate:\n  block: [unread]\ncloud_version_prefix: R-\n"}
+    )
     report = repository.check()
     assert (code(report), report.remarks) == (10, ())
 

@@ -113,8 +113,12 @@ def read_schema_file(path: str, data: bytes, *, dialect: Dialect) -> list[Declar
             return list(_read_contract(path, data))
         if name.endswith(_YAML) and _DBT_MARK.search(data):
             return list(_read_dbt(path, data, dialect))
-    except (ConfigurationError, SnapshotError, SchemaSyntaxError) as problem:
-        raise UnreadableSchema(path, str(problem)) from None
+    except SchemaSyntaxError as problem:
+        raise UnreadableSchema(
+            path, problem.problem, line=problem.line, column=problem.column
+        ) from None
+    except ConfigurationError as problem:
+        raise UnreadableSchema(path, problem.problems[0].text, line=problem.line) from None
     except RecursionError:
         raise UnreadableSchema(path, "it nests too deeply to be a schema") from None
     return []
@@ -188,22 +192,26 @@ def _read_snapshot(path: str, data: bytes) -> Iterator[DeclaredSchema]:
     with TemporaryDirectory(prefix="lumos-gate-") as folder:
         file = Path(folder, PurePosixPath(path).name)
         file.write_bytes(data)
-        with open_snapshot(file) as snapshot:
-            for entry in snapshot.datasets():
-                if entry.deleted or entry.schema is None:
-                    continue
-                yield DeclaredSchema(
-                    entry.urn,
-                    entry.schema,
-                    entry.format,
-                    path,
-                    "snapshot",
-                    tags=entry.governance.tags if entry.governance else (),
-                    domain=entry.documentation.domain if entry.documentation else None,
-                    owners=tuple(each.name for each in entry.ownership.owners)
-                    if entry.ownership
-                    else (),
-                )
+        try:
+            with open_snapshot(file) as snapshot:
+                entries = [each for each in snapshot.datasets() if not each.deleted]
+        except SnapshotError as problem:
+            reason = str(problem).replace(f"{file}: ", "")
+            raise UnreadableSchema(path, reason) from None
+    for entry in entries:
+        if entry.schema is not None:
+            yield DeclaredSchema(
+                entry.urn,
+                entry.schema,
+                entry.format,
+                path,
+                "snapshot",
+                tags=entry.governance.tags if entry.governance else (),
+                domain=entry.documentation.domain if entry.documentation else None,
+                owners=tuple(each.name for each in entry.ownership.owners)
+                if entry.ownership
+                else (),
+            )
 
 
 def _read_dbt(path: str, data: bytes, dialect: Dialect) -> Iterator[DeclaredSchema]:

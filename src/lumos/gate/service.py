@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -48,6 +48,7 @@ from lumos.gate.schema_files import DeclaredSchema
 from lumos.gate.waivers import FILE, Waiver, add_waiver, apply_waivers, parse_waivers
 from lumos.impact.reports import ImpactReport
 from lumos.impact.service import ImpactService
+from lumos.lineage.input_files import is_ignored_folder
 from lumos.model.catalog import CatalogEntry
 from lumos.model.change import Verdict
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
@@ -284,8 +285,9 @@ class Gate:
                 revisions.files, (revisions.before, revisions.after), strict=True
             )
         )
-        if _write_files(tree, _contents(repository, old)):
-            workspace.lineage.ingest(tree, dialect=dialect)
+        # Not the folder as a whole: files from outside would count as deleted.
+        if files := _write_files(tree, _contents(repository, old)):
+            workspace.lineage.ingest(*files, dialect=dialect)
         urns = _ModelUrns.of(store, revisions.before.models)
         written = {*_written(store, outside)}
         changed = {path: text for path, text in new.items() if old.get(path) != text}
@@ -329,7 +331,12 @@ def _read_revisions(
     repository: GitRepository, old: str, new: str, sql_dialect: str | None
 ) -> _Revisions:
     before_files, after_files = (
-        repository.files(commit, SUFFIXES, max_bytes=_MAX_BYTES) for commit in (old, new)
+        {
+            path: blob
+            for path, blob in repository.files(commit, SUFFIXES, max_bytes=_MAX_BYTES).items()
+            if _is_text(path)
+        }
+        for commit in (old, new)
     )
     changed = {
         path
@@ -370,6 +377,14 @@ def _read_revisions(
         models=False, unchanged=True,
     )  # fmt: skip
     return _Revisions((before_files, after_files), *sides, same)
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _aligned(revisions: _Revisions, store: Store, *, is_known: bool) -> _Revisions:
@@ -441,7 +456,9 @@ def _lineage_files(
     return {
         path: replaced.get(path, _Blob(blob))
         for path, blob in files.items()
-        if path.lower().endswith(SQL_SUFFIX) and replaced.get(path) != ""
+        if path.lower().endswith(SQL_SUFFIX)
+        and replaced.get(path) != ""
+        and not any(map(is_ignored_folder, PurePosixPath(path).parts[:-1]))
     }
 
 
@@ -627,7 +644,11 @@ def _remarks(
             yield f"Not compared: the submodule {path} changed. Run the gate in its repository too."
     for commit, files in zip(commits, revisions.files, strict=True):
         for path in sorted(repository.files(commit, SUFFIXES).keys() - files.keys()):
-            yield f"Not compared: {path} is larger than {_MAX_BYTES // 1024**2} MB."
+            if _is_text(path):
+                yield f"Not compared: {path} is larger than {_MAX_BYTES // 1024**2} MB."
+            else:
+                shown = os.fsencode(path).decode(errors="backslashreplace")
+                yield f"Not compared: the name of {shown} is not valid UTF-8."
     limits = [policy.max_monthly_cost, *(each.max_monthly_cost for each in policy.rules)]
     if any(each is not None for each in limits) and not costs:
         yield (
