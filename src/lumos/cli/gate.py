@@ -158,5 +158,9 @@ def _print_finding(finding: "GateFinding") -> None:
     print_line(f"  {finding.message}")
     if finding.clause:
         print_line(f"  {finding.clause}")
+    if finding.monthly_cost is not None:
+        limit = ", more than max_monthly_cost" if finding.is_too_expensive else ""
+        name = finding.affected or finding.dataset
+        print_line(f"  {name} costs {finding.monthly_cost:,.2f} a month{limit}")
     if finding.level != "note" and finding.is_open:
         print_line(f"  fingerprint {finding.fingerprint}")
