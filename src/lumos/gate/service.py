@@ -368,7 +368,7 @@ def _read_revisions(
         for path, blob in after_files.items()
         if path not in changed and path not in migrations and path.lower().endswith(_READ_UNCHANGED)
     }
-    sides = (
+    declared_before, declared_after = (
         read_declarations(sorted(side.items()), sql_dialect=sql_dialect, dialect=dialect)
         for side in (before, after)
     )
@@ -376,7 +376,7 @@ def _read_revisions(
         repository.read(unchanged), sql_dialect=sql_dialect, dialect=dialect,
         models=False, unchanged=True,
     )  # fmt: skip
-    return _Revisions((before_files, after_files), *sides, same)
+    return _Revisions((before_files, after_files), declared_before, declared_after, same)
 
 
 def _is_text(path: str) -> bool:
