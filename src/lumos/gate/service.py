@@ -289,7 +289,7 @@ class Gate:
         if files := _write_files(tree, _contents(repository, old)):
             workspace.lineage.ingest(*files, dialect=dialect)
         urns = _ModelUrns.of(store, revisions.before.models)
-        written = {*_written(store, outside)}
+        written = {*_written(store, outside)} if outside else set()
         changed = {path: text for path, text in new.items() if old.get(path) != text}
         if files := _write_files(tree, _contents(repository, changed)):
             workspace.lineage.ingest(*files, dialect=dialect)
