@@ -212,7 +212,7 @@ class Features:
         """The gate for changes in a git repository: what they break downstream."""
         from lumos.gate.service import Gate
 
-        return Gate(self._workspace)
+        return Gate(self._workspace, self.settings, configured=lambda: self)
 
     @cached_property
     def migration(self) -> "Migrations":

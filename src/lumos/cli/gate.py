@@ -41,6 +41,14 @@ def gate(
     dialect: Annotated[
         str | None, typer.Option(metavar="DIALECT", help="The SQL dialect of models.")
     ] = None,
+    lineage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|STORE",
+            help="Also use the lineage of a snapshot, of a store, or of a file that lumos lineage "
+            "ingest reads; local is the configured store.",
+        ),
+    ] = None,
     output: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,8 +70,8 @@ def gate(
 ) -> None:
     """Check what the changes of a git branch break downstream, without a store or Spark.
 
-    Compares schema files, Avro, CREATE TABLE and SQL models with the merge base, and judges every
-    reader in the SQL of the repository. Exits with 0 if nothing breaks, 10 if something does.
+    Compares schemas and SQL models with the merge base, and judges every reader. Exits with 0 if
+    nothing blocks, 10 for breaking changes, 11 for undetermined ones, 12 for the cost threshold.
     """
     if context.invoked_subcommand is not None:
         return
@@ -74,7 +82,9 @@ def gate(
     wanted = [_output(text) for text in output or ()]
     options = CommonOptions(config=config, store=None, json=json)
     with steps() as progress:
-        report = options.lumos.gate.check(base, head, dialect=dialect, progress=progress)
+        report = options.lumos.gate.check(
+            base, head, dialect=dialect, lineage=lineage, progress=progress
+        )
     for format, file in wanted:
         write(RENDERERS[format](report), None if file == STDOUT else Path(file))
     if not any(file == STDOUT for _, file in wanted):
@@ -148,5 +158,9 @@ def _print_finding(finding: "GateFinding") -> None:
     print_line(f"  {finding.message}")
     if finding.clause:
         print_line(f"  {finding.clause}")
+    if finding.monthly_cost is not None:
+        limit = ", more than max_monthly_cost" if finding.is_too_expensive else ""
+        name = finding.affected or finding.dataset
+        print_line(f"  {name} costs {finding.monthly_cost:,.2f} a month{limit}")
     if finding.level != "note" and finding.is_open:
         print_line(f"  fingerprint {finding.fingerprint}")

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, field
 
 from lumos.config.costs import CostCalculation, CostModel
+from lumos.config.gate import GateSettings
 from lumos.config.platforms import LOCAL, PlatformConfig, PlatformName
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.section import (
@@ -406,6 +407,7 @@ class Settings(Section, frozen=True, kw_only=True):
     scan: ScanSettings = ScanSettings()
     profile: ProfileSettings = ProfileSettings()
     usage: UsageSettings = UsageSettings()
+    gate: GateSettings = GateSettings()
     origin: Annotated[Origin, Meta(extra={INTERNAL: True})] = Origin()
 
     def __post_init__(self) -> None:

@@ -3,12 +3,20 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from lumos.gate.reports import GateFinding, GateLocation
+from lumos.gate.reports import Bump, Category, GateFinding, GateLocation, Level
 from lumos.impact.reports import ChangeReport, DownstreamReport, ImpactReport, ReasonReport
 from lumos.model.change import Verdict
+from lumos.schemas.findings import ChangeRow
 from lumos.schemas.reports import DatasetDiff
 
 _JUDGED = ("BREAKING", "UNDETERMINED")
+_MATTERS = (Verdict.BREAKING, Verdict.UNDETERMINED)
+_BUMPS: dict[Verdict, Bump] = {
+    Verdict.BREAKING: "major",
+    Verdict.UNDETERMINED: "major",
+    Verdict.COMPATIBLE: "minor",
+    Verdict.INFORMATIONAL: "patch",
+}
 _DIGITS = 16
 
 
@@ -20,7 +28,11 @@ def findings_of(
     names: Callable[[str], str],
 ) -> Iterator[GateFinding]:
     """The findings of the changes of one dataset: one per change and affected dataset."""
-    by_path = {change.path: change for change in report.changes}
+    by_path: dict[str, ChangeReport] = {}
+    # The most severe change of a column comes first.
+    for change in report.changes:
+        by_path.setdefault(change.path, change)
+    rows = {(row.path, row.kind): row for row in diff.changes}
     affecting: set[str] = set()
     for row in report.downstream:
         reasons: dict[str, list[ReasonReport]] = {}
@@ -30,10 +42,13 @@ def findings_of(
                 reasons.setdefault(change.path, []).append(reason)
         for path, some in reasons.items():
             affecting.add(path)
-            yield _downstream_finding(by_path[path], row, some, declared, names)
+            change = by_path[path]
+            judged = rows.get((path, change.kind))
+            yield _downstream_finding(change, judged, row, some, declared, names)
     for change in report.changes:
         if change.path not in affecting:
-            yield _change_finding(change, report, diff, declared, names)
+            judged = rows.get((change.path, change.kind))
+            yield _change_finding(change, judged, report, declared, names)
 
 
 def _change_behind(
@@ -46,6 +61,7 @@ def _change_behind(
 
 def _downstream_finding(
     change: ChangeReport,
+    judged: ChangeRow | None,
     row: DownstreamReport,
     reasons: Sequence[ReasonReport],
     declared: GateLocation | None,
@@ -76,31 +92,44 @@ def _downstream_finding(
         declared=declared,
         used=used,
         recommendations=tuple(map(names, row.recommendations)),
+        urn=change.urn,
+        affected_urn=row.urn,
+        category="breaking" if is_breaking else "undetermined",
+        flags=judged.flags if judged else (),
+        bump="major",
     )
 
 
 def _change_finding(
     change: ChangeReport,
+    judged: ChangeRow | None,
     report: ImpactReport,
-    diff: DatasetDiff,
     declared: GateLocation | None,
     names: Callable[[str], str],
 ) -> GateFinding:
     """A change that affects no known reader; what is unknown is not called safe."""
-    verdicts = {row.path: row.consumer for row in diff.changes}
-    matters = verdicts.get(change.path) in (Verdict.BREAKING, Verdict.UNDETERMINED)
+    matters = judged is not None and judged.consumer in _MATTERS
     is_complete = report.coverage >= 1
-    if not matters:
-        reason = "no reader is affected"
-    elif is_complete:
+    category: Category = "compatible"
+    level: Level = "note"
+    if matters and not is_complete:
+        category, level = "undetermined", "warning"
+        reason = (
+            "no known reader is affected, but the lineage is incomplete"
+            if report.coverage
+            else "no lineage is known, so readers are unknown"
+        )
+    elif matters:
+        category = "unread"
         reason = "no known reader is affected, and the lineage is complete"
-    elif report.coverage:
-        reason = "no known reader is affected, but the lineage is incomplete"
+    elif judged is not None and judged.storage is Verdict.BREAKING:
+        category = "storage"
+        reason = "no reader is affected, but earlier data cannot be read with the new schema"
     else:
-        reason = "no lineage is known, so readers are unknown"
+        reason = "no reader is affected"
     return GateFinding(
         fingerprint=_fingerprint(change, "", ()),
-        level="warning" if matters and not is_complete else "note",
+        level=level,
         rule=change.kind,
         dataset=names(change.urn),
         path=change.path,
@@ -113,15 +142,31 @@ def _change_finding(
         clause=None,
         declared=declared,
         used=None,
+        urn=change.urn,
+        category=category,
+        flags=judged.flags if judged else (),
+        bump="patch" if judged is None else _BUMPS[judged.consumer],
     )
 
 
 def _describe(change: ChangeReport, names: Callable[[str], str]) -> str:
     dataset = names(change.urn)
+    if change.kind == "reordered":
+        return f"The columns of {dataset} were reordered"
     if not change.path:
-        return f"{dataset} {change.kind}"
+        return f"{dataset} was {change.kind}"
     column = f"{dataset}.{change.path}"
     match change.kind:
+        case "nullability":
+            return f"{column} became {'nullable' if change.after else 'required'}"
+        case "key":
+            return f"{column} became a key" if change.after else f"{column} is no longer a key"
+        case "partitioning" if change.after:
+            return f"{dataset} is now partitioned by {change.path}"
+        case "partitioning":
+            return f"{dataset} is no longer partitioned by {change.path}"
+        case "description" | "default" | "tags":
+            return f"The {change.kind} of {column} changed"
         case "added" | "removed":
             return f"{column} was {change.kind}"
         case "renamed":

@@ -1,6 +1,7 @@
 """The report of `lumos gate`; its field names are a stable JSON contract."""
 
-from typing import Literal, TypeAlias
+from decimal import Decimal
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -8,6 +9,11 @@ from lumos.model.report import FORMAT_VERSION, Report
 
 GateVerdict: TypeAlias = Literal["passed", "breaking", "undetermined"]
 Level: TypeAlias = Literal["error", "warning", "note"]
+Category: TypeAlias = Literal["breaking", "undetermined", "unread", "storage", "compatible"]
+Bump: TypeAlias = Literal["major", "minor", "patch"]
+BREAKING: Final = 10
+UNDETERMINED: Final = 11
+TOO_EXPENSIVE: Final = 12
 
 
 class GateLocation(Report, frozen=True, kw_only=True):
@@ -20,9 +26,10 @@ class GateLocation(Report, frozen=True, kw_only=True):
 class GateFinding(Report, frozen=True, kw_only=True):
     """A change and what it does to one downstream dataset, or to none.
 
-    `error` findings block, `warning` findings are undetermined and block with --strict. The
-    fingerprint does not depend on lines and formatting. `declared` is where the change is made,
-    `used` where it matters.
+    An `error` is a reader that breaks, a `warning` is undetermined. Whether it `blocks` is decided
+    by the policy; None means with --strict only. The fingerprint does not depend on lines and
+    formatting. `declared` is where the change is made, `used` where it matters. `bump` is how the
+    change moves the schema version of the dataset. `monthly_cost` is that of the affected dataset.
     """
 
     fingerprint: str
@@ -41,6 +48,15 @@ class GateFinding(Report, frozen=True, kw_only=True):
     used: GateLocation | None
     recommendations: tuple[str, ...] = ()
     waived_by: str | None = None
+    urn: str = ""
+    affected_urn: str | None = None
+    category: Category = "compatible"
+    flags: tuple[str, ...] = ()
+    bump: Bump = "patch"
+    blocks: bool | None = False
+    approvers: tuple[str, ...] = ()
+    monthly_cost: Decimal | None = None
+    is_too_expensive: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -92,15 +108,19 @@ class GateReport(Report, frozen=True, kw_only=True):
     waivers: tuple[WaiverProblem, ...]
     coverage: float
     remarks: tuple[str, ...]
+    warn_only: bool = False
 
     def exit_code(self, *, strict: bool, warn_only: bool) -> int:
-        """0 if nothing blocks, 10 for breaking changes, 11 for undetermined ones if strict."""
-        if warn_only:
+        """0 if nothing blocks, 10 for breaking changes, 11 for undetermined ones, 12 for cost."""
+        if warn_only or self.warn_only:
             return 0
-        if any(each.level == "error" and each.is_open for each in self.findings):
-            return 10
-        is_open = any(each.level == "warning" and each.is_open for each in self.findings)
-        return 11 if strict and is_open else 0
+        findings = [each for each in self.findings if each.is_open]
+        blocking = [each for each in findings if each.blocks or (strict and each.blocks is None)]
+        if any(each.category != "undetermined" for each in blocking):
+            return BREAKING
+        if blocking:
+            return UNDETERMINED
+        return TOO_EXPENSIVE if any(each.is_too_expensive for each in findings) else 0
 
 
 def with_waiver(finding: GateFinding, approver: str) -> GateFinding:

@@ -102,7 +102,10 @@ def _ineffective(
     finding = findings.get(waiver.fingerprint)
     if finding is None:
         return "No finding has this fingerprint. Delete it."
-    if finding.owners and waiver.approver not in finding.owners:
+    if finding.approvers and waiver.approver not in finding.approvers:
+        approvers = ", ".join(finding.approvers)
+        return f"{waiver.approver} may not approve it. Approvers: {approvers}."
+    if not finding.approvers and finding.owners and waiver.approver not in finding.owners:
         owners = ", ".join(finding.owners)
         return f"{waiver.approver} does not own {finding.affected}. Owners: {owners}."
     return None

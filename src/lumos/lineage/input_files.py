@@ -73,6 +73,11 @@ class InputFiles(msgspec.Struct, frozen=True, kw_only=True):
         return [each for each in self.given if each.kind is kind]
 
 
+def is_ignored_folder(name: str) -> bool:
+    """Whether folders of this name hold generated, installed or hidden files."""
+    return name.startswith(".") or name in _IGNORED_FOLDERS
+
+
 def identify_files(paths: Sequence[str | Path], *, names: FileNames) -> InputFiles:
     """Identify the files in some paths."""
     finder = _FileFinder(names)
@@ -123,9 +128,7 @@ class _FileFinder:
             folders[:] = sorted(
                 name
                 for name in self._encodable(here, folders)
-                if not name.startswith(".")
-                and name not in _IGNORED_FOLDERS
-                and not (is_target and name in _DBT_OUTPUT_FOLDERS)
+                if not is_ignored_folder(name) and not (is_target and name in _DBT_OUTPUT_FOLDERS)
             )
             if _PROJECT in files and (here / _TARGET / MANIFEST).is_file():
                 projects.add(here)

@@ -1,6 +1,8 @@
 """The schema files of a folder at two revisions of its git repository."""
 
 import os
+import re
+import shlex
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath, PurePosixPath
@@ -18,6 +20,8 @@ from lumos.schemas.files import (
 )
 
 _REMOTE: Final = "origin"
+_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}\Z", re.IGNORECASE)
+_IN_ACTIONS: Final = "(in GitHub Actions, check out with fetch-depth: 0)"
 DEFAULT_FOLDER: Final = "schemas"
 
 
@@ -31,9 +35,10 @@ class UnknownRevision(MisuseError):
     def __init__(self, revision: str, *, shallow: bool) -> None:
         self.revision = revision
         hint = (
-            "This clone is shallow: in a workflow, check out with fetch-depth: 0"
+            f"This clone is shallow. Fetch it with: {_fetch_command(revision)} {_IN_ACTIONS}"
             if shallow
-            else f"Look for it with: git branch --all, or fetch it: git fetch {_REMOTE} {revision}"
+            else "Look for it with: git branch --all, or fetch it: "
+            f"{_fetch_command(revision, deepen=False)}"
         )
         super().__init__(f"There is no revision '{revision}' in this repository. {hint}")
 
@@ -77,9 +82,25 @@ class GitRepository:
         new = self._commit(head)
         return self._merge_base(base, self._commit(base), head, new), new
 
-    def files(self, commit: str, suffixes: tuple[str, ...]) -> dict[str, str]:
+    def files(
+        self, commit: str, suffixes: tuple[str, ...], *, max_bytes: int | None = None
+    ) -> dict[str, str]:
         """The regular files of a commit with these suffixes, with their blob ids."""
-        return self._tree_files(commit, suffixes)
+        return self._tree_files(commit, suffixes, max_bytes=max_bytes)
+
+    def submodules(self, commit: str) -> dict[str, str]:
+        """The commits of the submodules of a commit, by path."""
+        return {
+            os.fsdecode(name): facts.split()[2].decode()
+            for entry in self._git("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0")
+            for facts, _, name in [entry.partition(b"\t")]
+            if facts.startswith(b"160000")
+        }
+
+    def path_of(self, file: Path) -> str | None:
+        """The path of a file in the repository; None if it is elsewhere."""
+        path = os.path.relpath(os.path.realpath(file), self._top())
+        return None if path.split(os.sep)[0] == os.pardir else PurePath(path).as_posix()
 
     def read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
         """The contents of files, in the order of their names."""
@@ -146,7 +167,7 @@ class GitRepository:
         if found:
             return found
         hint = (
-            "This clone is shallow: in a workflow, check out with fetch-depth: 0"
+            f"This clone is shallow. Fetch its history with: {_fetch_command(base)} {_IN_ACTIONS}"
             if self._is_shallow()
             else "Choose revisions of one history"
         )
@@ -165,14 +186,19 @@ class GitRepository:
             tree = entry.partition(b"\t")[0].split()[2].decode()
         return self._tree_files(tree, (SCHEMA_SUFFIX,))
 
-    def _tree_files(self, tree: str, suffixes: tuple[str, ...]) -> dict[str, str]:
+    def _tree_files(
+        self, tree: str, suffixes: tuple[str, ...], *, max_bytes: int | None = None
+    ) -> dict[str, str]:
+        sizes = () if max_bytes is None else ("--long",)
         files = {}
-        for entry in self._git("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0"):
+        for entry in self._git("ls-tree", "-r", "-z", "--full-tree", *sizes, tree).split(b"\0"):
             facts, _, name = entry.partition(b"\t")
             path = os.fsdecode(name)
             # Skips links and submodules.
             if path.lower().endswith(suffixes) and facts.startswith(b"100"):
-                files[path] = facts.split()[2].decode()
+                _, _, blob, *size = facts.split()
+                if max_bytes is None or int(size[0]) <= max_bytes:
+                    files[path] = blob.decode()
         return files
 
     def _path(self, folder: str) -> str:
@@ -250,6 +276,14 @@ class GitRepository:
             raise GitFailed(
                 "Comparing revisions needs the git command, which is not installed."
             ) from None
+
+
+def _fetch_command(revision: str, *, deepen: bool = True) -> str:
+    """The command that fetches a revision with its history, under the name that was given."""
+    branch = revision.removeprefix(f"{_REMOTE}/").removeprefix("refs/heads/")
+    is_commit = _COMMIT.match(revision) is not None
+    refs = branch if is_commit else f"+refs/heads/{branch}:refs/remotes/{_REMOTE}/{branch}"
+    return shlex.join(["git", "fetch", *(["--unshallow"] if deepen else []), _REMOTE, refs])
 
 
 def _without(files: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:

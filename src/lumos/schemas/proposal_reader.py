@@ -48,7 +48,8 @@ class DbtModel(NamedTuple):
     """A model, seed, snapshot or source table of a dbt schema.yml, and its listed columns.
 
     Only an `enforced` contract makes the list complete. `untyped` columns have no data_type,
-    `unquoted` names match in any case, `nested` ones are fields inside columns.
+    `unquoted` names match in any case, `nested` ones are fields inside columns. `source` is the
+    name of the source that a table belongs to.
     """
 
     name: str
@@ -58,6 +59,8 @@ class DbtModel(NamedTuple):
     untyped: frozenset[str]
     unquoted: frozenset[str]
     nested: tuple[str, ...]
+    source: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 def models_from_dbt(text: str, *, file: str, dialect: Dialect) -> tuple[DbtModel, ...]:
@@ -67,17 +70,20 @@ def models_from_dbt(text: str, *, file: str, dialect: Dialect) -> tuple[DbtModel
     )
     if problems:
         raise ConfigurationError(problems)
-    return tuple(_model(block, dialect) for block in _models(root))
+    return tuple(_model(block, dialect, source) for block, source in _models(root))
 
 
-def _models(root: MappingNode) -> Iterator[MappingNode]:
+def _models(
+    root: MappingNode, source: str | None = None
+) -> Iterator[tuple[MappingNode, str | None]]:
+    """The models of a mapping, each with the source that it belongs to."""
     for section in _SECTIONS:
-        yield from (block for block in _blocks(root, section) if _text(block, "name"))
-    for source in _blocks(root, "sources"):
-        yield from _models(source)
+        yield from ((block, source) for block in _blocks(root, section) if _text(block, "name"))
+    for block in _blocks(root, "sources"):
+        yield from _models(block, _text(block, "name"))
 
 
-def _model(block: MappingNode, dialect: Dialect) -> DbtModel:
+def _model(block: MappingNode, dialect: Dialect, source: str | None = None) -> DbtModel:
     fields: dict[str, Field] = {}
     untyped, unquoted, nested = set(), set(), []
     keys = {
@@ -100,7 +106,8 @@ def _model(block: MappingNode, dialect: Dialect) -> DbtModel:
             untyped.add(name)
         if _text(column, "quote").lower() != "true":
             unquoted.add(name)
-    contract = _block(_block(block, "config"), "contract") or _block(block, "contract")
+    config = _block(block, "config")
+    contract = _block(config, "contract") or _block(block, "contract")
     return DbtModel(
         name=_text(block, "name"),
         schema=Schema(fields=tuple(fields.values())),
@@ -109,7 +116,13 @@ def _model(block: MappingNode, dialect: Dialect) -> DbtModel:
         untyped=frozenset(untyped),
         unquoted=frozenset(unquoted),
         nested=tuple(nested),
+        source=source,
+        tags=(*_tags(block), *(() if config is None else _tags(config))),
     )
+
+
+def _tags(block: MappingNode) -> tuple[str, ...]:
+    return tuple(_texts(block, "tags")) or ((tag,) if (tag := _text(block, "tags")) else ())
 
 
 def _field(column: MappingNode, name: str, dialect: Dialect, *, is_key: bool) -> Field:

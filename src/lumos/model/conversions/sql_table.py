@@ -33,8 +33,10 @@ _CLAUSES: Final = frozenset((
     "NOT", "NULL", "DEFAULT", "PRIMARY", "UNIQUE", "REFERENCES", "CHECK", "COMMENT", "CONSTRAINT",
     "COLLATE", "GENERATED", "AS", "OPTIONS", "ENCODE", "DISTKEY", "SORTKEY", "IDENTITY",
     "AUTOINCREMENT", "AUTO_INCREMENT", "MASKING", "TAG", "STORAGE", "COMPRESSION", "ON",
-    "DEFERRABLE", "INITIALLY", "EXCLUDE", "WITH",
+    "DEFERRABLE", "INITIALLY", "EXCLUDE", "WITH", "USING", "FIRST", "AFTER",
 ))  # fmt: skip
+# The statement ends a column in ALTER TABLE.
+_COLUMN_END: Final = (",", ")", ";")
 _TABLE_CONSTRAINTS: Final = {
     "PRIMARY": ("KEY",),
     "FOREIGN": ("KEY",),
@@ -47,11 +49,15 @@ _UNQUOTED_FOLDING: Final = {"postgres": str.lower, "snowflake": str.upper}
 
 
 class SqlTable(NamedTuple):
-    """A table that a statement creates; names in `unquoted` are case-insensitive."""
+    """A table that a statement describes; names in `unquoted` are case-insensitive.
+
+    `path` is the name with its schema and database.
+    """
 
     name: str
     schema: Schema
     unquoted: frozenset[str] = frozenset()
+    path: tuple[str, ...] = ()
 
 
 class _Token(NamedTuple):
@@ -65,7 +71,9 @@ class _Token(NamedTuple):
         return self.text.upper() if self.kind != "name" else ""
 
 
-class _Column(NamedTuple):
+class SqlColumn(NamedTuple):
+    """A column as it is written."""
+
     name: str
     type: str
     quoted: bool
@@ -79,7 +87,7 @@ class _Column(NamedTuple):
 
 def tables_from_sql(text: str, dialect: Dialect) -> tuple[SqlTable, ...]:
     """Every table that the text creates; raises SchemaSyntaxError."""
-    return _Reader(text, dialect).tables()
+    return SqlTableReader(text, dialect).tables()
 
 
 def rendered_in_sql(schema: Schema, dialect: Dialect, *, partitions: bool = True) -> Schema:
@@ -99,7 +107,7 @@ def rendered_in_sql(schema: Schema, dialect: Dialect, *, partitions: bool = True
     )
 
 
-class _Reader:
+class SqlTableReader:
     """Reads the statements of one text."""
 
     def __init__(self, text: str, dialect: Dialect) -> None:
@@ -132,19 +140,20 @@ class _Reader:
         if not self._take("TABLE"):
             return None
         self._take("IF", "NOT", "EXISTS")
-        name = self._table_name()
+        path = self._table_path()
+        name = path[-1]
         if self._peek().text != "(":
             self._fail(f"the table '{name}' is created without a list of columns")
         self._next()
         columns, key = self._columns()
         partitions = self._partitioning()
-        return self._table(name, columns, key, partitions)
+        return self._table(name, columns, key, partitions)._replace(path=path)
 
     def _alter(self, found: dict[str, SqlTable]) -> None:
         """Add a primary key that is declared later; reject changes of columns."""
         self._take("ONLY")
         self._take("IF", "EXISTS")
-        name = self._table_name()
+        name = self._table_path()[-1]
         change = self._peek()
         if self._take("ADD"):
             if self._take("CONSTRAINT"):
@@ -168,8 +177,8 @@ class _Reader:
                 change.offset,
             )
 
-    def _columns(self) -> tuple[list[_Column], list[str]]:
-        columns: list[_Column] = []
+    def _columns(self) -> tuple[list[SqlColumn], list[str]]:
+        columns: list[SqlColumn] = []
         key: list[str] = []
         while True:
             if self._is_table_constraint():
@@ -190,14 +199,14 @@ class _Reader:
             return self._peek(2).word in _TABLE_CONSTRAINTS
         return second.word in _TABLE_CONSTRAINTS.get(first.word, ())
 
-    def _column(self) -> _Column:
+    def _column(self) -> SqlColumn:
         first = self._peek()
-        column = _Column(self._name(), self._type(), first.kind == "name", first.offset)
-        while self._peek().text not in (",", ")") and self._peek().kind != "end":
+        column = SqlColumn(self._name(), self._type(), first.kind == "name", first.offset)
+        while self._peek().text not in _COLUMN_END and self._peek().kind != "end":
             column = self._clause(column)
         return column
 
-    def _clause(self, column: _Column) -> _Column:
+    def _clause(self, column: SqlColumn) -> SqlColumn:
         if self._take("NOT", "NULL"):
             return column._replace(nullable=False)
         if self._take("PRIMARY", "KEY"):
@@ -217,7 +226,7 @@ class _Reader:
         first = last = self._peek()
         depth = 0
         while (token := self._peek()).kind != "end":
-            if depth == 0 and (token.text in (",", ")") or self._ends_type(token)):
+            if depth == 0 and (token.text in _COLUMN_END or self._ends_type(token)):
                 break
             depth += (token.text in _OPENING) - (token.text in _CLOSING)
             last = self._next()
@@ -237,7 +246,7 @@ class _Reader:
         if start.kind == "string" and self._peek(1).text != ":":
             return _unquote(self._next().text)
         end = start.offset
-        while (token := self._peek()).kind != "end" and token.text not in (",", ")"):
+        while (token := self._peek()).kind != "end" and token.text not in _COLUMN_END:
             if token.kind == "word" and token.word in _CLAUSES and end > start.offset:
                 break
             self._skip_one()
@@ -256,9 +265,9 @@ class _Reader:
                 break
         return description
 
-    def _partitioning(self) -> list[_Column]:
+    def _partitioning(self) -> list[SqlColumn]:
         """The partition columns in the rest of the statement; those with a type are new columns."""
-        partitions: list[_Column] = []
+        partitions: list[SqlColumn] = []
         while (token := self._peek()).kind != "end" and token.text != ";":
             if self._take("PARTITIONED", "BY", "("):
                 while True:
@@ -267,7 +276,7 @@ class _Reader:
                     is_typed = self._peek().text not in (",", ")", "(")
                     typed = self._type() if is_typed else ""
                     if self._peek().text != "(":
-                        column = _Column(
+                        column = SqlColumn(
                             name, typed, first.kind == "name", first.offset, partition=True
                         )
                         if typed and self._peek().word == "COMMENT":
@@ -278,16 +287,16 @@ class _Reader:
             elif self._take("PARTITION", "BY"):
                 if self._peek().word in ("RANGE", "LIST", "HASH"):
                     self._next()
-                    partitions += [_Column(each, "", False) for each in self._names_in_brackets()]
+                    partitions += [SqlColumn(each, "", False) for each in self._names_in_brackets()]
                 elif self._peek(1).text != "(":
                     quoted = self._peek().kind == "name"
-                    partitions.append(_Column(self._name(), "", quoted))
+                    partitions.append(SqlColumn(self._name(), "", quoted))
             else:
                 self._skip_one()
         return partitions
 
     def _table(
-        self, name: str, columns: list[_Column], key: list[str], partitions: list[_Column]
+        self, name: str, columns: list[SqlColumn], key: list[str], partitions: list[SqlColumn]
     ) -> SqlTable:
         columns = [*columns, *(each for each in partitions if each.type)]
         names = {self._folded(each.name, each.quoted) for each in partitions}
@@ -305,7 +314,7 @@ class _Reader:
         unquoted = frozenset(self._folded(each.name, False) for each in columns if not each.quoted)
         return SqlTable(name, Schema(fields=tuple(fields.values())), unquoted)
 
-    def _field(self, column: _Column) -> Field:
+    def _field(self, column: SqlColumn) -> Field:
         return Field(
             name=self._folded(column.name, column.quoted),
             type=type_from_sql(column.type, self.dialect),
@@ -321,14 +330,16 @@ class _Reader:
         fold = _UNQUOTED_FOLDING.get(self.dialect)
         return name if quoted or fold is None else fold(name)
 
-    def _table_name(self) -> str:
-        """The last part of a name such as `db.sales.orders`."""
-        name = self._name()
+    def _table_path(self) -> tuple[str, ...]:
+        """The parts of a name such as `db.sales.orders`."""
+        parts = [self._name()]
         while self._peek().text == ".":
             self._next()
-            name = self._name()
-        # BigQuery quotes all parts together.
-        return name.rpartition(".")[2] if self.dialect == "bigquery" else name
+            parts.append(self._name())
+        if self.dialect == "bigquery":
+            # BigQuery quotes all parts together.
+            parts = [part for each in parts for part in each.split(".")]
+        return tuple(parts)
 
     def _name(self) -> str:
         token = self._peek()

@@ -1,0 +1,103 @@
+"""Decides which findings block, by the policy of `lumos.yaml`."""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import msgspec
+
+from lumos.config.gate import GateRule, GateSettings
+from lumos.config.reader import SectionReader
+from lumos.config.settings import Settings
+from lumos.config.yaml_tree import ConfigPosition, ConfigurationError, MappingNode, parse_yaml
+from lumos.gate.reports import GateFinding
+
+
+class DatasetFacts(NamedTuple):
+    """What rules of a policy ask about a dataset."""
+
+    tags: tuple[str, ...] = ()
+    domain: str | None = None
+    environment: str = ""
+    monthly_cost: Decimal | None = None
+
+
+def parse_policy(text: str, *, file: str) -> GateSettings:
+    """The policy in the text of a lumos.yaml; raises ConfigurationError with file and line."""
+    root, problems = parse_yaml(
+        text, position=ConfigPosition(origin=file, folder=""), environment={}
+    )
+    wrapped = root.entries.get(str(Settings.nested))
+    if wrapped is not None and isinstance(wrapped.node, MappingNode):
+        root = root.with_entries(wrapped.node.entries | root.entries)
+    entry = root.entries.get("gate")
+    if entry is None:
+        return GateSettings()
+    policy = SectionReader({}, problems).section(entry.node, GateSettings)
+    if problems or not isinstance(policy, GateSettings):
+        raise ConfigurationError(problems)
+    return policy
+
+
+def apply_policy(
+    findings: Iterable[GateFinding], policy: GateSettings, facts: Mapping[str, DatasetFacts]
+) -> tuple[GateFinding, ...]:
+    """The findings, with whether each blocks and who may approve it."""
+    return tuple(_decide(finding, policy, facts) for finding in findings)
+
+
+def _decide(
+    finding: GateFinding, policy: GateSettings, facts: Mapping[str, DatasetFacts]
+) -> GateFinding:
+    concerned = [
+        facts.get(urn, DatasetFacts())
+        for urn in (finding.urn, finding.affected_urn)
+        if urn is not None
+    ]
+    rule = next((each for each in policy.rules if _applies(each, finding, concerned)), None)
+    blocked = policy.block if rule is None or rule.block is None else rule.block
+    blocks: bool | None = finding.category in blocked
+    if not blocks and finding.category == "undetermined" and (rule is None or rule.block is None):
+        # Not decided: --strict does.
+        blocks = None
+    cost = _cost(finding, facts)
+    limit = policy.max_monthly_cost
+    if rule is not None and rule.max_monthly_cost is not None:
+        limit = rule.max_monthly_cost
+    return msgspec.structs.replace(
+        finding,
+        blocks=blocks,
+        approvers=(rule.approvers if rule is not None else ()) or policy.approvers,
+        monthly_cost=cost,
+        is_too_expensive=cost is not None and limit is not None and cost > Decimal(str(limit)),
+    )
+
+
+def _cost(finding: GateFinding, facts: Mapping[str, DatasetFacts]) -> Decimal | None:
+    """The cost of what breaks; lost pruning makes the changed dataset itself more expensive."""
+    if finding.affected_urn is not None:
+        return facts.get(finding.affected_urn, DatasetFacts()).monthly_cost
+    if "cost" in finding.flags:
+        return facts.get(finding.urn, DatasetFacts()).monthly_cost
+    return None
+
+
+def _applies(rule: GateRule, finding: GateFinding, datasets: Iterable[DatasetFacts]) -> bool:
+    datasets = list(datasets)
+    files = [each.file for each in (finding.declared, finding.used) if each is not None]
+    checks = (
+        (rule.paths, files),
+        (rule.domains, [each.domain for each in datasets if each.domain]),
+        (rule.tags, [tag for each in datasets for tag in each.tags]),
+        (rule.environments, [each.environment for each in datasets]),
+    )
+    return all(not patterns or _matches(patterns, values) for patterns, values in checks)
+
+
+def _matches(patterns: Iterable[str], values: Iterable[str]) -> bool:
+    return any(
+        fnmatchcase(value.casefold(), pattern.casefold())
+        for pattern in patterns
+        for value in values
+    )

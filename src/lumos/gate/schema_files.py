@@ -1,0 +1,367 @@
+"""Files that declare schemas: Avro, JSON Schema, Protobuf, dbt, data contracts and snapshots.
+
+Each reader takes the path and the content of a file and returns what it declares. A file of
+another kind with the same ending, such as any other YAML, declares nothing.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from lumos.config.yaml_tree import (
+    ConfigPosition,
+    ConfigurationError,
+    ListNode,
+    MappingNode,
+    parse_yaml,
+)
+from lumos.errors import LumosError
+from lumos.model.conversions.avro import schema_from_avro
+from lumos.model.conversions.json_schema import schema_from_json_schema
+from lumos.model.conversions.protobuf import messages_from_protobuf
+from lumos.model.conversions.sql_type_reader import DIALECT_OF_PLATFORM
+from lumos.model.conversions.sql_types import Dialect, type_from_sql
+from lumos.model.schema import Field, Schema
+from lumos.model.types import (
+    BOOLEAN,
+    DATE,
+    FLOAT64,
+    INT64,
+    STRING,
+    UNKNOWN,
+    Array,
+    DataType,
+    Member,
+    SchemaSyntaxError,
+    Struct,
+    Time,
+    Timestamp,
+    Unknown,
+)
+from lumos.model.urn import Urn
+from lumos.schemas.files import (
+    SCHEMA_SUFFIX,
+    UnreadableSchema,
+    decode_text,
+    name_of_file,
+    read_schema,
+)
+from lumos.schemas.proposal_reader import DbtModel, models_from_dbt
+from lumos.snapshots.format.errors import SnapshotError
+from lumos.snapshots.format.reader import open_snapshot
+
+SchemaKind: TypeAlias = Literal[
+    "schema", "snapshot", "sql", "odcs", "dbt-source", "dbt", "avro", "protobuf", "json-schema"
+]
+
+_AVRO: Final = ".avsc"
+_PROTO: Final = ".proto"
+_JSON: Final = ".json"
+_JSON_SCHEMA: Final = ".schema.json"
+_YAML: Final = (".yaml", ".yml")
+_SNAPSHOTS: Final = (".json", ".yaml", ".yml", ".jsonl", ".jsonl.zst")
+SUFFIXES: Final = (SCHEMA_SUFFIX, _AVRO, _PROTO, _JSON, *_YAML, ".jsonl", ".jsonl.zst")
+_HEAD: Final = 65_536
+_SNAPSHOT_MARK: Final = re.compile(rb"lumos[-_]snapshot")
+_JSON_SCHEMA_MARK: Final = re.compile(rb'"\$schema"\s*:\s*"https?://json-schema\.org/')
+_ODCS_MARK: Final = re.compile(rb"^[\"']?kind[\"']?\s*:\s*[\"']?DataContract\b", re.MULTILINE)
+_DBT_MARK: Final = re.compile(rb"^(?:models|sources|seeds|snapshots)\s*:", re.MULTILINE)
+# Declarations that are complete, so that they are needed even where the change does not touch them.
+_DBT_COMPLETE: Final = re.compile(rb"enforced\s*:\s*true|^sources\s*:", re.MULTILINE)
+_MAX_DEPTH: Final = 50
+
+
+class DeclaredSchema(NamedTuple):
+    """The schema of a dataset, and the file that declares it.
+
+    If it is not `complete`, other columns may exist.
+    """
+
+    urn: str
+    schema: Schema
+    format: str | None
+    file: str
+    kind: SchemaKind
+    complete: bool = True
+    tags: tuple[str, ...] = ()
+    domain: str | None = None
+    owners: tuple[str, ...] = ()
+
+
+def read_schema_file(path: str, data: bytes, *, dialect: Dialect) -> list[DeclaredSchema]:
+    """The schemas that a file declares; raises UnreadableSchema."""
+    name = path.lower()
+    head = data[:_HEAD]
+    try:
+        if name.endswith(SCHEMA_SUFFIX):
+            return [_read_lumos(path, data)]
+        if name.endswith(_AVRO):
+            return [_read_avro(path, data)]
+        if name.endswith(_PROTO):
+            return list(_read_protobuf(path, data))
+        is_text = not name.endswith(".zst")
+        if name.endswith(_SNAPSHOTS) and (not is_text or _SNAPSHOT_MARK.search(head)):
+            return list(_read_snapshot(path, data))
+        if name.endswith(_JSON):
+            is_schema = name.endswith(_JSON_SCHEMA) or _JSON_SCHEMA_MARK.search(head)
+            return [_read_json_schema(path, data)] if is_schema else []
+        if name.endswith(_YAML) and _ODCS_MARK.search(head):
+            return list(_read_contract(path, data))
+        if name.endswith(_YAML) and _DBT_MARK.search(data):
+            return list(_read_dbt(path, data, dialect))
+    except SchemaSyntaxError as problem:
+        raise UnreadableSchema(
+            path, problem.problem, line=problem.line, column=problem.column
+        ) from None
+    except ConfigurationError as problem:
+        raise UnreadableSchema(path, problem.problems[0].text, line=problem.line) from None
+    except RecursionError:
+        raise UnreadableSchema(path, "it nests too deeply to be a schema") from None
+    return []
+
+
+def is_needed_unchanged(path: str, data: bytes) -> bool:
+    """Whether readers may need the schemas of a file that the change does not touch."""
+    name = path.lower()
+    if name.endswith((SCHEMA_SUFFIX, _AVRO, _JSON_SCHEMA)):
+        return True
+    if name.endswith(_YAML):
+        is_typed = b"data_type" in data and _DBT_COMPLETE.search(data) is not None
+        return is_typed or _ODCS_MARK.search(data[:_HEAD]) is not None
+    return False
+
+
+def table_urn(parts: Iterable[str]) -> str:
+    """The URN of a table that DDL, a contract or dbt declares."""
+    return _urn("sql", parts)
+
+
+def _urn(platform: str, parts: Iterable[str]) -> str:
+    return str(Urn(platform=platform, path=tuple(parts)))
+
+
+def _read_lumos(path: str, data: bytes) -> DeclaredSchema:
+    found = read_schema(path, data, called=name_of_file(PurePosixPath(path)))
+    urn = found.urn if "://" in found.urn else _urn("file", found.urn.split("/"))
+    return DeclaredSchema(urn, found.schema, found.format, path, "schema")
+
+
+def _read_avro(path: str, data: bytes) -> DeclaredSchema:
+    record = _decode_json(path, data)
+    try:
+        schema = schema_from_avro(record)
+    except LumosError as problem:
+        raise UnreadableSchema(path, f"not a valid Avro schema ({problem})") from None
+    name = record.get("name") if isinstance(record, dict) else None
+    if not isinstance(name, str) or not name:
+        raise UnreadableSchema(path, "the Avro schema has no name")
+    namespace = record.get("namespace")
+    parts = [*(namespace.split(".") if isinstance(namespace, str) else ()), *name.split(".")]
+    return DeclaredSchema(_urn("avro", parts), schema, "avro", path, "avro")
+
+
+def _read_json_schema(path: str, data: bytes) -> DeclaredSchema:
+    document = _decode_json(path, data)
+    if not isinstance(document, dict):
+        raise UnreadableSchema(path, "this is not a JSON Schema")
+    name = PurePosixPath(path).name
+    for suffix in (_JSON_SCHEMA, _JSON):
+        name = name[: -len(suffix)] if name.lower().endswith(suffix) else name
+    schema = schema_from_json_schema(document)
+    return DeclaredSchema(_urn("json-schema", [name]), schema, "json", path, "json-schema")
+
+
+def _read_protobuf(path: str, data: bytes) -> Iterator[DeclaredSchema]:
+    for message in messages_from_protobuf(decode_text(path, data)):
+        urn = _urn("protobuf", message.name.split("."))
+        yield DeclaredSchema(urn, message.schema, None, path, "protobuf")
+
+
+def _decode_json(path: str, data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError as problem:
+        raise UnreadableSchema(path, f"this is not valid JSON ({problem})") from None
+
+
+def _read_snapshot(path: str, data: bytes) -> Iterator[DeclaredSchema]:
+    with TemporaryDirectory(prefix="lumos-gate-") as folder:
+        file = Path(folder, PurePosixPath(path).name)
+        file.write_bytes(data)
+        try:
+            with open_snapshot(file) as snapshot:
+                entries = [each for each in snapshot.datasets() if not each.deleted]
+        except SnapshotError as problem:
+            reason = str(problem).replace(f"{file}: ", "")
+            raise UnreadableSchema(path, reason) from None
+    for entry in entries:
+        if entry.schema is not None:
+            yield DeclaredSchema(
+                entry.urn,
+                entry.schema,
+                entry.format,
+                path,
+                "snapshot",
+                tags=entry.governance.tags if entry.governance else (),
+                domain=entry.documentation.domain if entry.documentation else None,
+                owners=tuple(each.name for each in entry.ownership.owners)
+                if entry.ownership
+                else (),
+            )
+
+
+def _read_dbt(path: str, data: bytes, dialect: Dialect) -> Iterator[DeclaredSchema]:
+    for model in models_from_dbt(decode_text(path, data), file=path, dialect=dialect):
+        if not model.schema.fields:
+            continue
+        parts = (model.name,) if model.source is None else (model.source, model.name)
+        is_typed = not model.untyped and not model.nested
+        is_complete = model.enforced or (model.source is not None and is_typed)
+        schema = model.schema if is_complete else _documented(model)
+        kind: SchemaKind = "dbt" if model.source is None else "dbt-source"
+        yield DeclaredSchema(
+            table_urn(parts), schema, None, path, kind, complete=is_complete, tags=model.tags
+        )
+
+
+def _documented(model: DbtModel) -> Schema:
+    """Columns that are documented: tests on them do not decide whether they can be null."""
+    return Schema(
+        fields=tuple(
+            msgspec.structs.replace(field, nullable=True, key=False)
+            for field in model.schema.fields
+        )
+    )
+
+
+# The logical types of the Open Data Contract Standard.
+_LOGICAL: Final[dict[str, DataType]] = {
+    "string": STRING,
+    "integer": INT64,
+    "number": FLOAT64,
+    "boolean": BOOLEAN,
+    "date": DATE,
+    "time": Time("us"),
+    "timestamp": Timestamp("us"),
+}
+
+
+class _ContractPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of a data contract; other keys do not affect the schema."""
+
+
+class _ContractProperty(_ContractPart, frozen=True, kw_only=True, rename="camel"):
+    name: str = ""
+    physical_name: str | None = None
+    logical_type: str | None = None
+    physical_type: str | None = None
+    required: bool | None = None
+    primary_key: bool | None = None
+    partitioned: bool | None = None
+    description: str | None = None
+    tags: list[str] | None = None
+    properties: "list[_ContractProperty] | None" = None
+    items: "_ContractProperty | None" = None
+
+
+class _ContractTable(_ContractPart, frozen=True, kw_only=True, rename="camel"):
+    name: str
+    physical_name: str | None = None
+    properties: list[_ContractProperty] | None = None
+    tags: list[str] | None = None
+
+
+class _ContractServer(_ContractPart, frozen=True, kw_only=True, rename="camel"):
+    type: str | None = None
+
+
+class _Contract(_ContractPart, frozen=True, kw_only=True, rename="camel"):
+    api_version: str = ""
+    domain: str | None = None
+    tags: list[str] | None = None
+    schema: list[_ContractTable] | None = None
+    servers: list[_ContractServer] | None = None
+
+
+def _read_contract(path: str, data: bytes) -> Iterator[DeclaredSchema]:
+    """The tables of a data contract in version 3 of the Open Data Contract Standard."""
+    tree, problems = parse_yaml(
+        decode_text(path, data), position=ConfigPosition(origin=path, folder=""), environment={}
+    )
+    if problems:
+        raise ConfigurationError(problems)
+    plain = _plain(tree)
+    version = str(plain.get("apiVersion", "")).removeprefix("v")
+    if version.partition(".")[0] != "3":
+        raise UnreadableSchema(
+            path, f"data contracts of version '{version}' are not supported; use apiVersion v3"
+        )
+    try:
+        contract = msgspec.convert(plain, _Contract, strict=False)
+    except msgspec.ValidationError as problem:
+        raise UnreadableSchema(path, f"not a valid data contract ({problem})") from None
+    dialects = [DIALECT_OF_PLATFORM.get(each.type or "") for each in contract.servers or ()]
+    dialect = next((each for each in dialects if each is not None), None)
+    for table in contract.schema or ():
+        fields = tuple(_contract_field(each, dialect) for each in table.properties or ())
+        name = table.physical_name or table.name
+        yield DeclaredSchema(
+            table_urn(name.split(".")),
+            Schema(fields=fields),
+            None,
+            path,
+            "odcs",
+            tags=(*(contract.tags or ()), *(table.tags or ())),
+            domain=contract.domain,
+        )
+
+
+def _contract_field(each: _ContractProperty, dialect: Dialect | None) -> Field:
+    is_key = bool(each.primary_key)
+    return Field(
+        name=each.physical_name or each.name,
+        type=_contract_type(each, dialect, 1),
+        nullable=not (each.required or is_key),
+        key=is_key,
+        partition=bool(each.partitioned),
+        description=each.description or None,
+        tags=tuple(each.tags or ()),
+        native_type=each.physical_type,
+    )
+
+
+def _contract_type(each: _ContractProperty, dialect: Dialect | None, depth: int) -> DataType:
+    """The physical type if it can be read, else the logical one."""
+    if depth > _MAX_DEPTH:
+        return UNKNOWN
+    if each.properties:
+        return Struct(
+            tuple(
+                Member(
+                    inner.physical_name or inner.name,
+                    _contract_type(inner, dialect, depth + 1),
+                    nullable=not inner.required,
+                )
+                for inner in each.properties
+            )
+        )
+    if each.items is not None:
+        return Array(_contract_type(each.items, dialect, depth + 1))
+    if each.physical_type:
+        type = type_from_sql(each.physical_type, dialect or "postgres")
+        if not isinstance(type, Unknown):
+            return type
+    return _LOGICAL.get(each.logical_type or "", UNKNOWN)
+
+
+def _plain(node: Any) -> Any:
+    """The values of a YAML tree as texts, lists and mappings."""
+    if isinstance(node, MappingNode):
+        return {key: _plain(entry.node) for key, entry in node.entries.items()}
+    if isinstance(node, ListNode):
+        return [_plain(each) for each in node.items]
+    return None if node.empty else node.written or node.text

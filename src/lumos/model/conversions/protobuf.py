@@ -1,0 +1,255 @@
+"""Messages of a .proto file as schemas, without protoc.
+
+| direction     | lost                                                                          |
+|---------------|-------------------------------------------------------------------------------|
+| from Protobuf | how numbers are encoded (sint32, fixed32), reserved names, options, extensions |
+| from Protobuf | that the fields of a oneof exclude each other                                  |
+| from Protobuf | messages of other files: UNKNOWN('ref:...')                                    |
+Every field may be missing in a message, so all but the required ones of proto2 are nullable.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from lumos.errors import MissingDependency
+from lumos.model.schema import Field, Schema
+from lumos.model.type_path import TOO_DEEP, NamedTypes, TypePath
+from lumos.model.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    FLOAT32,
+    FLOAT64,
+    INT32,
+    INT64,
+    JSON,
+    STRING,
+    UINT32,
+    UINT64,
+    Array,
+    DataType,
+    Decimal,
+    Duration,
+    Enum,
+    Map,
+    Member,
+    SchemaSyntaxError,
+    Struct,
+    Timestamp,
+    Unknown,
+)
+
+if TYPE_CHECKING:
+    from proto_schema_parser import ast
+
+_SCALARS: Final[dict[str, DataType]] = {
+    "double": FLOAT64,
+    "float": FLOAT32,
+    "int32": INT32,
+    "sint32": INT32,
+    "sfixed32": INT32,
+    "int64": INT64,
+    "sint64": INT64,
+    "sfixed64": INT64,
+    "uint32": UINT32,
+    "fixed32": UINT32,
+    "uint64": UINT64,
+    "fixed64": UINT64,
+    "bool": BOOLEAN,
+    "string": STRING,
+    "bytes": BINARY,
+}
+_WELL_KNOWN: Final[dict[str, DataType]] = {
+    "google.protobuf.Timestamp": Timestamp("ns", zoned=True),
+    "google.protobuf.Duration": Duration("ns"),
+    "google.protobuf.Struct": JSON,
+    "google.protobuf.Value": JSON,
+    "google.protobuf.ListValue": JSON,
+    "google.protobuf.Any": JSON,
+    "google.protobuf.DoubleValue": FLOAT64,
+    "google.protobuf.FloatValue": FLOAT32,
+    "google.protobuf.Int64Value": INT64,
+    "google.protobuf.UInt64Value": UINT64,
+    "google.protobuf.Int32Value": INT32,
+    "google.protobuf.UInt32Value": UINT32,
+    "google.protobuf.BoolValue": BOOLEAN,
+    "google.protobuf.StringValue": STRING,
+    "google.protobuf.BytesValue": BINARY,
+    "google.type.Date": DATE,
+    "google.type.Decimal": Decimal(),
+}
+# Deeper braces end in the recursion limit of the parser.
+_MAX_BRACES: Final = 60
+
+
+class ProtobufMessage(NamedTuple):
+    """A top-level message: its name with the package, and its schema."""
+
+    name: str
+    schema: Schema
+
+
+def messages_from_protobuf(text: str) -> tuple[ProtobufMessage, ...]:
+    """The top-level messages of a .proto file; raises SchemaSyntaxError."""
+    try:
+        from antlr4.error.ErrorListener import ErrorListener
+        from proto_schema_parser import ast
+        from proto_schema_parser.parser import Parser
+    except ImportError:
+        raise MissingDependency(
+            "Reading Protobuf schemas", "proto-schema-parser", "protobuf"
+        ) from None
+
+    class FailingListener(ErrorListener):  # type: ignore[misc]
+        """Without it, the parser prints errors and guesses what was meant."""
+
+        def syntaxError(self, *facts: Any) -> None:
+            _, _, line, column, text, _ = facts
+            # The rest lists every keyword of the language.
+            problem = text.partition(" expecting ")[0]
+            raise SchemaSyntaxError(problem, line=line, column=column + 1)
+
+    def fail_on_errors(recognizer: Any) -> None:
+        recognizer.removeErrorListeners()
+        recognizer.addErrorListener(FailingListener())
+
+    _check_depth(text)
+    file = Parser(setup_lexer=fail_on_errors, setup_parser=fail_on_errors).parse(text)
+    package = next((each.name for each in file.file_elements if isinstance(each, ast.Package)), "")
+    reader = _Reader(package)
+    reader.define(file.file_elements, package)
+    return tuple(
+        ProtobufMessage(name, reader.schema(name))
+        for each in file.file_elements
+        if isinstance(each, ast.Message)
+        for name in [_join(package, each.name)]
+    )
+
+
+class _Reader:
+    """Reads the messages of one file, which refer to each other by name."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+        self._definitions: dict[str, ast.Message | ast.Group | ast.Enum] = {}
+        self._references = NamedTypes()
+
+    def define(self, elements: Any, scope: str) -> None:
+        from proto_schema_parser import ast
+
+        for each in elements:
+            if isinstance(each, ast.OneOf):
+                self.define(each.elements, scope)
+            elif isinstance(each, ast.Message | ast.Group | ast.Enum):
+                name = _join(scope, each.name)
+                self._definitions[name] = each
+                if not isinstance(each, ast.Enum):
+                    self.define(each.elements, name)
+
+    def schema(self, message: str) -> Schema:
+        fields = []
+        for each in _fields(self._definitions[message].elements):
+            path = TypePath(path=TypePath.column(each.name).path, inside=frozenset([message]))
+            path.note(field_id=each.number)
+            type = self._type(each, message, path)
+            fields.append(
+                path.field(
+                    each.name, type, nullable=not _is_required(each), native_type=_native(each)
+                )
+            )
+        return Schema(fields=tuple(_first_of_name(fields)))
+
+    def _type(self, field: Any, scope: str, path: TypePath) -> DataType:
+        from proto_schema_parser import ast
+
+        if path.is_deepest:
+            return TOO_DEEP
+        if isinstance(field, ast.MapField):
+            value = self._named(field.value_type, scope, path.value())
+            return Map(_SCALARS.get(field.key_type, STRING), value, value_nullable=False)
+        is_repeated = field.cardinality is ast.FieldCardinality.REPEATED
+        name = field.name if isinstance(field, ast.Group) else field.type
+        inner = self._named(name, scope, path.element() if is_repeated else path)
+        return Array(inner, element_nullable=False) if is_repeated else inner
+
+    def _named(self, name: str, scope: str, path: TypePath) -> DataType:
+        if name in _SCALARS:
+            return _SCALARS[name]
+        for full_name in _candidates(name, scope):
+            if full_name in self._definitions:
+                return self._defined(full_name, path)
+        known = _WELL_KNOWN.get(name.removeprefix("."))
+        return known or Unknown(f"ref:{name.removeprefix('.')}")
+
+    def _defined(self, name: str, path: TypePath) -> DataType:
+        from proto_schema_parser import ast
+
+        definition = self._definitions[name]
+        if isinstance(definition, ast.Enum):
+            values = [each for each in definition.elements if isinstance(each, ast.EnumValue)]
+            return Enum(tuple(dict.fromkeys(each.name for each in values)))
+        cut = self._references.replacement_for(name, path)
+        if cut is not None:
+            return cut
+        if path.is_deepest:
+            return TOO_DEEP
+        inside = path.within(name)
+        members: dict[str, Member] = {}
+        for each in _fields(definition.elements):
+            inner = inside.member(each.name)
+            inner.note(field_id=each.number)
+            type = self._type(each, name, inner)
+            members.setdefault(each.name, Member(each.name, type, nullable=not _is_required(each)))
+        return self._references.count_expansion(Struct(tuple(members.values())))
+
+
+def _fields(elements: Any) -> Iterator[Any]:
+    from proto_schema_parser import ast
+
+    for each in elements:
+        if isinstance(each, ast.OneOf):
+            yield from _fields(each.elements)
+        elif isinstance(each, ast.Field | ast.MapField | ast.Group):
+            yield each
+
+
+def _first_of_name(fields: list[Field]) -> Iterator[Field]:
+    seen: set[str] = set()
+    for field in fields:
+        if field.name not in seen:
+            seen.add(field.name)
+            yield field
+
+
+def _is_required(field: Any) -> bool:
+    from proto_schema_parser import ast
+
+    return getattr(field, "cardinality", None) is ast.FieldCardinality.REQUIRED
+
+
+def _native(field: Any) -> str | None:
+    return getattr(field, "type", None)
+
+
+def _candidates(name: str, scope: str) -> Iterator[str]:
+    """The full names that a type name may mean, innermost scope first."""
+    if name.startswith("."):
+        yield name[1:]
+        return
+    while scope:
+        yield f"{scope}.{name}"
+        scope = scope.rpartition(".")[0]
+    yield name
+
+
+def _join(scope: str, name: str) -> str:
+    return f"{scope}.{name}" if scope else name
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for at, mark in enumerate(text):
+        depth += (mark in "{[<(") - (mark in "}]>)")
+        if depth > _MAX_BRACES:
+            line = text.count("\n", 0, at) + 1
+            raise SchemaSyntaxError("it nests too deeply", line=line, column=1)
