@@ -2,8 +2,10 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
-from lumos.gate.reports import GateFinding, GateLocation
+from lumos.gate.reports import GateFinding, GateLocation, GateStep
+from lumos.gate.trail import Hop
 from lumos.impact.reports import ChangeReport, DownstreamReport, ImpactReport, ReasonReport
 from lumos.model.change import Verdict
 from lumos.schemas.reports import DatasetDiff
@@ -18,6 +20,7 @@ def findings_of(
     *,
     declared: GateLocation | None,
     names: Callable[[str], str],
+    locations: Mapping[Hop, GateLocation],
 ) -> Iterator[GateFinding]:
     """The findings of the changes of one dataset: one per change and affected dataset."""
     by_path = {change.path: change for change in report.changes}
@@ -30,7 +33,7 @@ def findings_of(
                 reasons.setdefault(change.path, []).append(reason)
         for path, some in reasons.items():
             affecting.add(path)
-            yield _downstream_finding(by_path[path], row, some, declared, names)
+            yield _downstream_finding(by_path[path], row, some, declared, names, locations)
     for change in report.changes:
         if change.path not in affecting:
             yield _change_finding(change, report, diff, declared, names)
@@ -50,11 +53,13 @@ def _downstream_finding(
     reasons: Sequence[ReasonReport],
     declared: GateLocation | None,
     names: Callable[[str], str],
+    locations: Mapping[Hop, GateLocation],
 ) -> GateFinding:
     worst = min(each.verdict != "BREAKING" for each in reasons)
     decisive = [each for each in reasons if (each.verdict != "BREAKING") == worst]
     is_breaking = not worst
-    reason = decisive[0]
+    # The same one in every run, so that comments change only with the change.
+    reason = min(decisive, key=lambda each: (each.file or "", each.line or 0, each.text))
     verb = "breaks" if is_breaking else "may break"
     owner = f" ({', '.join(row.owners)})" if row.owners else ""
     used = None if reason.file is None else GateLocation(file=reason.file, line=reason.line)
@@ -75,8 +80,21 @@ def _downstream_finding(
         clause=reason.clause,
         declared=declared,
         used=used,
+        trail=tuple(_trail(reason.path, declared, names, locations)),
         recommendations=tuple(map(names, row.recommendations)),
     )
+
+
+def _trail(
+    path: Sequence[str],
+    declared: GateLocation | None,
+    names: Callable[[str], str],
+    locations: Mapping[Hop, GateLocation],
+) -> Iterator[GateStep]:
+    places = [declared, *(locations.get(hop) for hop in pairwise(path))]
+    for step, location in zip(path, places, strict=False):
+        urn, _, column = step.partition("#")
+        yield GateStep(dataset=names(urn), column=column, location=location)
 
 
 def _change_finding(

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -28,6 +29,7 @@ from lumos.gate.inputs import (
     read_declarations,
 )
 from lumos.gate.reports import (
+    CommentReport,
     GateFinding,
     GateLocation,
     GateReport,
@@ -35,6 +37,7 @@ from lumos.gate.reports import (
     GateVerdict,
     WaiverReport,
 )
+from lumos.gate.trail import hop_locations
 from lumos.gate.waivers import FILE, Waiver, add_waiver, apply_waivers, parse_waivers
 from lumos.impact.reports import ImpactReport
 from lumos.impact.service import ImpactService
@@ -76,9 +79,11 @@ class Gate:
         self,
         open_workspace: Callable[[Path], Workspace],
         *,
+        environment: Mapping[str, str] = MappingProxyType({}),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._open_workspace = open_workspace
+        self._environment = environment
         self._clock = clock
 
     def check(
@@ -126,6 +131,7 @@ class Gate:
             impacts = {each.change.urn: each for each in reports}
             names = DisplayNames(lambda urns: display_names(urns, store.names_like(urns)))
             names.look_up(urn for each in reports for urn in (each.change.urn, *_downstream(each)))
+            locations = hop_locations(store, reports)
             findings = [
                 finding
                 for diff in diffs
@@ -135,6 +141,7 @@ class Gate:
                     diff,
                     declared=_declaration(diff.urn, before, after),
                     names=names,
+                    locations=locations,
                 )
             ]
             coverage = min((each.coverage for each in impacts.values()), default=1.0)
@@ -148,6 +155,33 @@ class Gate:
             base, head, old, new, diffs, applied.findings, applied.problems, coverage,
             remarks=(*before.remarks, *after.remarks),
         )  # fmt: skip
+
+    def comment(
+        self,
+        report: GateReport,
+        *,
+        pr: int | None = None,
+        repository: str | None = None,
+        forge: str | None = None,
+        dry_run: bool = False,
+    ) -> CommentReport:
+        """Create or update the comment on a pull request of GitHub, GitLab or Bitbucket.
+
+        Pull request, repository, forge and token are those of the CI system's environment
+        variables, unless given. A comment that could not be posted has the status `failed` and a
+        `problem`. `dry_run` only renders it.
+        """
+        # Imported late: most runs post no comment.
+        from lumos.gate.forge_client import publish_comment
+
+        return publish_comment(
+            report,
+            self._environment,
+            kind=forge,
+            repository=repository,
+            number=pr,
+            dry_run=dry_run,
+        )
 
     def waive(
         self,
