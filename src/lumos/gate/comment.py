@@ -8,6 +8,8 @@ no references and notify nobody.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from lumos.config.secret import redact
@@ -19,6 +21,7 @@ _ITEMS: Final = (200, 100, 50, 25, 12, 6, 3, 1, 0)
 _MAX_LINKS: Final = 40
 _MAX_NAMES: Final = 5
 _MAX_TEXT: Final = 300
+_MAX_READ: Final = 2_000
 _TITLES: Final = {"error": "Breaking", "warning": "Undetermined", "note": "No known impact"}
 _WORD: Final = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*|\d+")
 _PUNCTUATED: Final = re.compile(r"(\(?)(.*?)([).,:;]*)", re.DOTALL)
@@ -56,7 +59,7 @@ def _render(report: GateReport, style: CommentStyle, items: int) -> str:
         advice = dict.fromkeys(text for each in judged for text in each.recommendations)
         if advice:
             lines += ["**Recommendations**", ""]
-            lines += [*_list([f"- {_words(text)}" for text in advice], items), ""]
+            lines += [*_list((f"- {_words(text)}" for text in advice), len(advice), items), ""]
         lines += [
             "**To approve a finding**, one of the owners runs this and commits the file:",
             "",
@@ -99,18 +102,19 @@ def _owner_table(findings: Sequence[GateFinding], items: int) -> Iterator[str]:
 def _details(report: GateReport, style: CommentStyle, items: int) -> Iterator[str]:
     if style.has_html and (links := _links(report.findings)):
         yield from _picture(links, min(items, _MAX_LINKS))
-    rows = [
-        *(_describe(each) for each in report.findings),
-        *(
+    rows = chain(
+        map(_describe, report.findings),
+        (
             f"- Waiver `{each.fingerprint}` has no effect. {_words(each.reason)}"
             for each in report.waivers
         ),
-        *(f"- {_words(remark)}" for remark in report.remarks),
-    ]
-    yield from _list(rows, items)
-    if len(rows) > items:
+        (f"- {_words(remark)}" for remark in report.remarks),
+    )
+    count = len(report.findings) + len(report.waivers) + len(report.remarks)
+    yield from _list(rows, count, items)
+    if count > items:
         yield f"\nAll of them: {_code(f'lumos gate --base {report.base}')}"
-    if rows:
+    if count:
         yield ""
 
 
@@ -127,9 +131,9 @@ def _describe(finding: GateFinding) -> str:
     return "\n".join(lines)
 
 
-def _list(rows: Sequence[str], items: int) -> Iterator[str]:
-    yield from rows[:items]
-    if (rest := len(rows) - items) > 0:
+def _list(rows: Iterable[str], count: int, items: int) -> Iterator[str]:
+    yield from islice(rows, items)
+    if (rest := count - items) > 0:
         yield f"- {rest:,} {'more ' if items else ''}not shown"
 
 
@@ -193,11 +197,15 @@ def _code(text: str, *, in_table: bool = False) -> str:
     return f"{fence}{space}{text}{space}{fence}"
 
 
+# Comments are rendered until one fits.
+@lru_cache(maxsize=4096)
 def _shorten(text: str) -> str:
-    """A text on one line, without secrets and characters that are not displayed."""
-    line = redact(" ".join(text.split()))
-    line = "".join("\N{REPLACEMENT CHARACTER}" if _is_hidden(each) else each for each in line)
-    return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]}..."
+    """The start of a text on one line, without secrets and characters that are not displayed."""
+    # More than is shown, since patterns find a secret only with what is around it.
+    line = redact(" ".join(text[:_MAX_READ].split()))
+    if len(line) > _MAX_TEXT:
+        line = f"{line[:_MAX_TEXT]}..."
+    return "".join("\N{REPLACEMENT CHARACTER}" if _is_hidden(each) else each for each in line)
 
 
 def _is_hidden(character: str) -> bool:
