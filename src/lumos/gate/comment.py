@@ -60,12 +60,9 @@ def _render(report: GateReport, style: CommentStyle, items: int) -> str:
         if advice:
             lines += ["**Recommendations**", ""]
             lines += [*_list((f"- {_words(text)}" for text in advice), len(advice), items), ""]
+        command = "`lumos gate waive FINGERPRINT --reason TEXT --approver NAME`"
         lines += [
-            "**To approve a finding**, one of the owners runs this and commits the file:",
-            "",
-            "```",
-            "lumos gate waive FINGERPRINT --reason TEXT --approver NAME",
-            "```",
+            f"To approve a finding, one of the owners runs {command} and commits the file.",
             "",
         ]
     if details := list(_details(report, style, items)):

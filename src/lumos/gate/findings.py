@@ -58,8 +58,9 @@ def _downstream_finding(
     worst = min(each.verdict != "BREAKING" for each in reasons)
     decisive = [each for each in reasons if (each.verdict != "BREAKING") == worst]
     is_breaking = not worst
-    # The same one in every run, so that comments change only with the change.
-    reason = min(decisive, key=lambda each: (each.file or "", each.line or 0, each.text))
+    # Reasons of one usage have no order. Comments change only if the change does.
+    alike = [each for each in decisive if each.usage == decisive[0].usage]
+    reason = min(alike, key=lambda each: (each.file or "", each.line or 0, each.text))
     verb = "breaks" if is_breaking else "may break"
     owner = f" ({', '.join(row.owners)})" if row.owners else ""
     used = None if reason.file is None else GateLocation(file=reason.file, line=reason.line)
