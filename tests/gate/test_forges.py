@@ -183,9 +183,10 @@ def test_a_rate_limit_is_waited_for(kind: type[ForgeServer], method: str, limit:
         assert len(server.comments) == 1
 
 
-def test_retry_after_is_respected() -> None:
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_retry_after_is_respected(method: str) -> None:
     limit = answer(403, {"message": "secondary rate limit"}, Retry_After="1")
-    with GitHubServer(**failing_once("GET", limit)) as server:
+    with GitHubServer(**failing_once(method, limit)) as server:
         start = time.monotonic()
         assert publish(server).status == "created"
         assert time.monotonic() - start >= 1

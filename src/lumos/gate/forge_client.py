@@ -36,11 +36,22 @@ _ERROR: Final = 400
 
 
 class CommentFailed(LumosError):
-    """A comment that a forge did not accept; `status` is that of its response, if there was one."""
+    """A comment that a forge did not accept; `status` is that of its response, if there was one.
 
-    def __init__(self, problem: str, *, status: int | None = None, temporary: bool = False) -> None:
+    If it is temporary, the comment may have been posted nevertheless.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        status: int | None = None,
+        temporary: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
         self.status = status
         self.is_temporary = temporary
+        self.retry_after = retry_after
         super().__init__(problem)
 
 
@@ -109,11 +120,11 @@ class ForgeClient:
         forge: Forge,
         *,
         retries: RetryPolicy = RETRIES,
-        transport: HttpTransport | None = None,
+        limits: TimeLimits = _LIMITS,
     ) -> None:
         self._forge = forge
         self._retries = retries
-        self._http = HttpClient(_RateLimits(transport or PooledTransport(limits=_LIMITS)))
+        self._http = HttpClient(_RateLimits(PooledTransport(limits=limits)))
 
     def publish(self, text: str, *, may_create: bool = True) -> tuple[CommentStatus, str | None]:
         """Create or update the comment; return what was done, and its address.
@@ -127,7 +138,7 @@ class ForgeClient:
                 try:
                     return self._publish(text, may_create=may_create)
                 except CommentFailed as failure:
-                    wait = state.next_wait() if failure.is_temporary else None
+                    wait = state.next_wait(failure.retry_after) if failure.is_temporary else None
                     if wait is None:
                         raise
                     time.sleep(wait)
@@ -262,6 +273,7 @@ class ForgeClient:
             f"No comment on {forge}: {answer}. {step}".rstrip(),
             status=status,
             temporary=response.is_temporary and not is_last,
+            retry_after=response.retry_after,
         )
 
 
