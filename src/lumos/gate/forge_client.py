@@ -161,6 +161,8 @@ class ForgeClient:
             return "updated", self._parsed(row).url or earlier.url
         if not may_create:
             return "skipped", None
+        # The transport repeats a request if an idle connection was closed, even one that was done.
+        self._http.close()
         row = self._send("POST", forge.comments_url(), body, retries=ONCE)
         return "created", self._parsed(row).url
 
