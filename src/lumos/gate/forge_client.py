@@ -170,7 +170,7 @@ class ForgeClient:
         """The comments that start with the marker, oldest first."""
         forge = self._forge
         address: str | None = forge.first_page()
-        found = []
+        found: list[ForgeComment] = []
         for _ in range(_MAX_PAGES):
             if address is None:
                 return found
