@@ -1,8 +1,9 @@
 """The service of each feature, wired to the settings, the store and the catalog publisher."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -46,10 +47,16 @@ class Features:
     """The features of Lumos for one configuration; each is created when it is first used.
 
     `load` reads the settings, from another text of the configuration file if one is given.
+    `environment` are the variables of the process, such as those of a CI system.
     """
 
-    def __init__(self, load: Callable[[str | None], Settings]) -> None:
+    def __init__(
+        self,
+        load: Callable[[str | None], Settings],
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._load = load
+        self._environment = environment
         self.settings: Settings = load(None)
         self._handlers = ChangeHandlers()
         self._store = ConfiguredStore(self.settings, tuple(self._listeners()))
@@ -212,7 +219,12 @@ class Features:
         """The gate for changes in a git repository: what they break downstream."""
         from lumos.gate.service import Gate
 
-        return Gate(self._workspace, self.settings, configured=lambda: self)
+        return Gate(
+            self._workspace,
+            self.settings,
+            configured=lambda: self,
+            environment=self._environment,
+        )
 
     @cached_property
     def migration(self) -> "Migrations":

@@ -57,9 +57,9 @@ class Lumos(Features):
         variables = os.environ if environment is None else environment
         file = find_file(Path.cwd(), variables) if config is None else Path(config)
         super().__init__(
-            lambda text: load(file, environment=variables, overrides=overrides or {}, text=text)
+            lambda text: load(file, environment=variables, overrides=overrides or {}, text=text),
+            variables,
         )
-        self._variables = variables
 
     @staticmethod
     def init(file: str | Path = "lumos.yaml", *, force: bool = False) -> InitReport:
@@ -68,7 +68,7 @@ class Lumos(Features):
 
     def config_check(self) -> ConfigReport:
         """The current settings with masked secrets, and those that this version does not use."""
-        return report(self.settings, self._variables)
+        return report(self.settings, self._environment)
 
     def ingest(
         self,

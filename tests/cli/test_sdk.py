@@ -107,6 +107,8 @@ PAIRS = [
     Pair("schema evolution --since 2024-01-01 --until 2024-02-01",
          lambda lumos: lumos.schema.evolution(since="2024-01-01", until="2024-02-01")),
     Pair("schema export schemas", lambda lumos: lumos.schema.export("schemas")),
+    Pair("schema comment --pr 7 --base HEAD --dry-run",
+         lambda lumos: lumos.gate.comment(lumos.gate.check("HEAD"), pr=7, dry_run=True)),
     Pair("version show orders", lambda lumos: lumos.version.show("orders")),
     Pair("version map orders", lambda lumos: lumos.version.map("orders")),
     Pair("version bump orders --type SCHEMA_CHANGE --level minor --reason x --key k",
@@ -216,7 +218,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:  # no
     for name, text in FILES.items():
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(text)
-    subprocess.run(["git", "init", "--quiet"], cwd=work, check=True)
+    git = ["git", "-c", "user.name=ann", "-c", "user.email=ann@example.com"]
+    subprocess.run([*git, "init", "--quiet"], cwd=work, check=True)
+    empty = ["commit", "--quiet", "--allow-empty", "-m", "Begin"]
+    subprocess.run([*git, *empty], cwd=work, check=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(work)
         lumos = Lumos()

@@ -8,13 +8,32 @@ import typer
 
 from lumos.cli.options import STDOUT, CommonOptions, ConfigFile, argument, with_options, write
 from lumos.cli.screen import stdout, steps
-from lumos.cli.text import print_line
+from lumos.cli.text import print_line, print_problem
 
 if TYPE_CHECKING:
-    from lumos.gate.reports import GateFinding, GateReport, WaiverReport
+    from lumos.gate.reports import CommentReport, GateReport, WaiverReport
 
-_STYLES: Final = {"error": "red", "warning": "yellow", "note": ""}
-_TITLES: Final = {"error": "BREAKING", "warning": "UNDETERMINED", "note": "ok"}
+_STYLES: Final = {"BREAKING": "red", "UNDETERMINED": "yellow", "ok": ""}
+_DONE: Final = {
+    "created": "Created the comment on",
+    "updated": "Updated the comment on",
+    "unchanged": "The comment is up to date on",
+    "skipped": "Nothing to report, so no comment on",
+}
+
+PullRequest = Annotated[
+    int | None,
+    typer.Option("--pr", metavar="NUMBER", help="The pull request. Default: the one of the job."),
+]
+Repository = Annotated[
+    str | None,
+    typer.Option(metavar="OWNER/NAME", help="Its repository. Default: the one of the job."),
+]
+Forge = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="github, gitlab or bitbucket. Default: that of the job."),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the comment instead of posting it.")]
 
 
 app = typer.Typer(
@@ -27,6 +46,7 @@ app = typer.Typer(
     epilog="Examples:\n\n"
     "lumos gate --base main\n\n"
     "lumos gate --base origin/main --output sarif=gate.sarif --output junit=gate.xml\n\n"
+    "lumos gate --base origin/main --comment\n\n"
     "lumos gate waive 1f2e3d4c5b6a7980 --reason 'Reader is retired' --approver analytics-team",
 )
 def gate(
@@ -55,7 +75,7 @@ def gate(
             "--output",
             "-o",
             metavar="FORMAT=FILE",
-            help="Also write the report: json, markdown, github, gitlab, junit or sarif; "
+            help="Also write the report: text, json, markdown, github, gitlab, junit or sarif; "
             "- prints it. Repeatable.",
         ),
     ] = None,
@@ -65,6 +85,16 @@ def gate(
     warn_only: Annotated[
         bool, typer.Option("--warn-only", help="Exit with 0 whatever is found.")
     ] = False,
+    comment: Annotated[
+        bool,
+        typer.Option(
+            "--comment", help="Also create or update the comment on the pull request of the job."
+        ),
+    ] = False,
+    pr: PullRequest = None,
+    repository: Repository = None,
+    forge: Forge = None,
+    dry_run: DryRun = False,
     config: ConfigFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -77,6 +107,8 @@ def gate(
         return
     if base is None:
         raise typer.BadParameter("Missing option '--base'. Try: lumos gate --base main", context)
+    if dry_run and (json or not comment):
+        raise typer.BadParameter("--dry-run needs --comment, and prints no JSON", context)
     from lumos.gate.outputs import RENDERERS
 
     wanted = [_output(text) for text in output or ()]
@@ -87,8 +119,14 @@ def gate(
         )
     for format, file in wanted:
         write(RENDERERS[format](report), None if file == STDOUT else Path(file))
-    if not any(file == STDOUT for _, file in wanted):
+    if not dry_run and not any(file == STDOUT for _, file in wanted):
         options.print(report, _print_report)
+    if comment:
+        posted = options.lumos.gate.comment(
+            report, pr=pr, repository=repository, forge=forge, dry_run=dry_run
+        )
+        # Results are on stdout already.
+        print_comment(posted, err=not dry_run)
     if code := report.exit_code(strict=strict, warn_only=warn_only):
         raise typer.Exit(code)
 
@@ -134,33 +172,25 @@ def _output(text: str) -> tuple[str, str]:
     return format, file
 
 
+def print_comment(report: "CommentReport", *, err: bool = False) -> None:
+    """Print the comment of a dry run, or what became of it; a failure is on stderr."""
+    if report.problem is not None:
+        print_problem(report.problem)
+    elif report.status == "printed":
+        write(report.body, None)
+    else:
+        where = f"{report.repository} {report.pr}{f': {report.url}' if report.url else '.'}"
+        print_line(f"{_DONE[report.status]} {where}", err=err)
+
+
 def _print_report(report: "GateReport") -> None:
-    console = stdout()
-    print_line(f"{report.headline}.")
-    for finding in report.findings:
-        _print_finding(finding)
-    for waiver in report.waivers:
-        print_line(f"waiver {waiver.fingerprint}: {waiver.reason}")
-    for remark in report.remarks:
-        print_line(remark)
-    if report.verdict == "breaking":
-        console.print()
-        print_line(
-            "To approve a finding: lumos gate waive FINGERPRINT --reason TEXT --approver NAME"
-        )
+    from lumos.gate.outputs import render_text
 
-
-def _print_finding(finding: "GateFinding") -> None:
     console = stdout()
-    title = _TITLES[finding.level] if finding.is_open else f"approved by {finding.waived_by}"
-    console.print()
-    console.print(title, style=_STYLES[finding.level] if finding.is_open else "dim", end="")
-    print_line(f"  {finding.message}")
-    if finding.clause:
-        print_line(f"  {finding.clause}")
-    if finding.monthly_cost is not None:
-        limit = ", more than max_monthly_cost" if finding.is_too_expensive else ""
-        name = finding.affected or finding.dataset
-        print_line(f"  {name} costs {finding.monthly_cost:,.2f} a month{limit}")
-    if finding.level != "note" and finding.is_open:
-        print_line(f"  fingerprint {finding.fingerprint}")
+    for line in render_text(report).splitlines():
+        title, gap, text = line.partition("  ")
+        if gap and title in _STYLES:
+            console.print(title, style=_STYLES[title], end="")
+            print_line(f"{gap}{text}")
+        else:
+            print_line(line)

@@ -1,11 +1,13 @@
 """lumos schema: comparing schemas, their history, predictions, and schemas as code."""
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from lumos.cli.gate import DryRun, Forge, PullRequest, Repository, print_comment
 from lumos.cli.impact import ImpactOptions
 from lumos.cli.names import Names
 from lumos.cli.options import (
@@ -27,7 +29,7 @@ from lumos.cli.options import (
     with_options,
 )
 from lumos.cli.schema_text import STYLES, alert, changes_table, print_changes
-from lumos.cli.screen import Table, stdout
+from lumos.cli.screen import Table, stdout, steps
 from lumos.cli.text import print_remark
 from lumos.errors import MisuseError
 from lumos.rendering.text import format_time, plural
@@ -180,6 +182,43 @@ def impact(
     """Show which datasets downstream the changes of a schema diff break, where and why."""
     check_on_spark = options.check_on_spark or options.rehearse
     options.report(partial(options.lumos.impact.of_changes, changes, check_on_spark=check_on_spark))
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos schema comment --pr 12\n\n"
+    "lumos schema comment --pr 12 --base origin/main --dry-run"
+)
+@with_options
+def comment(
+    options: CommonOptions,
+    pr: PullRequest = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REF", help="The branch that it is for. Default: that of the job, or main."
+        ),
+    ] = None,
+    head: Annotated[
+        str, typer.Option(metavar="REF", help="The revision with the changes. Default: HEAD.")
+    ] = "HEAD",
+    repository: Repository = None,
+    forge: Forge = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Create or update a comment on a pull request: what its schema changes break downstream.
+
+    The token is that of the environment: GITHUB_TOKEN, GITLAB_TOKEN or BITBUCKET_TOKEN. If the
+    comment cannot be posted, the reason is printed, and the exit code is 0. 'lumos gate' fails if
+    a change is breaking.
+    """
+    from lumos.gate.forges import base_branch
+
+    gate = options.lumos.gate
+    with steps() as progress:
+        found = gate.check(base or base_branch(os.environ), head, progress=progress)
+    report = gate.comment(found, pr=pr, repository=repository, forge=forge, dry_run=dry_run)
+    options.print(report, print_comment)
 
 
 @history_app.command(epilog="Example: lumos history orders")

@@ -2,8 +2,10 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
-from lumos.gate.reports import Bump, Category, GateFinding, GateLocation, Level
+from lumos.gate.reports import Bump, Category, GateFinding, GateLocation, GateStep, Level
+from lumos.gate.trail import Hop
 from lumos.impact.reports import ChangeReport, DownstreamReport, ImpactReport, ReasonReport
 from lumos.model.change import Verdict
 from lumos.schemas.findings import ChangeRow
@@ -26,6 +28,7 @@ def findings_of(
     *,
     declared: GateLocation | None,
     names: Callable[[str], str],
+    locations: Mapping[Hop, GateLocation],
 ) -> Iterator[GateFinding]:
     """The findings of the changes of one dataset: one per change and affected dataset."""
     by_path: dict[str, ChangeReport] = {}
@@ -44,7 +47,7 @@ def findings_of(
             affecting.add(path)
             change = by_path[path]
             judged = rows.get((path, change.kind))
-            yield _downstream_finding(change, judged, row, some, declared, names)
+            yield _downstream_finding(change, judged, row, some, declared, names, locations)
     for change in report.changes:
         if change.path not in affecting:
             judged = rows.get((change.path, change.kind))
@@ -66,11 +69,14 @@ def _downstream_finding(
     reasons: Sequence[ReasonReport],
     declared: GateLocation | None,
     names: Callable[[str], str],
+    locations: Mapping[Hop, GateLocation],
 ) -> GateFinding:
     worst = min(each.verdict != "BREAKING" for each in reasons)
     decisive = [each for each in reasons if (each.verdict != "BREAKING") == worst]
     is_breaking = not worst
-    reason = decisive[0]
+    # Reasons of one usage have no order. Comments change only if the change does.
+    alike = [each for each in decisive if each.usage == decisive[0].usage]
+    reason = min(alike, key=lambda each: (each.file or "", each.line or 0, each.text))
     verb = "breaks" if is_breaking else "may break"
     owner = f" ({', '.join(row.owners)})" if row.owners else ""
     used = None if reason.file is None else GateLocation(file=reason.file, line=reason.line)
@@ -91,6 +97,7 @@ def _downstream_finding(
         clause=reason.clause,
         declared=declared,
         used=used,
+        trail=tuple(_trail(reason.path, declared, names, locations)),
         recommendations=tuple(map(names, row.recommendations)),
         urn=change.urn,
         affected_urn=row.urn,
@@ -98,6 +105,18 @@ def _downstream_finding(
         flags=judged.flags if judged else (),
         bump="major",
     )
+
+
+def _trail(
+    path: Sequence[str],
+    declared: GateLocation | None,
+    names: Callable[[str], str],
+    locations: Mapping[Hop, GateLocation],
+) -> Iterator[GateStep]:
+    places = [declared, *(locations.get(hop) for hop in pairwise(path))]
+    for step, location in zip(path, places, strict=False):
+        urn, _, column = step.partition("#")
+        yield GateStep(dataset=names(urn), column=column, location=location)
 
 
 def _change_finding(

@@ -1,58 +1,58 @@
-"""The report of the gate for machines: JSON, Markdown, GitHub, GitLab, JUnit and SARIF."""
+"""The report of the gate in all its formats."""
 
 import json
+import re
 from collections.abc import Callable
-from html import escape
 from typing import Any, Final
 from urllib.parse import quote
 from xml.sax.saxutils import escape as escape_xml
 from xml.sax.saxutils import quoteattr
 
-from lumos.gate.reports import GateFinding, GateReport
+from lumos.gate.comment import render_markdown
+from lumos.gate.reports import GateFinding, GateLocation, GateReport
 from lumos.model.json_codec import to_json
 from lumos.version import __version__
 
 _GITHUB: Final = {"error": "error", "warning": "warning", "note": "notice"}
 _GITLAB: Final = {"error": "major", "warning": "minor", "note": "info"}
 _TITLES: Final = {"error": "Breaking", "warning": "Undetermined", "note": "No known impact"}
+TEXT_TITLES: Final = {"error": "BREAKING", "warning": "UNDETERMINED", "note": "ok"}
 _SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_MAX_ROWS: Final = 200
+_SOURCE_ROOT: Final = "%SRCROOT%"
+# Characters that a terminal interprets, among them line breaks.
+_HIDDEN: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+# Characters that XML 1.0 excludes, even as references.
+_NOT_IN_XML: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def render_json(report: GateReport) -> str:
     return to_json(report, indent=2).decode() + "\n"
 
 
-def render_markdown(report: GateReport) -> str:
-    """A comment: the headline, a table of open findings, and folded details."""
-    lines = [f"**{report.headline}.**", ""]
-    shown = [each for each in report.findings if each.is_open and each.level != "note"]
-    if shown:
-        lines += ["| | change | affected | owners | where |", "|---|---|---|---|---|"]
-        for each in shown[:_MAX_ROWS]:
-            used = each.used
-            where = "" if used is None else f"`{used.file}:{used.line}`"
-            cells = (
-                _TITLES[each.level], _cell(_change(each)), _cell(each.affected or "unknown"),
-                _cell(", ".join(each.owners)), where,
-            )  # fmt: skip
-            lines.append(f"| {' | '.join(cells)} |")
-        if (more := len(shown) - _MAX_ROWS) > 0:
-            lines.append(f"| | and {more:,} more | | | |")
-        lines += ["", "<details><summary>Details and waivers</summary>", ""]
-        for each in shown[:_MAX_ROWS]:
-            lines.append(f"- {escape(each.message, quote=False)}  ")
-            lines += [f"  - {escape(text, quote=False)}" for text in each.recommendations]
-            lines.append(f"  - To approve it: `lumos gate waive {each.fingerprint} --reason ...`")
-        lines += ["", "</details>"]
-    waived = [each for each in report.findings if not each.is_open]
-    lines += [
-        f"- Approved by {_cell(each.waived_by or '')}: {escape(each.message, quote=False)}"
-        for each in waived
-    ]
-    lines += [f"- Waiver {each.fingerprint}: {_cell(each.reason)}" for each in report.waivers]
-    lines += [f"- {escape(each, quote=False)}" for each in report.remarks]
-    return "\n".join(lines).rstrip() + "\n"
+def render_text(report: GateReport) -> str:
+    """The lines that `lumos gate` prints."""
+    lines = [f"{report.headline}."]
+    for each in report.findings:
+        title = TEXT_TITLES[each.level] if each.is_open else f"approved by {each.waived_by}"
+        lines += ["", f"{title}  {each.message}"]
+        if each.clause:
+            lines.append(f"  {each.clause}")
+        if each.monthly_cost is not None:
+            limit = ", more than max_monthly_cost" if each.is_too_expensive else ""
+            name = each.affected or each.dataset
+            lines.append(f"  {name} costs {each.monthly_cost:,.2f} a month{limit}")
+        if each.level != "note" and each.is_open:
+            lines.append(f"  fingerprint {each.fingerprint}")
+    lines += [f"waiver {each.fingerprint}: {each.reason}" for each in report.waivers]
+    lines += report.remarks
+    if report.verdict == "breaking":
+        lines += [
+            "",
+            "To approve a finding: lumos gate waive FINGERPRINT --reason TEXT --approver NAME",
+        ]
+    return "".join(f"{_HIDDEN.sub(_spell_out, line)}\n" for line in lines)
 
 
 def render_github(report: GateReport) -> str:
@@ -90,14 +90,13 @@ def render_junit(report: GateReport) -> str:
     """JUnit's XML: one test case per finding; errors fail, undetermined ones are skipped."""
     cases = []
     for each in report.findings:
-        name = quoteattr(f"{_change(each)} -> {each.affected or 'no known reader'}")
-        body = ""
+        name = _attribute(f"{_change(each)} -> {each.affected or 'no known reader'}")
+        message, body = _attribute(each.message), ""
         if each.is_open and each.level == "error":
-            body = (
-                f"<failure message={quoteattr(each.message)}>{escape_xml(each.message)}</failure>"
-            )
+            text = escape_xml(_for_xml("\n".join((each.message, *each.recommendations))))
+            body = f'<failure type="{each.rule}" message={message}>{text}</failure>'
         elif each.is_open and each.level == "warning":
-            body = f"<skipped message={quoteattr(each.message)}/>"
+            body = f"<skipped message={message}/>"
         cases.append(
             f'    <testcase classname="lumos.gate.{each.rule}" name={name}>{body}</testcase>'
         )
@@ -117,23 +116,21 @@ def render_junit(report: GateReport) -> str:
 
 
 def render_sarif(report: GateReport) -> str:
-    """SARIF 2.1.0; the location is the change, related locations are where it matters."""
+    """SARIF 2.1.0; the location is the change, related locations follow the column to its use."""
     rules = sorted({each.rule for each in report.findings})
     results = []
     for each in report.findings:
-        file, line = _position(each)
+        place = each.declared or each.used
         result: dict[str, Any] = {
             "ruleId": each.rule,
             "ruleIndex": rules.index(each.rule),
             "level": each.level,
             "message": {"text": each.message},
-            "locations": [_sarif_location(file, line)],
+            "locations": [] if place is None else [_sarif_location(place)],
             "partialFingerprints": {"lumos/v1": each.fingerprint},
         }
-        if each.used is not None:
-            place = _sarif_location(each.used.file, each.used.line or 1)
-            text = each.clause or each.reason or each.message
-            result["relatedLocations"] = [{"id": 1, **place, "message": {"text": text}}]
+        if related := _related_locations(each):
+            result["relatedLocations"] = related
         if not each.is_open:
             reason = {"kind": "external", "justification": f"Approved by {each.waived_by}"}
             result["suppressions"] = [reason]
@@ -143,12 +140,33 @@ def render_sarif(report: GateReport) -> str:
         "version": __version__,
         "rules": [{"id": rule, "shortDescription": {"text": _rule_title(rule)}} for rule in rules],
     }
-    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {_SOURCE_ROOT: {"description": {"text": "The repository."}}},
+        "results": results,
+    }
     document = {"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
+def _related_locations(finding: GateFinding) -> list[dict[str, Any]]:
+    """The lines that derive one column from the other, and the one that uses the last of them."""
+    places = [
+        (step.location, f"{step.dataset}.{step.column} is derived here")
+        for step in finding.trail[1:]
+        if step.location is not None
+    ]
+    if finding.used is not None:
+        places.append((finding.used, finding.clause or finding.reason or finding.message))
+    return [
+        {"id": number, **_sarif_location(place), "message": {"text": text}}
+        for number, (place, text) in enumerate(places, start=1)
+    ]
+
+
 RENDERERS: Final[dict[str, Callable[[GateReport], str]]] = {
+    "text": render_text,
     "json": render_json,
     "markdown": render_markdown,
     "github": render_github,
@@ -163,11 +181,12 @@ def _position(finding: GateFinding) -> tuple[str, int]:
     return ("unknown", 1) if place is None else (place.file, place.line or 1)
 
 
-def _sarif_location(file: str, line: int) -> dict[str, Any]:
+def _sarif_location(place: GateLocation) -> dict[str, Any]:
+    uri = quote(place.file, errors="surrogateescape")
     return {
         "physicalLocation": {
-            "artifactLocation": {"uri": quote(file), "uriBaseId": "%SRCROOT%"},
-            "region": {"startLine": line},
+            "artifactLocation": {"uri": uri, "uriBaseId": _SOURCE_ROOT},
+            "region": {"startLine": place.line or 1},
         }
     }
 
@@ -183,8 +202,16 @@ def _change(finding: GateFinding) -> str:
     return f"{column} {finding.rule.replace('_', ' ')}"
 
 
-def _cell(text: str) -> str:
-    return escape(" ".join(text.split()), quote=False).replace("|", "\\|")
+def _spell_out(match: re.Match[str]) -> str:
+    return match.group().encode("unicode_escape").decode("ascii")
+
+
+def _for_xml(text: str) -> str:
+    return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_for_xml(text))
 
 
 def _data(text: str) -> str:

@@ -7,6 +7,9 @@ import msgspec
 
 from lumos.model.report import FORMAT_VERSION, Report
 
+CommentStatus: TypeAlias = Literal[
+    "created", "updated", "unchanged", "skipped", "failed", "printed"
+]
 GateVerdict: TypeAlias = Literal["passed", "breaking", "undetermined"]
 Level: TypeAlias = Literal["error", "warning", "note"]
 Category: TypeAlias = Literal["breaking", "undetermined", "unread", "storage", "compatible"]
@@ -23,13 +26,22 @@ class GateLocation(Report, frozen=True, kw_only=True):
     line: int | None = None
 
 
+class GateStep(Report, frozen=True, kw_only=True):
+    """A column that a change passes through; `location` is where it is derived."""
+
+    dataset: str
+    column: str
+    location: GateLocation | None
+
+
 class GateFinding(Report, frozen=True, kw_only=True):
     """A change and what it does to one downstream dataset, or to none.
 
     An `error` is a reader that breaks, a `warning` is undetermined. Whether it `blocks` is decided
     by the policy; None means with --strict only. The fingerprint does not depend on lines and
-    formatting. `declared` is where the change is made, `used` where it matters. `bump` is how the
-    change moves the schema version of the dataset. `monthly_cost` is that of the affected dataset.
+    formatting. `declared` is where the change is made, `used` where it matters, and `trail` leads
+    from the changed column to the one that is used. `bump` is how the change moves the schema
+    version of the dataset. `monthly_cost` is that of the affected dataset.
     """
 
     fingerprint: str
@@ -46,6 +58,7 @@ class GateFinding(Report, frozen=True, kw_only=True):
     clause: str | None
     declared: GateLocation | None
     used: GateLocation | None
+    trail: tuple[GateStep, ...] = ()
     recommendations: tuple[str, ...] = ()
     waived_by: str | None = None
     urn: str = ""
@@ -80,6 +93,23 @@ class WaiverReport(Report, frozen=True, kw_only=True):
     reason: str
     approver: str
     expires: str
+
+
+class CommentReport(Report, frozen=True, kw_only=True):
+    """What became of the comment on a pull request, and why it could not be posted.
+
+    It is `skipped` if there is nothing to report and no earlier comment, and `printed` by a dry
+    run.
+    """
+
+    format_version: str = FORMAT_VERSION
+    status: CommentStatus
+    forge: str | None
+    repository: str | None
+    pr: int | None
+    url: str | None = None
+    problem: str | None = None
+    body: str
 
 
 class GateSummary(Report, frozen=True, kw_only=True):

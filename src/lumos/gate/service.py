@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
@@ -37,6 +38,7 @@ from lumos.gate.inputs import (
 from lumos.gate.lineage_source import LineageSource, LineageWorkspace, replace_outside_lineage
 from lumos.gate.policy import DatasetFacts, apply_policy, parse_policy
 from lumos.gate.reports import (
+    CommentReport,
     GateFinding,
     GateLocation,
     GateReport,
@@ -45,6 +47,7 @@ from lumos.gate.reports import (
     WaiverReport,
 )
 from lumos.gate.schema_files import DeclaredSchema
+from lumos.gate.trail import hop_locations
 from lumos.gate.waivers import FILE, Waiver, add_waiver, apply_waivers, parse_waivers
 from lumos.impact.reports import ImpactReport
 from lumos.impact.service import ImpactService
@@ -103,11 +106,13 @@ class Gate:
         settings: Settings,
         *,
         configured: Callable[[], LineageWorkspace],
+        environment: Mapping[str, str] = MappingProxyType({}),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._open_workspace = open_workspace
         self._settings = settings
         self._configured = configured
+        self._environment = environment
         self._clock = clock
 
     def check(
@@ -154,11 +159,16 @@ class Gate:
             names.look_up(
                 urn for _, each in reports for urn in (each.change.urn, *_downstream(each))
             )
+            locations = hop_locations(store, [report for _, report in reports])
             findings = {
                 finding.fingerprint: finding
                 for diff, report in reports
                 for finding in findings_of(
-                    report, diff, declared=_declaration(diff, revisions), names=names
+                    report,
+                    diff,
+                    declared=_declaration(diff, revisions),
+                    names=names,
+                    locations=locations,
                 )
             }
             coverage = min((each.coverage for _, each in reports), default=1.0)
@@ -196,6 +206,33 @@ class Gate:
         if policy == self._settings.gate:
             return policy, []
         return policy, [f"{path} changes the policy of the gate; that of the merge base applies."]
+
+    def comment(
+        self,
+        report: GateReport,
+        *,
+        pr: int | None = None,
+        repository: str | None = None,
+        forge: str | None = None,
+        dry_run: bool = False,
+    ) -> CommentReport:
+        """Create or update the comment on a pull request of GitHub, GitLab or Bitbucket.
+
+        Pull request, repository, forge and token are those of the CI system's environment
+        variables, unless given. A comment that could not be posted has the status `failed` and a
+        `problem`. `dry_run` only renders it.
+        """
+        # Imported late: most runs post no comment.
+        from lumos.gate.forge_client import publish_comment
+
+        return publish_comment(
+            report,
+            self._environment,
+            kind=forge,
+            repository=repository,
+            number=pr,
+            dry_run=dry_run,
+        )
 
     def waive(
         self,

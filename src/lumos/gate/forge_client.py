@@ -1,0 +1,328 @@
+"""Posts the comment of the gate: creates it, or updates the one that is there.
+
+A token is sent to the configured address only: links to further pages are requested there, and
+redirects to another host are errors.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from lumos.config.secret import MASK, is_secret_name, redact
+from lumos.errors import LumosError, MisuseError
+from lumos.gate.comment import CommentStyle, render_comment
+from lumos.gate.forges import PAGE_SIZE, Forge, ForgeComment, find_forge, forge_class
+from lumos.gate.reports import CommentReport, CommentStatus, GateReport
+from lumos.http.client import HttpClient, HttpError, HttpResponse, HttpTransport, TimeLimits
+from lumos.http.pooled_transport import PooledTransport
+from lumos.http.retries import ONCE, TOO_MANY_REQUESTS, RetryPolicy, RetryState
+from lumos.version import __version__
+
+# GitHub asks to wait a minute after its secondary limits.
+RETRIES: Final = RetryPolicy(tries=4, seconds=90, first_wait=1, longest_wait=10)
+_LIMITS: Final = TimeLimits(connect=5, read=15)
+_MAX_PAGES: Final = 100
+_MAX_REDIRECTS: Final = 3
+_MAX_RESPONSE_BYTES: Final = 128 * 1024 * 1024
+_MAX_MESSAGE: Final = 200
+_MIN_SECRET: Final = 8
+_FORBIDDEN: Final = 403
+_NOT_FOUND: Final = 404
+_REDIRECTED: Final = 300
+_ERROR: Final = 400
+
+
+class CommentFailed(LumosError):
+    """A comment that a forge did not accept; `status` is that of its response, if there was one.
+
+    If it is temporary, the comment may have been posted nevertheless.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        status: int | None = None,
+        temporary: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        self.status = status
+        self.is_temporary = temporary
+        self.retry_after = retry_after
+        super().__init__(problem)
+
+
+def publish_comment(
+    report: GateReport,
+    environment: Mapping[str, str],
+    *,
+    kind: str | None = None,
+    repository: str | None = None,
+    number: int | None = None,
+    dry_run: bool = False,
+    retries: RetryPolicy = RETRIES,
+) -> CommentReport:
+    """Create or update the comment on a pull request.
+
+    A failure is part of the report: the verdict of the gate must not depend on it.
+    """
+    forge: Forge | None = None
+    body, url, problem = "", None, None
+    status: CommentStatus = "printed"
+    try:
+        if dry_run:
+            body = _masked(render_comment(report, _style(environment, kind)), environment)
+        else:
+            forge = find_forge(environment, kind=kind, repository=repository, number=number)
+            body = _masked(render_comment(report, forge.style), environment)
+            with_news = bool(report.findings or report.waivers or report.remarks)
+            client = ForgeClient(forge, retries=retries)
+            status, url = client.publish(body, may_create=with_news)
+    except (MisuseError, CommentFailed) as failure:
+        status, problem = "failed", _masked(str(failure), environment)
+    return CommentReport(
+        status=status,
+        forge=kind if forge is None else forge.kind,
+        repository=repository if forge is None else forge.repository,
+        pr=number if forge is None else forge.number,
+        url=url,
+        problem=problem,
+        body=body,
+    )
+
+
+def _style(environment: Mapping[str, str], kind: str | None) -> CommentStyle:
+    """The style of the forge, or that of GitHub if none is known."""
+    try:
+        return forge_class(environment, kind).style
+    except MisuseError:
+        if kind is not None:
+            raise
+        return CommentStyle()
+
+
+def _masked(text: str, environment: Mapping[str, str]) -> str:
+    """The text without values of environment variables that are secrets by their names."""
+    for name, value in environment.items():
+        if is_secret_name(name) and len(value) >= _MIN_SECRET:
+            text = text.replace(value, MASK)
+    return text
+
+
+class ForgeClient:
+    """Creates and updates the comment on one pull request."""
+
+    def __init__(
+        self,
+        forge: Forge,
+        *,
+        retries: RetryPolicy = RETRIES,
+        limits: TimeLimits = _LIMITS,
+    ) -> None:
+        self._forge = forge
+        self._retries = retries
+        self._http = HttpClient(_RateLimits(PooledTransport(limits=limits)))
+
+    def publish(self, text: str, *, may_create: bool = True) -> tuple[CommentStatus, str | None]:
+        """Create or update the comment; return what was done, and its address.
+
+        After a failure that leaves open whether a comment was created, the comments are read
+        again, so that there is never a second one.
+        """
+        state = RetryState(self._retries)
+        try:
+            while True:
+                try:
+                    return self._publish(text, may_create=may_create)
+                except CommentFailed as failure:
+                    wait = state.next_wait(failure.retry_after) if failure.is_temporary else None
+                    if wait is None:
+                        raise
+                    time.sleep(wait)
+        finally:
+            self._http.close()
+
+    def _publish(self, text: str, *, may_create: bool) -> tuple[CommentStatus, str | None]:
+        forge = self._forge
+        body = msgspec.json.encode(forge.body(text))
+        for earlier in self._own_comments():
+            if earlier.text.split() == text.split():
+                return "unchanged", earlier.url
+            try:
+                row = self._send(forge.update_method, forge.comment_url(earlier.id), body)
+            except CommentFailed as failure:
+                # Somebody else's comment that starts with the marker.
+                if failure.status in (_FORBIDDEN, _NOT_FOUND):
+                    continue
+                raise
+            return "updated", self._parsed(row).url or earlier.url
+        if not may_create:
+            return "skipped", None
+        # The transport repeats a request if an idle connection was closed, even one that was done.
+        self._http.close()
+        row = self._send("POST", forge.comments_url(), body, retries=ONCE)
+        return "created", self._parsed(row).url
+
+    def _own_comments(self) -> list[ForgeComment]:
+        """The comments that start with the marker, oldest first."""
+        forge = self._forge
+        address: str | None = forge.first_page()
+        found: list[ForgeComment] = []
+        for _ in range(_MAX_PAGES):
+            if address is None:
+                return found
+            response = self._send("GET", address)
+            page = self._decoded(response)
+            try:
+                for row in forge.rows(page):
+                    comment = forge.comment(row)
+                    if comment.text.startswith(forge.style.marker) and forge.is_candidate(row):
+                        found.append(comment)
+                address = forge.next_page(response, page)
+            except (AttributeError, KeyError, TypeError) as problem:
+                raise self._unexpected(response) from problem
+            if address is not None:
+                address = _at_same_origin(address, forge.api)
+        raise CommentFailed(
+            f"No comment on {forge}: it has more than {_MAX_PAGES * PAGE_SIZE:,} comments already."
+        )
+
+    def _parsed(self, response: HttpResponse) -> ForgeComment:
+        try:
+            return self._forge.comment(self._decoded(response))
+        except (AttributeError, KeyError, TypeError) as problem:
+            raise self._unexpected(response) from problem
+
+    def _decoded(self, response: HttpResponse) -> Any:
+        try:
+            return msgspec.json.decode(response.body)
+        except msgspec.DecodeError as problem:
+            raise self._unexpected(response) from problem
+
+    def _unexpected(self, response: HttpResponse) -> CommentFailed:
+        forge = self._forge
+        return CommentFailed(
+            f"No comment on {forge}: {forge.api} did not answer as {forge.title} does. Check "
+            f"{forge.api_variable}.",
+            status=response.status,
+        )
+
+    def _send(
+        self, method: str, address: str, body: bytes = b"", *, retries: RetryPolicy | None = None
+    ) -> HttpResponse:
+        forge = self._forge
+        for _ in range(_MAX_REDIRECTS):
+            try:
+                response = self._http.send(
+                    method,
+                    address,
+                    headers=self._headers,
+                    body=body,
+                    retries=retries or self._retries,
+                    max_bytes=_MAX_RESPONSE_BYTES,
+                )
+            except HttpError as problem:
+                raise CommentFailed(
+                    f"No comment on {forge}: {problem}.",
+                    temporary=problem.is_temporary and retries is ONCE,
+                ) from problem
+            if not _REDIRECTED <= response.status < _ERROR:
+                break
+            target = urljoin(address, response.headers.get("location", ""))
+            if _origin(target) != _origin(address):
+                raise CommentFailed(
+                    f"No comment on {forge}: {forge.title} redirects to another host "
+                    f"({_origin(target)}), which does not get the token. Set {forge.api_variable} "
+                    "to the right address.",
+                    status=response.status,
+                )
+            # A repository that was renamed.
+            address = target
+        if response.status >= _REDIRECTED:
+            raise self._refused(response, is_last=retries is not ONCE)
+        return response
+
+    def _headers(self) -> dict[str, str]:
+        return {
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "User-Agent": f"lumos/{__version__}",
+            **self._forge.headers(),
+        }
+
+    def _refused(self, response: HttpResponse, *, is_last: bool) -> CommentFailed:
+        forge, status = self._forge, response.status
+        said = _message(response.body).replace(forge.token.reveal(), MASK)
+        answer = f"{forge.title} answered {status}{f' ({said})' if said else ''}"
+        match status:
+            case 401:
+                step = f"The token in {forge.token_key} is not valid. {forge.permission}."
+            case 403:
+                step = f"The token in {forge.token_key} may not comment. {forge.permission}."
+            case 404:
+                step = (
+                    f"There is no such pull request, or the token in {forge.token_key} cannot see "
+                    "it. Check --repository and --pr."
+                )
+            case 429:
+                step = "Its rate limit is reached. Run the job again later."
+            case _:
+                step = "Run the job again later." if response.is_temporary else ""
+        return CommentFailed(
+            f"No comment on {forge}: {answer}. {step}".rstrip(),
+            status=status,
+            temporary=response.is_temporary and not is_last,
+            retry_after=response.retry_after,
+        )
+
+
+class _RateLimits:
+    """A transport that reports GitHub's rate limits as 429, since it answers them with 403."""
+
+    def __init__(self, transport: HttpTransport) -> None:
+        self._transport = transport
+
+    def exchange(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, max_bytes: int | None
+    ) -> HttpResponse:
+        response = self._transport.exchange(method, url, headers, body, max_bytes)
+        found = response.headers
+        is_used_up = found.get("x-ratelimit-remaining") == "0"
+        if response.status != _FORBIDDEN or not (is_used_up or "retry-after" in found):
+            return response
+        reset = found.get("x-ratelimit-reset", "")
+        if "retry-after" not in found and reset.isdecimal():
+            wait = max(0, int(reset) - int(time.time()))
+            found = {**found, "retry-after": str(wait)}
+        return response._replace(status=TOO_MANY_REQUESTS, headers=found)
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+def _message(body: bytes) -> str:
+    """What an error response says, in one line without secrets."""
+    try:
+        answer = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return ""
+    found = answer.get("message") or answer.get("error") if isinstance(answer, dict) else None
+    if isinstance(found, dict):
+        found = found.get("message")
+    if not isinstance(found, str):
+        found = "" if found is None else msgspec.json.encode(found).decode()
+    return redact(" ".join(found.split()))[:_MAX_MESSAGE].rstrip(".")
+
+
+def _origin(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _at_same_origin(address: str, api: str) -> str:
+    """The path and query of an address at the origin of the API, which gets the token."""
+    parts = urlsplit(address)
+    return f"{_origin(api)}{parts.path}{f'?{parts.query}' if parts.query else ''}"
