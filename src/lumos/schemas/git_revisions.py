@@ -72,6 +72,10 @@ class GitRepository:
         """The top folder of the repository."""
         return Path(self._top())
 
+    def commit(self, revision: str) -> str:
+        """The commit of a revision, which may be a branch that only the remote has."""
+        return self._commit(revision)
+
     def commits(self, base: str, head: str) -> tuple[str, str]:
         """The merge base of two revisions, and the commit of the second one."""
         new = self._commit(head)
@@ -84,6 +88,10 @@ class GitRepository:
     def read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
         """The contents of files, in the order of their names."""
         return self._read(files)
+
+    def git(self, *arguments: str, stdin: bytes = b"", check: bool = True) -> str:
+        """The output of a git command; raises GitFailed if it fails and `check` is set."""
+        return self._git(*arguments, stdin=stdin, check=check).decode("utf-8", "replace")
 
     def compare(self, base: str, head: str, *, folder: str | None) -> RevisionSchemas:
         """The datasets that differ between the merge base of two revisions and the second one.
