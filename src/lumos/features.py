@@ -212,7 +212,12 @@ class Features:
         """The gate for changes in a git repository: what they break downstream."""
         from lumos.gate.service import Gate
 
-        return Gate(self._workspace)
+        return Gate(
+            self._workspace,
+            documentation=self.settings.documentation,
+            store=self._store.open,
+            existing_store=self._store.open_existing,
+        )
 
     @cached_property
     def migration(self) -> "Migrations":

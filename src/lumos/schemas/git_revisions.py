@@ -72,6 +72,20 @@ class GitRepository:
         """The top folder of the repository."""
         return Path(self._top())
 
+    def is_ignored(self, file: Path) -> bool:
+        """Whether git ignores an existing file."""
+        rules = ("--others", "--ignored", "--exclude-standard")
+        return bool(self.git("ls-files", *rules, "--", str(file)).strip())
+
+    def default_branch(self) -> str | None:
+        """The branch that changes are for: the remote's default, else main or master."""
+        remote = self.git("symbolic-ref", "--quiet", f"refs/remotes/{_REMOTE}/HEAD", check=False)
+        names = [remote.strip().removeprefix("refs/remotes/")] if remote.strip() else []
+        for name in (*names, f"{_REMOTE}/main", f"{_REMOTE}/master", "main", "master"):
+            if self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False):
+                return name
+        return None
+
     def commit(self, revision: str) -> str:
         """The commit of a revision, which may be a branch that only the remote has."""
         return self._commit(revision)
@@ -258,6 +272,12 @@ class GitRepository:
             raise GitFailed(
                 "Comparing revisions needs the git command, which is not installed."
             ) from None
+
+
+def root_of(folder: Path) -> Path | None:
+    """The top folder of the repository of a folder; None outside of a repository."""
+    here = folder.resolve()
+    return next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
 
 
 def _without(files: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
