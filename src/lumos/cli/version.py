@@ -202,7 +202,7 @@ def _print_bump(report: "VersionBumpReport", names: Names) -> None:
 
 def _print_update(report: "VersionUpdateReport", names: Names) -> None:
     since = f" since {report.previous_tag}" if report.previous_tag else ""
-    if report.cloud_version is None:
+    if not report.datasets:
         print_line(f"No versions changed{since}.")
         return
     listed, more = few(report.datasets, _MAX_LISTED)

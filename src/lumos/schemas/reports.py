@@ -377,7 +377,8 @@ class UpdatedVersion(Report, frozen=True, kw_only=True):
 class VersionUpdateReport(Report, frozen=True, kw_only=True):
     """The result of `lumos version update`.
 
-    `cloud_version` and `schema_version` are those of the run, for all datasets together.
+    `cloud_version` and `schema_version` are those of the run, for all datasets together; if nothing
+    moved, those of the last tag.
     `previous_tag` is the tag that the run is compared with. `git_tag` is the created tag, null if
     nothing moved or none was requested; with `dry_run` it is the one that would be created.
     `datasets` are those whose versions moved since then; `changes_detected` is their number, and

@@ -32,7 +32,7 @@ from lumos.schemas.reports import (
 )
 from lumos.schemas.version_rules import DEFAULT_LEVEL, EVENT_OF_CHANGE, change_type_of, level_of
 from lumos.schemas.version_tags import VersionTag, VersionTags
-from lumos.schemas.version_update import moved_datasets, run_versions
+from lumos.schemas.version_update import RunVersions, moved_datasets, run_versions
 from lumos.schemas.version_writer import VersionWriter, source_path, version_event_id
 from lumos.schemas.wording import sentence_of, summary_of
 from lumos.snapshots.store_entries import stored_versioning, utc
@@ -299,6 +299,7 @@ class VersionService:
         moved = moved_datasets(before, after, names)
         run = run_versions(moved, after, last, prefix=self._writer.prefix)
         name = None if tags is None or run is None else tags.check_name(run.cloud_version)
+        current = run or (None if last is None else RunVersions.of(last))
         raised = 0
         if not dry_run:
             if auto_increment:
@@ -311,8 +312,8 @@ class VersionService:
                     record_audit(transaction, "create git tag", "*", at=at, details=details)
             self._writer.on_written([each.urn for each in moved if each.after is not None])
         return VersionUpdateReport(
-            cloud_version=None if run is None else str(run.cloud_version),
-            schema_version=None if run is None else str(run.schema_version),
+            cloud_version=None if current is None else str(current.cloud_version),
+            schema_version=None if current is None else str(current.schema_version),
             previous_tag=None if last is None else last.name,
             git_tag=name,
             commit=commit,

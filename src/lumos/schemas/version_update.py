@@ -16,6 +16,10 @@ class RunVersions(NamedTuple):
     cloud_version: CloudVersion
     schema_version: SchemaVersion
 
+    @classmethod
+    def of(cls, tag: VersionTag) -> "RunVersions":
+        return cls(tag.cloud_version, tag.schema_version)
+
 
 def moved_datasets(
     before: Mapping[str, DatasetVersions],
