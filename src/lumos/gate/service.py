@@ -248,7 +248,7 @@ class Gate:
         text = render_baseline(findings, undocumented)
         hint = "delete it first to record the findings of today"
         written.append(_write_new(root, Workflow(BASELINE_FILE, text, hint)))
-        baseline = parse_baseline(text)
+        baseline = read_baseline(root)
         is_ignored = repository.is_ignored(root / BASELINE_FILE)
         return GateInitReport(
             forge=chosen,
