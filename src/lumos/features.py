@@ -223,6 +223,8 @@ class Features:
             self._workspace,
             self.settings,
             configured=lambda: self,
+            store=self._store.open,
+            existing_store=self._store.open_existing,
             environment=self._environment,
         )
 

@@ -147,7 +147,7 @@ def test_a_file_under_review_is_applied_and_told(lumos: Any, shop: Path) -> None
     assert lumos("enrich", "--file", "enrich.yaml").err.startswith("lumos: enrich.yaml:2")
 
 
-@pytest.mark.parametrize(("mode", "code"), [("block_on_missing", 1), ("warn_only", 0)])
+@pytest.mark.parametrize(("mode", "code"), [("block_on_missing", 10), ("warn_only", 0)])
 def test_missing_documentation_fails_where_it_blocks(
     lumos: Any, shop: Path, mode: str, code: int
 ) -> None:

@@ -115,6 +115,8 @@ PAIRS = [
          lambda lumos: lumos.version.bump(
              "orders", "SCHEMA_CHANGE", level="minor", reason="x", key="k")),
     Pair("version scan", lambda lumos: lumos.version.scan()),
+    Pair("version update --auto-increment",
+         lambda lumos: lumos.version.update(auto_increment=True)),
     Pair("lineage ingest models", lambda lumos: lumos.lineage.ingest("models")),
     Pair("lineage add tickets orders", lambda lumos: lumos.lineage.add("tickets", "orders")),
     Pair("lineage remove orders tickets", lambda lumos: lumos.lineage.remove("orders", "tickets")),
@@ -140,6 +142,7 @@ PAIRS = [
          lambda lumos: lumos.annotations.docs.remove("orders", domain=True)),
     Pair("doc list", lambda lumos: lumos.annotations.docs.list()),
     Pair("doc list --missing", lambda lumos: lumos.annotations.missing()),
+    Pair("doc check", lambda lumos: lumos.gate.documentation()),
     Pair("property set orders tier=1",
          lambda lumos: lumos.annotations.properties.set("orders", {"tier": "1"})),
     Pair("property remove orders sla",
@@ -184,6 +187,7 @@ PAIRS = [
     Pair("cost list", lambda lumos: lumos.cost_sources.overrides()),
     Pair("gate waive 0123456789abcdef --reason retired --approver ann",
          lambda lumos: lumos.gate.waive("0123456789abcdef", reason="retired", approver="ann")),
+    Pair("gate init --forge github", lambda lumos: lumos.gate.init(forge="github")),
 ]  # fmt: skip
 # A stream of events, each on a line of its own; `tell` gets the same events.
 STREAMS = {"watch"}

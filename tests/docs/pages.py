@@ -185,6 +185,11 @@ class Versioning(SetUp):
         seen.see("clicks", "user_id INT64\npage STRING\nsession_id STRING")
         seen.lose("orders")
 
+    def the_pipelines_are_in_a_repository(self) -> None:
+        self.run("git init --quiet --initial-branch main . && git add models")
+        self.run("git config user.name jane && git config user.email jane@example.com")
+        self.run("git commit --quiet -m 'Models'")
+
 
 class Cost(SetUp):
     """The web shop of `make demo-cost`."""

@@ -102,7 +102,10 @@ class ExemptDataset(Report, frozen=True, kw_only=True):
 
 
 class MissingDocsReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos doc list --missing`; `blocks` if that is an error."""
+    """The result of `lumos doc check`; `blocks` if that is an error.
+
+    `in_baseline` counts datasets whose missing documentation the baseline of the gate excuses.
+    """
 
     format_version: str = FORMAT_VERSION
     required: tuple[str, ...]
@@ -112,6 +115,7 @@ class MissingDocsReport(Report, frozen=True, kw_only=True):
     blocks: bool
     datasets: tuple[MissingDocs, ...]
     exempt: tuple[ExemptDataset, ...]
+    in_baseline: int = 0
 
 
 class OwnerReport(Report, frozen=True, kw_only=True):

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from lumos.cli.annotations import Fields, Mine, dataset_first, print_changed, print_list
+from lumos.cli.gate import parse_outputs
 from lumos.cli.names import Names
 from lumos.cli.options import (
+    BREAKING,
     STDIN,
+    STDOUT,
     CommonOptions,
     Datasets,
     DryRun,
     OptionalDatasets,
     argument,
     with_options,
+    write,
 )
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import print_line
@@ -106,7 +110,7 @@ def list_(
         bool,
         typer.Option(
             "--missing",
-            help="Datasets without what documentation.required_fields requires. Exits with 1 if "
+            help="Datasets without what documentation.required_fields requires. Exits with 10 if "
             "there are any and the mode is block_on_missing.",
         ),
     ] = False,
@@ -121,7 +125,46 @@ def list_(
     incomplete = annotations.missing(dataset)
     options.print(incomplete, _print_missing, options.names)
     if incomplete.blocks:
-        raise typer.Exit(1)
+        raise typer.Exit(BREAKING)
+
+
+@app.command(
+    epilog="Examples:\n\nlumos doc check\n\n"
+    "lumos doc check 'sales/*' --output github=- --output junit=docs.xml",
+)
+@with_options
+def check(
+    options: CommonOptions,
+    dataset: OptionalDatasets = None,
+    output: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FORMAT=FILE",
+            help="Also write the report: json, markdown, github, gitlab, junit or sarif; "
+            "- prints it. Repeatable.",
+        ),
+    ] = None,
+    warn_only: Annotated[
+        bool, typer.Option("--warn-only", help="Exit with 0 whatever is missing.")
+    ] = False,
+) -> None:
+    """Check that datasets have the documentation that documentation.required_fields requires.
+
+    Exits with 10 if something is missing and the mode is block_on_missing. What lumos gate init
+    recorded as missing in the baseline is not reported.
+    """
+    from lumos.gate.documentation import render_documentation
+
+    wanted = parse_outputs(output)
+    report = options.lumos.gate.documentation(dataset)
+    for format, file in wanted:
+        write(render_documentation(report, format), None if file == STDOUT else Path(file))
+    if not any(file == STDOUT for _, file in wanted):
+        options.print(report, _print_missing, options.names)
+    if report.blocks and not warn_only:
+        raise typer.Exit(BREAKING)
 
 
 def _text(file: Path) -> str:
@@ -145,6 +188,7 @@ def _print_missing(report: "MissingDocsReport", names: Names) -> None:
     if more:
         print_line(f"... and {more:,} more datasets; --json lists them.")
     exempt = f", {len(report.exempt):,} exempt" if report.exempt else ""
+    exempt += f", {report.in_baseline:,} in the baseline" if report.in_baseline else ""
     print_line(
         f"{report.complete:,} of {plural(report.checked, 'dataset')} documented{exempt}. "
         f"Required: {', '.join(report.required)} ({report.mode})."

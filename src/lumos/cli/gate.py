@@ -2,16 +2,17 @@
 
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from lumos.cli.options import STDOUT, CommonOptions, ConfigFile, argument, with_options, write
 from lumos.cli.screen import stdout, steps
 from lumos.cli.text import print_line, print_problem
+from lumos.rendering.text import plural
 
 if TYPE_CHECKING:
-    from lumos.gate.reports import CommentReport, GateReport, WaiverReport
+    from lumos.gate.reports import CommentReport, GateInitReport, GateReport, WaiverReport
 
 _STYLES: Final = {"BREAKING": "red", "UNDETERMINED": "yellow", "ok": ""}
 _DONE: Final = {
@@ -47,7 +48,8 @@ app = typer.Typer(
     "lumos gate --base main\n\n"
     "lumos gate --base origin/main --output sarif=gate.sarif --output junit=gate.xml\n\n"
     "lumos gate --base origin/main --comment\n\n"
-    "lumos gate waive 1f2e3d4c5b6a7980 --reason 'Reader is retired' --approver analytics-team",
+    "lumos gate waive 1f2e3d4c5b6a7980 --reason 'Reader is retired' --approver analytics-team\n\n"
+    "lumos gate init",
 )
 def gate(
     context: typer.Context,
@@ -111,7 +113,7 @@ def gate(
         raise typer.BadParameter("--dry-run needs --comment, and prints no JSON", context)
     from lumos.gate.outputs import RENDERERS
 
-    wanted = [_output(text) for text in output or ()]
+    wanted = parse_outputs(output)
     options = CommonOptions(config=config, store=None, json=json)
     with steps() as progress:
         report = options.lumos.gate.check(
@@ -156,8 +158,52 @@ def waive(
     options.print(report, _print_waiver)
 
 
+@app.command(epilog="Example: lumos gate init --forge github")
+@with_options
+def init(
+    options: CommonOptions,
+    forge: Annotated[
+        Literal["github", "gitlab", "bitbucket", "jenkins"] | None,
+        typer.Option(help="Default: by the CI files and the remote.", show_default=False),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REF", help="The branch that changes are for. Default: by the remote."
+        ),
+    ] = None,
+) -> None:
+    """Write a workflow with the gate, a policy, and a baseline with the findings of today.
+
+    Existing files are kept. Findings in the baseline do not block the change that introduces the
+    gate, and documentation that is missing already does not block lumos doc check.
+    """
+    with steps() as progress:
+        report = options.lumos.gate.init(forge=forge, base=base, progress=progress)
+    options.print(report, _print_init)
+
+
+def _print_init(report: "GateInitReport") -> None:
+    for file in report.files:
+        hint = f": {file.hint}" if file.hint else ""
+        print_line(f"Wrote {file.path}." if file.written else f"Kept {file.path}{hint}.")
+    entries = plural(report.findings, "finding")
+    undocumented = plural(report.documentation, "missing field")
+    print_line(f"The baseline has {entries} and {undocumented} of documentation.")
+    for path in report.ignored:
+        print_line(f"git ignores {path}. Add it with: git add --force {path}")
+    written = " ".join(file.path for file in report.files if file.written)
+    if written:
+        print_line(f"Commit them: git add {written}")
+
+
 def _print_waiver(report: "WaiverReport") -> None:
     print_line(f"Added a waiver to {report.file}. Commit it: git add {report.file}")
+
+
+def parse_outputs(texts: list[str] | None) -> list[tuple[str, str]]:
+    """The formats and files of --output."""
+    return [_output(text) for text in texts or ()]
 
 
 def _output(text: str) -> tuple[str, str]:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from lumos.cli.names import Names
-from lumos.cli.options import CommonOptions, Dataset, OptionalDatasets, with_options
+from lumos.cli.options import CommonOptions, Dataset, DryRun, OptionalDatasets, with_options
 from lumos.cli.schema_text import alert
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import print_line
-from lumos.rendering.text import format_time, plural
+from lumos.rendering.text import few, format_time, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
         VersionMapReport,
         VersionScanReport,
         VersionShowReport,
+        VersionUpdateReport,
     )
 
 _DIGITS: Final = "0123456789"
+_MAX_LISTED: Final = 50
 
 app = typer.Typer(help="Show and change the versions of datasets.", no_args_is_help=True)
 
@@ -94,6 +96,50 @@ def scan(
     options.print(report, _print_scan, options.names, every=every)
 
 
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos version update --auto-increment\n\n"
+    "lumos version update --auto-increment --create-git-tag --tag-prefix v --ref HEAD",
+)
+@with_options
+def update(
+    options: CommonOptions,
+    auto_increment: Annotated[
+        bool,
+        typer.Option(
+            "--auto-increment",
+            help="Raise the versions of datasets whose schema changed since their last version.",
+        ),
+    ] = False,
+    create_git_tag: Annotated[
+        bool,
+        typer.Option(
+            "--create-git-tag", help="Tag the commit if versions changed since the last tag."
+        ),
+    ] = False,
+    tag_prefix: Annotated[
+        str, typer.Option(metavar="TEXT", help="The text before the cloud version of the run.")
+    ] = "v",
+    ref: Annotated[
+        str | None, typer.Option(metavar="REF", help="The commit to tag. Default: the branch.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Raise versions by findings, and record the versions of all datasets in an annotated tag.
+
+    Refuses to tag with uncommitted changes, on a detached HEAD without --ref, and under a name that
+    exists. The versions are published to the configured catalog.
+    """
+    report = options.lumos.version.update(
+        auto_increment=auto_increment,
+        create_git_tag=create_git_tag,
+        tag_prefix=tag_prefix,
+        ref=ref,
+        dry_run=dry_run,
+    )
+    options.print(report, _print_update, options.names)
+
+
 def _print_show(report: "VersionShowReport", names: Names) -> None:
     console = stdout()
     console.print(names(report.urn), style="bold")
@@ -152,6 +198,32 @@ def _print_bump(report: "VersionBumpReport", names: Names) -> None:
         f"{after.cloud_version} {after.schema_version}"
         + ("" if report.applied else " (already done with this key; nothing changed)")
     )
+
+
+def _print_update(report: "VersionUpdateReport", names: Names) -> None:
+    since = f" since {report.previous_tag}" if report.previous_tag else ""
+    if not report.datasets:
+        print_line(f"No versions changed{since}.")
+        return
+    listed, more = few(report.datasets, _MAX_LISTED)
+    names.look_up(each.urn for each in listed)
+    table = Table("DATASET", "BEFORE", "AFTER", "CHANGE")
+    for each in listed:
+        before, after = (
+            "-" if side is None else f"{side.cloud_version} {side.schema_version}"
+            for side in (each.before, each.after)
+        )
+        table.add(names(each.urn), before, after, each.level)
+    stdout().print(table)
+    if more:
+        print_line(f"... and {more:,} more datasets; --json lists them.")
+    changed = f"{plural(report.changes_detected, 'dataset')} changed{since}"
+    print_line(f"{changed}: {report.cloud_version} {report.schema_version}.")
+    if report.git_tag is not None and report.commit is not None:
+        verb = "Would create" if report.dry_run else "Created"
+        print_line(f"{verb} the tag {report.git_tag} at {report.commit[:12]}.")
+        if not report.dry_run:
+            print_line(f"Push it: git push origin {report.git_tag}")
 
 
 def _print_scan(report: "VersionScanReport", names: Names, *, every: bool) -> None:

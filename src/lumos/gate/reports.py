@@ -112,6 +112,30 @@ class CommentReport(Report, frozen=True, kw_only=True):
     body: str
 
 
+class InitFile(Report, frozen=True, kw_only=True):
+    """A file of `lumos gate init`; an existing one is kept, and `hint` says what to do with it."""
+
+    path: str
+    written: bool
+    hint: str | None = None
+
+
+class GateInitReport(Report, frozen=True, kw_only=True):
+    """The result of `lumos gate init`.
+
+    `findings` and `documentation` count the entries of the baseline. `ignored` are written files
+    that git ignores.
+    """
+
+    format_version: str = FORMAT_VERSION
+    forge: str
+    base: str | None
+    files: tuple[InitFile, ...]
+    findings: int
+    documentation: int
+    ignored: tuple[str, ...] = ()
+
+
 class GateSummary(Report, frozen=True, kw_only=True):
     """Counts of changed schemas, affected datasets and findings."""
 

@@ -17,11 +17,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from lumos.annotations.reports import MissingDocsReport
+from lumos.annotations.requirements import find_missing_docs
 from lumos.catalogs.local import LocalStorePlatform
 from lumos.config import Settings
 from lumos.config.gate import GateSettings
 from lumos.config.prices import NoPrices
 from lumos.errors import MisuseError
+from lumos.gate.baseline import FILE as BASELINE_FILE
+from lumos.gate.baseline import (
+    Baseline,
+    excuse_documentation,
+    excuse_findings,
+    parse_baseline,
+    read_baseline,
+    render_baseline,
+)
 from lumos.gate.findings import findings_of
 from lumos.gate.inputs import (
     SQL_SUFFIX,
@@ -40,15 +51,26 @@ from lumos.gate.policy import DatasetFacts, apply_policy, parse_policy
 from lumos.gate.reports import (
     CommentReport,
     GateFinding,
+    GateInitReport,
     GateLocation,
     GateReport,
     GateSummary,
     GateVerdict,
+    InitFile,
     WaiverReport,
 )
 from lumos.gate.schema_files import DeclaredSchema
 from lumos.gate.trail import hop_locations
 from lumos.gate.waivers import FILE, Waiver, add_waiver, apply_waivers, parse_waivers
+from lumos.gate.workflows import (
+    FORGES,
+    POLICY_RULES,
+    Workflow,
+    detect_forge,
+    forge_named,
+    policy,
+    workflows,
+)
 from lumos.impact.reports import ImpactReport
 from lumos.impact.service import ImpactService
 from lumos.lineage.input_files import is_ignored_folder
@@ -63,7 +85,7 @@ from lumos.progress import Progress, no_progress
 from lumos.rendering.text import plural
 from lumos.schemas.diff import diff_datasets
 from lumos.schemas.findings import ChangeRow
-from lumos.schemas.git_revisions import GitRepository
+from lumos.schemas.git_revisions import GitRepository, root_of
 from lumos.schemas.reports import DatasetDiff
 from lumos.store import Store, Transaction
 from lumos.store.errors import AmbiguousName, UnknownDataset
@@ -106,12 +128,17 @@ class Gate:
         settings: Settings,
         *,
         configured: Callable[[], LineageWorkspace],
+        store: Callable[[], Store],
+        existing_store: Callable[[], Store | None],
         environment: Mapping[str, str] = MappingProxyType({}),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._open_workspace = open_workspace
         self._settings = settings
         self._configured = configured
+        self._documentation = settings.documentation
+        self._store = store
+        self._existing_store = existing_store
         self._environment = environment
         self._clock = clock
 
@@ -180,7 +207,7 @@ class Gate:
                     "was not given. Whether anything reads what changed is unknown."
                 )
         applied = apply_waivers(
-            decided,
+            excuse_findings(decided, _baseline(repository, old), _baseline(repository, new)),
             _waivers(repository, new),
             earlier={each.fingerprint for each in _waivers(repository, old)},
             today=self._clock().date(),
@@ -262,6 +289,58 @@ class Gate:
         root = GitRepository(Path(folder)).root
         file = os.path.relpath(add_waiver(root, waiver))
         return WaiverReport(file=file, **msgspec.structs.asdict(waiver))
+
+    def documentation(
+        self, dataset: str | None = None, *, folder: str | Path = "."
+    ) -> MissingDocsReport:
+        """The datasets in the store that lack required documentation, but for the baseline."""
+        report = find_missing_docs(self._documentation, self._store(), dataset)
+        root = root_of(Path(folder))
+        return report if root is None else excuse_documentation(report, read_baseline(root))
+
+    def init(
+        self,
+        *,
+        forge: str | None = None,
+        base: str | None = None,
+        folder: str | Path = ".",
+        progress: Progress = no_progress,
+    ) -> GateInitReport:
+        """Write a workflow, a policy and a baseline with the findings of today."""
+        repository = GitRepository(Path(folder))
+        root = repository.root
+        remote = repository.git("config", "--get", "remote.origin.url", check=False).strip()
+        chosen = detect_forge(root, remote) if forge is None else forge_named(forge)
+        if chosen is None:
+            raise MisuseError(
+                "The forge of this repository is not known. Name it: lumos gate init --forge github"
+                f" (or {', '.join(FORGES[1:])})"
+            )
+        against = base or repository.default_branch()
+        has_commit = bool(repository.git("rev-parse", "--verify", "--quiet", "HEAD", check=False))
+        report = (
+            self.check(against, folder=folder, progress=progress)
+            if has_commit and against is not None
+            else None
+        )
+        findings = () if report is None else report.findings
+        written = [_write_new(root, each) for each in (*workflows(chosen), policy())]
+        rules = POLICY_RULES if written[-1].written else self._documentation
+        store = self._existing_store() if rules.required_fields else None
+        undocumented = None if store is None else find_missing_docs(rules, store, None)
+        text = render_baseline(findings, undocumented)
+        hint = "delete it first to record the findings of today"
+        written.append(_write_new(root, Workflow(BASELINE_FILE, text, hint)))
+        baseline = read_baseline(root)
+        is_ignored = repository.is_ignored(root / BASELINE_FILE)
+        return GateInitReport(
+            forge=chosen,
+            base=against,
+            files=tuple(written),
+            findings=len(baseline.findings),
+            documentation=len(baseline.documentation),
+            ignored=(BASELINE_FILE,) if is_ignored else (),
+        )
 
     @staticmethod
     @contextmanager
@@ -701,6 +780,27 @@ def _waivers(repository: GitRepository, commit: str) -> tuple[Waiver, ...]:
         for path, data in repository.read(files)
         for waiver in parse_waivers(data.decode("utf-8", "replace"), file=path)
     )
+
+
+def _baseline(repository: GitRepository, commit: str) -> Baseline | None:
+    """The baseline in a commit."""
+    listed = repository.files(commit, (".yaml",))
+    files = {path: id for path, id in listed.items() if path == BASELINE_FILE}
+    for path, data in repository.read(files):
+        return parse_baseline(data.decode("utf-8", "replace"), file=path)
+    return None
+
+
+def _write_new(root: Path, workflow: Workflow) -> InitFile:
+    """Write a file unless it exists."""
+    file = root / workflow.path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with file.open("x", encoding="utf-8") as target:
+            target.write(workflow.text)
+    except FileExistsError:
+        return InitFile(path=workflow.path, written=False, hint=workflow.if_exists or None)
+    return InitFile(path=workflow.path, written=True)
 
 
 def _report(

@@ -77,6 +77,24 @@ class GitRepository:
         """The top folder of the repository."""
         return Path(self._top())
 
+    def is_ignored(self, file: Path) -> bool:
+        """Whether git ignores an existing file."""
+        rules = ("--others", "--ignored", "--exclude-standard")
+        return bool(self.git("ls-files", *rules, "--", str(file)).strip())
+
+    def default_branch(self) -> str | None:
+        """The branch that changes are for: the remote's default, else main or master."""
+        remote = self.git("symbolic-ref", "--quiet", f"refs/remotes/{_REMOTE}/HEAD", check=False)
+        names = [remote.strip().removeprefix("refs/remotes/")] if remote.strip() else []
+        for name in (*names, f"{_REMOTE}/main", f"{_REMOTE}/master", "main", "master"):
+            if self.git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False):
+                return name
+        return None
+
+    def commit(self, revision: str) -> str:
+        """The commit of a revision, which may be a branch that only the remote has."""
+        return self._commit(revision)
+
     def commits(self, base: str, head: str) -> tuple[str, str]:
         """The merge base of two revisions, and the commit of the second one."""
         new = self._commit(head)
@@ -105,6 +123,10 @@ class GitRepository:
     def read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
         """The contents of files, in the order of their names."""
         return self._read(files)
+
+    def git(self, *arguments: str, stdin: bytes = b"", check: bool = True) -> str:
+        """The output of a git command; raises GitFailed if it fails and `check` is set."""
+        return self._git(*arguments, stdin=stdin, check=check).decode("utf-8", "replace")
 
     def compare(self, base: str, head: str, *, folder: str | None) -> RevisionSchemas:
         """The datasets that differ between the merge base of two revisions and the second one.
@@ -284,6 +306,12 @@ def _fetch_command(revision: str, *, deepen: bool = True) -> str:
     is_commit = _COMMIT.match(revision) is not None
     refs = branch if is_commit else f"+refs/heads/{branch}:refs/remotes/{_REMOTE}/{branch}"
     return shlex.join(["git", "fetch", *(["--unshallow"] if deepen else []), _REMOTE, refs])
+
+
+def root_of(folder: Path) -> Path | None:
+    """The top folder of the repository of a folder; None outside of a repository."""
+    here = folder.resolve()
+    return next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
 
 
 def _without(files: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:

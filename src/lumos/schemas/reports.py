@@ -361,3 +361,37 @@ class VersionScanReport(Report, frozen=True, kw_only=True):
     format_version: str = FORMAT_VERSION
     summary: VersionScanSummary
     datasets: tuple[ScannedVersion, ...]
+
+
+class UpdatedVersion(Report, frozen=True, kw_only=True):
+    """A dataset whose versions moved since the last tag; `before` or `after` is null if it is new
+    or gone."""
+
+    urn: str
+    name: str
+    before: DatasetVersions | None
+    after: DatasetVersions | None
+    level: Level
+
+
+class VersionUpdateReport(Report, frozen=True, kw_only=True):
+    """The result of `lumos version update`.
+
+    `cloud_version` and `schema_version` are those of the run, for all datasets together; if nothing
+    moved, those of the last tag.
+    `previous_tag` is the tag that the run is compared with. `git_tag` is the created tag, null if
+    nothing moved or none was requested; with `dry_run` it is the one that would be created.
+    `datasets` are those whose versions moved since then; `changes_detected` is their number, and
+    `raised` how many of them this run raised.
+    """
+
+    format_version: str = FORMAT_VERSION
+    cloud_version: str | None
+    schema_version: str | None
+    previous_tag: str | None
+    git_tag: str | None
+    commit: str | None
+    changes_detected: int
+    raised: int
+    dry_run: bool
+    datasets: tuple[UpdatedVersion, ...]

@@ -1,8 +1,9 @@
 """The service behind `lumos version`: shows, moves and checks the versions of datasets."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import Final, NamedTuple, get_args
 
 import msgspec
@@ -27,12 +28,15 @@ from lumos.schemas.reports import (
     VersionScanReport,
     VersionScanSummary,
     VersionShowReport,
+    VersionUpdateReport,
 )
 from lumos.schemas.version_rules import DEFAULT_LEVEL, EVENT_OF_CHANGE, change_type_of, level_of
+from lumos.schemas.version_tags import VersionTag, VersionTags
+from lumos.schemas.version_update import RunVersions, moved_datasets, run_versions
 from lumos.schemas.version_writer import VersionWriter, source_path, version_event_id
 from lumos.schemas.wording import sentence_of, summary_of
 from lumos.snapshots.store_entries import stored_versioning, utc
-from lumos.store import KnownDataset, Store, Transaction
+from lumos.store import DatasetFilter, KnownDataset, Store, Transaction
 from lumos.store.errors import UnknownDataset
 from lumos.store.history import ChangeLog, VersionedDataset
 from lumos.store.transaction import current_user, record_audit
@@ -258,6 +262,67 @@ class VersionService:
         self._writer.on_written([urn])
         return _bump_report(known, event, applied=True)
 
+    def update(
+        self,
+        *,
+        auto_increment: bool = False,
+        create_git_tag: bool = False,
+        tag_prefix: str = "v",
+        ref: str | None = None,
+        folder: str | Path = ".",
+        dry_run: bool = False,
+    ) -> VersionUpdateReport:
+        """Give the datasets that changed since the last tag their versions, and tag a commit.
+
+        `auto_increment` raises the versions of datasets whose schema changed since their last
+        version. The tag's name is the prefix and the run's cloud version; its message records the
+        versions of all datasets. Nothing is written if the tag cannot be created.
+        """
+        if not (auto_increment or create_git_tag):
+            raise MisuseError(
+                "Nothing to do. Raise versions, create a tag or do both: "
+                "lumos version update --auto-increment --create-git-tag"
+            )
+        store = self._open()
+        tags = VersionTags(Path(folder), tag_prefix) if create_git_tag else None
+        commit = None if tags is None else tags.target(ref)
+        last = None if tags is None else tags.last()
+        everything = DatasetPattern("*")
+        scanned = scan_versions(store, self._writer, everything, update=False)
+        needed = {each.urn: each.needs for each in scanned.datasets if each.need != "none"}
+        recorded = {each.urn: each for each in store.list(DatasetFilter())}
+        now = {urn: DatasetVersions.of(known) for urn, known in recorded.items()}
+        after = now | (needed if auto_increment else {})
+        # Without tags, the run is what it raises itself.
+        before = now if tags is None else {} if last is None else _tagged(last, now, store)
+        names = {urn: known.name for urn, known in recorded.items()}
+        moved = moved_datasets(before, after, names)
+        run = run_versions(moved, after, last, prefix=self._writer.prefix)
+        name = None if tags is None or run is None else tags.check_name(run.cloud_version)
+        current = run or (None if last is None else RunVersions.of(last))
+        raised = 0
+        if not dry_run:
+            if auto_increment:
+                updated = scan_versions(store, self._writer, everything, update=True)
+                raised = updated.summary.updated
+            if tags is not None and name is not None and run is not None and commit is not None:
+                tags.create(VersionTag(name, *run, after), commit)
+                with store.transaction() as transaction:
+                    at, details = datetime.now(UTC), f"{name} {commit}"
+                    record_audit(transaction, "create git tag", "*", at=at, details=details)
+            self._writer.on_written([each.urn for each in moved if each.after is not None])
+        return VersionUpdateReport(
+            cloud_version=None if current is None else str(current.cloud_version),
+            schema_version=None if current is None else str(current.schema_version),
+            previous_tag=None if last is None else last.name,
+            git_tag=name,
+            commit=commit,
+            changes_detected=len(moved),
+            raised=raised,
+            dry_run=dry_run,
+            datasets=moved,
+        )
+
     def scan(self, pattern: str | None = None, *, update: bool = False) -> VersionScanReport:
         """Find datasets that need another version; `update` writes it."""
         requested = DatasetPattern("*" if pattern is None else pattern)
@@ -266,6 +331,16 @@ class VersionService:
             (known,) = find_datasets(store, requested.text)
             requested = DatasetPattern(known.urn)
         return scan_versions(store, self._writer, requested, update=update)
+
+
+def _tagged(
+    tag: VersionTag, now: Mapping[str, DatasetVersions], store: Store
+) -> dict[str, DatasetVersions]:
+    """The versions that a tag records, by the URNs that the datasets have today."""
+    return {
+        urn if urn in now else store.resolve(urn): versions
+        for urn, versions in tag.datasets.items()
+    }
 
 
 def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:

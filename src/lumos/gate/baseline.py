@@ -1,0 +1,104 @@
+"""The baseline in `.lumos/baseline.yaml`: what was found when a repository introduced the gate.
+
+Findings of changes count in the change that adds the file, and are used up when it is merged, like
+waivers. Missing documentation is excused until it is written.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, ClassVar, Final
+
+import msgspec
+from msgspec import Meta
+
+from lumos.annotations.reports import MissingDocs, MissingDocsReport
+from lumos.config.reader import SectionReader
+from lumos.config.section import Section
+from lumos.config.yaml_tree import ConfigPosition, ConfigurationError, parse_yaml
+from lumos.gate.reports import GateFinding, with_waiver
+
+FILE: Final = ".lumos/baseline.yaml"
+_HEADER: Final = "# What was found when the gate was introduced. Written by: lumos gate init"
+_APPROVER: Final = "the baseline"
+_Fingerprint = Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$", description="16 hexadecimal digits")]
+
+
+class Baseline(Section, frozen=True, kw_only=True):
+    """Fingerprints of findings, and of fields of datasets that lack documentation."""
+
+    nested: ClassVar[str | None] = None
+
+    findings: tuple[_Fingerprint, ...] = ()
+    documentation: tuple[_Fingerprint, ...] = ()
+
+
+def parse_baseline(text: str, *, file: str = FILE) -> Baseline:
+    """The baseline of a YAML text; raises ConfigurationError with file and line."""
+    position = ConfigPosition(origin=file, folder="")
+    root, problems = parse_yaml(text, position=position, environment={})
+    found = SectionReader({}, problems).section(root, Baseline)
+    if problems or not isinstance(found, Baseline):
+        raise ConfigurationError(problems)
+    return found
+
+
+def read_baseline(root: Path) -> Baseline:
+    """The baseline of a repository; an empty one if it has none."""
+    file = root / FILE
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Baseline()
+    return parse_baseline(text, file=str(file))
+
+
+def render_baseline(findings: Iterable[GateFinding], missing: MissingDocsReport | None) -> str:
+    """The file with all open findings that would block, and all missing documentation."""
+    blocking = [each for each in findings if each.is_open and each.level != "note"]
+    lines = [_HEADER, "findings:" if blocking else "findings: []"]
+    for finding in blocking:
+        message = " ".join(finding.message.split())
+        lines += [f"# {message}", f"- '{finding.fingerprint}'"]
+    lacking = [] if missing is None else list(missing.datasets)
+    lines.append("documentation:" if lacking else "documentation: []")
+    for dataset in lacking:
+        lines.append(f"# {dataset.urn}: {', '.join(dataset.missing)}")
+        lines += [f"- '{_fingerprint(dataset.urn, field)}'" for field in dataset.missing]
+    return "\n".join(lines) + "\n"
+
+
+def excuse_findings(
+    findings: Sequence[GateFinding], before: Baseline | None, after: Baseline | None
+) -> list[GateFinding]:
+    """Mark the findings of the baseline that the change adds; one at the merge base is used up."""
+    known = set() if before is not None or after is None else set(after.findings)
+    return [
+        with_waiver(each, _APPROVER) if each.fingerprint in known else each for each in findings
+    ]
+
+
+def excuse_documentation(report: MissingDocsReport, baseline: Baseline) -> MissingDocsReport:
+    """The report without what was missing already when the gate was introduced."""
+    known = set(baseline.documentation)
+    remaining: list[MissingDocs] = []
+    for each in report.datasets:
+        fields = tuple(name for name in each.missing if _fingerprint(each.urn, name) not in known)
+        if fields:
+            remaining.append(msgspec.structs.replace(each, missing=fields))
+    return msgspec.structs.replace(
+        report,
+        datasets=tuple(remaining),
+        blocks=report.blocks and bool(remaining),
+        in_baseline=len(report.datasets) - len(remaining),
+    )
+
+
+def documentation_fingerprint(dataset: MissingDocs) -> str:
+    """Identifies the missing documentation of a dataset."""
+    return _fingerprint(dataset.urn, *sorted(dataset.missing))
+
+
+def _fingerprint(*parts: str) -> str:
+    text = "\0".join(("documentation", *parts))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
