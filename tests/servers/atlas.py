@@ -56,6 +56,7 @@ atlas.graph.index.search.directory={data}/index
 atlas.graph.index.search.solr.mode=cloud
 atlas.graph.index.search.solr.zookeeper-url=localhost:{zookeeper}
 atlas.graph.index.search.solr.embedded=true
+atlas.graph.index.search.solr.wait-searcher=true
 atlas.graph.index.search.max-result-set-size=10000
 atlas.notification.embedded=true
 atlas.kafka.data={data}/kafka
@@ -100,6 +101,11 @@ _ENTITIES = {
         ("Referenceable",),
         {"name*": "string", "displayName": "string", "description": "string",
          "userDescription": "string", "owner": "string"},
+    ),
+    "__AtlasAuditEntry": (
+        ("__internal",),
+        {"userName*": "string", "operation*": "string", "startTime*": "date", "endTime": "date",
+         "clientId": "string", "params": "string", "result": "string", "resultCount": "long"},
     ),
     "DataSet": (("Asset",), {}),
     "Infrastructure": (("Asset",), {}),
@@ -197,9 +203,7 @@ def atlas_server(*, megabytes: int = 1_500) -> Iterator[str]:
         conf.mkdir()
         data.mkdir()
         port, kafka, zookeeper = _free_ports(3)
-        text = _PROPERTIES.format(
-            data=data, conf=conf, port=port, kafka=kafka, zookeeper=zookeeper
-        )
+        text = _PROPERTIES.format(data=data, conf=conf, port=port, kafka=kafka, zookeeper=zookeeper)
         (conf / "atlas-application.properties").write_text(text)
         (conf / "atlas-log4j.xml").write_text(_LOGGING.format(data=data))
         digest = hashlib.sha256(PASSWORD.encode()).hexdigest()
