@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from lumos.catalogs import WritesInBatches
+from lumos.catalogs.atlas.platform import Atlas
 from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.catalogs.local import LocalStorePlatform
@@ -15,7 +16,7 @@ from lumos.store import Database, Store
 from . import live
 from .json_folder import JsonFolder
 
-Catalog: TypeAlias = LocalStorePlatform | DatahubFile | Datahub | Openmetadata | JsonFolder
+Catalog: TypeAlias = LocalStorePlatform | DatahubFile | Datahub | Openmetadata | Atlas | JsonFolder
 
 
 def local(folder: Path) -> LocalStorePlatform:
@@ -39,10 +40,11 @@ CATALOGS: dict[str, Callable[[Path], Catalog]] = {
     "datahub-file": datahub_file,
     "datahub": live.datahub,
     "openmetadata": live.openmetadata,
+    "atlas": live.atlas,
     "json-folder": json_folder,
 }
-# Catalogs that have columns without tags and without fields inside them.
-FLAT = {"json-folder"}
+# Catalogs that have columns without fields inside them.
+FLAT = {"atlas", "json-folder"}
 POSTGRES = "local on PostgreSQL"
 
 

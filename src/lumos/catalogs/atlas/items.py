@@ -37,8 +37,10 @@ class AtlasTerms:
 
     def __init__(self, server: AtlasServer) -> None:
         self._server = server
-        self._guids: dict[str, str] | None = None
+        self._guids: dict[str, str] = {}
         self._keys: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._is_loaded = False
 
     def key(self, guid: str, name: str) -> str:
         """The key of a term."""
@@ -48,9 +50,9 @@ class AtlasTerms:
 
     def guid(self, key: str) -> str | None:
         """The GUID of a term, or None."""
-        if self._guids is None:
+        if not self._is_loaded:
             self._load()
-        return (self._guids or {}).get(key)
+        return self._guids.get(key)
 
     def all(self) -> list[tuple[str, str]]:
         """The GUIDs and keys of all terms."""
@@ -68,44 +70,46 @@ class AtlasTerms:
         """Create or update terms, given by key."""
         if not attributes:
             return
-        new = [key for key in attributes if self.guid(key) is None]
-        anchor = {"guid": self._glossary(), "typeName": types.GLOSSARY} if new else {}
+        glossaries = {
+            header["attributes"].get("qualifiedName"): header["guid"]
+            for header in self._server.glossaries()
+        }
         entities = []
         for number, (key, values) in enumerate(attributes.items(), 1):
-            guid, name = self.guid(key), _term_name(key)
-            identity = {"name": name, "qualifiedName": f"{name}@{GLOSSARY_NAME}"}
-            if guid is not None and "@" in key:
-                # It may be in a glossary of somebody else.
-                identity = {"name": key.rpartition("@")[0], "qualifiedName": key}
+            name, glossary = _term_name(key), GLOSSARY_NAME
+            if (guid := self.guid(key)) is not None:
+                name, _, glossary = self._names[guid].rpartition("@")
+            elif glossary not in glossaries:
+                glossaries[glossary] = self._create_glossary()
+            anchor = {"guid": glossaries[glossary], "typeName": types.GLOSSARY}
+            identity = {"name": name, "qualifiedName": f"{name}@{glossary}"}
             entities.append(
                 {
                     "typeName": types.TERM,
                     "guid": guid or f"-{number}",
                     "attributes": {**identity, **values},
-                    **({"relationshipAttributes": {"anchor": anchor}} if guid is None else {}),
+                    "relationshipAttributes": {"anchor": anchor},
                 }
             )
         created = self._server.post(entities)
         for number, key in enumerate(attributes, 1):
             if (made := created.get(f"-{number}")) is not None:
-                self._keys[made] = key
-                (self._guids or {})[key] = made
+                self._keys[made], self._guids[key] = key, made
+                self._names[made] = f"{_term_name(key)}@{GLOSSARY_NAME}"
 
     def forget(self) -> None:
-        self._guids, self._keys = None, {}
+        self._is_loaded = False
 
     def _load(self) -> None:
-        self._guids, self._keys = {}, {}
+        self._guids, self._keys, self._names, self._is_loaded = {}, {}, {}, True
         for header in self._server.terms():
-            name, _, glossary = header["attributes"].get("qualifiedName", "").rpartition("@")
+            self._names[header["guid"]] = header["attributes"]["qualifiedName"]
+            name, _, glossary = header["attributes"]["qualifiedName"].rpartition("@")
             key = unquote(name) if glossary == GLOSSARY_NAME else f"{name}@{glossary}"
             self._guids[key] = header["guid"]
             self._keys[header["guid"]] = key
 
-    def _glossary(self) -> str:
-        for header in self._server.glossaries():
-            if header["attributes"].get("qualifiedName") == GLOSSARY_NAME:
-                return str(header["guid"])
+    def _create_glossary(self) -> str:
         attributes = {"qualifiedName": GLOSSARY_NAME, "name": GLOSSARY_NAME}
         entity = {"typeName": types.GLOSSARY, "guid": "-1", "attributes": attributes}
         return self._server.post([entity])["-1"]

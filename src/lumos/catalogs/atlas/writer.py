@@ -137,7 +137,7 @@ class AtlasWriter:
         def add(type: str, name: str, old: Held | None, new: Held, parent: str = "") -> None:
             new.guid = f"-{len(entities) + 1}" if old is None else old.guid
             body = self._body(type, name, old, new)
-            if parent and old is None:
+            if parent:
                 relation = {"dataset": {"guid": parent, "typeName": types.DATASET}}
                 body.setdefault("relationshipAttributes", {}).update(relation)
             if old is None or not _is_same(old, new, alone=True):
