@@ -359,8 +359,9 @@ class Atlas:
         return lines
 
     def _delete(self, guids: list[str]) -> dict[str, Any]:
-        for guid in [self._existing(each).guid for each in guids]:
-            self._delete_one(self.entities[guid])
+        for guid in guids:
+            if guid in self.entities:
+                self._delete_one(self.entities[guid])
         return {"mutatedEntities": {"DELETE": guids}}
 
     def _delete_one(self, entity: StubEntity) -> None:

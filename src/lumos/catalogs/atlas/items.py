@@ -25,11 +25,8 @@ _IMPLICIT: Final = "lumos.implicit"
 _LONGEST: Final = 30_000
 _NATIVE: Final = frozenset({"definition", "description", "properties"})
 _WORDS: Final[dict[str, type[Any]]] = {
-    "entity": CatalogEntity,
-    "group": Group,
-    "job": Job,
-    "user": User,
-}
+    "entity": CatalogEntity, "group": Group, "job": Job, "user": User,
+}  # fmt: skip
 
 
 class AtlasTerms:
@@ -72,7 +69,7 @@ class AtlasTerms:
             return
         glossaries = {
             header["attributes"].get("qualifiedName"): header["guid"]
-            for header in self._server.glossaries()
+            for header in self._server.active(types.GLOSSARY)
         }
         entities = []
         for number, (key, values) in enumerate(attributes.items(), 1):
@@ -83,14 +80,10 @@ class AtlasTerms:
                 glossaries[glossary] = self._create_glossary()
             anchor = {"guid": glossaries[glossary], "typeName": types.GLOSSARY}
             identity = {"name": name, "qualifiedName": f"{name}@{glossary}"}
-            entities.append(
-                {
-                    "typeName": types.TERM,
-                    "guid": guid or f"-{number}",
-                    "attributes": {**identity, **values},
-                    "relationshipAttributes": {"anchor": anchor},
-                }
-            )
+            entities.append({
+                "typeName": types.TERM, "guid": guid or f"-{number}",
+                "attributes": {**identity, **values}, "relationshipAttributes": {"anchor": anchor},
+            })  # fmt: skip
         created = self._server.post(entities)
         for number, key in enumerate(attributes, 1):
             if (made := created.get(f"-{number}")) is not None:
@@ -102,7 +95,7 @@ class AtlasTerms:
 
     def _load(self) -> None:
         self._guids, self._keys, self._names, self._is_loaded = {}, {}, {}, True
-        for header in self._server.terms():
+        for header in self._server.active(types.TERM):
             self._names[header["guid"]] = header["attributes"]["qualifiedName"]
             name, _, glossary = header["attributes"]["qualifiedName"].rpartition("@")
             key = unquote(name) if glossary == GLOSSARY_NAME else f"{name}@{glossary}"

@@ -59,7 +59,7 @@ class AtlasReader:
         if types.DATASET not in self._server.types:
             return
         guids: dict[str, list[str]] = {}
-        for header in self._server.all(types.DATASET, attributes=["placeholder"]):
+        for header in self._server.all(types.DATASET):
             urn = header["attributes"]["qualifiedName"]
             is_wanted = bool(header["attributes"].get("placeholder")) == placeholders
             if is_wanted and urn > (after or "") and is_dataset(urn):

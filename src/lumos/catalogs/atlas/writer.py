@@ -147,6 +147,9 @@ class AtlasWriter:
         for change in changes:
             old, new, urn = change.old, change.after, change.entry.urn
             add(types.DATASET, urn, old, new)
+            if change.has_new_lineage and entities and entities[-1]["guid"] == new.guid:
+                # Written with the processes: an interrupted write must not look complete.
+                entities[-1]["attributes"].pop("upstream", None)
             for column, held in new.columns.items():
                 before = old.columns.get(column) if old else None
                 add(types.COLUMN, column_name(urn, column), before, held, parent=new.guid)
@@ -173,11 +176,10 @@ class AtlasWriter:
             for type, before, after in pairs:
                 if before.classifications != after.classifications:
                     headers[before.guid] = {
-                        "guid": before.guid,
-                        "typeName": type,
+                        "guid": before.guid, "typeName": type,
                         "attributes": {"qualifiedName": before.qualified_name},
                         "classifications": as_json(after.classifications.values()),
-                    }
+                    }  # fmt: skip
             if old.labels != new.labels:
                 self._server.set_labels(old.guid, new.labels)
         self._server.set_classifications(headers)
@@ -228,6 +230,7 @@ class AtlasWriter:
         unused: list[str] = []
         for urn, lineage in lineages.items():
             held = there[urn]
+            entities.append(_edges(urn, held))
             inputs = [guids[each] for each in edges[urn] if each in guids]
             if edges[urn]:
                 entities.append(_process(types.PROCESS, types.DATASET, urn, held, inputs))
@@ -245,7 +248,7 @@ class AtlasWriter:
                 else:
                     unused += column.made_by
         for number, entity in enumerate(entities, 1):
-            entity["guid"] = f"-{number}"
+            entity.setdefault("guid", f"-{number}")
         self._server.post(entities)
         self._server.delete(unused)
 
@@ -260,6 +263,12 @@ def _column_sources(lineage: Lineage, known: Mapping[str, Held]) -> dict[str, li
                 guid = held.columns[mapping.upstream].guid
                 sources.setdefault(mapping.downstream, {})[guid] = None
     return {column: list(guids) for column, guids in sources.items()}
+
+
+def _edges(urn: str, held: Held) -> dict[str, Any]:
+    names = ("name", "upstream")
+    attributes = {"qualifiedName": urn, **{name: held.attributes[name] for name in names}}
+    return {"typeName": types.DATASET, "guid": held.guid, "attributes": attributes}
 
 
 def _process(type: str, of: str, name: str, output: Held, inputs: Sequence[str]) -> dict[str, Any]:
