@@ -11,7 +11,10 @@ from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.openmetadata.platform import Openmetadata
+from lumos.config.platforms import AtlasPlatform
+from lumos.config.secret import Secret
 from lumos.store import Database, Store
+from servers import atlas as real_atlas
 
 from . import live
 from .json_folder import JsonFolder
@@ -25,6 +28,12 @@ def local(folder: Path) -> LocalStorePlatform:
 
 def local_on(url: str) -> LocalStorePlatform:
     return LocalStorePlatform(Store.open(Database.postgres(url), create=True))
+
+
+def atlas_at(address: str) -> Atlas:
+    """A real server."""
+    password = Secret(real_atlas.PASSWORD)
+    return Atlas(AtlasPlatform(server=address, user=real_atlas.USER, password=password))
 
 
 def datahub_file(folder: Path) -> DatahubFile:
@@ -46,6 +55,7 @@ CATALOGS: dict[str, Callable[[Path], Catalog]] = {
 # Catalogs that have columns without fields inside them.
 FLAT = {"atlas", "json-folder"}
 POSTGRES = "local on PostgreSQL"
+REAL_ATLAS = f"atlas {real_atlas.VERSION}"
 
 
 def called(name: str) -> str:
