@@ -106,6 +106,10 @@ class ServerPlatform(Section, frozen=True, kw_only=True):
             )
         return Secret(token)
 
+    def has_login(self, environment: Mapping[str, str] = os.environ) -> bool:
+        """Whether requests carry a token or a password."""
+        return self.secret(environment) is not None
+
     def at(self, address: str) -> Self:
         """The settings for another address, without the token of the configured one."""
         other_settings = msgspec.structs.replace(self, **{self.address_key: address})
@@ -160,6 +164,10 @@ class AtlasPlatform(ServerPlatform, frozen=True, kw_only=True):
     def address(self) -> str:
         """The address without the path of the API, which other clients require."""
         return re.sub(r"/api/atlas(/v2)?\Z", "", super().address)
+
+    def has_login(self, environment: Mapping[str, str] = os.environ) -> bool:
+        """Whether requests carry a token or a password."""
+        return self.user is not None or super().has_login(environment)
 
     def at(self, address: str) -> Self:
         """The settings for another address, without the login of the configured one."""

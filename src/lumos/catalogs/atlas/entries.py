@@ -15,17 +15,8 @@ import msgspec
 from lumos.catalogs.atlas import types
 from lumos.catalogs.carried_properties import own_properties, pack, restored, unpack
 from lumos.catalogs.interface import How
+from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
-from lumos.model.dataset import (
-    Documentation,
-    Governance,
-    Lineage,
-    Location,
-    Owner,
-    Ownership,
-    UpstreamEdge,
-)
-from lumos.model.json_codec import to_json
 from lumos.model.schema import Field, Schema
 from lumos.model.types import SchemaSyntaxError, Unknown, parse_type
 from lumos.model.urn import InvalidUrn, Urn, name_in
@@ -46,9 +37,11 @@ _LIKE_ESCAPED: Final = re.compile("_x[0-9A-F]")
 _PREFIX: Final = "lumos_x_"
 
 
-class Classification(
-    msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, rename="camel"
-):
+class _Json(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, rename="camel"):
+    """A value as Atlas writes it."""
+
+
+class Classification(_Json):
     """A classification of an entity beyond its name; tags of Lumos do not propagate."""
 
     type_name: str
@@ -58,15 +51,14 @@ class Classification(
     validity_periods: list[Any] = []
 
 
-class RawPart(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, rename="camel"):
+class RawPart(_Json):
     """What Atlas has and Lumos does not model, under `raw["atlas"]`."""
 
     classifications: list[Classification] = []
     custom_attributes: dict[str, str] = {}
-    columns: dict[str, list[Classification]] = {}
 
 
-class Held(msgspec.Struct, kw_only=True):
+class AtlasEntity(msgspec.Struct, kw_only=True):
     """An entity as Atlas holds it, in the words of its REST interface."""
 
     attributes: dict[str, Any]
@@ -74,7 +66,7 @@ class Held(msgspec.Struct, kw_only=True):
     terms: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     custom: dict[str, str] = {}
-    columns: "dict[str, Held]" = {}
+    columns: "dict[str, AtlasEntity]" = {}
     deleted: bool = False
     # The rest is only known of what was read: processes by their GUIDs, and the datasets that
     # processes of other tools read for this one.
@@ -135,7 +127,7 @@ class AtlasEntries:
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
         self._taken = taken
 
-    def held(self, entry: CatalogEntry) -> tuple[Held, dict[str, How]]:
+    def held(self, entry: CatalogEntry) -> tuple[AtlasEntity, dict[str, How]]:
         """An entry as Atlas will hold it, and how each aspect is held."""
         native = self.native_part(entry)
         shown = self.shown_in(entry.urn, native)
@@ -143,13 +135,13 @@ class AtlasEntries:
         if entry.deleted:
             nothing = CatalogEntry(urn=entry.urn, name=entry.name, platform=entry.platform)
             packed = pack(entry, nothing, longest=_LONGEST)
-            native = Held(attributes={**_NO_ATTRIBUTES, "name": entry.name}, deleted=True)
+            native = AtlasEntity(attributes={**_NO_ATTRIBUTES, "name": entry.name}, deleted=True)
             native.attributes["properties"] = {DELETED: "true"}
         native.attributes["properties"] |= packed.properties
         native.attributes |= {"lookup": lookup_of(entry.urn), "placeholder": False}
         return native, packed.held
 
-    def entry(self, urn: str, held: Held) -> CatalogEntry:
+    def entry(self, urn: str, held: AtlasEntity) -> CatalogEntry:
         """The entry of a dataset in Atlas."""
         properties = held.attributes.get("properties") or {}
         exact = unpack(properties).exact
@@ -170,32 +162,27 @@ class AtlasEntries:
     def _as_shown(self, entry: CatalogEntry) -> CatalogEntry:
         return self.shown_in(entry.urn, self.native_part(entry))
 
-    def native_part(self, entry: CatalogEntry) -> Held:
+    def native_part(self, entry: CatalogEntry) -> AtlasEntity:
         """The part of an entry that Atlas has fields for."""
         raw = _raw_part(entry)
         details = {each.type_name: each for each in raw.classifications}
-        governance = entry.governance or Governance()
+        governance = entry.governance or aspects.Governance()
         location = entry.location
         owners = entry.ownership.owners if entry.ownership else ()
         edges = entry.lineage.upstream if entry.lineage else ()
         fields = entry.schema.fields if entry.schema else ()
         attributes = {
             **_NO_ATTRIBUTES,
-            "name": entry.name,
+            "name": entry.name, "platform": entry.platform, "format": entry.format,
             "description": entry.documentation.description if entry.documentation else None,
             "owner": next((owner.name for owner in owners if owner.kind == "user"), None),
-            "platform": entry.platform,
-            "format": entry.format,
             "location": location.uri if location else None,
             "partitionKeys": list(location.partition_keys) if location else [],
             "upstream": list(dict.fromkeys(edge.urn for edge in edges if is_dataset(edge.urn))),
             "properties": own_properties(entry.properties or {}),
-        }
-        columns = {
-            field.name: self._column(position, field, raw.columns.get(field.name, ()))
-            for position, field in enumerate(fields)
-        }
-        return Held(
+        }  # fmt: skip
+        columns = {each.name: self._column(number, each) for number, each in enumerate(fields)}
+        return AtlasEntity(
             attributes=attributes,
             classifications=self._classifications(governance.tags, details),
             terms=tuple(sorted(set(filter(None, governance.terms)))),
@@ -206,22 +193,15 @@ class AtlasEntries:
             columns=columns,
         )
 
-    def _column(self, position: int, field: Field, details: Iterable[Classification]) -> Held:
+    def _column(self, position: int, field: Field) -> AtlasEntity:
         attributes = {
-            "name": field.name,
-            "description": field.description,
-            "position": position,
-            "type": field.type.text,
-            "nativeType": field.native_type,
-            "default": field.default,
-            "nullable": field.nullable,
-            "key": field.key,
-            "partition": field.partition,
-        }
-        by_name = {each.type_name: each for each in details}
-        return Held(
+            "name": field.name, "description": field.description, "position": position,
+            "type": field.type.text, "nativeType": field.native_type, "default": field.default,
+            "nullable": field.nullable, "key": field.key, "partition": field.partition,
+        }  # fmt: skip
+        return AtlasEntity(
             attributes=attributes,
-            classifications=self._classifications(field.tags, by_name),
+            classifications=self._classifications(field.tags, {}),
             terms=tuple(sorted(set(filter(None, field.terms)))),
         )
 
@@ -235,7 +215,7 @@ class AtlasEntries:
             if len(name) <= _LONGEST_NAME
         }
 
-    def shown_in(self, urn: str, held: Held) -> CatalogEntry:
+    def shown_in(self, urn: str, held: AtlasEntity) -> CatalogEntry:
         """What the fields of Atlas say."""
         attributes = held.attributes
         description, owner = attributes.get("description"), attributes.get("owner")
@@ -254,16 +234,22 @@ class AtlasEntries:
             name=attributes.get("name") or name_in(urn),
             platform=attributes.get("platform") or Urn.parse(urn).platform,
             format=attributes.get("format"),
-            location=None if uri is None else Location(uri=uri, partition_keys=keys),
+            location=None if uri is None else aspects.Location(uri=uri, partition_keys=keys),
             schema=Schema(fields=fields) if fields else None,
-            lineage=Lineage(upstream=tuple(UpstreamEdge(urn=each) for each in upstream))
+            lineage=aspects.Lineage(
+                upstream=tuple(aspects.UpstreamEdge(urn=each) for each in upstream)
+            )
             if upstream
             else None,
-            ownership=Ownership(owners=(Owner(name=owner),)) if owner is not None else None,
-            governance=Governance(tags=tags, terms=held.terms, compliance=held.labels)
+            ownership=aspects.Ownership(owners=(aspects.Owner(name=owner),))
+            if owner is not None
+            else None,
+            governance=aspects.Governance(tags=tags, terms=held.terms, compliance=held.labels)
             if has_governance
             else None,
-            documentation=None if description is None else Documentation(description=description),
+            documentation=None
+            if description is None
+            else aspects.Documentation(description=description),
             properties=unpack(_without_marker(attributes.get("properties") or {})).own or None,
             raw=_raw_of(held),
         )
@@ -286,7 +272,7 @@ def _without_marker(properties: Mapping[str, str]) -> dict[str, str]:
     return {key: text for key, text in properties.items() if key != DELETED}
 
 
-def _field(name: str, column: Held) -> Field:
+def _field(name: str, column: AtlasEntity) -> Field:
     attributes = column.attributes
     text = attributes.get("type") or "unknown"
     try:
@@ -307,66 +293,39 @@ def _field(name: str, column: Held) -> Field:
     )
 
 
-def _raw_of(held: Held) -> dict[str, Any]:
+def _raw_of(held: AtlasEntity) -> dict[str, Any]:
     """What Atlas has beyond what Lumos models; empty for what Lumos itself writes."""
-    part = RawPart(
-        classifications=_special(held),
-        custom_attributes=held.custom,
-        columns={
-            name: special for name, column in held.columns.items() if (special := _special(column))
-        },
-    )
-    raw = msgspec.to_builtins(part)
+    special = [
+        each
+        for name, each in sorted(held.classifications.items())
+        if each != Classification(type_name=name)
+    ]
+    raw = msgspec.to_builtins(RawPart(classifications=special, custom_attributes=held.custom))
     if held.business:
         raw["businessAttributes"] = held.business
     return {"atlas": raw} if raw else {}
 
 
-def _special(held: Held) -> list[Classification]:
-    """The classifications with propagation, attributes or validity periods."""
-    return [
-        each
-        for name, each in sorted(held.classifications.items())
-        if each != Classification(type_name=name)
-    ]
-
-
 def _raw_part(entry: CatalogEntry) -> RawPart:
-    """The part of an entry's raw record that is written to Atlas: each key whole or not at all."""
+    """The part of an entry's raw record that Atlas takes and returns as it is."""
     raw = entry.raw.get("atlas")
     if not isinstance(raw, dict):
         return RawPart()
-    tags = entry.governance.tags if entry.governance else ()
-    fields = {each.name: each.tags for each in (entry.schema.fields if entry.schema else ())}
-    part = RawPart()
-    for key in ("classifications", "customAttributes", "columns"):
-        try:
-            one = msgspec.convert({key: raw.get(key) or {}}, RawPart) if key in raw else part
-        except msgspec.ValidationError:
-            continue
-        if to_json(msgspec.to_builtins(one).get(key)) != to_json(raw.get(key)):
-            continue
-        custom = one.custom_attributes
-        if one.classifications and _belong(one.classifications, tags):
-            part.classifications = one.classifications
-        elif custom and all(
-            _CUSTOM_KEY.fullmatch(name) and len(text) <= _LONGEST_CUSTOM
-            for name, text in custom.items()
-        ):
-            part.custom_attributes = custom
-        elif one.columns and all(
-            each and _belong(each, fields.get(name, ())) for name, each in one.columns.items()
-        ):
-            part.columns = one.columns
-    return part
-
-
-def _belong(classifications: Iterable[Classification], tags: Iterable[str]) -> bool:
-    """Whether they are details of these tags, as they will be read again."""
-    some = list(classifications)
-    names = [each.type_name for each in some]
-    return (
-        names == sorted(set(names))
-        and all(each != Classification(type_name=each.type_name) for each in some)
-        and set(names) <= {classification_name(tag) for tag in tags}
+    raw = {key: raw[key] for key in ("classifications", "customAttributes") if key in raw}
+    try:
+        part = msgspec.convert(raw, RawPart)
+    except msgspec.ValidationError:
+        return RawPart()
+    names = [each.type_name for each in part.classifications]
+    tags = {classification_name(tag) for tag in (entry.governance or aspects.Governance()).tags}
+    is_accepted = (
+        msgspec.to_builtins(part) == raw
+        and names == sorted(set(names))
+        and tags >= set(names)
+        and all(each != Classification(type_name=each.type_name) for each in part.classifications)
+        and all(
+            _CUSTOM_KEY.fullmatch(key) and len(text) <= _LONGEST_CUSTOM
+            for key, text in part.custom_attributes.items()
+        )
     )
+    return part if is_accepted else RawPart()

@@ -152,13 +152,10 @@ class AtlasItems:
         self._server.define_types()
         name = _qualified_name(type(item), _key(item))
         values = {
-            "qualifiedName": name,
-            "lookup": lookup_of(name),
-            "kind": name.partition(":")[0],
+            "qualifiedName": name, "lookup": lookup_of(name), "kind": name.partition(":")[0],
             "name": getattr(item, "display_name", None) or name_in(_key(item)) or name,
-            "description": getattr(item, "description", None),
-            "properties": properties,
-        }
+            "description": getattr(item, "description", None), "properties": properties,
+        }  # fmt: skip
         if there is None or not _has(there, values):
             guid = "-1" if there is None else there["guid"]
             self._server.post([{"typeName": types.ITEM, "guid": guid, "attributes": values}])

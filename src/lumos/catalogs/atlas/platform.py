@@ -5,27 +5,15 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
 
+from lumos.catalogs import interface
 from lumos.catalogs.atlas import types
-from lumos.catalogs.atlas.entries import NATIVE, Held
+from lumos.catalogs.atlas.entries import NATIVE, AtlasEntity
 from lumos.catalogs.atlas.items import AtlasItems, AtlasTerms
 from lumos.catalogs.atlas.reader import AtlasReader
 from lumos.catalogs.atlas.server import KIND, AtlasServer
 from lumos.catalogs.atlas.writer import MOST, AtlasWriter
 from lumos.catalogs.cleanup import Tidies
-from lumos.catalogs.interface import (
-    NO_FILTERS,
-    Connects,
-    Filters,
-    HasAddress,
-    HoldsItems,
-    Item,
-    MergesWrites,
-    Platform,
-    Refused,
-    Searches,
-    WritesMany,
-    WrittenEntry,
-)
+from lumos.catalogs.interface import NO_FILTERS, Filters, Item, Refused, WrittenEntry
 from lumos.catalogs.search import found
 from lumos.config.platforms import AtlasPlatform
 from lumos.errors import MissingDependency, MisuseError
@@ -41,7 +29,10 @@ class _Opened(NamedTuple):
     items: AtlasItems
 
 
-class Atlas(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches, HoldsItems, Tidies):
+class Atlas(
+    interface.Platform, interface.HasAddress, interface.Connects, interface.WritesMany,
+    interface.MergesWrites, interface.Searches, interface.HoldsItems, Tidies,
+):  # fmt: skip
     """An Apache Atlas server; the first call connects."""
 
     kind: ClassVar[str] = KIND
@@ -58,7 +49,7 @@ class Atlas(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches, 
             )
         self._settings: AtlasPlatform = settings
         # What was read last, for the write that mostly follows.
-        self._read: dict[str, Held | None] = {}
+        self._read: dict[str, AtlasEntity | None] = {}
 
     @classmethod
     def at(cls, address: str, configured: Any = None) -> Self:
@@ -132,7 +123,7 @@ class Atlas(Platform, HasAddress, Connects, WritesMany, MergesWrites, Searches, 
             yield from writer.write(changes[start : start + MOST])
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
-        return WritesMany.put(self, entry)
+        return interface.WritesMany.put(self, entry)
 
     def as_held(self, entry: CatalogEntry) -> CatalogEntry:
         Urn.parse(entry.urn)

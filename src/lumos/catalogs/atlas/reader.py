@@ -6,7 +6,13 @@ from typing import Any, Final
 import msgspec
 
 from lumos.catalogs.atlas import types
-from lumos.catalogs.atlas.entries import AtlasEntries, Classification, Held, is_dataset, lookup_of
+from lumos.catalogs.atlas.entries import (
+    AtlasEntity,
+    AtlasEntries,
+    Classification,
+    is_dataset,
+    lookup_of,
+)
 from lumos.catalogs.atlas.items import AtlasTerms
 from lumos.catalogs.atlas.server import KIND, AtlasServer
 from lumos.model.catalog import CatalogEntry
@@ -28,15 +34,15 @@ class AtlasReader:
         types = self._server.types
         return AtlasEntries(frozenset(name for name in types if types[name] != "CLASSIFICATION"))
 
-    def entry(self, urn: str, held: Held) -> CatalogEntry:
+    def entry(self, urn: str, held: AtlasEntity) -> CatalogEntry:
         return self.entries.entry(urn, held)
 
-    def many(self, urns: Sequence[str]) -> dict[str, Held]:
+    def many(self, urns: Sequence[str]) -> dict[str, AtlasEntity]:
         """The entities of datasets, by URN, also those that are only referred to."""
         versions = self.versions(urns)
         return {urn: versions[urn][0] for urn in urns if urn in versions}
 
-    def versions(self, urns: Sequence[str]) -> dict[str, list[Held]]:
+    def versions(self, urns: Sequence[str]) -> dict[str, list[AtlasEntity]]:
         """The entity of each dataset, followed by its deleted predecessors."""
         if not urns or types.DATASET not in self._server.types:
             return {}
@@ -45,17 +51,17 @@ class AtlasReader:
         guids = [each["guid"] for each in headers if each["attributes"]["qualifiedName"] in wanted]
         return self._versions(guids)
 
-    def all(self, *, after: str | None = None) -> Iterator[tuple[str, Held]]:
+    def all(self, *, after: str | None = None) -> Iterator[tuple[str, AtlasEntity]]:
         """All datasets sorted by URN."""
         yield from self._sorted(placeholders=False, after=after)
 
-    def placeholders(self) -> Iterator[tuple[str, Held]]:
+    def placeholders(self) -> Iterator[tuple[str, AtlasEntity]]:
         """Entities that only exist because the lineage of a dataset refers to them."""
         yield from self._sorted(placeholders=True)
 
     def _sorted(
         self, *, placeholders: bool, after: str | None = None
-    ) -> Iterator[tuple[str, Held]]:
+    ) -> Iterator[tuple[str, AtlasEntity]]:
         if types.DATASET not in self._server.types:
             return
         guids: dict[str, list[str]] = {}
@@ -70,7 +76,7 @@ class AtlasReader:
             versions = self._versions([guid for urn in some for guid in guids[urn]])
             yield from ((urn, versions[urn][0]) for urn in some if urn in versions)
 
-    def read_from(self, helds: Iterable[Held]) -> set[str]:
+    def read_from(self, helds: Iterable[AtlasEntity]) -> set[str]:
         """The datasets whose lineage refers to these."""
         guids = list({guid for held in helds for guid in held.read_by})
         entities = self._server.entities(guids, ignoreRelationships=True, minExtInfo=True)
@@ -80,9 +86,9 @@ class AtlasReader:
             if entity["status"] == "ACTIVE"
         }
 
-    def _versions(self, guids: Sequence[str]) -> dict[str, list[Held]]:
-        found: dict[str, list[tuple[bool, int, Held]]] = {}
-        foreign: dict[str, list[Held]] = {}
+    def _versions(self, guids: Sequence[str]) -> dict[str, list[AtlasEntity]]:
+        found: dict[str, list[tuple[bool, int, AtlasEntity]]] = {}
+        foreign: dict[str, list[AtlasEntity]] = {}
         for entity, referred in self._server.entities(guids):
             held = self._held(entity, referred, types.DATASET_ATTRIBUTES)
             for guid in _related(entity, "outputFromProcesses", "", own=False):
@@ -100,7 +106,7 @@ class AtlasReader:
 
     def _held(
         self, entity: Mapping[str, Any], referred: Mapping[str, Any], names: Iterable[str]
-    ) -> Held:
+    ) -> AtlasEntity:
         attributes = entity["attributes"]
         user_text = attributes.get("userDescription")
         values = {name: attributes.get(name) for name in names}
@@ -110,7 +116,7 @@ class AtlasReader:
         columns = (referred.get(guid) for guid in _related(entity, "columns", types.COLUMN))
         is_dataset = entity["typeName"] == types.DATASET
         process = types.PROCESS if is_dataset else types.COLUMN_PROCESS
-        return Held(
+        return AtlasEntity(
             attributes=values,
             classifications={
                 each["typeName"]: _classification(each)

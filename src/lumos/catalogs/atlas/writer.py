@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lumos.catalogs.atlas import types
-from lumos.catalogs.atlas.entries import Held, column_name, lookup_of
+from lumos.catalogs.atlas.entries import AtlasEntity, column_name, lookup_of
 from lumos.catalogs.atlas.items import AtlasTerms
 from lumos.catalogs.atlas.reader import AtlasReader, as_json
 from lumos.catalogs.atlas.server import AtlasServer
@@ -18,16 +18,16 @@ MOST = 100
 _LINEAGE_PROPERTY = "lumos.lineage"
 
 
-class Change(NamedTuple):
+class DatasetChange(NamedTuple):
     """A dataset to write: as it is, and as it will be."""
 
     entry: CatalogEntry
-    before: Held | None
-    after: Held
+    before: AtlasEntity | None
+    after: AtlasEntity
     how: dict[str, How]
 
     @property
-    def old(self) -> Held | None:
+    def old(self) -> AtlasEntity | None:
         """The entity that is updated; Atlas never changes deleted ones but creates new ones."""
         return None if self.before is None or self.before.deleted else self.before
 
@@ -53,18 +53,24 @@ class AtlasWriter:
         self._terms = terms
         self._reader = reader
 
-    def change(self, entry: CatalogEntry, before: Held | None) -> Change:
+    def change(self, entry: CatalogEntry, before: AtlasEntity | None) -> DatasetChange:
         """What has to be written of an entry."""
         after, how = self._reader.entries.held(entry)
         if before is not None:
+            for name, column in after.columns.items():
+                # Entries do not say how the classifications of columns propagate.
+                known = before.columns[name].classifications if name in before.columns else {}
+                column.classifications |= {
+                    each: known[each] for each in column.classifications if each in known
+                }
             # Processes of other tools draw these edges.
             kept = set(before.attributes["upstream"] or ())
             drawn = set(before.upstream) - kept
             upstream = after.attributes["upstream"]
             after.attributes["upstream"] = [urn for urn in upstream if urn not in drawn]
-        return Change(entry, before, after, how)
+        return DatasetChange(entry, before, after, how)
 
-    def write(self, changes: Sequence[Change]) -> Iterator[WrittenEntry | Refused]:
+    def write(self, changes: Sequence[DatasetChange]) -> Iterator[WrittenEntry | Refused]:
         """Write datasets, and then the lineage of those that succeeded."""
         self._server.define_types()
         named = [held for each in changes for held in (each.after, *each.after.columns.values())]
@@ -72,7 +78,7 @@ class AtlasWriter:
             {name for held in named for name in held.classifications}
         )
         self._terms.create({term for held in named for term in held.terms})
-        written: list[Change] = []
+        written: list[DatasetChange] = []
         for change, problem in in_halves(changes, self._post):
             if problem is None:
                 written.append(change)
@@ -104,15 +110,10 @@ class AtlasWriter:
         """Remove datasets with their columns and processes; the lineage of others stays."""
         gone = [held for some in self._reader.versions(urns).values() for held in some]
         dependents = self._reader.read_from(gone) - set(urns)
-        processes = [
-            guid
-            for held in gone
-            for each in (held, *held.columns.values())
-            for guid in each.made_by
-        ]
-        columns = [column.guid for held in gone for column in held.columns.values()]
+        parts = [each for held in gone for each in (held, *held.columns.values())]
+        processes = [guid for each in parts for guid in each.made_by]
         self._server.delete([*processes, *(held.guid for held in gone if not held.deleted)])
-        self._server.purge([*processes, *columns, *(held.guid for held in gone)])
+        self._server.purge([*processes, *(each.guid for each in reversed(parts))])
         there = self._reader.many(sorted(dependents))
         self.draw(self._lineages(there), there)
 
@@ -122,19 +123,21 @@ class AtlasWriter:
         self._server.delete(unused)
         self._server.purge(unused)
 
-    def _lineages(self, there: Mapping[str, Held]) -> dict[str, Lineage]:
+    def _lineages(self, there: Mapping[str, AtlasEntity]) -> dict[str, Lineage]:
         return {
             urn: self._reader.entry(urn, held).lineage or Lineage()
             for urn, held in there.items()
             if not held.deleted
         }
 
-    def _post(self, changes: Sequence[Change]) -> None:
+    def _post(self, changes: Sequence[DatasetChange]) -> None:
         """Create or update datasets and their columns, and note their GUIDs."""
         entities: list[dict[str, Any]] = []
-        helds: list[Held] = []
+        helds: list[AtlasEntity] = []
 
-        def add(type: str, name: str, old: Held | None, new: Held, parent: str = "") -> None:
+        def add(
+            type: str, name: str, old: AtlasEntity | None, new: AtlasEntity, parent: str = ""
+        ) -> None:
             new.guid = f"-{len(entities) + 1}" if old is None else old.guid
             body = self._body(type, name, old, new)
             if parent:
@@ -158,7 +161,7 @@ class AtlasWriter:
         for held in helds:
             held.guid = guids.get(held.guid, held.guid)
 
-    def _set_rest(self, changes: Sequence[Change]) -> None:
+    def _set_rest(self, changes: Sequence[DatasetChange]) -> None:
         """Set what a bulk write only sets in new entities, and delete removed columns."""
         headers: dict[str, Any] = {}
         removed: list[str] = []
@@ -185,7 +188,9 @@ class AtlasWriter:
         self._server.set_classifications(headers)
         self._server.delete(removed)
 
-    def _body(self, type: str, name: str, old: Held | None, new: Held) -> dict[str, Any]:
+    def _body(
+        self, type: str, name: str, old: AtlasEntity | None, new: AtlasEntity
+    ) -> dict[str, Any]:
         """The entity to post; of an existing one only what differs, so that edits are kept."""
         before = {} if old is None else old.attributes
         attributes = {
@@ -195,11 +200,8 @@ class AtlasWriter:
         }
         if old is not None and old.has_user_text and "description" in attributes:
             attributes["userDescription"] = None
-        body: dict[str, Any] = {
-            "typeName": type,
-            "guid": new.guid,
-            "attributes": {**attributes, "qualifiedName": name},
-        }
+        attributes["qualifiedName"] = name
+        body: dict[str, Any] = {"typeName": type, "guid": new.guid, "attributes": attributes}
         if old is None:
             body["classifications"] = as_json(new.classifications.values())
             body["labels"] = list(new.labels)
@@ -212,7 +214,7 @@ class AtlasWriter:
             body["relationshipAttributes"] = {"meanings": meanings}
         return body
 
-    def draw(self, lineages: Mapping[str, Lineage], there: Mapping[str, Held]) -> None:
+    def draw(self, lineages: Mapping[str, Lineage], there: Mapping[str, AtlasEntity]) -> None:
         """Draw the lineage of datasets as processes, one for each dataset and derived column.
 
         `there` are the entities of these datasets, and of others as far as they are known.
@@ -239,12 +241,8 @@ class AtlasWriter:
             sources = _column_sources(lineage, known)
             for name, column in held.columns.items():
                 if from_columns := sources.get(name):
-                    qualified = column_name(urn, name)
-                    entities.append(
-                        _process(
-                            types.COLUMN_PROCESS, types.COLUMN, qualified, column, from_columns
-                        )
-                    )
+                    of = (types.COLUMN_PROCESS, types.COLUMN, column_name(urn, name))
+                    entities.append(_process(*of, column, from_columns))
                 else:
                     unused += column.made_by
         for number, entity in enumerate(entities, 1):
@@ -253,7 +251,7 @@ class AtlasWriter:
         self._server.delete(unused)
 
 
-def _column_sources(lineage: Lineage, known: Mapping[str, Held]) -> dict[str, list[str]]:
+def _column_sources(lineage: Lineage, known: Mapping[str, AtlasEntity]) -> dict[str, list[str]]:
     """The GUIDs of the columns that each column is derived from, as far as Atlas has them."""
     sources: dict[str, dict[str, None]] = {}
     for edge in lineage.upstream:
@@ -265,41 +263,37 @@ def _column_sources(lineage: Lineage, known: Mapping[str, Held]) -> dict[str, li
     return {column: list(guids) for column, guids in sources.items()}
 
 
-def _edges(urn: str, held: Held) -> dict[str, Any]:
+def _edges(urn: str, held: AtlasEntity) -> dict[str, Any]:
     names = ("name", "upstream")
     attributes = {"qualifiedName": urn, **{name: held.attributes[name] for name in names}}
     return {"typeName": types.DATASET, "guid": held.guid, "attributes": attributes}
 
 
-def _process(type: str, of: str, name: str, output: Held, inputs: Sequence[str]) -> dict[str, Any]:
-    return {
-        "typeName": type,
-        "attributes": {
-            "qualifiedName": f"{name}#lineage",
-            "name": output.attributes["name"],
-            "inputs": [{"guid": guid, "typeName": of} for guid in inputs],
-            "outputs": [{"guid": output.guid, "typeName": of}],
-        },
-    }
+def _process(
+    type: str, of: str, name: str, output: AtlasEntity, inputs: Sequence[str]
+) -> dict[str, Any]:
+    attributes = {
+        "qualifiedName": f"{name}#lineage", "name": output.attributes["name"],
+        "inputs": [{"guid": guid, "typeName": of} for guid in inputs],
+        "outputs": [{"guid": output.guid, "typeName": of}],
+    }  # fmt: skip
+    return {"typeName": type, "attributes": attributes}
 
 
 def _placeholder(urn: str, guid: str) -> dict[str, Any]:
     attributes = {
-        "qualifiedName": urn,
-        "name": name_in(urn),
-        "lookup": lookup_of(urn),
-        "placeholder": True,
-    }
+        "qualifiedName": urn, "name": name_in(urn), "lookup": lookup_of(urn), "placeholder": True,
+    }  # fmt: skip
     return {"typeName": types.DATASET, "guid": guid, "attributes": attributes}
 
 
-def _lineage(held: Held) -> tuple[Any, Any]:
+def _lineage(held: AtlasEntity) -> tuple[Any, Any]:
     properties = held.attributes["properties"] or {}
     packed = {key: text for key, text in properties.items() if key.startswith(_LINEAGE_PROPERTY)}
     return held.attributes["upstream"] or [], packed
 
 
-def _is_same(before: Held, after: Held, *, alone: bool = False) -> bool:
+def _is_same(before: AtlasEntity, after: AtlasEntity, *, alone: bool = False) -> bool:
     """Whether nothing has to be written; `alone` leaves out what bulk writes do not write."""
     is_same = before.deleted == after.deleted and all(
         _is_equal(before.attributes.get(key), value) for key, value in after.attributes.items()
