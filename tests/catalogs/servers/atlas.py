@@ -5,7 +5,7 @@
 - Required attributes, and the owner of owned entities, must be sent with every write.
 - Deleted entities cannot be found by qualified name; another one may take it. Their relations
   are deleted, too, but still listed. Columns are deleted with their dataset.
-- A search with a limit above 10,000 gives 100.
+- A search with a limit above 10,000 gives 100, and one with more than a hundred criteria fails.
 """
 
 import base64
@@ -183,6 +183,8 @@ class Atlas:
             later = [each["attributeValue"] for each in filters["criterion"]
                      if (each["attributeName"], each["operator"]) == ("lookup", ">")]  # fmt: skip
             assert bool(equal) != bool(later)
+            if len(equal) > 100:
+                raise _Refused(500, "There was an error processing your request.")
             found = [
                 each
                 for each in found
