@@ -133,9 +133,9 @@ class AtlasEntries:
         shown = self.shown_in(entry.urn, native)
         packed = pack(entry, shown, longest=_LONGEST)
         if entry.deleted:
-            nothing = CatalogEntry(urn=entry.urn, name=entry.name, platform=entry.platform)
+            nothing = CatalogEntry(urn=entry.urn, name=shown.name, platform=entry.platform)
             packed = pack(entry, nothing, longest=_LONGEST)
-            native = AtlasEntity(attributes={**_NO_ATTRIBUTES, "name": entry.name}, deleted=True)
+            native = AtlasEntity(attributes={**_NO_ATTRIBUTES, "name": shown.name}, deleted=True)
             native.attributes["properties"] = {DELETED: "true"}
         native.attributes["properties"] |= packed.properties
         native.attributes |= {"lookup": lookup_of(entry.urn), "placeholder": False}
@@ -173,7 +173,8 @@ class AtlasEntries:
         fields = entry.schema.fields if entry.schema else ()
         attributes = {
             **_NO_ATTRIBUTES,
-            "name": entry.name, "platform": entry.platform, "format": entry.format,
+            "name": entry.name or name_in(entry.urn), "platform": entry.platform,
+            "format": entry.format,
             "description": entry.documentation.description if entry.documentation else None,
             "owner": next((owner.name for owner in owners if owner.kind == "user"), None),
             "location": location.uri if location else None,
