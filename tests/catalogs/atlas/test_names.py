@@ -33,7 +33,7 @@ def test_plain_tags_keep_their_names() -> None:
 
 
 def test_a_tag_with_the_name_of_another_type_gets_a_prefix() -> None:
-    name = classification_name("DataSet", {"DataSet"})
+    name = classification_name("DataSet", {"DataSet": "ENTITY"})
     assert name == "lumos_x_DataSet"
     assert tag_of(name) == "DataSet"
 

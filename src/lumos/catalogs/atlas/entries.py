@@ -7,6 +7,7 @@ attribute `properties`.
 import re
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -35,6 +36,7 @@ _LONGEST_CUSTOM: Final = 500
 _ESCAPED: Final = re.compile(r"_x([0-9A-F]{1,6})_")
 _LIKE_ESCAPED: Final = re.compile("_x[0-9A-F]")
 _PREFIX: Final = "lumos_x_"
+_CLASSIFICATION: Final = "CLASSIFICATION"
 
 
 class _Json(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, rename="camel"):
@@ -89,11 +91,11 @@ def column_name(urn: str, column: str) -> str:
     return f"{urn}#{quote(column, safe='', errors='surrogatepass')}"
 
 
-def classification_name(tag: str, taken: Iterable[str] = ()) -> str:
+def classification_name(tag: str, categories: Mapping[str, str] = MappingProxyType({})) -> str:
     """The name of the classification of a tag: letters, digits, `_`, `.` and blanks inside.
 
-    Other characters are written as `_x2D_`. A name that does not begin with a letter, or is taken
-    by a type that is not a classification, begins with `lumos_x_`.
+    Other characters are written as `_x2D_`. A name that does not begin with a letter, or that is
+    the name of a type which is not a classification, begins with `lumos_x_`.
     """
     edges = {0, len(tag) - 1}
     name = "".join(
@@ -101,7 +103,8 @@ def classification_name(tag: str, taken: Iterable[str] = ()) -> str:
         for index, char in enumerate(tag)
     )
     is_plain = name[:1].isascii() and name[:1].isalpha() and not name.startswith(_PREFIX)
-    return name if is_plain and name not in taken else f"{_PREFIX}{name}"
+    is_free = categories.get(name, _CLASSIFICATION) == _CLASSIFICATION
+    return name if is_plain and is_free else f"{_PREFIX}{name}"
 
 
 def _must_escape(tag: str, index: int, is_edge: bool) -> bool:
@@ -122,10 +125,10 @@ def _character(code: int, text: str) -> str:
 
 
 class AtlasEntries:
-    """The mapping of entries; `taken` are names of types that are not classifications."""
+    """The mapping of entries, for a server with types of these categories."""
 
-    def __init__(self, taken: frozenset[str] = frozenset()) -> None:
-        self._taken = taken
+    def __init__(self, categories: Mapping[str, str]) -> None:
+        self._categories = categories
 
     def held(self, entry: CatalogEntry) -> tuple[AtlasEntity, dict[str, How]]:
         """An entry as Atlas will hold it, and how each aspect is held."""
@@ -209,7 +212,7 @@ class AtlasEntries:
     def _classifications(
         self, tags: Iterable[str], details: Mapping[str, Classification]
     ) -> dict[str, Classification]:
-        names = sorted({classification_name(tag, self._taken) for tag in tags})
+        names = sorted({classification_name(tag, self._categories) for tag in tags})
         return {
             name: details.get(name, Classification(type_name=name))
             for name in names

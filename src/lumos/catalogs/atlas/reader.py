@@ -31,8 +31,7 @@ class AtlasReader:
 
     @property
     def entries(self) -> AtlasEntries:
-        types = self._server.types
-        return AtlasEntries(frozenset(name for name in types if types[name] != "CLASSIFICATION"))
+        return AtlasEntries(self._server.types)
 
     def entry(self, urn: str, held: AtlasEntity) -> CatalogEntry:
         return self.entries.entry(urn, held)
