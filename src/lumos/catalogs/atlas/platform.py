@@ -84,9 +84,6 @@ class Atlas(
             if not held.attributes.get("placeholder")
         }
 
-    def get(self, urn: str) -> CatalogEntry | None:
-        return self.get_many([urn]).get(urn)
-
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         reader = self._opened.reader
         for urn, held in reader.all(after=after):
@@ -121,9 +118,6 @@ class Atlas(
                 yield WrittenEntry(urn=entry.urn, changed=False, held=change.how)
         for start in range(0, len(changes), MOST):
             yield from writer.write(changes[start : start + MOST])
-
-    def put(self, entry: CatalogEntry) -> WrittenEntry:
-        return interface.WritesMany.put(self, entry)
 
     def as_held(self, entry: CatalogEntry) -> CatalogEntry:
         Urn.parse(entry.urn)
