@@ -30,7 +30,7 @@ ADAPTER_IMPORTS = frozenset(
     f"{CATALOGS}.{name}"
     for name in (
         "interface", "three_way_merge", "plain_merge", "carried_properties", "http", "chunks",
-        "search", "cleanup",
+        "search", "cleanup", "rest",
     )
 )  # fmt: skip
 # Modules that may name a catalog, and why.

@@ -5,10 +5,15 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
+
+from servers.atlas import atlas_server
+
+from .contract_catalogs import atlas_at
 
 _SAMPLES = Path(__file__).parents[2] / "build" / "datahub"
 _JUDGE = Path(__file__).parent / "datahub" / "datahub_judge.py"
@@ -66,6 +71,24 @@ def _python(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         check=False,
     )
+
+
+@pytest.fixture(scope="session")
+def real_atlas() -> Iterator[str]:
+    """The address of a real Atlas, which takes a minute to start."""
+    with atlas_server() as address:
+        yield address
+
+
+@pytest.fixture
+def emptied_atlas(real_atlas: str) -> str:
+    """The address of that server, without what an earlier test wrote."""
+    catalog = atlas_at(real_atlas)
+    catalog.erase_many([entry.urn for entry in catalog.export()])
+    for item in list(catalog.items()):
+        catalog.erase_item(item)
+    catalog.tidy()
+    return real_atlas
 
 
 @pytest.fixture

@@ -6,16 +6,20 @@ from pathlib import Path
 from typing import TypeAlias
 
 from lumos.catalogs import WritesInBatches
+from lumos.catalogs.atlas.platform import Atlas
 from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.openmetadata.platform import Openmetadata
+from lumos.config.platforms import AtlasPlatform
+from lumos.config.secret import Secret
 from lumos.store import Database, Store
+from servers import atlas as real_atlas
 
 from . import live
 from .json_folder import JsonFolder
 
-Catalog: TypeAlias = LocalStorePlatform | DatahubFile | Datahub | Openmetadata | JsonFolder
+Catalog: TypeAlias = LocalStorePlatform | DatahubFile | Datahub | Openmetadata | Atlas | JsonFolder
 
 
 def local(folder: Path) -> LocalStorePlatform:
@@ -24,6 +28,12 @@ def local(folder: Path) -> LocalStorePlatform:
 
 def local_on(url: str) -> LocalStorePlatform:
     return LocalStorePlatform(Store.open(Database.postgres(url), create=True))
+
+
+def atlas_at(address: str) -> Atlas:
+    """A real server."""
+    password = Secret(real_atlas.PASSWORD)
+    return Atlas(AtlasPlatform(server=address, user=real_atlas.USER, password=password))
 
 
 def datahub_file(folder: Path) -> DatahubFile:
@@ -39,11 +49,13 @@ CATALOGS: dict[str, Callable[[Path], Catalog]] = {
     "datahub-file": datahub_file,
     "datahub": live.datahub,
     "openmetadata": live.openmetadata,
+    "atlas": live.atlas,
     "json-folder": json_folder,
 }
-# Catalogs that have columns without tags and without fields inside them.
-FLAT = {"json-folder"}
+# Catalogs that have columns without fields inside them.
+FLAT = {"atlas", "json-folder"}
 POSTGRES = "local on PostgreSQL"
+REAL_ATLAS = f"atlas {real_atlas.VERSION}"
 
 
 def called(name: str) -> str:

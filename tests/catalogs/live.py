@@ -10,11 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from lumos.catalogs.atlas.platform import Atlas
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.catalogs.openmetadata.platform import Openmetadata
-from lumos.config.platforms import DatahubPlatform, OpenmetadataPlatform
+from lumos.config.platforms import AtlasPlatform, DatahubPlatform, OpenmetadataPlatform
 from lumos.config.secret import Secret
 
+from .servers import atlas as atlas_stub
 from .servers import gms, openmetadata_kinds
 from .servers import openmetadata as openmetadata_stub
 from .servers.faults import (
@@ -89,10 +91,27 @@ def openmetadata(folder: Path) -> Openmetadata:
     return Openmetadata(OpenmetadataPlatform(server=address, auth_token=token))
 
 
+@cache
+def atlas_servers() -> Tenants[atlas_stub.Atlas]:
+    return Tenants(atlas_stub.Atlas)
+
+
+def atlas_of(folder: Path) -> atlas_stub.Atlas:
+    """The stub behind the folder's catalog."""
+    return atlas_servers().of(folder)[1]
+
+
+def atlas(folder: Path) -> Atlas:
+    address, _ = atlas_servers().of(folder)
+    password = Secret(atlas_stub.PASSWORD)
+    return Atlas(AtlasPlatform(server=address, user=atlas_stub.USER, password=password))
+
+
 # Taking out one thing after the other would take too long between examples.
 EMPTIED: dict[str, Callable[[Path], None]] = {
     "datahub": lambda folder: gms_of(folder).emptied(),
     "openmetadata": lambda folder: openmetadata_of(folder).empty(),
+    "atlas": lambda folder: atlas_of(folder).empty(),
 }
 
 
@@ -217,6 +236,46 @@ class OpenmetadataRig(Rig):
         found.facts["description"] = description
 
 
+class AtlasRig(Rig):
+    kind = "atlas"
+    variable = "ATLAS_TOKEN"
+    token = atlas_stub.TOKEN
+
+    def made(self) -> atlas_stub.Atlas:
+        return atlas_stub.Atlas()
+
+    def settings(self, address: str) -> dict[str, object]:
+        section = "platform_config.atlas"
+        return {f"{section}.server": address, f"{section}.timeout": 2}
+
+    def datasets(self, stub: Any) -> int:
+        return len([each for each in stub.entities.values() if each.type == "lumos_dataset"])
+
+    def state(self, stub: Any) -> Any:
+        return stub.state()
+
+    def saved(self, stub: Any) -> Any:
+        return stub.saved()
+
+    def restore(self, stub: Any, saved: Any) -> None:
+        stub.restore(saved)
+
+    def writes(self, server: Server) -> int:
+        undone = {request.number for request, mishap in server.met if not mishap.takes_effect}
+        written = Counter(
+            row["attributes"]["qualifiedName"]
+            for request in server.requests
+            if (request.method, request.path.rpartition("/")[2]) == ("POST", "bulk")
+            and request.number not in undone
+            for row in request.json["entities"]
+            if row["typeName"] == "lumos_dataset"
+        )
+        return max(written.values())
+
+    def edit(self, stub: Any, name: str, description: str) -> None:
+        stub.named(f"/{name}").attributes["userDescription"] = description
+
+
 def _copied(estate: Any) -> Any:
     return copy.deepcopy(estate, {id(kind): kind for kind in openmetadata_kinds.KINDS.values()})
 
@@ -231,4 +290,4 @@ def _timeless(told: Any) -> Any:
     return [_timeless(each) for each in told] if isinstance(told, list) else told
 
 
-RIGS: dict[str, type[Rig]] = {rig.kind: rig for rig in (DatahubRig, OpenmetadataRig)}
+RIGS: dict[str, type[Rig]] = {rig.kind: rig for rig in (DatahubRig, OpenmetadataRig, AtlasRig)}

@@ -32,18 +32,37 @@ from lumos.model.schema import Field, Schema
 from lumos.model.types import INT64, STRING
 from lumos.model.urn import Urn
 
-from .contract_catalogs import CATALOGS, POSTGRES, Catalog, called, local_on, together
+from .contract_catalogs import (
+    CATALOGS,
+    POSTGRES,
+    REAL_ATLAS,
+    Catalog,
+    atlas_at,
+    called,
+    local_on,
+    together,
+)
 from .sample_inventory import CUSTOMERS, ORDERS, REPORT, items, rich
 
 Opened = Callable[[], Catalog]
 
 
-@pytest.fixture(params=[*CATALOGS, pytest.param(POSTGRES, marks=pytest.mark.slow)], ids=called)
+@pytest.fixture(
+    params=[
+        *CATALOGS,
+        pytest.param(POSTGRES, marks=pytest.mark.slow),
+        pytest.param(REAL_ATLAS, marks=pytest.mark.slow),
+    ],
+    ids=called,
+)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
     """Opens the same catalog, each time without what it knew before."""
     if request.param == POSTGRES:
         url = request.getfixturevalue("empty_postgres")
         return lambda: local_on(url)
+    if request.param == REAL_ATLAS:
+        address = request.getfixturevalue("emptied_atlas")
+        return lambda: atlas_at(address)
     return lambda: CATALOGS[request.param](tmp_path)
 
 

@@ -76,7 +76,7 @@ def test_a_catalog_in_a_file_is_tried(workplace: Path) -> None:
 
 
 def test_a_catalog_of_a_later_version_is_only_remarked_on(workplace: Path) -> None:
-    configuration = "platform_config: {atlas: {server: 'https://atlas.example'}}"
+    configuration = "platform_config: {redshift: {host: redshift.example}}"
     local, (name, status, found) = checks(workplace, configuration)
-    assert (local[1], name, status) == ("ok", "platform atlas", "warning")
-    assert "atlas" in found
+    assert (local[1], name, status) == ("ok", "platform redshift", "warning")
+    assert "redshift" in found

@@ -158,10 +158,26 @@ def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
             ["The address is missing. Set platform_config.openmetadata.server."],
         ),
         (
-            "platform: openmetadata\nplatform_config: {atlas: {server: 'http://a'}, "
+            "platform: atlas",
+            {},
+            ["The address is missing. Set platform_config.atlas.server."],
+        ),
+        (
+            "platform: atlas\nplatform_config: {atlas: {server: 'https://a', user: u, password: p}}",
+            {},
+            [],
+        ),
+        (
+            "platform: atlas\nplatform_config: {atlas: {server: 'https://a'}}",
+            {},
+            ["No token is given for https://a, as platform_config.atlas.auth_token or ATLAS_TOKEN; "
+             "a server that requires authentication will reject requests."],
+        ),
+        (
+            "platform: openmetadata\nplatform_config: {redshift: {host: 'a'}, "
             "openmetadata: {server: 'https://om', token: x}}",
             {},
-            ["Not used, because this version does not support the catalog: atlas."],
+            ["Not used, because this version does not support the catalog: redshift."],
         ),
     ],
 )  # fmt: skip
@@ -172,7 +188,7 @@ def test_what_a_catalog_lacks_is_told(
     environment: dict[str, str],
     remarks: list[str],
 ) -> None:
-    names = {plugins.SOURCES: {"file"}, plugins.PLATFORMS: {"datahub", "openmetadata"}}
+    names = {plugins.SOURCES: {"file"}, plugins.PLATFORMS: {"atlas", "datahub", "openmetadata"}}
     monkeypatch.setattr(plugins, "names", names.__getitem__)
     assert [note.text for note in check(load_text(text), environment)] == remarks
 
@@ -191,7 +207,7 @@ def test_a_catalog_without_its_library_is_told(
 
 
 def test_settings_made_in_code_are_checked_too() -> None:
-    settings = Settings(platform="atlas", sources=(FileSourceSettings(paths=("x",)),))
+    settings = Settings(platform="local", sources=(FileSourceSettings(paths=("x",)),))
     assert check(settings, {}) == ()
     text = "This version cannot write to 'amundsen'; metadata is only kept in the local store."
     assert check(Settings(platform="amundsen"), {}) == (

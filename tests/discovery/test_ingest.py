@@ -285,7 +285,7 @@ def test_a_source_that_cannot_be_scanned_yet_does_not_stop_the_others(
 ) -> None:
     write_text(
         tmp_path / "lumos.yaml",
-        ["platform: atlas", "sources:", "  - {type: snowflake, account: a, user: u}",
+        ["platform: redshift", "sources:", "  - {type: snowflake, account: a, user: u}",
          f"  - {{type: file, path: {lake}}}"],
     )  # fmt: skip
     assert len(Lumos().ingest().datasets) == 3

@@ -19,7 +19,12 @@ _NOT_USED_YET: Final = {
     "quality_integrations": "Results of quality tools are not imported yet.",
 }
 # The library that a catalog needs, and the extra that installs it.
-_LIBRARIES: Final = {"datahub": ("datahub", "datahub"), "openmetadata": ("httpx", "openmetadata")}
+_LIBRARIES: Final = {
+    "atlas": ("httpx", "atlas"),
+    "datahub": ("datahub", "datahub"),
+    "openmetadata": ("httpx", "openmetadata"),
+}
+_NEEDS_ADDRESS: Final = ("atlas", "openmetadata")
 _SWITCHES: Final = ("auto_detection", "schema_tracking", "cost_attribution")
 
 
@@ -111,8 +116,8 @@ def _platform(settings: Settings, environment: Mapping[str, str]) -> Iterator[No
         text = f"'{kind}' needs a library: pip install 'lumos[{extra}]'"
         yield _note(settings, "warning", "platform", text)
     configured = settings.platform_config.of(kind)
-    if kind == "openmetadata" and configured is None and not address:
-        text = "The address is missing. Set platform_config.openmetadata.server."
+    if kind in _NEEDS_ADDRESS and configured is None and not address:
+        text = f"The address is missing. Set platform_config.{kind}.server."
         yield _note(settings, "warning", "platform", text)
     if isinstance(configured, ServerPlatform):
         yield from _server(settings, kind, configured.at(address) if address else configured,
@@ -124,7 +129,7 @@ def _server(
 ) -> Iterator[Note]:
     if _is_local(server.address):
         return
-    if server.secret(environment) is None:
+    if not server.has_login(environment):
         text = (
             f"No token is given for {server.address}, as platform_config.{kind}.{server.token_key} "
             f"or {server.variable}; a server that requires authentication will reject requests."

@@ -106,6 +106,10 @@ class ServerPlatform(Section, frozen=True, kw_only=True):
             )
         return Secret(token)
 
+    def has_login(self, environment: Mapping[str, str] = os.environ) -> bool:
+        """Whether requests carry a token or a password."""
+        return self.secret(environment) is not None
+
     def at(self, address: str) -> Self:
         """The settings for another address, without the token of the configured one."""
         other_settings = msgspec.structs.replace(self, **{self.address_key: address})
@@ -142,15 +146,35 @@ class OpenmetadataPlatform(ServerPlatform, frozen=True, kw_only=True):
         return re.sub(r"/api(/v1)?\Z", "", super().address)
 
 
-class AtlasPlatform(Section, frozen=True, kw_only=True):
-    """Apache Atlas."""
+class AtlasPlatform(ServerPlatform, frozen=True, kw_only=True):
+    """Apache Atlas, with a user and password or with a token."""
+
+    variable: ClassVar[str] = "ATLAS_TOKEN"
+    address_key: ClassVar[str] = "server"
+    token_key: ClassVar[str] = "auth_token"
 
     server: Address
     user: User = None
     password: Secret | None = None
     auth_token: Annotated[Secret | None, alternative_names(also=("token",))] = None
-    timeout: Seconds = 30
-    ca_file: Location | None = None
+    # Atlas needs tens of milliseconds for each entity that a call writes.
+    timeout: Seconds = 120
+
+    @property
+    def address(self) -> str:
+        """The address without the path of the API, which other clients require."""
+        return re.sub(r"/api/atlas(/v2)?\Z", "", super().address)
+
+    def has_login(self, environment: Mapping[str, str] = os.environ) -> bool:
+        """Whether requests carry a token or a password."""
+        return self.user is not None or super().has_login(environment)
+
+    def at(self, address: str) -> Self:
+        """The settings for another address, without the login of the configured one."""
+        other = super().at(address)
+        if other.address == self.address:
+            return other
+        return msgspec.structs.replace(other, user=None, password=None)
 
 
 class AmundsenPlatform(Section, frozen=True, kw_only=True):

@@ -97,6 +97,14 @@ sources:
 #    server: http://localhost:8585
 #    auth_token: ${OPENMETADATA_TOKEN}
 
+# pip install 'lumos[atlas]'
+#platform: atlas
+#platform_config:
+#  atlas:
+#    server: http://localhost:21000
+#    user: admin
+#    password: ${ATLAS_PASSWORD}
+
 # A file that DataHub can ingest:
 #platform: datahub-file:metadata.json
 

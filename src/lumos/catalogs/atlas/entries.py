@@ -1,0 +1,335 @@
+"""Datasets as Atlas holds them: an entity with columns, classifications, terms and labels.
+
+`native_part` is what Atlas has fields for, `shown_in` reads it back. All else is packed into the
+attribute `properties`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from types import MappingProxyType
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from lumos.catalogs.atlas import types
+from lumos.catalogs.carried_properties import own_properties, pack, restored, unpack
+from lumos.catalogs.interface import How
+from lumos.model import dataset as aspects
+from lumos.model.catalog import CatalogEntry
+from lumos.model.schema import Field, Schema
+from lumos.model.types import SchemaSyntaxError, Unknown, parse_type
+from lumos.model.urn import InvalidUrn, Urn, name_in
+
+NATIVE: Final = frozenset(
+    {"location", "schema", "lineage", "ownership", "governance", "documentation", "properties"}
+)
+# The property of a dataset that Lumos deleted. Atlas drops the terms and columns of deleted
+# entities, so all aspects are packed.
+DELETED: Final = "lumos.deleted"
+_LONGEST: Final = 30_000
+_LONGEST_NAME: Final = 200
+_LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,50}", re.ASCII)
+_CUSTOM_KEY: Final = re.compile(r"[A-Za-z0-9_-]{1,50}", re.ASCII)
+_LONGEST_CUSTOM: Final = 500
+_ESCAPED: Final = re.compile(r"_x([0-9A-F]{1,6})_")
+_LIKE_ESCAPED: Final = re.compile("_x[0-9A-F]")
+_PREFIX: Final = "lumos_x_"
+_CLASSIFICATION: Final = "CLASSIFICATION"
+
+
+class _Json(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, rename="camel"):
+    """A value as Atlas writes it."""
+
+
+class Classification(_Json):
+    """A classification of an entity beyond its name; tags of Lumos do not propagate."""
+
+    type_name: str
+    propagate: bool = False
+    remove_propagations_on_entity_delete: bool = False
+    attributes: dict[str, Any] = {}
+    validity_periods: list[Any] = []
+
+
+class RawPart(_Json):
+    """What Atlas has and Lumos does not model, under `raw["atlas"]`."""
+
+    classifications: list[Classification] = []
+    custom_attributes: dict[str, str] = {}
+
+
+class AtlasEntity(msgspec.Struct, kw_only=True):
+    """An entity as Atlas holds it, in the words of its REST interface."""
+
+    attributes: dict[str, Any]
+    classifications: dict[str, Classification] = {}
+    terms: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    custom: dict[str, str] = {}
+    columns: "dict[str, AtlasEntity]" = {}
+    deleted: bool = False
+    # The rest is only known of what was read: processes by their GUIDs, and the datasets that
+    # processes of other tools read for this one.
+    guid: str = ""
+    qualified_name: str = ""
+    business: dict[str, Any] = {}
+    has_user_text: bool = False
+    made_by: tuple[str, ...] = ()
+    read_by: tuple[str, ...] = ()
+    upstream: tuple[str, ...] = ()
+
+
+def lookup_of(name: str) -> str:
+    """The hash of a qualified name that Atlas's index finds."""
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def column_name(urn: str, column: str) -> str:
+    """The qualified name of a column."""
+    return f"{urn}#{quote(column, safe='', errors='surrogatepass')}"
+
+
+def classification_name(tag: str, categories: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The name of the classification of a tag: letters, digits, `_`, `.` and blanks inside.
+
+    Other characters are written as `_x2D_`. A name that does not begin with a letter, or that is
+    the name of a type which is not a classification, begins with `lumos_x_`.
+    """
+    edges = {0, len(tag) - 1}
+    name = "".join(
+        f"_x{ord(char):X}_" if _must_escape(tag, index, index in edges) else char
+        for index, char in enumerate(tag)
+    )
+    is_plain = name[:1].isascii() and name[:1].isalpha() and not name.startswith(_PREFIX)
+    is_free = categories.get(name, _CLASSIFICATION) == _CLASSIFICATION
+    return name if is_plain and is_free else f"{_PREFIX}{name}"
+
+
+def _must_escape(tag: str, index: int, is_edge: bool) -> bool:
+    char = tag[index]
+    if char == "_":
+        return _LIKE_ESCAPED.match(tag, index) is not None
+    return (is_edge and char == " ") or not (char.isascii() and (char.isalnum() or char in " ."))
+
+
+def tag_of(classification: str) -> str:
+    """The tag of a classification."""
+    name = classification.removeprefix(_PREFIX)
+    return _ESCAPED.sub(lambda code: _character(int(code[1], 16), code[0]), name)
+
+
+def _character(code: int, text: str) -> str:
+    return chr(code) if code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else text
+
+
+class AtlasEntries:
+    """The mapping of entries, for a server with types of these categories."""
+
+    def __init__(self, categories: Mapping[str, str]) -> None:
+        self._categories = categories
+
+    def held(self, entry: CatalogEntry) -> tuple[AtlasEntity, dict[str, How]]:
+        """An entry as Atlas will hold it, and how each aspect is held."""
+        native = self.native_part(entry)
+        shown = self.shown_in(entry.urn, native)
+        packed = pack(entry, shown, longest=_LONGEST)
+        if entry.deleted:
+            nothing = CatalogEntry(urn=entry.urn, name=shown.name, platform=entry.platform)
+            packed = pack(entry, nothing, longest=_LONGEST)
+            native = AtlasEntity(attributes={**_NO_ATTRIBUTES, "name": shown.name}, deleted=True)
+            native.attributes["properties"] = {DELETED: "true"}
+        native.attributes["properties"] |= packed.properties
+        native.attributes |= {"lookup": lookup_of(entry.urn), "placeholder": False}
+        return native, packed.held
+
+    def entry(self, urn: str, held: AtlasEntity) -> CatalogEntry:
+        """The entry of a dataset in Atlas."""
+        properties = held.attributes.get("properties") or {}
+        exact = unpack(properties).exact
+        shown = self.shown_in(urn, held)
+        is_whole = held.deleted and DELETED in properties
+        raw = exact.pop("raw", {})
+        if is_whole:
+            blank = CatalogEntry(urn=urn, name=shown.name, platform=Urn.parse(urn).platform)
+            entry = msgspec.structs.replace(blank, **exact)
+        else:
+            entry = restored(shown, exact, native=NATIVE, as_shown=self._as_shown)
+        native_raw = {} if is_whole else shown.raw.get("atlas", {})
+        if native_raw:
+            before = raw.get("atlas") if isinstance(raw, dict) else None
+            raw = {**raw, "atlas": {**(before if isinstance(before, dict) else {}), **native_raw}}
+        return msgspec.structs.replace(entry, deleted=held.deleted, raw=raw)
+
+    def _as_shown(self, entry: CatalogEntry) -> CatalogEntry:
+        return self.shown_in(entry.urn, self.native_part(entry))
+
+    def native_part(self, entry: CatalogEntry) -> AtlasEntity:
+        """The part of an entry that Atlas has fields for."""
+        raw = _raw_part(entry)
+        details = {each.type_name: each for each in raw.classifications}
+        governance = entry.governance or aspects.Governance()
+        location = entry.location
+        owners = entry.ownership.owners if entry.ownership else ()
+        edges = entry.lineage.upstream if entry.lineage else ()
+        fields = entry.schema.fields if entry.schema else ()
+        attributes = {
+            **_NO_ATTRIBUTES,
+            "name": entry.name or name_in(entry.urn), "platform": entry.platform,
+            "format": entry.format,
+            "description": entry.documentation.description if entry.documentation else None,
+            "owner": next((owner.name for owner in owners if owner.kind == "user"), None),
+            "location": location.uri if location else None,
+            "partitionKeys": list(location.partition_keys) if location else [],
+            "upstream": list(dict.fromkeys(edge.urn for edge in edges if is_dataset(edge.urn))),
+            "properties": own_properties(entry.properties or {}),
+        }  # fmt: skip
+        columns = {each.name: self._column(number, each) for number, each in enumerate(fields)}
+        return AtlasEntity(
+            attributes=attributes,
+            classifications=self._classifications(governance.tags, details),
+            terms=tuple(sorted(set(filter(None, governance.terms)))),
+            labels=tuple(
+                sorted({each for each in governance.compliance if _LABEL.fullmatch(each)})
+            ),
+            custom=raw.custom_attributes,
+            columns=columns,
+        )
+
+    def _column(self, position: int, field: Field) -> AtlasEntity:
+        attributes = {
+            "name": field.name, "description": field.description, "position": position,
+            "type": field.type.text, "nativeType": field.native_type, "default": field.default,
+            "nullable": field.nullable, "key": field.key, "partition": field.partition,
+        }  # fmt: skip
+        return AtlasEntity(
+            attributes=attributes,
+            classifications=self._classifications(field.tags, {}),
+            terms=tuple(sorted(set(filter(None, field.terms)))),
+        )
+
+    def _classifications(
+        self, tags: Iterable[str], details: Mapping[str, Classification]
+    ) -> dict[str, Classification]:
+        names = sorted({classification_name(tag, self._categories) for tag in tags})
+        return {
+            name: details.get(name, Classification(type_name=name))
+            for name in names
+            if len(name) <= _LONGEST_NAME
+        }
+
+    def shown_in(self, urn: str, held: AtlasEntity) -> CatalogEntry:
+        """What the fields of Atlas say."""
+        attributes = held.attributes
+        description, owner = attributes.get("description"), attributes.get("owner")
+        uri = attributes.get("location")
+        keys = tuple(attributes.get("partitionKeys") or ())
+        tags = tuple(sorted(map(tag_of, held.classifications)))
+        upstream = dict.fromkeys((*(attributes.get("upstream") or ()), *held.upstream))
+        columns = sorted(
+            held.columns.items(),
+            key=lambda each: (each[1].attributes.get("position") or 0, each[0]),
+        )
+        fields = tuple(_field(name, column) for name, column in columns)
+        has_governance = tags or held.terms or held.labels
+        return CatalogEntry(
+            urn=urn,
+            name=attributes.get("name") or name_in(urn),
+            platform=attributes.get("platform") or Urn.parse(urn).platform,
+            format=attributes.get("format"),
+            location=None if uri is None else aspects.Location(uri=uri, partition_keys=keys),
+            schema=Schema(fields=fields) if fields else None,
+            lineage=aspects.Lineage(
+                upstream=tuple(aspects.UpstreamEdge(urn=each) for each in upstream)
+            )
+            if upstream
+            else None,
+            ownership=aspects.Ownership(owners=(aspects.Owner(name=owner),))
+            if owner is not None
+            else None,
+            governance=aspects.Governance(tags=tags, terms=held.terms, compliance=held.labels)
+            if has_governance
+            else None,
+            documentation=None
+            if description is None
+            else aspects.Documentation(description=description),
+            properties=unpack(_without_marker(attributes.get("properties") or {})).own or None,
+            raw=_raw_of(held),
+        )
+
+
+_NO_ATTRIBUTES: Final = {
+    name: [] if name in ("partitionKeys", "upstream") else None for name in types.DATASET_ATTRIBUTES
+}
+
+
+def is_dataset(urn: str) -> bool:
+    """Whether a text is the URN of a dataset, in its only spelling."""
+    try:
+        return str(Urn.parse(urn)) == urn
+    except InvalidUrn:
+        return False
+
+
+def _without_marker(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key: text for key, text in properties.items() if key != DELETED}
+
+
+def _field(name: str, column: AtlasEntity) -> Field:
+    attributes = column.attributes
+    text = attributes.get("type") or "unknown"
+    try:
+        type = parse_type(text)
+    except SchemaSyntaxError:
+        type = Unknown(text)
+    return Field(
+        name=name,
+        type=type,
+        nullable=attributes.get("nullable") is not False,
+        key=attributes.get("key") is True,
+        partition=attributes.get("partition") is True,
+        default=attributes.get("default"),
+        description=attributes.get("description"),
+        native_type=attributes.get("nativeType"),
+        tags=tuple(sorted(map(tag_of, column.classifications))),
+        terms=column.terms,
+    )
+
+
+def _raw_of(held: AtlasEntity) -> dict[str, Any]:
+    """What Atlas has beyond what Lumos models; empty for what Lumos itself writes."""
+    special = [
+        each
+        for name, each in sorted(held.classifications.items())
+        if each != Classification(type_name=name)
+    ]
+    raw = msgspec.to_builtins(RawPart(classifications=special, custom_attributes=held.custom))
+    if held.business:
+        raw["businessAttributes"] = held.business
+    return {"atlas": raw} if raw else {}
+
+
+def _raw_part(entry: CatalogEntry) -> RawPart:
+    """The part of an entry's raw record that Atlas takes and returns as it is."""
+    raw = entry.raw.get("atlas")
+    if not isinstance(raw, dict):
+        return RawPart()
+    raw = {key: raw[key] for key in ("classifications", "customAttributes") if key in raw}
+    try:
+        part = msgspec.convert(raw, RawPart)
+    except msgspec.ValidationError:
+        return RawPart()
+    names = [each.type_name for each in part.classifications]
+    tags = {classification_name(tag) for tag in (entry.governance or aspects.Governance()).tags}
+    is_accepted = (
+        msgspec.to_builtins(part) == raw
+        and names == sorted(set(names))
+        and tags >= set(names)
+        and all(each != Classification(type_name=each.type_name) for each in part.classifications)
+        and all(
+            _CUSTOM_KEY.fullmatch(key) and len(text) <= _LONGEST_CUSTOM
+            for key, text in part.custom_attributes.items()
+        )
+    )
+    return part if is_accepted else RawPart()

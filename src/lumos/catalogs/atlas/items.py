@@ -1,0 +1,246 @@
+"""Glossary terms, which Atlas has, and users, groups, jobs and other entities, which it has not.
+
+The latter are entities of the type `lumos_item`. What has no attribute is packed into a map: of
+terms into `additionalAttributes`, of the others into `properties`.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import unquote
+
+import msgspec
+
+from lumos.catalogs.atlas import types
+from lumos.catalogs.atlas.entries import lookup_of
+from lumos.catalogs.atlas.server import AtlasServer
+from lumos.catalogs.carried_properties import own_properties, pack, restored, unpack
+from lumos.catalogs.interface import Item
+from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
+from lumos.model.urn import name_in
+
+GLOSSARY_NAME: Final = "Lumos"
+# The attribute of a term that only exists because a dataset refers to it.
+_IMPLICIT: Final = "lumos.implicit"
+_LONGEST: Final = 30_000
+_NATIVE: Final = frozenset({"definition", "description", "properties"})
+_WORDS: Final[dict[str, type[Any]]] = {
+    "entity": CatalogEntity, "group": Group, "job": Job, "user": User,
+}  # fmt: skip
+
+
+class AtlasTerms:
+    """The terms of all glossaries by their keys; terms of Lumos are in a glossary of their own."""
+
+    def __init__(self, server: AtlasServer) -> None:
+        self._server = server
+        self._guids: dict[str, str] = {}
+        self._keys: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._is_loaded = False
+
+    def key(self, guid: str, name: str) -> str:
+        """The key of a term."""
+        if guid not in self._keys:
+            self._load()
+        return self._keys.get(guid, name)
+
+    def guid(self, key: str) -> str | None:
+        """The GUID of a term, or None."""
+        if not self._is_loaded:
+            self._load()
+        return self._guids.get(key)
+
+    def all(self) -> list[tuple[str, str]]:
+        """The GUIDs and keys of all terms."""
+        self._load()
+        return list(self._keys.items())
+
+    def create(self, keys: set[str]) -> None:
+        """Create the terms that do not exist, as targets of references."""
+        self.post(
+            {key: {"additionalAttributes": {_IMPLICIT: "true"}} for key in sorted(keys)
+             if self.guid(key) is None}
+        )  # fmt: skip
+
+    def post(self, attributes: dict[str, dict[str, Any]]) -> None:
+        """Create or update terms, given by key."""
+        if not attributes:
+            return
+        glossaries = {
+            header["attributes"].get("qualifiedName"): header["guid"]
+            for header in self._server.active(types.GLOSSARY)
+        }
+        entities = []
+        for number, (key, values) in enumerate(attributes.items(), 1):
+            name, glossary = _term_name(key), GLOSSARY_NAME
+            if (guid := self.guid(key)) is not None:
+                name, _, glossary = self._names[guid].rpartition("@")
+            elif glossary not in glossaries:
+                glossaries[glossary] = self._create_glossary()
+            anchor = {"guid": glossaries[glossary], "typeName": types.GLOSSARY}
+            identity = {"name": name, "qualifiedName": f"{name}@{glossary}"}
+            entities.append({
+                "typeName": types.TERM, "guid": guid or f"-{number}",
+                "attributes": {**identity, **values}, "relationshipAttributes": {"anchor": anchor},
+            })  # fmt: skip
+        created = self._server.post(entities)
+        for number, key in enumerate(attributes, 1):
+            if (made := created.get(f"-{number}")) is not None:
+                self._keys[made], self._guids[key] = key, made
+                self._names[made] = f"{_term_name(key)}@{GLOSSARY_NAME}"
+
+    def forget(self) -> None:
+        self._is_loaded = False
+
+    def _load(self) -> None:
+        self._guids, self._keys, self._names, self._is_loaded = {}, {}, {}, True
+        for header in self._server.active(types.TERM):
+            self._names[header["guid"]] = header["attributes"]["qualifiedName"]
+            name, _, glossary = header["attributes"]["qualifiedName"].rpartition("@")
+            key = unquote(name) if glossary == GLOSSARY_NAME else f"{name}@{glossary}"
+            self._guids[key] = header["guid"]
+            self._keys[header["guid"]] = key
+
+    def _create_glossary(self) -> str:
+        attributes = {"qualifiedName": GLOSSARY_NAME, "name": GLOSSARY_NAME}
+        entity = {"typeName": types.GLOSSARY, "guid": "-1", "attributes": attributes}
+        return self._server.post([entity])["-1"]
+
+
+class AtlasItems:
+    """The items of a server."""
+
+    def __init__(self, server: AtlasServer, terms: AtlasTerms) -> None:
+        self._server = server
+        self._terms = terms
+
+    def all(self) -> Iterator[Item]:
+        keys = dict(self._terms.all())
+        for entity, _ in self._server.entities(list(keys), **_ALONE):
+            attributes = entity["attributes"]
+            if _IMPLICIT not in (attributes.get("additionalAttributes") or {}):
+                yield _term(keys[entity["guid"]], attributes)
+        if types.ITEM in self._server.types:
+            headers = self._server.all(types.ITEM)
+            guids = [each["guid"] for each in headers if each["status"] == "ACTIVE"]
+            for entity, _ in self._server.entities(guids, **_ALONE):
+                yield _item(entity["attributes"])
+
+    def get(self, type: type[Item], key: str) -> Item | None:
+        entity = self._entity(type, key)
+        if entity is None:
+            return None
+        attributes = entity["attributes"]
+        if type is not GlossaryTerm:
+            return _item(attributes)
+        is_implicit = _IMPLICIT in (attributes.get("additionalAttributes") or {})
+        return None if is_implicit else _term(key, attributes)
+
+    def put(self, item: Item) -> None:
+        shown = _as_shown(item)
+        properties = {
+            **own_properties(item.properties, type(item)),
+            **pack(item, shown, longest=_LONGEST).properties,
+        }
+        there = self._entity(type(item), _key(item))
+        if isinstance(item, GlossaryTerm):
+            values = {"longDescription": item.definition, "additionalAttributes": properties}
+            if there is None or not _has(there, values):
+                self._terms.post({item.name: values})
+            return
+        self._server.define_types()
+        name = _qualified_name(type(item), _key(item))
+        values = {
+            "qualifiedName": name, "lookup": lookup_of(name), "kind": name.partition(":")[0],
+            "name": getattr(item, "display_name", None) or name_in(_key(item)) or name,
+            "description": getattr(item, "description", None), "properties": properties,
+        }  # fmt: skip
+        if there is None or not _has(there, values):
+            guid = "-1" if there is None else there["guid"]
+            self._server.post([{"typeName": types.ITEM, "guid": guid, "attributes": values}])
+
+    def erase(self, item: Item) -> None:
+        entity = self._entity(type(item), _key(item), **({} if _is_term(item) else _ALONE))
+        if entity is None:
+            return
+        relations = entity.get("relationshipAttributes") or {}
+        if any(each["relationshipStatus"] == "ACTIVE" and each["entityStatus"] == "ACTIVE"
+               for each in relations.get("assignedEntities") or ()):  # fmt: skip
+            # Datasets keep their reference to it.
+            values = {"longDescription": None, "additionalAttributes": {_IMPLICIT: "true"}}
+            self._terms.post({_key(item): values})
+            return
+        self._server.delete([entity["guid"]])
+        self._server.purge([entity["guid"]])
+        self._terms.forget()
+
+    def _entity(self, type: type[Item], key: str, **options: bool) -> dict[str, Any] | None:
+        guids: list[str] = []
+        if type is GlossaryTerm:
+            guid = self._terms.guid(key)
+            guids = [] if guid is None else [guid]
+        elif types.ITEM in self._server.types:
+            headers = self._server.find(types.ITEM, [lookup_of(_qualified_name(type, key))])
+            guids = [each["guid"] for each in headers if each["status"] == "ACTIVE"][:1]
+        return next((entity for entity, _ in self._server.entities(guids, **options)), None)
+
+
+_ALONE: Final = {"ignoreRelationships": True, "minExtInfo": True}
+
+
+def _is_term(item: Item) -> bool:
+    return isinstance(item, GlossaryTerm)
+
+
+def _has(entity: dict[str, Any], values: dict[str, Any]) -> bool:
+    attributes = entity["attributes"]
+    return all((attributes.get(name) or None) == (value or None) for name, value in values.items())
+
+
+def _key(item: Item) -> str:
+    return item.urn if isinstance(item, Job | CatalogEntity) else item.name
+
+
+def _qualified_name(type: type[Item], key: str) -> str:
+    return f"{next(word for word, each in _WORDS.items() if each is type)}:{key}"
+
+
+def _term_name(key: str) -> str:
+    """The name of a term; Atlas uses `@` and `.` in qualified names of its own."""
+    return re.sub(r"[@.%\x00-\x1f]", lambda char: f"%{ord(char[0]):02X}", key)
+
+
+def _bare(type: type[Item], key: str) -> Any:
+    if type is Job:
+        return Job(urn=key, name=name_in(key), platform="")
+    return type(urn=key) if type is CatalogEntity else type(name=key)  # type: ignore[call-arg]
+
+
+def _as_shown(item: Any) -> Any:
+    bare = _bare(type(item), _key(item))
+    shown = {name: getattr(item, name) for name in _NATIVE if hasattr(bare, name)}
+    return msgspec.structs.replace(bare, **shown)
+
+
+def _restored(bare: Any, text: str | None, properties: dict[str, str]) -> Any:
+    unpacked = unpack(properties, type(bare))
+    texts = {name: text for name in ("definition", "description") if hasattr(bare, name)}
+    shown = msgspec.structs.replace(bare, properties=unpacked.own, **texts)
+    return restored(shown, unpacked.exact, native=_NATIVE, as_shown=_as_shown)
+
+
+def _term(key: str, attributes: dict[str, Any]) -> GlossaryTerm:
+    text = attributes.get("longDescription")
+    text = attributes.get("shortDescription") if text is None else text
+    term: GlossaryTerm = _restored(
+        _bare(GlossaryTerm, key), text, attributes.get("additionalAttributes") or {}
+    )
+    return term
+
+
+def _item(attributes: dict[str, Any]) -> Item:
+    word, _, key = attributes["qualifiedName"].partition(":")
+    properties = attributes.get("properties") or {}
+    item: Item = _restored(_bare(_WORDS[word], key), attributes.get("description"), properties)
+    return item

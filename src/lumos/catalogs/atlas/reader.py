@@ -1,0 +1,189 @@
+"""Reads datasets from Atlas."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from lumos.catalogs.atlas import types
+from lumos.catalogs.atlas.entries import (
+    AtlasEntity,
+    AtlasEntries,
+    Classification,
+    is_dataset,
+    lookup_of,
+)
+from lumos.catalogs.atlas.items import AtlasTerms
+from lumos.catalogs.atlas.server import KIND, AtlasServer
+from lumos.model.catalog import CatalogEntry
+from lumos.model.urn import Urn
+
+_CHUNK: Final = 100
+_LINEAGE: Final = "#lineage"
+
+
+class AtlasReader:
+    """Reads datasets of the type of Lumos; `entries` is the mapping for this server."""
+
+    def __init__(self, server: AtlasServer, terms: AtlasTerms) -> None:
+        self._server = server
+        self._terms = terms
+
+    @property
+    def entries(self) -> AtlasEntries:
+        return AtlasEntries(self._server.types)
+
+    def entry(self, urn: str, held: AtlasEntity) -> CatalogEntry:
+        return self.entries.entry(urn, held)
+
+    def many(self, urns: Sequence[str]) -> dict[str, AtlasEntity]:
+        """The entities of datasets, by URN, also those that are only referred to."""
+        versions = self.versions(urns)
+        return {urn: versions[urn][0] for urn in urns if urn in versions}
+
+    def versions(self, urns: Sequence[str]) -> dict[str, list[AtlasEntity]]:
+        """The entity of each dataset, followed by its deleted predecessors."""
+        if not urns or types.DATASET not in self._server.types:
+            return {}
+        wanted = set(urns)
+        headers = self._server.find(types.DATASET, [lookup_of(urn) for urn in sorted(wanted)])
+        guids = [each["guid"] for each in headers if each["attributes"]["qualifiedName"] in wanted]
+        return self._versions(guids)
+
+    def all(self, *, after: str | None = None) -> Iterator[tuple[str, AtlasEntity]]:
+        """All datasets sorted by URN."""
+        yield from self._sorted(placeholders=False, after=after)
+
+    def placeholders(self) -> Iterator[tuple[str, AtlasEntity]]:
+        """Entities that only exist because the lineage of a dataset refers to them."""
+        yield from self._sorted(placeholders=True)
+
+    def _sorted(
+        self, *, placeholders: bool, after: str | None = None
+    ) -> Iterator[tuple[str, AtlasEntity]]:
+        if types.DATASET not in self._server.types:
+            return
+        guids: dict[str, list[str]] = {}
+        for header in self._server.all(types.DATASET):
+            urn = header["attributes"]["qualifiedName"]
+            is_wanted = bool(header["attributes"].get("placeholder")) == placeholders
+            if is_wanted and urn > (after or "") and is_dataset(urn):
+                guids.setdefault(urn, []).append(header["guid"])
+        urns = sorted(guids)
+        for start in range(0, len(urns), _CHUNK):
+            some = urns[start : start + _CHUNK]
+            versions = self._versions([guid for urn in some for guid in guids[urn]])
+            yield from ((urn, versions[urn][0]) for urn in some if urn in versions)
+
+    def read_from(self, helds: Iterable[AtlasEntity]) -> set[str]:
+        """The datasets whose lineage refers to these."""
+        guids = list({guid for held in helds for guid in held.read_by})
+        entities = self._server.entities(guids, ignoreRelationships=True, minExtInfo=True)
+        return {
+            entity["attributes"]["qualifiedName"].removesuffix(_LINEAGE)
+            for entity, _ in entities
+            if entity["status"] == "ACTIVE"
+        }
+
+    def _versions(self, guids: Sequence[str]) -> dict[str, list[AtlasEntity]]:
+        found: dict[str, list[tuple[bool, int, AtlasEntity]]] = {}
+        foreign: dict[str, list[AtlasEntity]] = {}
+        for entity, referred in self._server.entities(guids):
+            held = self._held(entity, referred, types.DATASET_ATTRIBUTES)
+            for guid in _related(entity, "outputFromProcesses", "", own=False):
+                foreign.setdefault(guid, []).append(held)
+            row = (not held.deleted, entity.get("updateTime") or 0, held)
+            found.setdefault(entity["attributes"]["qualifiedName"], []).append(row)
+        for process, _ in self._server.entities(list(foreign), minExtInfo=True):
+            inputs = tuple(filter(None, map(_urn_of, process["attributes"].get("inputs") or ())))
+            for held in foreign[process["guid"]]:
+                held.upstream += inputs
+        return {
+            urn: [held for *_, held in sorted(rows, key=lambda row: row[:2], reverse=True)]
+            for urn, rows in found.items()
+        }
+
+    def _held(
+        self, entity: Mapping[str, Any], referred: Mapping[str, Any], names: Iterable[str]
+    ) -> AtlasEntity:
+        attributes = entity["attributes"]
+        user_text = attributes.get("userDescription")
+        values = {name: attributes.get(name) for name in names}
+        if user_text:
+            # What people typed is shown in place of what programs wrote.
+            values["description"] = user_text
+        columns = (referred.get(guid) for guid in _related(entity, "columns", types.COLUMN))
+        is_dataset = entity["typeName"] == types.DATASET
+        process = types.PROCESS if is_dataset else types.COLUMN_PROCESS
+        return AtlasEntity(
+            attributes=values,
+            classifications={
+                each["typeName"]: _classification(each)
+                for each in sorted(
+                    entity.get("classifications") or (), key=lambda each: str(each["typeName"])
+                )
+                if each.get("entityGuid", entity["guid"]) == entity["guid"]
+            },
+            terms=tuple(
+                sorted(
+                    self._terms.key(guid, name)
+                    for guid, name in _related(entity, "meanings", types.TERM).items()
+                )
+            ),
+            labels=tuple(sorted(entity.get("labels") or ())),
+            custom=entity.get("customAttributes") or {},
+            business=entity.get("businessAttributes") or {},
+            columns={
+                each["attributes"]["name"]: self._held(each, referred, types.COLUMN_ATTRIBUTES)
+                for each in columns
+                if each is not None
+            },
+            guid=entity["guid"],
+            qualified_name=attributes["qualifiedName"],
+            deleted=entity["status"] == "DELETED",
+            has_user_text=bool(user_text),
+            made_by=tuple(_related(entity, "outputFromProcesses", process)),
+            read_by=tuple(_related(entity, "inputToProcesses", process)),
+        )
+
+
+def _related(
+    entity: Mapping[str, Any], relation: str, type: str, *, own: bool = True
+) -> dict[str, str]:
+    """The GUIDs and names of related entities of a type, or of all types but those of Lumos.
+
+    The relations of a deleted entity are deleted too.
+    """
+    is_deleted = entity["status"] == "DELETED"
+    return {
+        each["guid"]: each.get("displayText") or ""
+        for each in (entity.get("relationshipAttributes") or {}).get(relation) or ()
+        if (each["relationshipStatus"] == "ACTIVE" or is_deleted)
+        and (each["typeName"] == type if own else not each["typeName"].startswith("lumos_"))
+    }
+
+
+def _classification(value: Mapping[str, Any]) -> Classification:
+    return Classification(
+        type_name=value["typeName"],
+        propagate=value.get("propagate") is not False,
+        remove_propagations_on_entity_delete=bool(value.get("removePropagationsOnEntityDelete")),
+        attributes={
+            name: each for name, each in (value.get("attributes") or {}).items() if each is not None
+        },
+        validity_periods=value.get("validityPeriods") or [],
+    )
+
+
+def _urn_of(reference: Mapping[str, Any]) -> str | None:
+    """The URN of an entity that a process reads; of other types, one that names the type."""
+    name = (reference.get("uniqueAttributes") or {}).get("qualifiedName")
+    if not isinstance(name, str) or not name:
+        return None
+    type = reference["typeName"]
+    return name if type == types.DATASET else str(Urn.of(KIND, (type, name)))
+
+
+def as_json(classifications: Iterable[Classification]) -> list[Any]:
+    """Classifications as Atlas takes them: without `propagate` it would propagate them."""
+    return [{**msgspec.to_builtins(each), "propagate": each.propagate} for each in classifications]

@@ -1,0 +1,218 @@
+"""The calls to an Atlas server: types, searches with pages, and entities in bulk."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from lumos.catalogs.atlas import types
+from lumos.catalogs.chunks import chunked
+from lumos.catalogs.http import shorten
+from lumos.catalogs.rest import RestClient, UnexpectedServer
+from lumos.config.platforms import AtlasPlatform
+from lumos.errors import CatalogError, CatalogTooOld
+
+KIND: Final = "atlas"
+OLDEST: Final = (2, 1)
+# Atlas resets a limit above its own one, 10,000 unless configured otherwise, to 100.
+_PAGE: Final = 1_000
+# Each entity takes the server tens of milliseconds.
+_MOST_POSTED: Final = 100
+# Atlas sends a search to its index as an address of at most 8 KB, and fails with 500 beyond.
+_MOST_QUERIED: Final = 60
+# Atlas takes 8 KB of address and headers together.
+_MOST_GUIDS: Final = 120
+# To delete or purge an entity with its relations takes the server up to a second.
+_MOST_DELETED: Final = 20
+_CONFLICT: Final = 409
+_ERROR: Final = 400
+
+
+class AtlasServer:
+    """One server; the first call connects."""
+
+    def __init__(self, settings: AtlasPlatform) -> None:
+        login = None if settings.user is None else (settings.user, settings.password)
+        # Servers with protection against forged requests want a header, with any value.
+        headers = {"X-XSRF-HEADER": KIND}
+        self._client = RestClient(KIND, settings, path="/api/atlas/", login=login, headers=headers)
+        self._call = self._client.call
+        self._has_defined = False
+        self.platform = self._client.platform
+
+    def close(self) -> None:
+        self._client.close()
+
+    def version(self) -> str:
+        """The version of the server; raises CatalogTooOld if it is too old."""
+        answer = self._call("GET", "admin/version")
+        text = str(answer.get("Version", "")) if isinstance(answer, dict) else ""
+        if not _numbers(text):
+            raise UnexpectedServer(self.platform, "it does not report a version of Atlas")
+        if _numbers(text) < OLDEST:
+            raise CatalogTooOld(self.platform, "labels and purging", needed="Atlas 2.1 or later")
+        return text
+
+    def user(self) -> str | None:
+        """The name of the user that the server takes us for."""
+        return (self._call("GET", "admin/session") or {}).get("userName")
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """The categories of all types by name."""
+        headers = self._call("GET", "v2/types/typedefs/headers")
+        if not isinstance(headers, list):
+            raise UnexpectedServer(self.platform, "it does not list types of Atlas")
+        return {each["name"]: each["category"] for each in headers}
+
+    def define_types(self) -> None:
+        """Create the types of Lumos, or upgrade them to the version of this release."""
+        if self._has_defined:
+            return
+        missing = types.OWN_TYPES - self.types.keys()
+        there = self._call("GET", f"v2/types/typedef/name/{types.DATASET}") or {}
+        if missing:
+            self._define("POST", types.definitions(missing))
+        if there and _numbers(there.get("typeVersion")) < _numbers(types.VERSION):
+            self._define("PUT", types.definitions(types.OWN_TYPES - missing))
+        self._has_defined = True
+
+    def define_classifications(self, names: set[str]) -> None:
+        """Create the classifications that do not exist."""
+        if new := sorted(names - self.types.keys()):
+            self._define("POST", types.classification_definitions(new))
+
+    def _define(self, method: str, definitions: Mapping[str, Any]) -> None:
+        try:
+            self._call(method, "v2/types/typedefs", definitions)
+        except CatalogError as problem:
+            # After a lost response, or beside another writer, some of them exist already.
+            if problem.status != _CONFLICT:
+                raise
+            self.__dict__.pop("types", None)
+            for kind, some in definitions.items():
+                for each in some:
+                    if each["name"] not in self.types:
+                        self._call(method, "v2/types/typedefs", {kind: [each]})
+        for kind, some in definitions.items():
+            category = kind.removesuffix("Defs").upper()
+            self.types.update((each["name"], category) for each in some)
+
+    def find(self, type: str, lookups: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The headers of entities with these lookup hashes, deleted ones too."""
+        for start in range(0, len(lookups), _MOST_QUERIED):
+            some = lookups[start : start + _MOST_QUERIED]
+            yield from self._pages(type, entityFilters=_filters("OR", "=", some))
+
+    def all(self, type: str) -> Iterator[dict[str, Any]]:
+        """The headers of all entities of a Lumos type, deleted ones too, however many."""
+        last = " "
+        while True:
+            page = self._page(
+                type, entityFilters=_filters("AND", ">", [last]), sortBy="lookup",
+                attributes=["lookup", "placeholder"],
+            )  # fmt: skip
+            yield from page
+            if len(page) < _PAGE:
+                return
+            last = page[-1]["attributes"]["lookup"]
+            # An active entity and its deleted predecessors share a hash.
+            seen = {each["guid"] for each in page}
+            yield from (each for each in self.find(type, [last]) if each["guid"] not in seen)
+
+    def active(self, type: str) -> Iterator[dict[str, Any]]:
+        """The headers of all active entities of a type."""
+        return self._pages(type, excludeDeletedEntities=True)
+
+    def count(self, type: str) -> int:
+        """The approximate number of entities of a type."""
+        query = {"typeName": type, "excludeDeletedEntities": False, "limit": 1}
+        return int((self._call("POST", "v2/search/basic", query) or {}).get("approximateCount", 0))
+
+    def _pages(self, type: str, **query: Any) -> Iterator[dict[str, Any]]:
+        offset = 0
+        while page := self._page(type, offset=offset, attributes=["placeholder"], **query):
+            yield from page
+            offset += len(page)
+            if len(page) < _PAGE:
+                return
+
+    def _page(self, type: str, **query: Any) -> list[dict[str, Any]]:
+        asked = {"typeName": type, "excludeDeletedEntities": False, "limit": _PAGE, **query}
+        answer = self._call("POST", "v2/search/basic", asked)
+        if not isinstance(answer, dict):
+            raise UnexpectedServer(self.platform, "its search does not return an object")
+        return answer.get("entities") or []
+
+    def entities(
+        self, guids: Sequence[str], **options: bool
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Entities, each with all entities that it refers to, by GUID."""
+        for start in range(0, len(guids), _MOST_GUIDS):
+            query = {"guid": list(guids[start : start + _MOST_GUIDS]), **options}
+            answer = self._call("GET", "v2/entity/bulk", query=query)
+            if not isinstance(answer, dict):
+                raise CatalogError(
+                    f"{self.platform} removed entities while they were read. Try again.",
+                    platform=self.platform, retryable=True,
+                )  # fmt: skip
+            referred = answer.get("referredEntities") or {}
+            yield from ((entity, referred) for entity in answer.get("entities") or ())
+
+    def post(self, entities: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """Create or update entities; returns the GUIDs of those with temporary ones.
+
+        Each may refer to those before it. More than a hundred are sent in several calls.
+        """
+        guids: dict[str, str] = {}
+        for start in range(0, len(entities), _MOST_POSTED):
+            chunk = [_resolved(each, guids) for each in entities[start : start + _MOST_POSTED]]
+            answer = self._call("POST", "v2/entity/bulk", {"entities": chunk})
+            guids |= (answer or {}).get("guidAssignments") or {}
+        return guids
+
+    def set_classifications(self, headers: Mapping[str, Any]) -> None:
+        """Replace the classifications of entities, which are given by GUID."""
+        body = {"guidHeaderMap": headers}
+        answer = self._call("POST", "v2/entity/bulk/setClassifications", body) if headers else []
+        failed = [str(line) for line in answer or () if not str(line).endswith("(Done)")]
+        if failed:
+            raise CatalogError(
+                f"{self.platform} did not set all classifications: {shorten(failed[0])}",
+                platform=self.platform, status=_ERROR,
+            )  # fmt: skip
+
+    def set_labels(self, guid: str, labels: Sequence[str]) -> None:
+        self._call("POST", f"v2/entity/guid/{guid}/labels", list(labels))
+
+    def delete(self, guids: Sequence[str]) -> None:
+        """Mark entities as deleted, with the columns of datasets."""
+        for chunk in chunked(guids, most=_MOST_DELETED, most_bytes=1 << 20, size=len):
+            self._call("DELETE", "v2/entity/bulk", query={"guid": chunk})
+
+    def purge(self, guids: Sequence[str]) -> None:
+        """Remove deleted entities for good."""
+        for chunk in chunked(guids, most=_MOST_DELETED, most_bytes=1 << 20, size=len):
+            self._call("PUT", "admin/purge", chunk)
+
+
+def _filters(condition: str, operator: str, lookups: Sequence[str]) -> dict[str, Any]:
+    criteria = [
+        {"attributeName": "lookup", "operator": operator, "attributeValue": each}
+        for each in lookups
+    ]
+    return {"condition": condition, "criterion": criteria}
+
+
+def _resolved(value: Any, guids: Mapping[str, str]) -> Any:
+    """An entity with the GUIDs of entities that an earlier call created."""
+    if isinstance(value, dict):
+        return {
+            key: guids.get(each, each) if key == "guid" else _resolved(each, guids)
+            for key, each in value.items()
+        }
+    return [_resolved(each, guids) for each in value] if isinstance(value, list) else value
+
+
+def _numbers(version: Any) -> tuple[int, ...]:
+    parts = str(version).partition("-")[0].split(".")
+    return tuple(int(part) for part in parts if part.isdecimal())

@@ -1,0 +1,70 @@
+"""The type definitions of Lumos in Atlas; a new version of them only adds attributes."""
+
+from collections.abc import Iterable, Set
+from typing import Any, Final
+
+VERSION: Final = "1.0"
+DATASET: Final = "lumos_dataset"
+COLUMN: Final = "lumos_column"
+PROCESS: Final = "lumos_process"
+COLUMN_PROCESS: Final = "lumos_column_process"
+ITEM: Final = "lumos_item"
+TERM: Final = "AtlasGlossaryTerm"
+GLOSSARY: Final = "AtlasGlossary"
+
+# `lookup` is a hash of the qualified name. Atlas splits qualified names into words for its index,
+# so that they can neither be looked up nor sorted there; lookups by unique attribute do not find
+# deleted entities. A `placeholder` only exists because the lineage of a dataset refers to it.
+_ENTITIES: Final = {
+    DATASET: ("DataSet", {
+        "lookup": "string", "placeholder": "boolean", "platform": "string", "format": "string",
+        "location": "string", "partitionKeys": "array<string>", "upstream": "array<string>",
+        "properties": "map<string,string>",
+    }),
+    COLUMN: ("DataSet", {
+        "position": "int", "type": "string", "nativeType": "string", "default": "string",
+        "nullable": "boolean", "key": "boolean", "partition": "boolean",
+    }),
+    PROCESS: ("Process", {}),
+    COLUMN_PROCESS: ("Process", {}),
+    ITEM: ("Asset", {"lookup": "string", "kind": "string", "properties": "map<string,string>"}),
+}  # fmt: skip
+_COLUMNS: Final = {
+    "name": "lumos_dataset_columns", "typeVersion": VERSION, "propagateTags": "NONE",
+    "relationshipCategory": "COMPOSITION",
+    "endDef1": {"type": DATASET, "name": "columns", "isContainer": True, "cardinality": "SET"},
+    "endDef2": {"type": COLUMN, "name": "dataset", "cardinality": "SINGLE"},
+}  # fmt: skip
+DATASET_ATTRIBUTES: Final = ("name", "description", "owner", *_ENTITIES[DATASET][1])
+COLUMN_ATTRIBUTES: Final = ("name", "description", *_ENTITIES[COLUMN][1])
+OWN_TYPES: Final = frozenset({*_ENTITIES, str(_COLUMNS["name"])})
+
+
+def definitions(names: Set[str]) -> dict[str, Any]:
+    """The definitions of Lumos's types with these names, as Atlas takes them."""
+    entities = [
+        {
+            "name": name, "typeVersion": VERSION, "serviceType": "lumos", "superTypes": [parent],
+            "attributeDefs": [_attribute(each, type) for each, type in attributes.items()],
+        }
+        for name, (parent, attributes) in _ENTITIES.items()
+        if name in names
+    ]  # fmt: skip
+    return {
+        "entityDefs": entities,
+        "relationshipDefs": [_COLUMNS] if _COLUMNS["name"] in names else [],
+    }
+
+
+def classification_definitions(names: Iterable[str]) -> dict[str, Any]:
+    """Classifications without attributes, which any entity may have."""
+    common = {"typeVersion": VERSION, "superTypes": [], "attributeDefs": []}
+    return {"classificationDefs": [{"name": name, **common} for name in names]}
+
+
+def _attribute(name: str, type: str) -> dict[str, Any]:
+    return {
+        "name": name, "typeName": type, "isOptional": True, "isUnique": False,
+        "cardinality": "LIST" if type.startswith("array<") else "SINGLE",
+        "isIndexable": name == "lookup",
+    }  # fmt: skip

@@ -1,0 +1,179 @@
+"""JSON over HTTP, for catalogs that are servers with a REST interface."""
+
+import base64
+import ssl
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from lumos.catalogs.http import (
+    Caller,
+    Fault,
+    lost_fault,
+    response_fault,
+    shorten,
+    unreachable_fault,
+)
+from lumos.config.platforms import ServerPlatform
+from lumos.config.secret import Secret
+from lumos.errors import CatalogUnavailable, MisuseError
+from lumos.http.client import (
+    HttpClient,
+    HttpError,
+    InvalidRequest,
+    NotConnected,
+    ResponseTooLarge,
+    TimeLimits,
+)
+from lumos.http.httpx_transport import HttpxTransport
+
+_CONNECT: Final = 10.0
+_NOT_FOUND: Final = 404
+_ERROR: Final = 400
+_REDIRECTED: Final = 300
+# Where servers put the reason of a failure.
+_MESSAGE_KEYS: Final = ("errorMessage", "message", "error", "msg")
+
+
+class UnexpectedServer(CatalogUnavailable):
+    """An address where something other than the catalog answers."""
+
+    def __init__(self, platform: str, answer: str) -> None:
+        super().__init__(
+            f"{platform} does not answer as expected: {answer}. Use the address of the server "
+            "itself, without the path of a page, and check it with 'lumos doctor'.",
+            platform=platform,
+        )
+
+
+class _Failed(Exception):
+    """A response with an error status."""
+
+    def __init__(self, status: int, text: str, retry_after: str | None) -> None:
+        self.status = status
+        self.text = text
+        self.retry_after = retry_after
+        super().__init__(text)
+
+
+class RestClient:
+    """Calls one server below a path; the first call connects, and failed calls are retried."""
+
+    def __init__(
+        self,
+        kind: str,
+        settings: ServerPlatform,
+        *,
+        path: str,
+        login: tuple[str, Secret | None] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.platform = f"{kind}:{settings.address}"
+        self.caller = Caller.of(kind, settings, fault_of)
+        self._kind = kind
+        self._settings = settings
+        self._path = path
+        self._basic_login = login
+        self._headers = headers or {}
+
+    def close(self) -> None:
+        """Close connections; the next call opens new ones."""
+        if (client := self.__dict__.pop("_http", None)) is not None:
+            client.close()
+
+    def call(
+        self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The JSON of the response, or None if it is empty or a GET finds nothing."""
+        content = b"" if body is None else msgspec.json.encode(body)
+        headers = {
+            **self._authorization,
+            **self._headers,
+            "Accept": "application/json",
+            **({"Content-Type": "application/json"} if content else {}),
+        }
+        question = f"?{_query_text(query)}" if query else ""
+        url = f"{self._settings.address}{self._path}{path}{question}"
+
+        def attempt() -> Any:
+            answer = self._http.send(method, url, headers=lambda: headers, body=content)
+            if answer.status == _NOT_FOUND and method == "GET":
+                return None
+            if answer.status >= _ERROR:
+                retry_after = answer.headers.get("retry-after")
+                raise _Failed(answer.status, _message(answer.body), retry_after)
+            if answer.status >= _REDIRECTED:
+                raise UnexpectedServer(self.platform, "it redirects, perhaps to a login page")
+            try:
+                return msgspec.json.decode(answer.body) if answer.body else None
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                raise UnexpectedServer(self.platform, "its response is not JSON") from None
+
+        return self.caller.call(f"{method} /{path}", attempt)
+
+    @cached_property
+    def _http(self) -> HttpClient:
+        settings = self._settings
+        return HttpClient(
+            HttpxTransport(
+                limits=TimeLimits(min(_CONNECT, settings.timeout), settings.timeout),
+                connections=settings.parallel + 1,
+                tls=self._tls(),
+            )
+        )
+
+    def _tls(self) -> ssl.SSLContext:
+        path = self._settings.ca_file
+        try:
+            return ssl.create_default_context(cafile=None if path is None else str(path))
+        except OSError as problem:
+            raise MisuseError(
+                f"'{path}' under platform_config.{self._kind}.ca_file is not a file of "
+                f"certificates: {problem.strerror or problem}."
+            ) from None
+
+    @cached_property
+    def _authorization(self) -> Mapping[str, str]:
+        if (token := self._settings.secret()) is not None:
+            return {"Authorization": f"Bearer {token.reveal()}"}
+        if self._basic_login is None:
+            return {}
+        user, password = self._basic_login
+        text = f"{user}:{'' if password is None else password.reveal()}"
+        return {"Authorization": f"Basic {base64.b64encode(text.encode()).decode()}"}
+
+
+def fault_of(problem: Exception) -> Fault | None:
+    """What an exception of a call means."""
+    match problem:
+        case _Failed(status=status, text=text, retry_after=retry_after):
+            return response_fault(status, text, retry_after)
+        case NotConnected() | InvalidRequest():
+            return unreachable_fault(problem.reason)
+        case ResponseTooLarge():
+            return Fault(shorten(problem.reason))
+        case HttpError():
+            return lost_fault(problem.reason)
+        case _:
+            return None
+
+
+def _query_text(query: Mapping[str, Any]) -> str:
+    words = {
+        key: ("true" if value else "false") if isinstance(value, bool) else value
+        for key, value in query.items()
+    }
+    return urlencode(words, doseq=True, quote_via=quote)
+
+
+def _message(content: bytes) -> str:
+    try:
+        body = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return content.decode("utf-8", "replace")
+    if isinstance(body, dict):
+        return str(next((body[key] for key in _MESSAGE_KEYS if body.get(key)), body))
+    return str(body)

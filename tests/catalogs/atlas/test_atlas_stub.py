@@ -1,0 +1,272 @@
+"""What people and other tools do in Atlas is kept; here in a stub of its server."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from catalogs.servers import atlas as stub
+from catalogs.servers.http import Answer, Request, Server
+from lumos.catalogs import Refused, WrittenEntry
+from lumos.catalogs.atlas import types
+from lumos.catalogs.atlas.platform import Atlas
+from lumos.config.platforms import AtlasPlatform
+from lumos.config.secret import Secret
+from lumos.errors import CatalogRefused, CatalogTooOld, CatalogUnavailable
+from lumos.model.catalog import CatalogEntry, GlossaryTerm
+from lumos.model.dataset import Documentation, Governance, Lineage, UpstreamEdge
+from lumos.model.lineage import ColumnMapping
+from lumos.model.schema import Field, Schema
+from lumos.model.types import INT64, STRING
+
+A, B = "lumos://s3/lake/a", "lumos://s3/lake/b"
+SCHEMA = Schema(
+    fields=(Field(name="id", type=INT64, tags=("key",)), Field(name="old", type=STRING))
+)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(stub.Atlas()) as server:
+        yield server
+
+
+@pytest.fixture
+def atlas(server: Server) -> stub.Atlas:
+    assert isinstance(server.application, stub.Atlas)
+    return server.application
+
+
+@pytest.fixture
+def catalog(server: Server) -> Atlas:
+    return opened(server)
+
+
+def opened(server: Server, **settings: Any) -> Atlas:
+    login = {"user": stub.USER, "password": Secret(stub.PASSWORD), **settings}
+    return Atlas(AtlasPlatform(server=server.address, **login))
+
+
+def entry(urn: str = A, **aspects: Any) -> CatalogEntry:
+    return CatalogEntry(urn=urn, name=urn[-1], platform="s3", **aspects)
+
+
+def columns(atlas: stub.Atlas) -> dict[str, str]:
+    some = [each for each in atlas.entities.values() if each.type == "lumos_column"]
+    return {each.attributes["name"]: each.status for each in some}
+
+
+def test_a_text_that_somebody_typed_is_shown_until_lumos_is_asked_to_replace_it(
+    catalog: Atlas, atlas: stub.Atlas
+) -> None:
+    base = entry(documentation=Documentation(description="Scanned"))
+    catalog.write(base)
+    atlas.named("/a").attributes["userDescription"] = "By hand"
+    found = catalog.get(A)
+    assert found is not None
+    assert found.documentation == Documentation(description="By hand")
+    catalog.write(base, base=base)
+    assert atlas.named("/a").attributes["userDescription"] == "By hand"
+    catalog.put(base)
+    assert atlas.named("/a").attributes["userDescription"] is None
+    assert catalog.get(A) == base
+
+
+def test_how_a_classification_propagates_is_kept(catalog: Atlas, atlas: stub.Atlas) -> None:
+    catalog.put(entry(governance=Governance(tags=("PII", "tier-1")), schema=SCHEMA))
+    held = atlas.named("/a")
+    assert [each["propagate"] for each in held.classifications] == [False, False]
+    special = {"typeName": "PII", "propagate": True, "attributes": {"level": 3}}
+    held.classifications = [
+        {**special, "entityGuid": held.guid, "removePropagationsOnEntityDelete": False},
+        {"typeName": "Inherited", "entityGuid": "that of another entity", "propagate": True},
+    ]
+    found = catalog.get(A)
+    assert found is not None
+    # What an upstream dataset passes on belongs to that dataset.
+    assert found.governance == Governance(tags=("PII",))
+    assert found.raw == {"atlas": {"classifications": [special]}}
+    more = msgspec.structs.replace(found, governance=Governance(tags=("PII", "new")))
+    catalog.put(more)
+    assert {each["typeName"]: each["propagate"] for each in held.classifications} == {
+        "PII": True, "new": False,
+    }  # fmt: skip
+    assert catalog.get(A) == more
+
+
+def test_labels_terms_and_custom_attributes_of_people_are_kept(
+    catalog: Atlas, atlas: stub.Atlas
+) -> None:
+    base = entry(governance=Governance(compliance=("GDPR",)))
+    catalog.write(base)
+    held = atlas.named("/a")
+    held.labels = ["GDPR", "by-hand"]
+    held.custom = {"room": "4"}
+    catalog.write(entry(governance=Governance(compliance=("SOX",))), base=base)
+    assert sorted(held.labels) == ["SOX", "by-hand"]
+    assert held.custom == {"room": "4"}
+
+
+def test_columns_that_are_gone_are_deleted_and_others_only_changed_where_they_differ(
+    catalog: Atlas, atlas: stub.Atlas, server: Server
+) -> None:
+    catalog.put(entry(schema=SCHEMA))
+    server.forget()
+    described = Field(name="id", type=INT64, tags=("key",), description="Number")
+    catalog.put(entry(schema=Schema(fields=(described,))))
+    assert columns(atlas) == {"id": "ACTIVE", "old": "DELETED"}
+    [post] = [each for each in server.requests if each.target.endswith("v2/entity/bulk")]
+    [column] = [each for each in post.json["entities"] if each["typeName"] == "lumos_column"]
+    assert column["attributes"].keys() == {"qualifiedName", "name", "description"}
+    # A column may come back, and is another one.
+    catalog.put(entry(schema=SCHEMA))
+    assert opened(server).get(A) == entry(schema=SCHEMA)
+
+
+def test_lineage_is_drawn_with_columns_and_placeholders(catalog: Atlas, atlas: stub.Atlas) -> None:
+    mapping = ColumnMapping(upstream="id", downstream="id")
+    edges = (UpstreamEdge(urn=A, columns=(mapping,)), UpstreamEdge(urn="lumos://kafka/t"))
+    entries = [entry(A, schema=SCHEMA), entry(B, schema=SCHEMA, lineage=Lineage(upstream=edges))]
+    assert all(isinstance(each, WrittenEntry) for each in catalog.put_many(entries, over={}))
+    drawn = {
+        (
+            relation.name,
+            *(atlas.entities[guid].attributes["qualifiedName"] for guid in relation.ends),
+        )
+        for some in atlas.relations.values()
+        for relation in some
+        if "process" in relation.name
+    }
+    assert drawn == {
+        ("dataset_process_inputs", f"{B}#lineage", A),
+        ("dataset_process_inputs", f"{B}#lineage", "lumos://kafka/t"),
+        ("process_dataset_outputs", f"{B}#lineage", B),
+        ("dataset_process_inputs", f"{B}#id#lineage", f"{A}#id"),
+        ("process_dataset_outputs", f"{B}#id#lineage", f"{B}#id"),
+    }
+    assert [each.urn for each in catalog.export()] == [A, B]
+    # Without its upstream the dataset keeps its edge, and gets it drawn again.
+    catalog.erase(A)
+    assert catalog.get(B) == entries[1]
+    catalog.put(entries[0])
+    catalog.delete(A)
+    catalog.put(entries[0])
+    [process] = [each for each in atlas.entities.values()
+                 if each.attributes["qualifiedName"] == f"{B}#lineage"]  # fmt: skip
+    active = {
+        each.ends[1] for each in atlas.relations[process.guid]
+        if (each.name, each.status) == ("dataset_process_inputs", "ACTIVE")
+    }  # fmt: skip
+    assert atlas.named("/a").guid in active
+    catalog.erase_many([A, B])
+    catalog.tidy()
+    assert not [each for each in atlas.entities.values() if each.type == "lumos_dataset"]
+
+
+def test_edges_that_other_tools_drew_are_read_and_left_to_them(
+    catalog: Atlas, atlas: stub.Atlas
+) -> None:
+    catalog.put(entry())
+    table = atlas.add("hive_table", "db.orders@cluster")
+    ends = {"inputs": [{"guid": table.guid}], "outputs": [{"guid": atlas.named("/a").guid}]}
+    atlas.add("hive_process", "query:1", **ends)
+    found = catalog.get(A)
+    assert found is not None
+    edge = UpstreamEdge(urn="lumos://atlas/hive_table/db.orders@cluster")
+    assert found.lineage == Lineage(upstream=(edge,))
+    assert not catalog.put(found).changed
+
+
+def test_a_dataset_that_the_server_rejects_does_not_stop_the_others(
+    catalog: Atlas, server: Server
+) -> None:
+    application = server.application
+
+    def picky(request: Request) -> Answer:
+        if (
+            request.method == "POST"
+            and b'"lumos://s3/lake/t3"' in request.body
+            and (request.path.endswith("entity/bulk"))
+        ):
+            return Answer.of({"errorMessage": "not this one"}, 400)
+        return application(request)
+
+    server.application = picky
+    entries = [entry(f"lumos://s3/lake/t{number}") for number in range(8)]
+    outcomes = list(catalog.put_many(entries, over={}))
+    [refused] = [each for each in outcomes if isinstance(each, Refused)]
+    assert (refused.urn, "not this one" in str(refused.problem)) == ("lumos://s3/lake/t3", True)
+    assert len(list(catalog.export())) == 7
+
+
+def test_types_are_created_once_and_upgraded_in_place(
+    server: Server, atlas: stub.Atlas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(server).put(entry())
+    opened(server).put(entry(B))
+    changes = [
+        (each.method, each.path) for each in server.requests if each.path.endswith("typedefs")
+    ]
+    assert [method for method, _ in changes] == ["POST"]
+    assert atlas.definitions[types.DATASET]["typeVersion"] == types.VERSION
+    monkeypatch.setattr(types, "VERSION", "1.10")
+    opened(server).put(entry("lumos://s3/lake/c"))
+    assert atlas.definitions[types.DATASET]["typeVersion"] == "1.10"
+    assert len(list(opened(server).export())) == 3
+
+
+def test_terms_of_other_glossaries_have_names_of_their_own(
+    catalog: Atlas, atlas: stub.Atlas
+) -> None:
+    catalog.put(entry(governance=Governance(terms=("Order",))))
+    glossary = atlas.add("AtlasGlossary", "Sales")
+    anchor = {"anchor": {"guid": glossary.guid}}
+    body = {"name": "Order", "qualifiedName": "Order@Sales", "longDescription": "Asked for."}
+    atlas._post([{"typeName": types.TERM, "guid": "-1", "attributes": body,
+                  "relationshipAttributes": anchor}])  # fmt: skip
+    assert list(catalog.items()) == [GlossaryTerm(name="Order@Sales", definition="Asked for.")]
+    catalog.put_item(GlossaryTerm(name="Order@Sales", definition="Changed."))
+    names = {
+        each.attributes["qualifiedName"]
+        for each in atlas.entities.values()
+        if each.type == types.TERM
+    }
+    assert names == {"Order@Lumos", "Order@Sales"}
+
+
+def test_more_than_a_search_returns_are_read(server: Server, atlas: stub.Atlas) -> None:
+    catalog = opened(server)
+    catalog.put(entry())
+    for number in range(12_000):
+        urn = f"lumos://s3/lake/t{number:05}"
+        made = atlas.add("lumos_dataset", urn)
+        made.attributes["lookup"] = f"{number:032x}"
+    server.forget()
+    assert len(list(opened(server).export())) == 12_001
+    assert server.calls <= 13 * 2 + 12_001 // 100 + 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Answer(401), CatalogRefused),
+        (Answer.of({"Version": "2.0.0"}), CatalogTooOld),
+        (Answer(200, b"<html>"), CatalogUnavailable),
+        (Answer(302, b"", {"Location": "/login.jsp"}), CatalogUnavailable),
+        (Answer.of([]), CatalogUnavailable),
+    ],
+)
+def test_a_server_that_is_not_as_expected_is_named(answer: Answer, error: type[Exception]) -> None:
+    with Server(lambda _: answer) as server, pytest.raises(error, match=server.address):
+        opened(server).check()
+
+
+def test_a_login_is_only_sent_to_its_own_address(server: Server) -> None:
+    configured = AtlasPlatform(
+        server=f"{server.address}/api/atlas/v2", user=stub.USER, password=Secret(stub.PASSWORD)
+    )
+    assert "Atlas 2.1.0" in Atlas.at(server.address, configured).check()
+    with Server(server.application) as other, pytest.raises(CatalogRefused):
+        Atlas.at(other.address, configured).check()
+    assert "authorization" not in {name.lower() for each in other.requests for name in each.headers}
