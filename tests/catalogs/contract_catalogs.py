@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from lumos.catalogs import WritesInBatches
+from lumos.catalogs.amundsen.file_platform import AmundsenFile
 from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.catalogs.local import LocalStorePlatform
@@ -15,7 +16,9 @@ from lumos.store import Database, Store
 from . import live
 from .json_folder import JsonFolder
 
-Catalog: TypeAlias = LocalStorePlatform | DatahubFile | Datahub | Openmetadata | JsonFolder
+Catalog: TypeAlias = (
+    LocalStorePlatform | DatahubFile | Datahub | Openmetadata | AmundsenFile | JsonFolder
+)
 
 
 def local(folder: Path) -> LocalStorePlatform:
@@ -30,6 +33,10 @@ def datahub_file(folder: Path) -> DatahubFile:
     return DatahubFile.at(str(folder / "estate.json"))
 
 
+def amundsen_file(folder: Path) -> AmundsenFile:
+    return AmundsenFile.at(str(folder / "csv"))
+
+
 def json_folder(folder: Path) -> JsonFolder:
     return JsonFolder.at(str(folder / "catalog"))
 
@@ -39,10 +46,11 @@ CATALOGS: dict[str, Callable[[Path], Catalog]] = {
     "datahub-file": datahub_file,
     "datahub": live.datahub,
     "openmetadata": live.openmetadata,
+    "amundsen-file": amundsen_file,
     "json-folder": json_folder,
 }
 # Catalogs that have columns without tags and without fields inside them.
-FLAT = {"json-folder"}
+FLAT = {"amundsen-file", "json-folder"}
 POSTGRES = "local on PostgreSQL"
 
 

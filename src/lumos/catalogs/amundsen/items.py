@@ -1,0 +1,181 @@
+"""Users, tags and dashboards as nodes of Amundsen, and other items as nodes of their own."""
+
+from typing import Any, Final
+
+import msgspec
+
+from lumos.catalogs.amundsen.carried import carried, carry
+from lumos.catalogs.amundsen.graph import (
+    DASHBOARD,
+    ITEM,
+    KIND,
+    TABLE,
+    TAG,
+    USER,
+    Fragment,
+    Node,
+    reference,
+    relation,
+)
+from lumos.catalogs.amundsen.names import (
+    dashboard_id,
+    dashboard_key,
+    dataset_urn,
+    table_key,
+    table_name,
+)
+from lumos.catalogs.carried_properties import restored
+from lumos.catalogs.interface import Item
+from lumos.errors import CatalogError
+from lumos.model.catalog import (
+    CatalogEntity,
+    GlossaryTerm,
+    Group,
+    Job,
+    User,
+    entity_id,
+    entity_urn,
+)
+from lumos.model.dataset import Owner
+from lumos.model.json_codec import from_json, to_json
+
+LABELS: Final = (USER, TAG, DASHBOARD, ITEM)
+_WORDS: Final[dict[str, Any]] = {
+    "entity": CatalogEntity, "group": Group, "job": Job, "term": GlossaryTerm, "user": User,
+}  # fmt: skip
+_NATIVE: Final = frozenset(
+    {"display_name", "description", "email", "title", "active", "groups", "owners", "tags",
+     "references", "properties"}
+)  # fmt: skip
+# A dashboard whose key Lumos cannot name in other catalogs.
+_OWN_URN: Final = f"{KIND}:dashboard:"
+_URL: Final = "dashboard_url"
+
+
+def item_node(type: type[Item], key: str) -> Node:
+    """The node of an item."""
+    if type is User and key:
+        return Node(USER, key)
+    parts = entity_id(key) if type is CatalogEntity else None
+    if parts is not None:
+        if len(parts) == 1 and parts[0] and key == entity_urn("tag", *parts):
+            return Node(TAG, parts[0])
+        if len(parts) == 2 and key == entity_urn("dashboard", *parts):
+            return Node(DASHBOARD, dashboard_key(*parts))
+    if type is CatalogEntity and key.startswith(_OWN_URN):
+        own = Node(DASHBOARD, key.removeprefix(_OWN_URN))
+        if _dashboard_urn(own.key) == key:
+            return own
+    (word,) = (word for word, each in _WORDS.items() if each is type)
+    return Node(ITEM, f"{word}:{key}")
+
+
+def render_item(item: Item) -> Fragment:
+    """The fragment that an item is written as."""
+    node = item_node(type(item), item_key(item))
+    if node.label == ITEM:
+        return Fragment({node: {"lumos_item": to_json(item).decode()}}, {}, {})
+    fragment = _native(item)
+    properties, _ = carry(item, _shown(node, fragment))
+    fragment.nodes[node].update(properties)
+    return fragment
+
+
+def item_in(node: Node, fragment: Fragment) -> Item:
+    """The item that a fragment holds."""
+    properties = fragment.nodes[node]
+    if node.label == ITEM:
+        type = _WORDS.get(node.key.partition(":")[0])
+        try:
+            item: Item = from_json(str(properties["lumos_item"]).encode(), type)
+        except msgspec.MsgspecError as problem:
+            raise CatalogError(f"The node {ITEM} '{node.key}': {problem}", platform=KIND) from None
+        return item
+    shown = _shown(node, fragment)
+    exact = carried(properties, _WORDS["user" if node.label == USER else "entity"])
+    return restored(shown, exact, native=_NATIVE, as_shown=_as_shown)
+
+
+def item_key(item: Item) -> str:
+    return item.urn if isinstance(item, Job | CatalogEntity) else item.name
+
+
+def _as_shown(item: Item) -> Item:
+    return _shown(item_node(type(item), item_key(item)), _native(item))
+
+
+def _native(item: Item) -> Fragment:
+    node = item_node(type(item), item_key(item))
+    part = Fragment.empty()
+    if isinstance(item, User):
+        texts = {"email": item.email, "full_name": item.display_name, "role_name": item.title,
+                 "team_name": next(iter(item.groups), None)}  # fmt: skip
+        known = {name: text for name, text in texts.items() if text}
+        # The metadata service finds owners by their email.
+        part.nodes[node] = {"email": node.key, **known, "is_active": item.active}
+    elif node.label == TAG:
+        part.nodes[node] = {"tag_type": "default", "lumos_item": "tag"}
+    elif isinstance(item, CatalogEntity):
+        part = _dashboard(item, node)
+    return part
+
+
+def _dashboard(item: CatalogEntity, node: Node) -> Fragment:
+    name, part = table_name(node.key), Fragment.empty()
+    cluster, group = Node("Cluster", name.cluster_key), Node("Dashboardgroup", name.schema_key)
+    part.nodes[node] = {"name": item.display_name or name.table}
+    if item.properties.get(_URL):
+        part.nodes[node][_URL] = item.properties[_URL]
+    part.references[group] = {"name": name.schema, **reference(group)}
+    part.references[cluster] = {"name": name.cluster, **reference(cluster)}
+    part.relations[relation(node, "DASHBOARD_OF", group)] = {}
+    if item.description is not None:
+        text = Node("Description", f"{node.key}/_description")
+        part.nodes[text] = {"description": item.description}
+        part.relations[relation(node, "DESCRIPTION", text)] = {}
+    ends = [
+        *(("OWNER", Node(USER, owner.name)) for owner in item.owners if owner.name),
+        *(("TAGGED_BY", Node(TAG, tag)) for tag in item.tags if tag),
+        *(
+            ("DASHBOARD_WITH_TABLE", Node(TABLE, key))
+            for key in map(table_key, item.references.get("datasets", ()))
+            if key is not None
+        ),
+    ]
+    for type, end in ends:
+        part.references[end] = reference(end)
+        part.relations[relation(node, type, end)] = {}
+    return part._replace(chain=(relation(group, "DASHBOARD_GROUP_OF", cluster),))
+
+
+def _dashboard_urn(key: str) -> str:
+    parts = dashboard_id(key)
+    return f"{_OWN_URN}{key}" if parts is None else entity_urn("dashboard", *parts)
+
+
+def _shown(node: Node, part: Fragment) -> Item:
+    properties, ends = part.nodes[node], part.ends()
+    if node.label == USER:
+        email, team = properties.get("email"), properties.get("team_name")
+        return User(
+            name=node.key,
+            display_name=properties.get("full_name") or None,
+            email=email if email != node.key else None,
+            title=properties.get("role_name") or None,
+            active=properties.get("is_active") in (True, "True", "true"),
+            groups=(team,) if team else (),
+        )
+    if node.label == TAG:
+        return CatalogEntity(urn=entity_urn("tag", node.key))
+    texts = [part.nodes.get(each, {}) for each in ends(node, "DESCRIPTION")]
+    datasets = tuple(dataset_urn(each.key) for each in ends(node, "DASHBOARD_WITH_TABLE"))
+    name = properties["name"]
+    return CatalogEntity(
+        urn=_dashboard_urn(node.key),
+        display_name=name if name != table_name(node.key).table else None,
+        description=texts[0].get("description") if texts else None,
+        owners=tuple(Owner(name=each.key) for each in ends(node, "OWNER")),
+        tags=tuple(each.key for each in ends(node, "TAGGED_BY")),
+        references={"datasets": datasets} if datasets else {},
+        properties={_URL: properties[_URL]} if properties.get(_URL) else {},
+    )
