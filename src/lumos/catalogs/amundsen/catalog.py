@@ -4,37 +4,28 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
-from lumos.catalogs.amundsen.graph import TABLE, Change, Fragment, Graph, Node, difference
+from lumos.catalogs import interface
+from lumos.catalogs.amundsen.graph import TABLE, Fragment, Graph, Node
 from lumos.catalogs.amundsen.items import LABELS, item_in, item_key, item_node, render_item
 from lumos.catalogs.amundsen.names import dataset_urn, required_table_key, table_key
 from lumos.catalogs.amundsen.tables import NATIVE, Rendered, entry_in, render
-from lumos.catalogs.chunks import chunked, in_halves, one
-from lumos.catalogs.cleanup import Tidies
-from lumos.catalogs.interface import (
-    NO_FILTERS,
-    Filters,
-    HasAddress,
-    HoldsItems,
-    Item,
-    MergesWrites,
-    Platform,
-    ReadsMany,
-    Refused,
-    Searches,
-    WrittenEntry,
-)
+from lumos.catalogs.chunks import chunked, in_halves
+from lumos.catalogs.interface import NO_FILTERS, Filters, Item, Refused, WrittenEntry, each_or_raise
 from lumos.catalogs.search import found
-from lumos.errors import CatalogError, CatalogUnavailable, LumosError
+from lumos.errors import CatalogError, LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 
-# Tables per transaction, and nodes and relations in it.
+# Tables per transaction, and relations in it.
 MOST: Final = 500
-_MOST_PARTS: Final = 20_000
+_MOST_RELATIONS: Final = 20_000
 _PAGE: Final = 500
 
 
-class GraphCatalog(Platform, HasAddress, ReadsMany, MergesWrites, Searches, HoldsItems, Tidies):
+class GraphCatalog(
+    interface.Platform, interface.HasAddress, interface.ReadsMany, interface.MergesWrites,
+    interface.Searches, interface.HoldsItems,
+):  # fmt: skip
     """A catalog whose datasets are tables of a graph."""
 
     native: ClassVar[frozenset[str]] = NATIVE
@@ -56,10 +47,7 @@ class GraphCatalog(Platform, HasAddress, ReadsMany, MergesWrites, Searches, Hold
         return {nodes[node]: self._entry(node, part) for node, part in fragments.items()}
 
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
-        for each in self.export_each(after=after):
-            if isinstance(each, Refused):
-                raise each.problem
-            yield each
+        return each_or_raise(self.export_each(after=after))
 
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | Refused]:
         keys = {dataset_urn(key): key for key in self._graph.keys(TABLE)}
@@ -97,48 +85,41 @@ class GraphCatalog(Platform, HasAddress, ReadsMany, MergesWrites, Searches, Hold
     ) -> Iterator[WrittenEntry | Refused]:
         wanted: dict[Node, Rendered] = {}
         urns: dict[Node, str] = {}
+        before: dict[Node, Fragment] = {}
         for entry in entries:
             try:
                 node = Node(TABLE, required_table_key(entry.urn))
-                wanted[node] = render(entry)
+                wanted[node], urns[node] = render(entry), entry.urn
             except LumosError as problem:
                 yield Refused(entry.urn, problem)
             else:
-                urns[node] = entry.urn
-
-        def parts(node: Node) -> int:
-            fragment = wanted[node].fragment
-            return len(fragment.nodes) + len(fragment.relations)
-
+                if (read := over.get(entry.urn)) is not None:
+                    before[node] = render(read).fragment
         changed: set[Node] = set()
 
         def send(nodes: Sequence[Node]) -> None:
-            def plan(current: Mapping[Node, Fragment]) -> list[Change]:
-                changes = {
-                    node: _change(current.get(node), wanted[node].fragment, over.get(urns[node]))
-                    for node in nodes
-                }
-                changed.difference_update(nodes)
-                changed.update(node for node in nodes if changes[node])
-                return [change for change in changes.values() if change]
+            some = {node: wanted[node].fragment for node in nodes}
+            changed.update(self._graph.write(some, before))
 
-            self._graph.change(nodes, plan)
+        def size(node: Node) -> int:
+            return len(wanted[node].fragment.relations)
 
-        for chunk in chunked(wanted, most=_MOST_PARTS, most_bytes=MOST, size=one, count=parts):
+        for chunk in chunked(wanted, most=MOST, most_bytes=_MOST_RELATIONS, size=size):
             for node, problem in in_halves(chunk, send):
-                if problem is None:
-                    yield WrittenEntry(
-                        urn=urns[node], changed=node in changed, held=wanted[node].held
-                    )
-                else:
+                if problem is not None:
                     yield Refused(urns[node], problem)
+                else:
+                    held, is_changed = wanted[node].held, node in changed
+                    yield WrittenEntry(urn=urns[node], changed=is_changed, held=held)
 
     def erase(self, urn: str) -> None:
         self.erase_many([urn])
 
     def erase_many(self, urns: Sequence[str]) -> None:
-        keys = filter(None, map(table_key, dict.fromkeys(urns)))
-        self._erase([Node(TABLE, key) for key in keys])
+        keys = list(filter(None, map(table_key, dict.fromkeys(urns))))
+        for start in range(0, len(keys), MOST):
+            some = keys[start : start + MOST]
+            self._graph.write(dict.fromkeys(Node(TABLE, key) for key in some), {})
 
     def items(self) -> Iterator[Item]:
         for label in LABELS:
@@ -161,51 +142,21 @@ class GraphCatalog(Platform, HasAddress, ReadsMany, MergesWrites, Searches, Hold
 
     def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
         wanted = {item_node(type(item), item_key(item)): item for item in items}
-        rendered = {node: render_item(item) for node, item in wanted.items()}
 
         def send(nodes: Sequence[Node]) -> None:
-            self._graph.change(
-                nodes,
-                lambda current: [
-                    change
-                    for node in nodes
-                    if (change := _change(current.get(node), rendered[node], None))
-                ],
-            )
+            self._graph.write({node: render_item(wanted[node]) for node in nodes}, {})
 
-        for node, problem in in_halves(list(rendered), send):
+        for node, problem in in_halves(list(wanted), send):
             if problem is not None:
                 yield Refused(item_key(wanted[node]), problem)
 
     def erase_item(self, item: Item) -> None:
-        self._erase([item_node(type(item), item_key(item))])
-
-    def tidy(self) -> None:
-        self._graph.tidy()
-
-    def _erase(self, nodes: Sequence[Node]) -> None:
-        for start in range(0, len(nodes), MOST):
-            some = nodes[start : start + MOST]
-            self._graph.change(
-                some,
-                lambda current: [
-                    difference(each, Fragment.empty(), each) for each in current.values()
-                ],
-            )
+        self._graph.write({item_node(type(item), item_key(item)): None}, {})
 
     def _entry(self, node: Node, fragment: Fragment) -> CatalogEntry:
         try:
             return entry_in(node.key, fragment)
-        except CatalogUnavailable:
-            raise
         except (LumosError, KeyError, TypeError, ValueError) as problem:
             raise CatalogError(
                 f"The table '{node.key}' cannot be read: {problem}", platform=self.name
             ) from problem
-
-
-def _change(current: Fragment | None, wanted: Fragment, over: CatalogEntry | None) -> Change:
-    there = Fragment.empty() if current is None else current
-    # What others changed since it was read is kept.
-    before = there if over is None else render(over).fragment
-    return difference(there, wanted, before)

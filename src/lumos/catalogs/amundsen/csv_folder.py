@@ -3,93 +3,91 @@
 import csv
 import os
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final
 
-from lumos.catalogs.amundsen.graph import (
-    COLUMN,
-    FOLLOWED,
-    MARK,
-    NEEDED_BY,
-    PARTS,
-    REFERENCE,
-    REVERSE,
-    TABLE,
-    Change,
-    Fragment,
-    Graph,
-    Node,
-    Plan,
-    Properties,
-    Relation,
-    merge_changes,
-    modelled,
-    reference,
-)
+from lumos.catalogs.amundsen import graph
+from lumos.catalogs.amundsen.graph import Fragment, Node, Properties, Relation
 from lumos.errors import CatalogError
 
-NODES: Final = "nodes"
-RELATIONS: Final = "relationships"
-# A complete new version whose files are not yet at their places.
+_NODES: Final = "nodes"
+_RELATIONS: Final = "relationships"
+# A complete new version whose folders are not yet at their places.
 _COMMITTED: Final = ".committed"
 _UNQUOTED: Final = ":UNQUOTED"
 _LONGEST_FIELD: Final = 64 * 1024 * 1024
 _NODE: Final = ("LABEL", "KEY")
 _RELATION: Final = ("START_KEY", "START_LABEL", "END_KEY", "END_LABEL", "TYPE", "REVERSE_TYPE")
-_PAIRS: Final = frozenset(REVERSE.items())
-# Relations that databuilder writes from the other end.
-_TURNED: Final = frozenset(
-    {"CLUSTER_OF", "DASHBOARD_GROUP_OF", "HAS_UPSTREAM", "SCHEMA_OF", "TABLE_OF", "WATERMARK"}
-)
+_PAIRS: Final = frozenset(graph.REVERSE.items())
+# Relations above a schema or a group of dashboards, relations to these, and relations that
+# databuilder writes from the other end.
+_CHAIN: Final = frozenset({"CLUSTER_OF", "DASHBOARD_GROUP_OF", "SCHEMA_OF"})
+_ABOVE: Final = ("DASHBOARD_OF", "TABLE_OF")
+_TURNED: Final = _CHAIN | {"HAS_UPSTREAM", "TABLE_OF", "WATERMARK"}
 
 
-class CsvFolder(Graph):
-    """The graph of a folder, in memory until it is saved."""
+class CsvFolder(graph.Graph):
+    """The graph of a folder, in memory until it is saved.
+
+    References that no fragment needs any more are not written again. Nodes and relations that no
+    fragment contains, and properties that Lumos does not know, are.
+    """
 
     def __init__(self, folder: Path, *, platform: str) -> None:
+        self.saves_writes = True
         self._folder, self._platform = folder, platform
-        self.saves_changes = True
+        self._fragments: dict[Node, Fragment] = {}
         self._nodes: dict[Node, Properties] = {}
-        self._outgoing: dict[Node, dict[Relation, Properties]] = {}
-        self._incoming: dict[Node, set[Relation]] = {}
+        self._relations: dict[Relation, Properties] = {}
         _finish(folder)
         self._version = _version(folder)
-        for row in self._rows(NODES, _NODE):
+        for row in self._rows(_NODES, _NODE):
             node = Node(row.pop("LABEL"), row.pop("KEY"))
             self._nodes.setdefault(node, {}).update(row)
-        for row in self._rows(RELATIONS, _RELATION):
+        for row in self._rows(_RELATIONS, _RELATION):
             start_key, start, end_key, end, type, reverse = (row.pop(name) for name in _RELATION)
             each = Relation(Node(start, start_key), type, Node(end, end_key), reverse)
             if (reverse, type) in _PAIRS:
                 each = Relation(each.end, reverse, each.start, type)
-            self._relate(each, row)
+            self._relations.setdefault(each, {}).update(row)
+        self._unknown = self._read_fragments()
 
     def keys(self, label: str) -> Collection[str]:
-        mark = MARK[label]
-        return [
-            node.key for node, each in self._nodes.items() if node.label == label and mark in each
-        ]
+        return [node.key for node in self._fragments if node.label == label]
 
     def read(self, nodes: Sequence[Node]) -> dict[Node, Fragment]:
-        return {node: self._fragment(node) for node in nodes if self._is_held(node)}
+        return {node: self._fragments[node] for node in nodes if node in self._fragments}
 
-    def change(self, nodes: Sequence[Node], plan: Plan) -> None:
-        if changes := plan(self.read(nodes)):
-            self._apply(merge_changes(changes))
-            if self.saves_changes:
-                self.save()
-
-    def tidy(self) -> None:
-        # The chain from a schema to its database becomes free from below.
-        for _ in range(3):
-            for node, properties in list(self._nodes.items()):
-                if REFERENCE in properties and not self._is_needed(node):
-                    self._forget(node)
-        if self.saves_changes:
+    def write(
+        self,
+        wanted: Mapping[Node, Fragment | None],
+        before: Mapping[Node, Fragment],  # noqa: ARG002
+    ) -> set[Node]:
+        changed = set()
+        for node, fragment in wanted.items():
+            there = self._fragments.get(node)
+            if fragment is None and self._fragments.pop(node, None):
+                self._forget(node)
+                changed.add(node)
+            elif fragment is not None and (there is None or there[:2] != fragment[:2]):
+                self._fragments[node] = fragment
+                changed.add(node)
+        if changed and self.saves_writes:
             self.save()
+        return changed
+
+    def _forget(self, root: Node) -> None:
+        """Forget unknown parts of a removed table."""
+
+        def is_part(node: Node) -> bool:
+            return node == root or node.key.startswith(f"{root.key}/")
+
+        nodes, relations = self._unknown
+        nodes -= {node for node in nodes if is_part(node)}
+        relations -= {each for each in relations if is_part(each.start) or is_part(each.end)}
 
     def save(self) -> None:
         """Write all files; either all of them are replaced or none."""
@@ -101,8 +99,7 @@ class CsvFolder(Graph):
         self._folder.mkdir(parents=True, exist_ok=True)
         staged = Path(mkdtemp(prefix=".", dir=self._folder))
         try:
-            self._write(staged)
-            staged.chmod(0o755)
+            self._write_files(staged)
             staged.rename(self._folder / _COMMITTED)
         except BaseException:
             shutil.rmtree(staged, ignore_errors=True)
@@ -110,77 +107,34 @@ class CsvFolder(Graph):
         _finish(self._folder)
         self._version = _version(self._folder)
 
-    def _apply(self, change: Change) -> None:
-        for each in change.removed_relations:
-            self._unrelate(each)
-        for node in change.removed_nodes:
-            self._remove(node)
-        for node, properties in change.nodes.items():
-            there = self._nodes.setdefault(node, {})
-            there.update(properties)
-            self._nodes[node] = {name: each for name, each in there.items() if each is not None}
-        for node, properties in change.references.items():
-            self._nodes.setdefault(node, dict(properties))
-        for each, properties in change.relations.items():
-            self._relate(
-                each, {name: value for name, value in properties.items() if value is not None}
-            )
+    def _read_fragments(self) -> tuple[set[Node], set[Relation]]:
+        """Find all fragments; returns the nodes and relations that belong to none."""
+        outgoing: dict[Node, list[Relation]] = {}
+        for each in self._relations:
+            outgoing.setdefault(each.start, []).append(each)
+        nodes, relations = set(self._nodes), set(self._relations)
+        for root, properties in self._nodes.items():
+            if root.label == graph.COLUMN or not self._is_marked(root):
+                continue
+            part = Fragment.of(root, graph.modelled(root.label, properties))
+            waiting, chain = [root], []
+            while waiting:
+                for each in outgoing.get(waiting.pop(), ()):
+                    if each.type in _CHAIN:
+                        chain.append(each)
+                        part.references[each.end] = {}
+                        waiting.append(each.end)
+                    elif each.type in graph.FOLLOWED.get(each.start.label, ()):
+                        part.add_found(each, self._relations[each], self._nodes.get(each.end, {}))
+                        if each.end in part.nodes or each.type in _ABOVE:
+                            waiting.append(each.end)
+            self._fragments[root] = part._replace(chain=tuple(chain))
+            nodes -= part.nodes.keys() | part.references.keys()
+            relations -= {*part.relations, *chain}
+        return nodes | {end for each in relations for end in (each.start, each.end)}, relations
 
-    def _is_held(self, node: Node) -> bool:
-        return MARK[node.label] in self._nodes.get(node, {})
-
-    def _fragment(self, root: Node) -> Fragment:
-        part = Fragment({root: modelled(root.label, self._nodes[root])}, {}, {})
-        waiting = [root]
-        while waiting:
-            start = waiting.pop()
-            for each, properties in self._outgoing.get(start, {}).items():
-                if each.type not in FOLLOWED.get(start.label, ()):
-                    continue
-                found = modelled(each.end.label, self._nodes.get(each.end, {}))
-                if each.type in PARTS and (each.end.label not in MARK or self._is_held(each.end)):
-                    part.nodes[each.end] = found
-                    waiting.append(each.end)
-                else:
-                    part.references[each.end] = found
-                part.relations[each] = modelled(each.type, properties)
-        return part
-
-    def _relate(self, each: Relation, properties: Properties) -> None:
-        self._outgoing.setdefault(each.start, {}).setdefault(each, {}).update(properties)
-        self._incoming.setdefault(each.end, set()).add(each)
-
-    def _unrelate(self, each: Relation) -> None:
-        self._outgoing.get(each.start, {}).pop(each, None)
-        self._incoming.get(each.end, set()).discard(each)
-
-    def _is_needed(self, node: Node) -> bool:
-        types = NEEDED_BY.get(node.label)
-        if types is None:
-            return False
-        found = [*self._outgoing.get(node, {}), *self._incoming.get(node, ())]
-        return any(not types or each.reverse in types and each.end == node for each in found)
-
-    def _remove(self, node: Node) -> None:
-        """Remove a node, or what is known of it while others refer to it."""
-        if node.label in (TABLE, COLUMN):
-            for each in [*self._outgoing.get(node, {}), *self._incoming.get(node, ())]:
-                end = each.end if each.start == node else each.start
-                if end.key.startswith(f"{node.key}/") and end.label not in (TABLE, COLUMN):
-                    self._forget(end)
-        if not self._is_needed(node):
-            self._forget(node)
-            return
-        self._nodes[node] = reference(node)
-        for each in [*self._outgoing.get(node, {}), *self._incoming.get(node, ())]:
-            types = NEEDED_BY[node.label]
-            if types and each.reverse not in types:
-                self._unrelate(each)
-
-    def _forget(self, node: Node) -> None:
-        for each in [*self._outgoing.pop(node, {}), *self._incoming.pop(node, ())]:
-            self._unrelate(each)
-        self._nodes.pop(node, None)
+    def _is_marked(self, node: Node) -> bool:
+        return graph.MARK.get(node.label, "") in self._nodes.get(node, {})
 
     def _rows(self, kind: str, required: Sequence[str]) -> Iterator[dict[str, Any]]:
         csv.field_size_limit(_LONGEST_FIELD)
@@ -198,7 +152,7 @@ class CsvFolder(Graph):
                     for row in reader:
                         if None in row or None in row.values():
                             raise CatalogError(
-                                f"{path}:{reader.line_num}: the row has not {len(names)} fields.",
+                                f"{path}:{reader.line_num}: expected {len(names)} fields.",
                                 platform=self._platform,
                             )
                         yield {
@@ -208,29 +162,28 @@ class CsvFolder(Graph):
             except (OSError, UnicodeDecodeError, csv.Error) as problem:
                 raise CatalogError(f"{path}: {problem}", platform=self._platform) from None
 
-    def _write(self, folder: Path) -> None:
+    def _write_files(self, folder: Path) -> None:
         # As in databuilder, rows with the same columns are in one file, and files are numbered.
         numbers: dict[frozenset[str], int] = {}
         files: dict[Path, list[dict[str, Any]]] = {}
 
         def add(kind: str, name: str, row: dict[str, Any], properties: Properties) -> None:
-            row |= {_header(key, properties[key]): properties[key] for key in sorted(properties)}
+            for key, value in sorted(properties.items()):
+                row[f"{key}{_UNQUOTED}" if isinstance(value, int) else key] = value
             number = numbers.setdefault(frozenset(row), len(numbers))
             files.setdefault(folder / kind / f"{name}_{number}.csv", []).append(row)
 
-        for node in sorted(self._nodes):
-            add(NODES, node.label, {"LABEL": node.label, "KEY": node.key}, self._nodes[node])
-        for each in sorted(each for some in self._outgoing.values() for each in some):
-            properties = self._outgoing[each.start][each]
+        nodes, relations = self._graph()
+        for node in sorted(nodes):
+            add(_NODES, node.label, {"LABEL": node.label, "KEY": node.key}, nodes[node])
+        for each in sorted(relations):
             start, type, end, reverse = each
             if type in _TURNED:
                 start, type, end, reverse = end, reverse, start, type
-            row = {
-                "START_KEY": start.key, "START_LABEL": start.label, "END_KEY": end.key,
-                "END_LABEL": end.label, "TYPE": type, "REVERSE_TYPE": reverse,
-            }  # fmt: skip
-            add(RELATIONS, f"{start.label}_{end.label}_{type}", row, properties)
-        for kind in (NODES, RELATIONS):
+            ends = (start.key, start.label, end.key, end.label, type, reverse)
+            row = dict(zip(_RELATION, ends, strict=True))
+            add(_RELATIONS, f"{start.label}_{end.label}_{type}", row, relations[each])
+        for kind in (_NODES, _RELATIONS):
             (folder / kind).mkdir()
         for path, rows in files.items():
             with path.open("w", encoding="utf-8", newline="") as file:
@@ -240,6 +193,26 @@ class CsvFolder(Graph):
                 file.flush()
                 os.fsync(file.fileno())
 
+    def _graph(self) -> tuple[dict[Node, Properties], dict[Relation, Properties]]:
+        """All nodes and relations, with the properties that Lumos does not know."""
+        relations = {each: self._relations[each] for each in self._unknown[1]}
+        nodes = {node: self._reference(node, {}) for node in self._unknown[0]}
+        for part in self._fragments.values():
+            for each, properties in part.relations.items():
+                relations[each] = _unknown(each.type, self._relations.get(each, {})) | properties
+            relations.update((each, self._relations.get(each, {})) for each in part.chain)
+            for node, properties in part.references.items():
+                nodes.setdefault(node, self._reference(node, properties))
+        for part in self._fragments.values():
+            for node, properties in part.nodes.items():
+                nodes[node] = _unknown(node.label, self._nodes.get(node, {})) | properties
+        return nodes, relations
+
+    def _reference(self, node: Node, properties: Properties) -> Properties:
+        # What was an item when it was read may only be referred to now.
+        is_former = self._is_marked(node) and node.label != graph.COLUMN
+        return node.reference if is_former else self._nodes.get(node) or properties
+
 
 def check_writable(folder: Path) -> None:
     """Raise an error if the folder cannot be written, without creating it."""
@@ -248,16 +221,15 @@ def check_writable(folder: Path) -> None:
         existing = existing.parent
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise CatalogError(
-            f"{folder} cannot be written: {existing} is not a folder that may be written to. "
-            "Name another folder.",
+            f"{folder} cannot be written: {existing} is not a writable folder. Name another one.",
             platform=str(folder),
         )
 
 
 def _finish(folder: Path) -> None:
-    """Move a complete new version to its place; whoever reads does this, as the writer may be dead."""
+    """Move a complete new version to its place; readers do so too, as the writer may be dead."""
     committed = folder / _COMMITTED
-    for kind in (NODES, RELATIONS):
+    for kind in (_NODES, _RELATIONS):
         if (committed / kind).exists():
             shutil.rmtree(folder / kind, ignore_errors=True)
             (committed / kind).rename(folder / kind)
@@ -266,12 +238,13 @@ def _finish(folder: Path) -> None:
 
 
 def _version(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    paths = sorted(path for kind in (NODES, RELATIONS) for path in (folder / kind).glob("*.csv"))
+    paths = sorted(path for kind in (_NODES, _RELATIONS) for path in (folder / kind).glob("*.csv"))
     return tuple((str(each), each.stat().st_mtime_ns, each.stat().st_size) for each in paths)
 
 
-def _header(name: str, value: Any) -> str:
-    return f"{name}{_UNQUOTED}" if isinstance(value, int) else name
+def _unknown(kind: str, properties: Properties) -> Properties:
+    known = graph.modelled(kind, properties)
+    return {key: value for key, value in properties.items() if key not in known}
 
 
 def _value(name: str, text: str) -> Any:
@@ -279,7 +252,6 @@ def _value(name: str, text: str) -> Any:
         return text
     if text in ("True", "False"):
         return text == "True"
-    try:
+    with suppress(ValueError):
         return int(text)
-    except ValueError:
-        return text
+    return text

@@ -39,10 +39,10 @@ class AmundsenFile(GraphCatalog, KeptInFile, WritesInBatches):
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        if not self._graph.saves_changes:
+        if not self._graph.saves_writes:
             yield
             return
-        self._graph.saves_changes = False
+        self._graph.saves_writes = False
         try:
             yield
             self._graph.save()
@@ -50,7 +50,7 @@ class AmundsenFile(GraphCatalog, KeptInFile, WritesInBatches):
             # What was changed in memory must not be written by the next batch.
             del self.__dict__["_graph"]
             raise
-        self._graph.saves_changes = True
+        self._graph.saves_writes = True
 
     @cached_property
     def _graph(self) -> CsvFolder:  # type: ignore[override]

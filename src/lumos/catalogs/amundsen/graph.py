@@ -1,7 +1,7 @@
-"""Amundsen's graph as databuilder publishes it: nodes, relations, and changes to both."""
+"""Amundsen's graph as databuilder publishes it: labels, types and parts of it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 KIND: Final = "amundsen"
@@ -15,11 +15,9 @@ TAG: Final = "Tag"
 BADGE: Final = "Badge"
 # Holds what Amundsen has no kind of node for; Amundsen ignores it.
 ITEM: Final = "LumosItem"
-# On nodes that Lumos created only because something refers to them.
-REFERENCE: Final = "lumos_reference"
 
-# Types of relations from a table, a column or a dashboard, and their reverse types. Databuilder
-# always writes both directions, and Lumos reads this one.
+# Types of relations that start at what they say something about, and their reverse types.
+# Databuilder always writes both directions, and Lumos reads this one.
 REVERSE: Final = {
     "CLUSTER_OF": "CLUSTER", "COLUMN": "COLUMN_OF", "DASHBOARD_GROUP_OF": "DASHBOARD_GROUP",
     "DASHBOARD_OF": "DASHBOARD", "DASHBOARD_WITH_TABLE": "TABLE_OF_DASHBOARD",
@@ -35,8 +33,7 @@ FOLLOWED: Final = {
     DASHBOARD: ("DASHBOARD_OF", "DASHBOARD_WITH_TABLE", "DESCRIPTION", "OWNER", "TAGGED_BY"),
 }  # fmt: skip
 PARTS: Final = ("COLUMN", "DESCRIPTION", "LAST_UPDATED_AT", "WATERMARK")
-# The properties of nodes and relations that Lumos reads and writes, besides those with its
-# prefix; others are left alone.
+# The properties by label or type that Lumos reads and writes, besides those with its prefix.
 MODELLED: Final = {
     TABLE: {"name", "is_view"},
     COLUMN: {"name", "col_type", "sort_order"},
@@ -46,20 +43,14 @@ MODELLED: Final = {
     BADGE: {"category"},
     "Description": {"description"},
     "Programmatic_Description": {"description", "description_source"},
-    "Timestamp": {"last_updated_timestamp", "timestamp", "name"},
     "READ_BY": {"read_count"},
+    "Timestamp": {"last_updated_timestamp", "timestamp", "name"},
     "Watermark": {"partition_key", "partition_value", "create_time"},
 }
 # A node without this property is only referred to.
 MARK: Final = {
     TABLE: "name", COLUMN: "name", DASHBOARD: "name", USER: "is_active", TAG: "lumos_item",
     ITEM: "lumos_item",
-}  # fmt: skip
-# Nodes that stay as references while they have one of these relations; none: any relation.
-NEEDED_BY: Final = {
-    TABLE: ("HAS_DOWNSTREAM", "TABLE_OF_DASHBOARD"), COLUMN: ("HAS_DOWNSTREAM",),
-    "Dashboardgroup": ("DASHBOARD",), "Schema": ("TABLE",), "Cluster": ("SCHEMA", "DASHBOARD_GROUP"),
-    "Database": ("CLUSTER",), USER: (), TAG: (), BADGE: (),
 }  # fmt: skip
 
 
@@ -68,6 +59,11 @@ class Node(NamedTuple):
 
     label: str
     key: str
+
+    @property
+    def reference(self) -> Properties:
+        """The properties of a node that is only referred to."""
+        return {USER: {"email": self.key}, TAG: {"tag_type": "default"}}.get(self.label, {})
 
 
 class Relation(NamedTuple):
@@ -84,7 +80,7 @@ def relation(start: Node, type: str, end: Node) -> Relation:
     return Relation(start, type, end, REVERSE[type])
 
 
-Ends: TypeAlias = "Callable[[Node, str], dict[Node, Properties]]"
+Ends: TypeAlias = Callable[[Node, str], dict[Node, Properties]]
 
 
 class Fragment(NamedTuple):
@@ -100,8 +96,39 @@ class Fragment(NamedTuple):
     chain: tuple[Relation, ...] = ()
 
     @classmethod
-    def empty(cls) -> "Fragment":
-        return cls({}, {}, {})
+    def of(cls, node: Node, properties: Properties) -> "Fragment":
+        """A fragment of a single node."""
+        return cls({node: properties}, {}, {})
+
+    def refer(
+        self, start: Node, type: str, end: Node, properties: Properties | None = None
+    ) -> None:
+        """Add a relation to a node that does not belong to the fragment."""
+        if end.key and end not in self.nodes:
+            self.references.setdefault(end, end.reference)
+        if end.key:
+            self.relations[relation(start, type, end)] = properties or {}
+
+    def add_part(self, start: Node, type: str, end: Node, properties: Properties) -> None:
+        """Add a node that belongs to another one of the fragment."""
+        self.references.pop(end, None)
+        self.nodes[end] = properties
+        self.relations[relation(start, type, end)] = {}
+
+    def describe(self, start: Node, text: str | None) -> None:
+        """Add the description that people edit in Amundsen."""
+        if text is not None:
+            end = Node("Description", f"{start.key}/_description")
+            self.add_part(start, "DESCRIPTION", end, {"description": text})
+
+    def add_found(
+        self, each: Relation, details: Mapping[str, Any], found: Mapping[str, Any]
+    ) -> None:
+        """Add a relation that was read, and the node at its end."""
+        label = each.end.label
+        is_part = each.type in PARTS and (label not in MARK or MARK[label] in found)
+        (self.nodes if is_part else self.references)[each.end] = modelled(label, found)
+        self.relations[each] = modelled(each.type, details)
 
     def ends(self) -> Ends:
         """A function that returns where relations of one type lead, sorted, with properties."""
@@ -110,86 +137,22 @@ class Fragment(NamedTuple):
             index.setdefault((each.start, each.type), {})[each.end] = self.relations[each]
         return lambda start, type: index.get((start, type), {})
 
-
-class Change(NamedTuple):
-    """What has to be written; a property that is None is removed."""
-
-    nodes: dict[Node, Properties]
-    relations: dict[Relation, Properties]
-    references: dict[Node, Properties]
-    removed_nodes: frozenset[Node]
-    removed_relations: frozenset[Relation]
-
-    def __bool__(self) -> bool:
-        return bool(self.nodes or self.relations or self.removed_nodes or self.removed_relations)
+    def description(self, ends: Ends, start: Node) -> str | None:
+        """The description of a node."""
+        texts = [
+            self.nodes[each] for each in ends(start, "DESCRIPTION") if each.label == "Description"
+        ]
+        return texts[0].get("description") if texts else None
 
 
-def difference(current: Fragment, wanted: Fragment, before: Fragment) -> Change:
-    """What turns `before` into `wanted`, without what others changed since in `current`."""
-    nodes = {
-        node: delta
-        for node, properties in wanted.nodes.items()
-        if (delta := _delta(current.nodes.get(node), properties, before.nodes.get(node)))
-        is not None
-    }
-    relations = {
-        each: delta
-        for each, properties in wanted.relations.items()
-        if (delta := _delta(current.relations.get(each), properties, before.relations.get(each)))
-        is not None
-    }
-    is_attached = any(each.end.label in ("Schema", "Dashboardgroup") for each in relations)
-    return Change(
-        nodes,
-        relations | dict.fromkeys(wanted.chain if is_attached else (), {}),
-        {node: each for node, each in wanted.references.items() if node not in current.references},
-        frozenset((before.nodes.keys() & current.nodes.keys()) - wanted.nodes.keys()),
-        frozenset((before.relations.keys() & current.relations.keys()) - wanted.relations.keys()),
-    )
-
-
-def _delta(
-    current: Properties | None, wanted: Properties, before: Properties | None
-) -> Properties | None:
-    if current is None:
-        return {**wanted, REFERENCE: None}
-    if wanted == before:
-        return None
-    changed = {key: value for key, value in wanted.items() if current.get(key) != value}
-    return {**changed, **dict.fromkeys(current.keys() - wanted.keys())} or None
-
-
-def modelled(label: str, properties: Mapping[str, Any]) -> Properties:
+def modelled(kind: str, properties: Mapping[str, Any]) -> Properties:
     """The properties of a node or relation that Lumos reads and writes."""
-    known = MODELLED.get(label, set())
+    known = MODELLED.get(kind, set())
     return {
         key: value
         for key, value in properties.items()
-        if (key in known or key.startswith("lumos_")) and key != REFERENCE
+        if key in known or (key.startswith("lumos_") and key != "lumos_reference")
     }
-
-
-def reference(node: Node) -> Properties:
-    """The properties of a node that is only referred to."""
-    own = {USER: {"email": node.key}, TAG: {"tag_type": "default"}}.get(node.label, {})
-    return {**own, REFERENCE: True}
-
-
-def merge_changes(changes: Iterable[Change]) -> Change:
-    """The changes of several fragments as one."""
-    merged = Change({}, {}, {}, frozenset(), frozenset())
-    for each in changes:
-        merged.nodes.update(each.nodes)
-        merged.relations.update(each.relations)
-        merged.references.update(each.references)
-        merged = merged._replace(
-            removed_nodes=merged.removed_nodes | each.removed_nodes,
-            removed_relations=merged.removed_relations | each.removed_relations,
-        )
-    return merged
-
-
-Plan: TypeAlias = Callable[[Mapping[Node, Fragment]], Sequence[Change]]
 
 
 class Graph(ABC):
@@ -204,12 +167,11 @@ class Graph(ABC):
         """The fragments of the nodes that exist."""
 
     @abstractmethod
-    def change(self, nodes: Sequence[Node], plan: Plan) -> None:
-        """Read fragments and write the changes that follow from them, all or none.
+    def write(
+        self, wanted: Mapping[Node, Fragment | None], before: Mapping[Node, Fragment]
+    ) -> set[Node]:
+        """Replace fragments, or remove those that are None; all or none of them.
 
-        `plan` may be called again after a conflict with another transaction.
+        What others changed since `before` was read is kept. Returns the nodes of fragments that
+        changed.
         """
-
-    @abstractmethod
-    def tidy(self) -> None:
-        """Remove nodes that Lumos created as references and that nothing refers to any more."""

@@ -14,7 +14,6 @@ from lumos.catalogs.amundsen.graph import (
     USER,
     Fragment,
     Node,
-    reference,
     relation,
 )
 from lumos.catalogs.amundsen.names import (
@@ -74,7 +73,7 @@ def render_item(item: Item) -> Fragment:
     """The fragment that an item is written as."""
     node = item_node(type(item), item_key(item))
     if node.label == ITEM:
-        return Fragment({node: {"lumos_item": to_json(item).decode()}}, {}, {})
+        return Fragment.of(node, {"lumos_item": to_json(item).decode()})
     fragment = _native(item)
     properties, _ = carry(item, _shown(node, fragment))
     fragment.nodes[node].update(properties)
@@ -106,45 +105,28 @@ def _as_shown(item: Item) -> Item:
 
 def _native(item: Item) -> Fragment:
     node = item_node(type(item), item_key(item))
-    part = Fragment.empty()
     if isinstance(item, User):
         texts = {"email": item.email, "full_name": item.display_name, "role_name": item.title,
                  "team_name": next(iter(item.groups), None)}  # fmt: skip
         known = {name: text for name, text in texts.items() if text}
-        # The metadata service finds owners by their email.
-        part.nodes[node] = {"email": node.key, **known, "is_active": item.active}
-    elif node.label == TAG:
-        part.nodes[node] = {"tag_type": "default", "lumos_item": "tag"}
-    elif isinstance(item, CatalogEntity):
-        part = _dashboard(item, node)
-    return part
-
-
-def _dashboard(item: CatalogEntity, node: Node) -> Fragment:
-    name, part = table_name(node.key), Fragment.empty()
+        return Fragment.of(node, {**node.reference, **known, "is_active": item.active})
+    if node.label == TAG:
+        return Fragment.of(node, {**node.reference, "lumos_item": "tag"})
+    assert isinstance(item, CatalogEntity), "others are not native"
+    name = table_name(node.key)
     cluster, group = Node("Cluster", name.cluster_key), Node("Dashboardgroup", name.schema_key)
-    part.nodes[node] = {"name": item.display_name or name.table}
+    part = Fragment.of(node, {"name": item.display_name or name.table})
     if item.properties.get(_URL):
         part.nodes[node][_URL] = item.properties[_URL]
-    part.references[group] = {"name": name.schema, **reference(group)}
-    part.references[cluster] = {"name": name.cluster, **reference(cluster)}
-    part.relations[relation(node, "DASHBOARD_OF", group)] = {}
-    if item.description is not None:
-        text = Node("Description", f"{node.key}/_description")
-        part.nodes[text] = {"description": item.description}
-        part.relations[relation(node, "DESCRIPTION", text)] = {}
-    ends = [
-        *(("OWNER", Node(USER, owner.name)) for owner in item.owners if owner.name),
-        *(("TAGGED_BY", Node(TAG, tag)) for tag in item.tags if tag),
-        *(
-            ("DASHBOARD_WITH_TABLE", Node(TABLE, key))
-            for key in map(table_key, item.references.get("datasets", ()))
-            if key is not None
-        ),
-    ]
-    for type, end in ends:
-        part.references[end] = reference(end)
-        part.relations[relation(node, type, end)] = {}
+    part.references.update({group: {"name": name.schema}, cluster: {"name": name.cluster}})
+    part.refer(node, "DASHBOARD_OF", group)
+    part.describe(node, item.description)
+    for owner in item.owners:
+        part.refer(node, "OWNER", Node(USER, owner.name))
+    for tag in item.tags:
+        part.refer(node, "TAGGED_BY", Node(TAG, tag))
+    for key in filter(None, map(table_key, item.references.get("datasets", ()))):
+        part.refer(node, "DASHBOARD_WITH_TABLE", Node(TABLE, key))
     return part._replace(chain=(relation(group, "DASHBOARD_GROUP_OF", cluster),))
 
 
@@ -167,13 +149,12 @@ def _shown(node: Node, part: Fragment) -> Item:
         )
     if node.label == TAG:
         return CatalogEntity(urn=entity_urn("tag", node.key))
-    texts = [part.nodes.get(each, {}) for each in ends(node, "DESCRIPTION")]
     datasets = tuple(dataset_urn(each.key) for each in ends(node, "DASHBOARD_WITH_TABLE"))
     name = properties["name"]
     return CatalogEntity(
         urn=_dashboard_urn(node.key),
         display_name=name if name != table_name(node.key).table else None,
-        description=texts[0].get("description") if texts else None,
+        description=part.description(ends, node),
         owners=tuple(Owner(name=each.key) for each in ends(node, "OWNER")),
         tags=tuple(each.key for each in ends(node, "TAGGED_BY")),
         references={"datasets": datasets} if datasets else {},

@@ -1,6 +1,5 @@
 """Datasets as tables: the fragment of the graph for an entry, and back."""
 
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +17,6 @@ from lumos.catalogs.amundsen.graph import (
     Fragment,
     Node,
     Properties,
-    reference,
     relation,
 )
 from lumos.catalogs.amundsen.names import (
@@ -77,7 +75,7 @@ def render(entry: CatalogEntry) -> Rendered:
     fragment = _native(entry)
     root = Node(TABLE, required_table_key(entry.urn))
     shown = _shown(entry.urn, fragment)
-    badges, raw = _badges_in(entry)
+    _, raw = _badges_in(entry)
     exact = msgspec.structs.replace(entry, raw=raw)
     properties, packed = carry(exact, msgspec.structs.replace(shown, raw={}))
     fragment.nodes[root].update(properties)
@@ -105,31 +103,37 @@ def _as_shown(entry: CatalogEntry) -> CatalogEntry:
 def _native(entry: CatalogEntry) -> Fragment:
     """The part of an entry that Amundsen has nodes, relations and properties for."""
     key = required_table_key(entry.urn)
-    root, name, part = Node(TABLE, key), table_name(key), Fragment.empty()
+    root, name = Node(TABLE, key), table_name(key)
     is_view = entry.definition is not None or entry.format == _VIEW
-    part.nodes[root] = {"name": name.table, "is_view": is_view}
+    part = Fragment.of(root, {"name": name.table, "is_view": is_view})
     if entry.deleted:
         # Amundsen shows and indexes only what belongs to a schema.
         part.nodes[root][_DELETED] = True
     else:
-        part = _attach(part, root, key)
-    if entry.documentation and entry.documentation.description is not None:
-        _describe(part, root, entry.documentation.description)
+        schema, cluster = Node("Schema", name.schema_key), Node("Cluster", name.cluster_key)
+        database = Node("Database", name.database_key)
+        parents = ((schema, name.schema), (cluster, name.cluster), (database, name.database))
+        part.references.update((node, {"name": text}) for node, text in parents)
+        part.refer(root, "TABLE_OF", schema)
+        chain = relation(schema, "SCHEMA_OF", cluster), relation(cluster, "CLUSTER_OF", database)
+        part = part._replace(chain=chain)
+    part.describe(root, entry.documentation.description if entry.documentation else None)
     for source, text in (entry.properties or {}).items():
         if source:
             end = Node("Programmatic_Description", f"{key}/_{source}_description")
-            part.nodes[end] = {"description_source": source, "description": text}
-            part.relations[relation(root, "DESCRIPTION", end)] = {}
+            shown = {"description_source": source, "description": text}
+            part.add_part(root, "DESCRIPTION", end, shown)
     governance = entry.governance or Governance()
-    _refer(part, root, "TAGGED_BY", TAG, governance.tags)
-    _refer(part, root, "OWNER", USER, (each.name for each in _owners(entry)))
-    badges, _ = _badges_in(entry)
-    for badge, category in badges.items():
-        _badge(part, root, badge, category)
-    for label in filter(None, governance.compliance):
-        _badge(part, root, label.lower(), "compliance", {_COMPLIANCE: True})
+    for tag in governance.tags:
+        part.refer(root, "TAGGED_BY", Node(TAG, tag))
+    for owner in entry.ownership.owners if entry.ownership else ():
+        part.refer(root, "OWNER", Node(USER, owner.name))
     for reader in entry.usage.readers if entry.usage else ():
-        _refer(part, root, "READ_BY", USER, (reader.name,), {"read_count": reader.reads})
+        part.refer(root, "READ_BY", Node(USER, reader.name), {"read_count": reader.reads})
+    for badge, category in _badges_in(entry)[0].items():
+        _badge(part, root, badge, category)
+    for label in governance.compliance:
+        _badge(part, root, label.lower(), "compliance", {_COMPLIANCE: True})
     _add_statistics(part, root, entry)
     fields = entry.schema.fields if entry.schema else ()
     for number, field in enumerate(fields):
@@ -137,96 +141,60 @@ def _native(entry: CatalogEntry) -> Fragment:
     names = {field.name for field in fields}
     for edge in entry.lineage.upstream if entry.lineage else ():
         if (upstream := table_key(edge.urn)) is not None:
-            _refer(part, root, "HAS_UPSTREAM", TABLE, (upstream,))
+            part.refer(root, "HAS_UPSTREAM", Node(TABLE, upstream))
             for mapping in edge.columns:
                 if mapping.downstream in names:
-                    column = Node(COLUMN, column_key(key, mapping.downstream))
-                    ends = (column_key(upstream, mapping.upstream),)
-                    _refer(part, column, "HAS_UPSTREAM", COLUMN, ends)
-    for own in part.nodes:
-        # An edge of a column may begin at another column of the same table.
-        part.references.pop(own, None)
+                    start = Node(COLUMN, column_key(key, mapping.downstream))
+                    end = Node(COLUMN, column_key(upstream, mapping.upstream))
+                    part.refer(start, "HAS_UPSTREAM", end)
     return part
-
-
-def _attach(part: Fragment, root: Node, key: str) -> Fragment:
-    name = table_name(key)
-    schema, cluster = Node("Schema", name.schema_key), Node("Cluster", name.cluster_key)
-    database = Node("Database", name.database_key)
-    for node, text in ((schema, name.schema), (cluster, name.cluster), (database, name.database)):
-        part.references[node] = {"name": text, **reference(node)}
-    part.relations[relation(root, "TABLE_OF", schema)] = {}
-    chain = relation(schema, "SCHEMA_OF", cluster), relation(cluster, "CLUSTER_OF", database)
-    return part._replace(chain=chain)
-
-
-def _describe(part: Fragment, start: Node, text: str) -> None:
-    end = Node("Description", f"{start.key}/_description")
-    part.nodes[end] = {"description": text}
-    part.relations[relation(start, "DESCRIPTION", end)] = {}
-
-
-def _refer(
-    part: Fragment, start: Node, type: str, label: str, keys: Iterable[str],
-    properties: Properties | None = None,
-) -> None:  # fmt: skip
-    for end in (Node(label, key) for key in keys if key):
-        part.references[end] = reference(end)
-        part.relations[relation(start, type, end)] = properties or {}
 
 
 def _badge(
     part: Fragment, start: Node, name: str, category: str, properties: Properties | None = None
 ) -> None:
-    end = Node(BADGE, name)
-    part.references.setdefault(end, {"category": category, **reference(end)})
-    part.relations[relation(start, "HAS_BADGE", end)] = properties or {}
+    if name:
+        part.references.setdefault(Node(BADGE, name), {"category": category})
+        part.refer(start, "HAS_BADGE", Node(BADGE, name), properties)
 
 
 def _add_column(part: Fragment, root: Node, field: Field, number: int) -> None:
     column = Node(COLUMN, column_key(root.key, field.name))
-    part.nodes[column] = {"name": field.name, "col_type": field.type.text, "sort_order": number}
-    part.relations[relation(root, "COLUMN", column)] = {}
-    if field.description is not None:
-        _describe(part, column, field.description)
+    shown = {"name": field.name, "col_type": field.type.text, "sort_order": number}
+    part.add_part(root, "COLUMN", column, shown)
+    part.describe(column, field.description)
     # Columns of Amundsen have badges only, in lower case.
     marks = ((_KEY_BADGE, field.key), (_PARTITION_BADGE, field.partition))
     for badge in (*(mark for mark, is_set in marks if is_set), *field.tags):
-        if badge:
-            _badge(part, column, badge.lower(), "column")
+        _badge(part, column, badge.lower(), "column")
 
 
 def _add_statistics(part: Fragment, root: Node, entry: CatalogEntry) -> None:
     """The time of the last change, and the range of the first partition key as watermarks."""
     if entry.statistics is None:
         return
-    modified = entry.statistics.last_modified
+    modified, created = entry.statistics.last_modified, ""
     if modified is not None:
         end, seconds = Node("Timestamp", f"{root.key}/timestamp"), int(modified.timestamp())
-        part.nodes[end] = {_UPDATED: seconds, "timestamp": seconds, "name": _UPDATED}
-        part.relations[relation(root, "LAST_UPDATED_AT", end)] = {}
+        shown: Properties = {_UPDATED: seconds, "timestamp": seconds, "name": _UPDATED}
+        part.add_part(root, "LAST_UPDATED_AT", end, shown)
+        created = modified.astimezone(UTC).isoformat()
     for column in entry.location.partition_keys[:1] if entry.location else ():
         values = entry.statistics.columns.get(column, ColumnStatistics())
         for kind, attribute in _WATERMARKS.items():
             if (value := getattr(values, attribute)) is not None:
-                end = Node("Watermark", f"{root.key}/{kind}/")
-                created = "" if modified is None else modified.astimezone(UTC).isoformat()
-                part.nodes[end] = {
-                    "partition_key": column, "partition_value": value, "create_time": created,
-                }  # fmt: skip
-                part.relations[relation(root, "WATERMARK", end)] = {}
+                shown = {"partition_key": column, "partition_value": value, "create_time": created}
+                part.add_part(root, "WATERMARK", Node("Watermark", f"{root.key}/{kind}/"), shown)
 
 
 def _shown(urn: str, part: Fragment) -> CatalogEntry:
     """What nodes and relations say, without what is carried."""
     root = Node(TABLE, required_table_key(urn))
     properties, ends = part.nodes[root], part.ends()
-    descriptions = {node: part.nodes.get(node, {}) for node in ends(root, "DESCRIPTION")}
-    texts = [each for node, each in descriptions.items() if node.label == "Description"]
     programmatic = {
-        source: each.get("description", "")
-        for node, each in descriptions.items()
-        if node.label != "Description" and (source := each.get("description_source"))
+        str(source): str(part.nodes[node].get("description", ""))
+        for node in ends(root, "DESCRIPTION")
+        if (source := part.nodes[node].get("description_source")) and node.label != "Description"
     }
     badges = ends(root, "HAS_BADGE")
     compliance = tuple(each.key for each in badges if badges[each].get(_COMPLIANCE))
@@ -241,7 +209,7 @@ def _shown(urn: str, part: Fragment) -> CatalogEntry:
         Reader(name=each.key, reads=_count(found.get("read_count")))
         for each, found in ends(root, "READ_BY").items()
     )
-    described = texts[0].get("description") if texts else None
+    text = part.description(ends, root)
     return CatalogEntry(
         urn=urn,
         name=shown_name(str(properties["name"])),
@@ -252,7 +220,7 @@ def _shown(urn: str, part: Fragment) -> CatalogEntry:
         lineage=_lineage(part, root, ends),
         ownership=Ownership(owners=owners) if owners else None,
         governance=Governance(tags=tags, compliance=compliance) if tags or compliance else None,
-        documentation=None if described is None else Documentation(description=described),
+        documentation=None if text is None else Documentation(description=text),
         properties=programmatic or None,
         usage=Usage(readers=readers) if readers else None,
         raw={KIND: {"badges": others}} if others else {},
@@ -268,7 +236,6 @@ def _schema(part: Fragment, root: Node, ends: Ends) -> Schema | None:
 
 def _field(part: Fragment, column: Node, properties: Properties, ends: Ends) -> Field:
     badges = {each.key for each in ends(column, "HAS_BADGE")}
-    texts = [part.nodes.get(each, {}) for each in ends(column, "DESCRIPTION")]
     text = str(properties.get("col_type", ""))
     try:
         type: Any = parse_type(text)
@@ -279,7 +246,7 @@ def _field(part: Fragment, column: Node, properties: Properties, ends: Ends) -> 
         type=type,
         key=_KEY_BADGE in badges,
         partition=_PARTITION_BADGE in badges,
-        description=texts[0].get("description") if texts else None,
+        description=part.description(ends, column),
         tags=tuple(sorted(badges - {_KEY_BADGE, _PARTITION_BADGE})),
     )
 
@@ -314,10 +281,6 @@ def _lineage(part: Fragment, root: Node, ends: Ends) -> Lineage | None:
         UpstreamEdge(urn=dataset_urn(key), columns=tuple(edges[key])) for key in sorted(edges)
     )
     return Lineage(upstream=found) if found else None
-
-
-def _owners(entry: CatalogEntry) -> Iterator[Owner]:
-    yield from entry.ownership.owners if entry.ownership else ()
 
 
 def _badges_in(entry: CatalogEntry) -> tuple[dict[str, str], dict[str, Any]]:
