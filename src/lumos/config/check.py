@@ -19,7 +19,10 @@ _NOT_USED_YET: Final = {
     "quality_integrations": "Results of quality tools are not imported yet.",
 }
 # The library that a catalog needs, and the extra that installs it.
-_LIBRARIES: Final = {"datahub": ("datahub", "datahub"), "openmetadata": ("httpx", "openmetadata")}
+_LIBRARIES: Final = {
+    "amundsen": ("neo4j", "amundsen"), "datahub": ("datahub", "datahub"),
+    "openmetadata": ("httpx", "openmetadata"),
+}  # fmt: skip
 _SWITCHES: Final = ("auto_detection", "schema_tracking", "cost_attribution")
 
 

@@ -8,7 +8,7 @@ from lumos.catalogs import interface
 from lumos.catalogs.amundsen.graph import TABLE, Fragment, Graph, Node
 from lumos.catalogs.amundsen.items import LABELS, item_in, item_key, item_node, render_item
 from lumos.catalogs.amundsen.names import dataset_urn, required_table_key, table_key
-from lumos.catalogs.amundsen.tables import NATIVE, Rendered, entry_in, render
+from lumos.catalogs.amundsen.tables import NATIVE, RenderedTable, entry_in, render
 from lumos.catalogs.chunks import chunked, in_halves
 from lumos.catalogs.interface import NO_FILTERS, Filters, Item, Refused, WrittenEntry, each_or_raise
 from lumos.catalogs.search import found
@@ -83,7 +83,7 @@ class GraphCatalog(
     def put_many(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
     ) -> Iterator[WrittenEntry | Refused]:
-        wanted: dict[Node, Rendered] = {}
+        wanted: dict[Node, RenderedTable] = {}
         urns: dict[Node, str] = {}
         before: dict[Node, Fragment] = {}
         for entry in entries:

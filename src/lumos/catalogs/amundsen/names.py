@@ -26,7 +26,7 @@ _KEY: Final = re.compile(
 _COLUMN_KEY: Final = re.compile(rf"(?P<key>{_KEY.pattern})/(?P<column>.*)", re.DOTALL)
 
 
-class TableName(NamedTuple):
+class TableKeyParts(NamedTuple):
     """The parts of a table's key."""
 
     database: str
@@ -47,11 +47,11 @@ class TableName(NamedTuple):
         return f"{self.cluster_key}.{self.schema}"
 
 
-def table_name(key: str) -> TableName:
+def table_name(key: str) -> TableKeyParts:
     """The parts of a key; a key of another form is only a table."""
     match = _KEY.fullmatch(key)
     return (
-        TableName(**match.groupdict()) if match else TableName(KIND, _NO_INSTANCE, _NO_SCHEMA, key)
+        TableKeyParts(**match.groupdict()) if match else TableKeyParts(KIND, _NO_INSTANCE, _NO_SCHEMA, key)
     )
 
 

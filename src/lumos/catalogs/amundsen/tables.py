@@ -63,14 +63,14 @@ _WATERMARKS: Final = {"low_watermark": "minimum", "high_watermark": "maximum"}
 _UPDATED: Final = "last_updated_timestamp"
 
 
-class Rendered(NamedTuple):
+class RenderedTable(NamedTuple):
     """An entry as a part of the graph, and how each of its aspects is held."""
 
     fragment: Fragment
     held: dict[str, How]
 
 
-def render(entry: CatalogEntry) -> Rendered:
+def render(entry: CatalogEntry) -> RenderedTable:
     """The fragment that an entry is written as."""
     fragment = _native(entry)
     root = Node(TABLE, required_table_key(entry.urn))
@@ -79,7 +79,7 @@ def render(entry: CatalogEntry) -> Rendered:
     exact = msgspec.structs.replace(entry, raw=raw)
     properties, packed = carry(exact, msgspec.structs.replace(shown, raw={}))
     fragment.nodes[root].update(properties)
-    return Rendered(fragment, packed.held)
+    return RenderedTable(fragment, packed.held)
 
 
 def entry_in(key: str, fragment: Fragment) -> CatalogEntry:
