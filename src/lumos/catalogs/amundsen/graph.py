@@ -35,18 +35,13 @@ FOLLOWED: Final = {
 PARTS: Final = ("COLUMN", "DESCRIPTION", "LAST_UPDATED_AT", "WATERMARK")
 # The properties by label or type that Lumos reads and writes, besides those with its prefix.
 MODELLED: Final = {
-    TABLE: {"name", "is_view"},
-    COLUMN: {"name", "col_type", "sort_order"},
-    DASHBOARD: {"name", "dashboard_url"},
-    USER: {"email", "full_name", "role_name", "team_name", "is_active"},
-    TAG: {"tag_type"},
-    BADGE: {"category"},
-    "Description": {"description"},
-    "Programmatic_Description": {"description", "description_source"},
-    "READ_BY": {"read_count"},
+    TABLE: {"name", "is_view"}, COLUMN: {"name", "col_type", "sort_order"}, TAG: {"tag_type"},
+    USER: {"email", "full_name", "role_name", "team_name", "is_active"}, BADGE: {"category"},
+    DASHBOARD: {"name", "dashboard_url"}, "Description": {"description"},
+    "Programmatic_Description": {"description", "description_source"}, "READ_BY": {"read_count"},
     "Timestamp": {"last_updated_timestamp", "timestamp", "name"},
     "Watermark": {"partition_key", "partition_value", "create_time"},
-}
+}  # fmt: skip
 # A node without this property is only referred to.
 MARK: Final = {
     TABLE: "name", COLUMN: "name", DASHBOARD: "name", USER: "is_active", TAG: "lumos_item",

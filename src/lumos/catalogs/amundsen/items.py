@@ -3,44 +3,21 @@
 from typing import Any, Final
 
 import msgspec
-
+from lumos.catalogs.amundsen import graph, names
 from lumos.catalogs.amundsen.carried import carried, carry
-from lumos.catalogs.amundsen.graph import (
-    DASHBOARD,
-    ITEM,
-    KIND,
-    TABLE,
-    TAG,
-    USER,
-    Fragment,
-    Node,
-    relation,
-)
-from lumos.catalogs.amundsen.names import (
-    dashboard_id,
-    dashboard_key,
-    dataset_urn,
-    table_key,
-    table_name,
-)
+from lumos.catalogs.amundsen.graph import DASHBOARD, ITEM, KIND, TABLE, TAG, USER, Fragment, Node
 from lumos.catalogs.carried_properties import restored
 from lumos.catalogs.interface import Item
 from lumos.errors import CatalogError
-from lumos.model.catalog import (
-    CatalogEntity,
-    GlossaryTerm,
-    Group,
-    Job,
-    User,
-    entity_id,
-    entity_urn,
-)
+from lumos.model import catalog as model
+from lumos.model.catalog import CatalogEntity
 from lumos.model.dataset import Owner
 from lumos.model.json_codec import from_json, to_json
 
 LABELS: Final = (USER, TAG, DASHBOARD, ITEM)
 _WORDS: Final[dict[str, Any]] = {
-    "entity": CatalogEntity, "group": Group, "job": Job, "term": GlossaryTerm, "user": User,
+    "entity": CatalogEntity, "group": model.Group, "job": model.Job, "term": model.GlossaryTerm,
+    "user": model.User,
 }  # fmt: skip
 _NATIVE: Final = frozenset(
     {"display_name", "description", "email", "title", "active", "groups", "owners", "tags",
@@ -53,14 +30,14 @@ _URL: Final = "dashboard_url"
 
 def item_node(type: type[Item], key: str) -> Node:
     """The node of an item."""
-    if type is User and key:
+    if type is model.User and key:
         return Node(USER, key)
-    parts = entity_id(key) if type is CatalogEntity else None
+    parts = model.entity_id(key) if type is CatalogEntity else None
     if parts is not None:
-        if len(parts) == 1 and parts[0] and key == entity_urn("tag", *parts):
+        if len(parts) == 1 and parts[0] and key == model.entity_urn("tag", *parts):
             return Node(TAG, parts[0])
-        if len(parts) == 2 and key == entity_urn("dashboard", *parts):
-            return Node(DASHBOARD, dashboard_key(*parts))
+        if len(parts) == 2 and key == model.entity_urn("dashboard", *parts):
+            return Node(DASHBOARD, names.dashboard_key(*parts))
     if type is CatalogEntity and key.startswith(_OWN_URN):
         own = Node(DASHBOARD, key.removeprefix(_OWN_URN))
         if _dashboard_urn(own.key) == key:
@@ -96,7 +73,7 @@ def item_in(node: Node, fragment: Fragment) -> Item:
 
 
 def item_key(item: Item) -> str:
-    return item.urn if isinstance(item, Job | CatalogEntity) else item.name
+    return item.urn if isinstance(item, model.Job | CatalogEntity) else item.name
 
 
 def _as_shown(item: Item) -> Item:
@@ -105,7 +82,7 @@ def _as_shown(item: Item) -> Item:
 
 def _native(item: Item) -> Fragment:
     node = item_node(type(item), item_key(item))
-    if isinstance(item, User):
+    if isinstance(item, model.User):
         texts = {"email": item.email, "full_name": item.display_name, "role_name": item.title,
                  "team_name": next(iter(item.groups), None)}  # fmt: skip
         known = {name: text for name, text in texts.items() if text}
@@ -113,7 +90,7 @@ def _native(item: Item) -> Fragment:
     if node.label == TAG:
         return Fragment.of(node, {**node.reference, "lumos_item": "tag"})
     assert isinstance(item, CatalogEntity), "others are not native"
-    name = table_name(node.key)
+    name = names.table_name(node.key)
     cluster, group = Node("Cluster", name.cluster_key), Node("Dashboardgroup", name.schema_key)
     part = Fragment.of(node, {"name": item.display_name or name.table})
     if item.properties.get(_URL):
@@ -125,21 +102,21 @@ def _native(item: Item) -> Fragment:
         part.refer(node, "OWNER", Node(USER, owner.name))
     for tag in item.tags:
         part.refer(node, "TAGGED_BY", Node(TAG, tag))
-    for key in filter(None, map(table_key, item.references.get("datasets", ()))):
+    for key in filter(None, map(names.table_key, item.references.get("datasets", ()))):
         part.refer(node, "DASHBOARD_WITH_TABLE", Node(TABLE, key))
-    return part._replace(chain=(relation(group, "DASHBOARD_GROUP_OF", cluster),))
+    return part._replace(chain=(graph.relation(group, "DASHBOARD_GROUP_OF", cluster),))
 
 
 def _dashboard_urn(key: str) -> str:
-    parts = dashboard_id(key)
-    return f"{_OWN_URN}{key}" if parts is None else entity_urn("dashboard", *parts)
+    parts = names.dashboard_id(key)
+    return f"{_OWN_URN}{key}" if parts is None else model.entity_urn("dashboard", *parts)
 
 
 def _shown(node: Node, part: Fragment) -> Item:
     properties, ends = part.nodes[node], part.ends()
     if node.label == USER:
         email, team = properties.get("email"), properties.get("team_name")
-        return User(
+        return model.User(
             name=node.key,
             display_name=properties.get("full_name") or None,
             email=email if email != node.key else None,
@@ -148,12 +125,12 @@ def _shown(node: Node, part: Fragment) -> Item:
             groups=(team,) if team else (),
         )
     if node.label == TAG:
-        return CatalogEntity(urn=entity_urn("tag", node.key))
-    datasets = tuple(dataset_urn(each.key) for each in ends(node, "DASHBOARD_WITH_TABLE"))
+        return CatalogEntity(urn=model.entity_urn("tag", node.key))
+    datasets = tuple(names.dataset_urn(each.key) for each in ends(node, "DASHBOARD_WITH_TABLE"))
     name = properties["name"]
     return CatalogEntity(
         urn=_dashboard_urn(node.key),
-        display_name=name if name != table_name(node.key).table else None,
+        display_name=name if name != names.table_name(node.key).table else None,
         description=part.description(ends, node),
         owners=tuple(Owner(name=each.key) for each in ends(node, "OWNER")),
         tags=tuple(each.key for each in ends(node, "TAGGED_BY")),

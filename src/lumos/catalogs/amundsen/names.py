@@ -51,7 +51,9 @@ def table_name(key: str) -> TableKeyParts:
     """The parts of a key; a key of another form is only a table."""
     match = _KEY.fullmatch(key)
     return (
-        TableKeyParts(**match.groupdict()) if match else TableKeyParts(KIND, _NO_INSTANCE, _NO_SCHEMA, key)
+        TableKeyParts(**match.groupdict())
+        if match
+        else TableKeyParts(KIND, _NO_INSTANCE, _NO_SCHEMA, key)
     )
 
 

@@ -9,14 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
-from neo4j import Driver, GraphDatabase, ManagedTransaction, TrustCustomCAs
-from neo4j import exceptions as faults
-
 from lumos.catalogs.amundsen import graph
 from lumos.catalogs.amundsen.graph import (
     BADGE,
     COLUMN,
-    FOLLOWED,
     KIND,
     MARK,
     TABLE,
@@ -24,14 +20,14 @@ from lumos.catalogs.amundsen.graph import (
     USER,
     Fragment,
     Node,
-    Properties,
-    Relation,
 )
 from lumos.config.platforms import AmundsenPlatform
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, CatalogUnreachable
+from neo4j import Driver, GraphDatabase, ManagedTransaction, TrustCustomCAs
+from neo4j import exceptions as faults
 
 T = TypeVar("T")
-K = TypeVar("K", Node, Relation)
+K = TypeVar("K", Node, graph.Relation)
 # What databuilder's publishers, and its task that removes stale nodes, go by.
 PUBLISHED_TAG: Final = "lumos"
 _PUBLISHED: Final = (
@@ -173,11 +169,11 @@ class Neo4jGraph(graph.Graph):
 class _Change(NamedTuple):
     """What has to be written; a property that is None is removed."""
 
-    nodes: dict[Node, Properties]
-    relations: dict[Relation, Properties]
-    references: dict[Node, Properties]
+    nodes: dict[Node, graph.Properties]
+    relations: dict[graph.Relation, graph.Properties]
+    references: dict[Node, graph.Properties]
     removed_nodes: set[Node]
-    removed_relations: set[Relation]
+    removed_relations: set[graph.Relation]
 
 
 def _difference(
@@ -203,9 +199,11 @@ def _difference(
 
 
 def _differing(
-    current: Mapping[K, Properties], wanted: Mapping[K, Properties], base: Mapping[K, Properties]
-) -> dict[K, Properties]:
-    found: dict[K, Properties] = {}
+    current: Mapping[K, graph.Properties],
+    wanted: Mapping[K, graph.Properties],
+    base: Mapping[K, graph.Properties],
+) -> dict[K, graph.Properties]:
+    found: dict[K, graph.Properties] = {}
     for each, properties in wanted.items():
         now = current.get(each)
         if now is None:
@@ -233,7 +231,7 @@ def _fragments(run: ManagedTransaction, nodes: Sequence[Node]) -> dict[Node, Fra
         for key, properties in run.run(statement, keys=keys):
             node = Node(label, key)
             found[node] = Fragment.of(node, graph.modelled(label, properties))
-        paths = {label: f"(n:{label} {{key: key}})"} if label in FOLLOWED else {}
+        paths = {label: f"(n:{label} {{key: key}})"} if label in graph.FOLLOWED else {}
         if label == TABLE:
             paths[COLUMN] = "(:Table {key: key})-[:COLUMN]->(n:Column)"
         for start, path in paths.items():
@@ -246,7 +244,7 @@ def _add_relations(
     start: str, path: str,
 ) -> None:  # fmt: skip
     statement = f"""
-        UNWIND $keys AS key MATCH {path}-[r:{"|".join(FOLLOWED[start])}]->(m)
+        UNWIND $keys AS key MATCH {path}-[r:{"|".join(graph.FOLLOWED[start])}]->(m)
         RETURN key, n.key, type(r), properties(r), labels(m)[0], m.key,
             CASE WHEN m:Table OR m:User THEN {{}} ELSE properties(m) END"""
     for root, key, type, details, end_label, end_key, properties in run.run(statement, keys=keys):
@@ -302,7 +300,7 @@ def _by_label(nodes: Iterable[Node]) -> dict[str, list[str]]:
 
 
 def _by_type(
-    relations: Mapping[Relation, Properties],
+    relations: Mapping[graph.Relation, graph.Properties],
 ) -> Iterable[tuple[tuple[str, str, str, str], list[dict[str, Any]]]]:
     groups: dict[tuple[str, str, str, str], list[dict[str, Any]]] = {}
     for each, properties in relations.items():

@@ -4,45 +4,13 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
-
+from lumos.catalogs.amundsen import graph, names
 from lumos.catalogs.amundsen.carried import carried, carry
-from lumos.catalogs.amundsen.graph import (
-    BADGE,
-    COLUMN,
-    KIND,
-    TABLE,
-    TAG,
-    USER,
-    Ends,
-    Fragment,
-    Node,
-    Properties,
-    relation,
-)
-from lumos.catalogs.amundsen.names import (
-    column_key,
-    dataset_urn,
-    required_table_key,
-    shown_name,
-    split_column_key,
-    table_key,
-    table_name,
-)
+from lumos.catalogs.amundsen.graph import BADGE, COLUMN, KIND, TABLE, TAG, USER, Fragment, Node
 from lumos.catalogs.carried_properties import restored
 from lumos.catalogs.interface import How
+from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
-from lumos.model.dataset import (
-    ColumnStatistics,
-    Documentation,
-    Governance,
-    Lineage,
-    Owner,
-    Ownership,
-    Reader,
-    Statistics,
-    UpstreamEdge,
-    Usage,
-)
 from lumos.model.lineage import ColumnMapping
 from lumos.model.schema import Field, Schema
 from lumos.model.types import SchemaSyntaxError, Unknown, parse_type
@@ -73,7 +41,7 @@ class RenderedTable(NamedTuple):
 def render(entry: CatalogEntry) -> RenderedTable:
     """The fragment that an entry is written as."""
     fragment = _native(entry)
-    root = Node(TABLE, required_table_key(entry.urn))
+    root = Node(TABLE, names.required_table_key(entry.urn))
     shown = _shown(entry.urn, fragment)
     _, raw = _badges_in(entry)
     exact = msgspec.structs.replace(entry, raw=raw)
@@ -85,7 +53,7 @@ def render(entry: CatalogEntry) -> RenderedTable:
 def entry_in(key: str, fragment: Fragment) -> CatalogEntry:
     """The entry that a fragment holds."""
     properties = fragment.nodes[Node(TABLE, key)]
-    shown = _shown(dataset_urn(key), fragment)
+    shown = _shown(names.dataset_urn(key), fragment)
     raw = shown.raw
     exact = carried(properties)
     for catalog, record in exact.pop("raw", {}).items():
@@ -102,8 +70,8 @@ def _as_shown(entry: CatalogEntry) -> CatalogEntry:
 
 def _native(entry: CatalogEntry) -> Fragment:
     """The part of an entry that Amundsen has nodes, relations and properties for."""
-    key = required_table_key(entry.urn)
-    root, name = Node(TABLE, key), table_name(key)
+    key = names.required_table_key(entry.urn)
+    root, name = Node(TABLE, key), names.table_name(key)
     is_view = entry.definition is not None or entry.format == _VIEW
     part = Fragment.of(root, {"name": name.table, "is_view": is_view})
     if entry.deleted:
@@ -115,15 +83,15 @@ def _native(entry: CatalogEntry) -> Fragment:
         parents = ((schema, name.schema), (cluster, name.cluster), (database, name.database))
         part.references.update((node, {"name": text}) for node, text in parents)
         part.refer(root, "TABLE_OF", schema)
-        chain = relation(schema, "SCHEMA_OF", cluster), relation(cluster, "CLUSTER_OF", database)
-        part = part._replace(chain=chain)
+        above = ((schema, "SCHEMA_OF", cluster), (cluster, "CLUSTER_OF", database))
+        part = part._replace(chain=tuple(graph.relation(*each) for each in above))
     part.describe(root, entry.documentation.description if entry.documentation else None)
     for source, text in (entry.properties or {}).items():
         if source:
             end = Node("Programmatic_Description", f"{key}/_{source}_description")
             shown = {"description_source": source, "description": text}
             part.add_part(root, "DESCRIPTION", end, shown)
-    governance = entry.governance or Governance()
+    governance = entry.governance or aspects.Governance()
     for tag in governance.tags:
         part.refer(root, "TAGGED_BY", Node(TAG, tag))
     for owner in entry.ownership.owners if entry.ownership else ():
@@ -138,20 +106,24 @@ def _native(entry: CatalogEntry) -> Fragment:
     fields = entry.schema.fields if entry.schema else ()
     for number, field in enumerate(fields):
         _add_column(part, root, field, number)
-    names = {field.name for field in fields}
+    columns = {field.name for field in fields}
     for edge in entry.lineage.upstream if entry.lineage else ():
-        if (upstream := table_key(edge.urn)) is not None:
+        if (upstream := names.table_key(edge.urn)) is not None:
             part.refer(root, "HAS_UPSTREAM", Node(TABLE, upstream))
             for mapping in edge.columns:
-                if mapping.downstream in names:
-                    start = Node(COLUMN, column_key(key, mapping.downstream))
-                    end = Node(COLUMN, column_key(upstream, mapping.upstream))
+                if mapping.downstream in columns:
+                    start = Node(COLUMN, names.column_key(key, mapping.downstream))
+                    end = Node(COLUMN, names.column_key(upstream, mapping.upstream))
                     part.refer(start, "HAS_UPSTREAM", end)
     return part
 
 
 def _badge(
-    part: Fragment, start: Node, name: str, category: str, properties: Properties | None = None
+    part: Fragment,
+    start: Node,
+    name: str,
+    category: str,
+    properties: graph.Properties | None = None,
 ) -> None:
     if name:
         part.references.setdefault(Node(BADGE, name), {"category": category})
@@ -159,7 +131,7 @@ def _badge(
 
 
 def _add_column(part: Fragment, root: Node, field: Field, number: int) -> None:
-    column = Node(COLUMN, column_key(root.key, field.name))
+    column = Node(COLUMN, names.column_key(root.key, field.name))
     shown = {"name": field.name, "col_type": field.type.text, "sort_order": number}
     part.add_part(root, "COLUMN", column, shown)
     part.describe(column, field.description)
@@ -176,11 +148,11 @@ def _add_statistics(part: Fragment, root: Node, entry: CatalogEntry) -> None:
     modified, created = entry.statistics.last_modified, ""
     if modified is not None:
         end, seconds = Node("Timestamp", f"{root.key}/timestamp"), int(modified.timestamp())
-        shown: Properties = {_UPDATED: seconds, "timestamp": seconds, "name": _UPDATED}
+        shown: graph.Properties = {_UPDATED: seconds, "timestamp": seconds, "name": _UPDATED}
         part.add_part(root, "LAST_UPDATED_AT", end, shown)
         created = modified.astimezone(UTC).isoformat()
     for column in entry.location.partition_keys[:1] if entry.location else ():
-        values = entry.statistics.columns.get(column, ColumnStatistics())
+        values = entry.statistics.columns.get(column, aspects.ColumnStatistics())
         for kind, attribute in _WATERMARKS.items():
             if (value := getattr(values, attribute)) is not None:
                 shown = {"partition_key": column, "partition_value": value, "create_time": created}
@@ -189,7 +161,7 @@ def _add_statistics(part: Fragment, root: Node, entry: CatalogEntry) -> None:
 
 def _shown(urn: str, part: Fragment) -> CatalogEntry:
     """What nodes and relations say, without what is carried."""
-    root = Node(TABLE, required_table_key(urn))
+    root = Node(TABLE, names.required_table_key(urn))
     properties, ends = part.nodes[root], part.ends()
     programmatic = {
         str(source): str(part.nodes[node].get("description", ""))
@@ -204,37 +176,39 @@ def _shown(urn: str, part: Fragment) -> CatalogEntry:
         if not badges[each].get(_COMPLIANCE)
     }
     tags = tuple(each.key for each in ends(root, "TAGGED_BY"))
-    owners = tuple(Owner(name=each.key) for each in ends(root, "OWNER"))
+    owners = tuple(aspects.Owner(name=each.key) for each in ends(root, "OWNER"))
     readers = tuple(
-        Reader(name=each.key, reads=_count(found.get("read_count")))
+        aspects.Reader(name=each.key, reads=_count(found.get("read_count")))
         for each, found in ends(root, "READ_BY").items()
     )
     text = part.description(ends, root)
     return CatalogEntry(
         urn=urn,
-        name=shown_name(str(properties["name"])),
+        name=names.shown_name(str(properties["name"])),
         platform=Urn.parse(urn).platform,
         format=_VIEW if properties.get("is_view") in (True, "True", "true") else None,
         schema=_schema(part, root, ends),
         statistics=_statistics(part, root, ends),
         lineage=_lineage(part, root, ends),
-        ownership=Ownership(owners=owners) if owners else None,
-        governance=Governance(tags=tags, compliance=compliance) if tags or compliance else None,
-        documentation=None if text is None else Documentation(description=text),
+        ownership=aspects.Ownership(owners=owners) if owners else None,
+        governance=aspects.Governance(tags=tags, compliance=compliance)
+        if tags or compliance
+        else None,
+        documentation=None if text is None else aspects.Documentation(description=text),
         properties=programmatic or None,
-        usage=Usage(readers=readers) if readers else None,
+        usage=aspects.Usage(readers=readers) if readers else None,
         raw={KIND: {"badges": others}} if others else {},
     )
 
 
-def _schema(part: Fragment, root: Node, ends: Ends) -> Schema | None:
+def _schema(part: Fragment, root: Node, ends: graph.Ends) -> Schema | None:
     columns = [(node, part.nodes[node]) for node in ends(root, "COLUMN") if node in part.nodes]
     columns.sort(key=lambda each: _count(each[1].get("sort_order")))
     fields = tuple(_field(part, node, each, ends) for node, each in columns)
     return Schema(fields=fields) if fields else None
 
 
-def _field(part: Fragment, column: Node, properties: Properties, ends: Ends) -> Field:
+def _field(part: Fragment, column: Node, properties: graph.Properties, ends: graph.Ends) -> Field:
     badges = {each.key for each in ends(column, "HAS_BADGE")}
     text = str(properties.get("col_type", ""))
     try:
@@ -251,7 +225,7 @@ def _field(part: Fragment, column: Node, properties: Properties, ends: Ends) -> 
     )
 
 
-def _statistics(part: Fragment, root: Node, ends: Ends) -> Statistics | None:
+def _statistics(part: Fragment, root: Node, ends: graph.Ends) -> aspects.Statistics | None:
     times = [part.nodes.get(each, {}) for each in ends(root, "LAST_UPDATED_AT")]
     seconds = _count(times[0].get(_UPDATED)) if times else None
     columns: dict[str, dict[str, str]] = {}
@@ -262,31 +236,32 @@ def _statistics(part: Fragment, root: Node, ends: Ends) -> Statistics | None:
             column[_WATERMARKS[kind]] = str(values.get("partition_value"))
     if seconds is None and not columns:
         return None
-    return Statistics(
+    return aspects.Statistics(
         last_modified=None if seconds is None else datetime.fromtimestamp(seconds, UTC),
-        columns={name: ColumnStatistics(**values) for name, values in columns.items()},
+        columns={name: aspects.ColumnStatistics(**values) for name, values in columns.items()},
     )
 
 
-def _lineage(part: Fragment, root: Node, ends: Ends) -> Lineage | None:
+def _lineage(part: Fragment, root: Node, ends: graph.Ends) -> aspects.Lineage | None:
     edges: dict[str, list[ColumnMapping]] = {end.key: [] for end in ends(root, "HAS_UPSTREAM")}
     for each in sorted(part.relations):
         if each.type == "HAS_UPSTREAM" and each.start in part.nodes and each.start != root:
-            upstream, downstream = split_column_key(each.end.key), each.start.key
+            upstream, downstream = names.split_column_key(each.end.key), each.start.key
             if upstream is not None:
-                name = downstream[len(column_key(root.key, "")) :]
+                name = downstream[len(names.column_key(root.key, "")) :]
                 mapping = ColumnMapping(upstream=upstream[1], downstream=name)
                 edges.setdefault(upstream[0], []).append(mapping)
     found = tuple(
-        UpstreamEdge(urn=dataset_urn(key), columns=tuple(edges[key])) for key in sorted(edges)
+        aspects.UpstreamEdge(urn=names.dataset_urn(key), columns=tuple(edges[key]))
+        for key in sorted(edges)
     )
-    return Lineage(upstream=found) if found else None
+    return aspects.Lineage(upstream=found) if found else None
 
 
 def _badges_in(entry: CatalogEntry) -> tuple[dict[str, str], dict[str, Any]]:
     """The badges that are not compliance labels, and the raw records without them."""
     record = entry.raw.get(KIND)
-    compliance = {label.lower() for label in (entry.governance or Governance()).compliance}
+    compliance = {label.lower() for label in (entry.governance or aspects.Governance()).compliance}
     try:
         badges = msgspec.convert(record, type=_RawRecord).badges
     except msgspec.ValidationError:
