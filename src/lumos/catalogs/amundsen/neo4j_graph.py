@@ -9,6 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
+from neo4j import Driver, GraphDatabase, ManagedTransaction, TrustCustomCAs
+from neo4j import exceptions as faults
+
 from lumos.catalogs.amundsen import graph
 from lumos.catalogs.amundsen.graph import (
     BADGE,
@@ -23,8 +26,6 @@ from lumos.catalogs.amundsen.graph import (
 )
 from lumos.config.platforms import AmundsenPlatform
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, CatalogUnreachable
-from neo4j import Driver, GraphDatabase, ManagedTransaction, TrustCustomCAs
-from neo4j import exceptions as faults
 
 T = TypeVar("T")
 K = TypeVar("K", Node, graph.Relation)
