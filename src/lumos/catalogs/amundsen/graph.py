@@ -40,7 +40,7 @@ MODELLED: Final = {
     DASHBOARD: {"name", "dashboard_url"}, "Description": {"description"},
     "Programmatic_Description": {"description", "description_source"}, "READ_BY": {"read_count"},
     "Timestamp": {"last_updated_timestamp", "timestamp", "name"},
-    "Watermark": {"partition_key", "partition_value", "create_time"},
+    "Watermark": {"partition_key", "partition_value"},
 }  # fmt: skip
 # A node without this property is only referred to.
 MARK: Final = {

@@ -146,17 +146,18 @@ def _add_statistics(part: Fragment, root: Node, entry: CatalogEntry) -> None:
     """The time of the last change, and the range of the first partition key as watermarks."""
     if entry.statistics is None:
         return
-    modified, created = entry.statistics.last_modified, ""
+    modified = entry.statistics.last_modified
     if modified is not None:
         end, seconds = Node("Timestamp", f"{root.key}/timestamp"), int(modified.timestamp())
         shown: graph.Properties = {_UPDATED: seconds, "timestamp": seconds, "name": _UPDATED}
         part.add_part(root, "LAST_UPDATED_AT", end, shown)
-        created = modified.astimezone(UTC).isoformat()
-    for column in entry.location.partition_keys[:1] if entry.location else ():
+    # Without a location, the statistics are watermarks that were read.
+    keys = entry.location.partition_keys if entry.location else tuple(entry.statistics.columns)
+    for column in keys[:1]:
         values = entry.statistics.columns.get(column, aspects.ColumnStatistics())
         for kind, attribute in _WATERMARKS.items():
             if (value := getattr(values, attribute)) is not None:
-                shown = {"partition_key": column, "partition_value": value, "create_time": created}
+                shown = {"partition_key": column, "partition_value": value}
                 part.add_part(root, "WATERMARK", Node("Watermark", f"{root.key}/{kind}/"), shown)
 
 
