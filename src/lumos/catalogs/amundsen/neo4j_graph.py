@@ -150,6 +150,9 @@ class Neo4jGraph(graph.Graph):
                 f"{_SECTION}.neo4j_user and {_SECTION}.neo4j_password.",
                 platform=self._platform,
             ) from problem
+        except UnicodeEncodeError as problem:
+            text = f"Neo4j takes only text that is Unicode: {problem.reason}"
+            raise CatalogError(text, platform=self._platform) from None
         except (faults.ConfigurationError, ValueError) as problem:
             raise CatalogUnavailable(
                 f"Cannot connect to Neo4j at {self._address}: {problem}. Check "
