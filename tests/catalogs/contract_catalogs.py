@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from lumos.catalogs import WritesInBatches
+from lumos.catalogs.amundsen.file_platform import AmundsenFile
 from lumos.catalogs.atlas.platform import Atlas
 from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.catalogs.datahub.platform import Datahub
@@ -19,7 +20,9 @@ from servers import atlas as real_atlas
 from . import live
 from .json_folder import JsonFolder
 
-Catalog: TypeAlias = LocalStorePlatform | DatahubFile | Datahub | Openmetadata | Atlas | JsonFolder
+Catalog: TypeAlias = (
+    LocalStorePlatform | DatahubFile | Datahub | Openmetadata | Atlas | AmundsenFile | JsonFolder
+)
 
 
 def local(folder: Path) -> LocalStorePlatform:
@@ -40,6 +43,10 @@ def datahub_file(folder: Path) -> DatahubFile:
     return DatahubFile.at(str(folder / "estate.json"))
 
 
+def amundsen_file(folder: Path) -> AmundsenFile:
+    return AmundsenFile.at(str(folder / "csv"))
+
+
 def json_folder(folder: Path) -> JsonFolder:
     return JsonFolder.at(str(folder / "catalog"))
 
@@ -50,10 +57,11 @@ CATALOGS: dict[str, Callable[[Path], Catalog]] = {
     "datahub": live.datahub,
     "openmetadata": live.openmetadata,
     "atlas": live.atlas,
+    "amundsen-file": amundsen_file,
     "json-folder": json_folder,
 }
 # Catalogs that have columns without fields inside them.
-FLAT = {"atlas", "json-folder"}
+FLAT = {"amundsen-file", "atlas", "json-folder"}
 POSTGRES = "local on PostgreSQL"
 REAL_ATLAS = f"atlas {real_atlas.VERSION}"
 

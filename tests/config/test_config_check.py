@@ -209,8 +209,8 @@ def test_a_catalog_without_its_library_is_told(
 def test_settings_made_in_code_are_checked_too() -> None:
     settings = Settings(platform="local", sources=(FileSourceSettings(paths=("x",)),))
     assert check(settings, {}) == ()
-    text = "This version cannot write to 'amundsen'; metadata is only kept in the local store."
-    assert check(Settings(platform="amundsen"), {}) == (
+    text = "This version cannot write to 'snowflake'; metadata is only kept in the local store."
+    assert check(Settings(platform="snowflake"), {}) == (
         Note(level="warning", key="platform", text=text),
     )
 

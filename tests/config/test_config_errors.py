@@ -166,15 +166,15 @@ MISTAKES = {
     "a platform that does not exist": (
         "default_platform: datahbu",
         [
-            "lumos.yaml:1: No platform named 'datahbu'. Known: amundsen, atlas, bigquery, datahub, "
-            "datahub-file, local, openmetadata, redshift, snowflake. Did you mean 'datahub'?"
+            "lumos.yaml:1: No platform named 'datahbu'. Known: amundsen, amundsen-file, atlas, "
+            "bigquery, datahub, datahub-file, local, openmetadata, redshift, snowflake. Did you mean 'datahub'?"
         ],
     ),
     "settings of a platform that does not exist": (
         "platform_config:\n  collibra: {}",
         [
-            "lumos.yaml:2: No platform named 'collibra'. Known: amundsen, atlas, bigquery, "
-            "datahub, datahub-file, local, openmetadata, redshift, snowflake."
+            "lumos.yaml:2: No platform named 'collibra'. Known: amundsen, amundsen-file, atlas, "
+            "bigquery, datahub, datahub-file, local, openmetadata, redshift, snowflake."
         ],
     ),
     "one value for a list": (

@@ -20,6 +20,7 @@ _NOT_USED_YET: Final = {
 }
 # The library that a catalog needs, and the extra that installs it.
 _LIBRARIES: Final = {
+    "amundsen": ("neo4j", "amundsen"),
     "atlas": ("httpx", "atlas"),
     "datahub": ("datahub", "datahub"),
     "openmetadata": ("httpx", "openmetadata"),

@@ -1,0 +1,1 @@
+"""Amundsen as a catalog: its graph in Neo4j, and the CSV folders of databuilder."""

@@ -1,0 +1,162 @@
+"""What Amundsen's server and its CSV folders have in common: a catalog on a graph."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Final
+
+from lumos.catalogs import interface
+from lumos.catalogs.amundsen.graph import TABLE, Fragment, Graph, Node
+from lumos.catalogs.amundsen.items import LABELS, item_in, item_key, item_node, render_item
+from lumos.catalogs.amundsen.names import dataset_urn, required_table_key, table_key
+from lumos.catalogs.amundsen.tables import NATIVE, RenderedTable, entry_in, render
+from lumos.catalogs.chunks import chunked, in_halves
+from lumos.catalogs.interface import NO_FILTERS, Filters, Item, Refused, WrittenEntry, each_or_raise
+from lumos.catalogs.search import found
+from lumos.errors import CatalogError, LumosError
+from lumos.model.catalog import CatalogEntry
+from lumos.model.dataset import Dataset
+
+# Tables per transaction, and relations in it.
+MOST: Final = 500
+_MOST_RELATIONS: Final = 20_000
+_PAGE: Final = 500
+
+
+class GraphCatalog(
+    interface.Platform, interface.HasAddress, interface.ReadsMany, interface.MergesWrites,
+    interface.Searches, interface.HoldsItems,
+):  # fmt: skip
+    """A catalog whose datasets are tables of a graph."""
+
+    native: ClassVar[frozenset[str]] = NATIVE
+
+    @property
+    @abstractmethod
+    def _graph(self) -> Graph:
+        """The graph; it is opened by the first use."""
+
+    def emit(self, dataset: Dataset) -> None:
+        self.write(CatalogEntry.of(dataset))
+
+    def get(self, urn: str) -> CatalogEntry | None:
+        return self.get_many([urn]).get(urn)
+
+    def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
+        nodes = {Node(TABLE, key): urn for urn in urns if (key := table_key(urn)) is not None}
+        fragments = self._graph.read(list(nodes)) if nodes else {}
+        return {nodes[node]: self._entry(node, part) for node, part in fragments.items()}
+
+    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
+        return each_or_raise(self.export_each(after=after))
+
+    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | Refused]:
+        keys = {dataset_urn(key): key for key in self._graph.keys(TABLE)}
+        urns = sorted(urn for urn in keys if after is None or urn > after)
+        for start in range(0, len(urns), _PAGE):
+            page = {Node(TABLE, keys[urn]): urn for urn in urns[start : start + _PAGE]}
+            fragments = self._graph.read(list(page))
+            for node, urn in page.items():
+                if node in fragments:
+                    try:
+                        entry = self._entry(node, fragments[node])
+                    except CatalogError as problem:
+                        yield Refused(urn, problem)
+                    else:
+                        yield entry
+
+    def count(self) -> int:
+        return len(self._graph.keys(TABLE))
+
+    def search(
+        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
+    ) -> Iterator[Dataset]:
+        # Amundsen's search is a service of its own, whose index lags behind.
+        return found(self.export(), text, filters, limit=limit)
+
+    def put(self, entry: CatalogEntry) -> WrittenEntry:
+        for written in self.put_many([entry], over={}):
+            if isinstance(written, Refused):
+                raise written.problem
+            return written
+        raise AssertionError("every entry is yielded")
+
+    def put_many(
+        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
+    ) -> Iterator[WrittenEntry | Refused]:
+        wanted: dict[Node, RenderedTable] = {}
+        urns: dict[Node, str] = {}
+        before: dict[Node, Fragment] = {}
+        for entry in entries:
+            try:
+                node = Node(TABLE, required_table_key(entry.urn))
+                wanted[node], urns[node] = render(entry), entry.urn
+            except LumosError as problem:
+                yield Refused(entry.urn, problem)
+            else:
+                if (read := over.get(entry.urn)) is not None:
+                    before[node] = render(read).fragment
+        changed: set[Node] = set()
+
+        def send(nodes: Sequence[Node]) -> None:
+            some = {node: wanted[node].fragment for node in nodes}
+            changed.update(self._graph.write(some, before))
+
+        def size(node: Node) -> int:
+            return len(wanted[node].fragment.relations)
+
+        for chunk in chunked(wanted, most=MOST, most_bytes=_MOST_RELATIONS, size=size):
+            for node, problem in in_halves(chunk, send):
+                if problem is not None:
+                    yield Refused(urns[node], problem)
+                else:
+                    held, is_changed = wanted[node].held, node in changed
+                    yield WrittenEntry(urn=urns[node], changed=is_changed, held=held)
+
+    def erase(self, urn: str) -> None:
+        self.erase_many([urn])
+
+    def erase_many(self, urns: Sequence[str]) -> None:
+        keys = list(filter(None, map(table_key, dict.fromkeys(urns))))
+        for start in range(0, len(keys), MOST):
+            some = keys[start : start + MOST]
+            self._graph.write(dict.fromkeys(Node(TABLE, key) for key in some), {})
+
+    def items(self) -> Iterator[Item]:
+        for label in LABELS:
+            nodes = [Node(label, key) for key in sorted(self._graph.keys(label))]
+            for start in range(0, len(nodes), _PAGE):
+                fragments = self._graph.read(nodes[start : start + _PAGE])
+                yield from (item_in(node, part) for node, part in fragments.items())
+
+    def get_item(self, type: type[Item], key: str) -> Item | None:
+        return self.get_items(type, [key]).get(key)
+
+    def get_items(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
+        nodes = {item_node(type, key): key for key in keys}
+        fragments = self._graph.read(list(nodes)) if nodes else {}
+        return {nodes[node]: item_in(node, part) for node, part in fragments.items()}
+
+    def put_item(self, item: Item) -> None:
+        for refused in self.put_items([item]):
+            raise refused.problem
+
+    def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
+        wanted = {item_node(type(item), item_key(item)): item for item in items}
+
+        def send(nodes: Sequence[Node]) -> None:
+            self._graph.write({node: render_item(wanted[node]) for node in nodes}, {})
+
+        for node, problem in in_halves(list(wanted), send):
+            if problem is not None:
+                yield Refused(item_key(wanted[node]), problem)
+
+    def erase_item(self, item: Item) -> None:
+        self._graph.write({item_node(type(item), item_key(item)): None}, {})
+
+    def _entry(self, node: Node, fragment: Fragment) -> CatalogEntry:
+        try:
+            return entry_in(node.key, fragment)
+        except (LumosError, KeyError, TypeError, ValueError) as problem:
+            raise CatalogError(
+                f"The table '{node.key}' cannot be read: {problem}", platform=self.name
+            ) from problem

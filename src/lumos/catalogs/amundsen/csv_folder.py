@@ -1,0 +1,257 @@
+"""A graph in CSV files as databuilder's FsNeo4jCSVLoader writes them: nodes and relationships."""
+
+import csv
+import os
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, Final
+
+from lumos.catalogs.amundsen import graph
+from lumos.catalogs.amundsen.graph import Fragment, Node, Properties, Relation
+from lumos.errors import CatalogError
+
+_NODES: Final = "nodes"
+_RELATIONS: Final = "relationships"
+# A complete new version whose folders are not yet at their places.
+_COMMITTED: Final = ".committed"
+_UNQUOTED: Final = ":UNQUOTED"
+_LONGEST_FIELD: Final = 64 * 1024 * 1024
+_NODE: Final = ("LABEL", "KEY")
+_RELATION: Final = ("START_KEY", "START_LABEL", "END_KEY", "END_LABEL", "TYPE", "REVERSE_TYPE")
+_PAIRS: Final = frozenset(graph.REVERSE.items())
+# Relations above a schema or a group of dashboards, relations to these, and relations that
+# databuilder writes from the other end.
+_CHAIN: Final = frozenset({"CLUSTER_OF", "DASHBOARD_GROUP_OF", "SCHEMA_OF"})
+_ABOVE: Final = ("DASHBOARD_OF", "TABLE_OF")
+_TURNED: Final = _CHAIN | {"HAS_UPSTREAM", "TABLE_OF", "WATERMARK"}
+
+
+class CsvFolder(graph.Graph):
+    """The graph of a folder, in memory until it is saved.
+
+    References that no fragment needs any more are not written again. Nodes and relations that no
+    fragment contains, and properties that Lumos does not know, are.
+    """
+
+    def __init__(self, folder: Path, *, platform: str) -> None:
+        self.saves_writes = True
+        self._folder, self._platform = folder, platform
+        self._fragments: dict[Node, Fragment] = {}
+        self._nodes: dict[Node, Properties] = {}
+        self._relations: dict[Relation, Properties] = {}
+        _finish(folder)
+        self._version = _version(folder)
+        for row in self._rows(_NODES, _NODE):
+            node = Node(row.pop("LABEL"), row.pop("KEY"))
+            self._nodes.setdefault(node, {}).update(row)
+        for row in self._rows(_RELATIONS, _RELATION):
+            start_key, start, end_key, end, type, reverse = (row.pop(name) for name in _RELATION)
+            each = Relation(Node(start, start_key), type, Node(end, end_key), reverse)
+            if (reverse, type) in _PAIRS:
+                each = Relation(each.end, reverse, each.start, type)
+            self._relations.setdefault(each, {}).update(row)
+        self._unknown = self._read_fragments()
+
+    def keys(self, label: str) -> Collection[str]:
+        return [node.key for node in self._fragments if node.label == label]
+
+    def read(self, nodes: Sequence[Node]) -> dict[Node, Fragment]:
+        return {node: self._fragments[node] for node in nodes if node in self._fragments}
+
+    def write(
+        self,
+        wanted: Mapping[Node, Fragment | None],
+        before: Mapping[Node, Fragment],  # noqa: ARG002
+    ) -> set[Node]:
+        changed = set()
+        for node, fragment in wanted.items():
+            there = self._fragments.get(node)
+            if fragment is None and self._fragments.pop(node, None):
+                self._forget(node)
+                changed.add(node)
+            elif fragment is not None and (there is None or there[:2] != fragment[:2]):
+                self._fragments[node] = fragment
+                changed.add(node)
+        if changed and self.saves_writes:
+            self.save()
+        return changed
+
+    def _forget(self, root: Node) -> None:
+        """Forget unknown parts of a removed table."""
+
+        def is_part(node: Node) -> bool:
+            return node == root or node.key.startswith(f"{root.key}/")
+
+        nodes, relations = self._unknown
+        nodes -= {node for node in nodes if is_part(node)}
+        relations -= {each for each in relations if is_part(each.start) or is_part(each.end)}
+
+    def save(self) -> None:
+        """Write all files; either all of them are replaced or none."""
+        if _version(self._folder) != self._version:
+            raise CatalogError(
+                f"{self._folder} was changed by another program. Run the command again.",
+                platform=self._platform,
+            )
+        self._folder.mkdir(parents=True, exist_ok=True)
+        staged = Path(mkdtemp(prefix=".", dir=self._folder))
+        try:
+            self._write_files(staged)
+            staged.rename(self._folder / _COMMITTED)
+        except BaseException:
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
+        _finish(self._folder)
+        self._version = _version(self._folder)
+
+    def _read_fragments(self) -> tuple[set[Node], set[Relation]]:
+        """Find all fragments; returns the nodes and relations that belong to none."""
+        outgoing: dict[Node, list[Relation]] = {}
+        for each in self._relations:
+            outgoing.setdefault(each.start, []).append(each)
+        nodes, relations = set(self._nodes), set(self._relations)
+        for root, properties in self._nodes.items():
+            if root.label == graph.COLUMN or not self._is_marked(root):
+                continue
+            part = Fragment.of(root, graph.modelled(root.label, properties))
+            waiting, chain = [root], []
+            while waiting:
+                for each in outgoing.get(waiting.pop(), ()):
+                    if each.type in _CHAIN:
+                        chain.append(each)
+                        part.references[each.end] = {}
+                        waiting.append(each.end)
+                    elif each.type in graph.FOLLOWED.get(each.start.label, ()):
+                        part.add_found(each, self._relations[each], self._nodes.get(each.end, {}))
+                        if each.end in part.nodes or each.type in _ABOVE:
+                            waiting.append(each.end)
+            self._fragments[root] = part._replace(chain=tuple(chain))
+            nodes -= part.nodes.keys() | part.references.keys()
+            relations -= {*part.relations, *chain}
+        return nodes | {end for each in relations for end in (each.start, each.end)}, relations
+
+    def _is_marked(self, node: Node) -> bool:
+        return graph.MARK.get(node.label, "") in self._nodes.get(node, {})
+
+    def _rows(self, kind: str, required: Sequence[str]) -> Iterator[dict[str, Any]]:
+        csv.field_size_limit(_LONGEST_FIELD)
+        for path in sorted((self._folder / kind).glob("*.csv")):
+            try:
+                with path.open(encoding="utf-8", newline="") as file:
+                    reader = csv.DictReader(file)
+                    names = reader.fieldnames or ()
+                    if missing := set(required) - set(names):
+                        raise CatalogError(
+                            f"{path} has no column {sorted(missing)[0]}. Write it with "
+                            "databuilder's FsNeo4jCSVLoader.",
+                            platform=self._platform,
+                        )
+                    for row in reader:
+                        if None in row or None in row.values():
+                            raise CatalogError(
+                                f"{path}:{reader.line_num}: expected {len(names)} fields.",
+                                platform=self._platform,
+                            )
+                        yield {
+                            name.removesuffix(_UNQUOTED): _value(name, text)
+                            for name, text in row.items()
+                        }
+            except (OSError, UnicodeDecodeError, csv.Error) as problem:
+                raise CatalogError(f"{path}: {problem}", platform=self._platform) from None
+
+    def _write_files(self, folder: Path) -> None:
+        # As in databuilder, rows with the same columns are in one file, and files are numbered.
+        numbers: dict[frozenset[str], int] = {}
+        files: dict[Path, list[dict[str, Any]]] = {}
+
+        def add(kind: str, name: str, row: dict[str, Any], properties: Properties) -> None:
+            for key, value in sorted(properties.items()):
+                row[f"{key}{_UNQUOTED}" if isinstance(value, int) else key] = value
+            number = numbers.setdefault(frozenset(row), len(numbers))
+            files.setdefault(folder / kind / f"{name}_{number}.csv", []).append(row)
+
+        nodes, relations = self._graph()
+        for node in sorted(nodes):
+            add(_NODES, node.label, {"LABEL": node.label, "KEY": node.key}, nodes[node])
+        for each in sorted(relations):
+            start, type, end, reverse = each
+            if type in _TURNED:
+                start, type, end, reverse = end, reverse, start, type
+            ends = (start.key, start.label, end.key, end.label, type, reverse)
+            row = dict(zip(_RELATION, ends, strict=True))
+            add(_RELATIONS, f"{start.label}_{end.label}_{type}", row, relations[each])
+        for kind in (_NODES, _RELATIONS):
+            (folder / kind).mkdir()
+        for path, rows in files.items():
+            with path.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, list(rows[0]), quoting=csv.QUOTE_NONNUMERIC)
+                writer.writeheader()
+                writer.writerows(rows)
+                file.flush()
+                os.fsync(file.fileno())
+
+    def _graph(self) -> tuple[dict[Node, Properties], dict[Relation, Properties]]:
+        """All nodes and relations, with the properties that Lumos does not know."""
+        relations = {each: self._relations[each] for each in self._unknown[1]}
+        nodes = {node: self._reference(node, {}) for node in self._unknown[0]}
+        for part in self._fragments.values():
+            for each, properties in part.relations.items():
+                relations[each] = _unknown(each.type, self._relations.get(each, {})) | properties
+            relations.update((each, self._relations.get(each, {})) for each in part.chain)
+            for node, properties in part.references.items():
+                nodes.setdefault(node, self._reference(node, properties))
+        for part in self._fragments.values():
+            for node, properties in part.nodes.items():
+                nodes[node] = _unknown(node.label, self._nodes.get(node, {})) | properties
+        return nodes, relations
+
+    def _reference(self, node: Node, properties: Properties) -> Properties:
+        # What was an item when it was read may only be referred to now.
+        is_former = self._is_marked(node) and node.label != graph.COLUMN
+        return node.reference if is_former else self._nodes.get(node) or properties
+
+
+def check_writable(folder: Path) -> None:
+    """Raise an error if the folder cannot be written, without creating it."""
+    existing = folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+        raise CatalogError(
+            f"{folder} cannot be written: {existing} is not a writable folder. Name another one.",
+            platform=str(folder),
+        )
+
+
+def _finish(folder: Path) -> None:
+    """Move a complete new version to its place; readers do so too, as the writer may be dead."""
+    committed = folder / _COMMITTED
+    for kind in (_NODES, _RELATIONS):
+        if (committed / kind).exists():
+            shutil.rmtree(folder / kind, ignore_errors=True)
+            (committed / kind).rename(folder / kind)
+    with suppress(OSError):
+        committed.rmdir()
+
+
+def _version(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    paths = sorted(path for kind in (_NODES, _RELATIONS) for path in (folder / kind).glob("*.csv"))
+    return tuple((str(each), each.stat().st_mtime_ns, each.stat().st_size) for each in paths)
+
+
+def _unknown(kind: str, properties: Properties) -> Properties:
+    known = graph.modelled(kind, properties)
+    return {key: value for key, value in properties.items() if key not in known}
+
+
+def _value(name: str, text: str) -> Any:
+    if not name.endswith(_UNQUOTED):
+        return text
+    if text in ("True", "False"):
+        return text == "True"
+    with suppress(ValueError):
+        return int(text)
+    return text

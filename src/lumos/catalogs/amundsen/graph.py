@@ -1,0 +1,172 @@
+"""Amundsen's graph as databuilder publishes it: labels, types and parts of it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+KIND: Final = "amundsen"
+Properties: TypeAlias = dict[str, Any]
+
+TABLE: Final = "Table"
+COLUMN: Final = "Column"
+DASHBOARD: Final = "Dashboard"
+USER: Final = "User"
+TAG: Final = "Tag"
+BADGE: Final = "Badge"
+# Holds what Amundsen has no kind of node for; Amundsen ignores it.
+ITEM: Final = "LumosItem"
+
+# Types of relations that start at what they say something about, and their reverse types.
+# Databuilder always writes both directions, and Lumos reads this one.
+REVERSE: Final = {
+    "CLUSTER_OF": "CLUSTER", "COLUMN": "COLUMN_OF", "DASHBOARD_GROUP_OF": "DASHBOARD_GROUP",
+    "DASHBOARD_OF": "DASHBOARD", "DASHBOARD_WITH_TABLE": "TABLE_OF_DASHBOARD",
+    "DESCRIPTION": "DESCRIPTION_OF", "HAS_BADGE": "BADGE_FOR", "HAS_UPSTREAM": "HAS_DOWNSTREAM",
+    "LAST_UPDATED_AT": "LAST_UPDATED_TIME_OF", "OWNER": "OWNER_OF", "READ_BY": "READ",
+    "SCHEMA_OF": "SCHEMA", "TABLE_OF": "TABLE", "TAGGED_BY": "TAG", "WATERMARK": "BELONG_TO_TABLE",
+}  # fmt: skip
+# The relations that are read of each label, and those that lead to nodes that belong to it.
+FOLLOWED: Final = {
+    TABLE: ("COLUMN", "DESCRIPTION", "HAS_BADGE", "HAS_UPSTREAM", "LAST_UPDATED_AT", "OWNER",
+            "READ_BY", "TABLE_OF", "TAGGED_BY", "WATERMARK"),
+    COLUMN: ("DESCRIPTION", "HAS_BADGE", "HAS_UPSTREAM"),
+    DASHBOARD: ("DASHBOARD_OF", "DASHBOARD_WITH_TABLE", "DESCRIPTION", "OWNER", "TAGGED_BY"),
+}  # fmt: skip
+PARTS: Final = ("COLUMN", "DESCRIPTION", "LAST_UPDATED_AT", "WATERMARK")
+# The properties by label or type that Lumos reads and writes, besides those with its prefix.
+MODELLED: Final = {
+    TABLE: {"name", "is_view"}, COLUMN: {"name", "col_type", "sort_order"}, TAG: {"tag_type"},
+    USER: {"email", "full_name", "role_name", "team_name", "is_active"}, BADGE: {"category"},
+    DASHBOARD: {"name", "dashboard_url"}, "Description": {"description"},
+    "Programmatic_Description": {"description", "description_source"}, "READ_BY": {"read_count"},
+    "Timestamp": {"last_updated_timestamp", "timestamp", "name"},
+    "Watermark": {"partition_key", "partition_value"},
+}  # fmt: skip
+# A node without this property is only referred to.
+MARK: Final = {
+    TABLE: "name", COLUMN: "name", DASHBOARD: "name", USER: "is_active", TAG: "lumos_item",
+    ITEM: "lumos_item",
+}  # fmt: skip
+
+
+class Node(NamedTuple):
+    """A node by its label and its key, which is unique within the label."""
+
+    label: str
+    key: str
+
+    @property
+    def reference(self) -> Properties:
+        """The properties of a node that is only referred to."""
+        return {USER: {"email": self.key}, TAG: {"tag_type": "default"}}.get(self.label, {})
+
+
+class Relation(NamedTuple):
+    """A relation in both of its directions."""
+
+    start: Node
+    type: str
+    end: Node
+    reverse: str
+
+
+def relation(start: Node, type: str, end: Node) -> Relation:
+    """A relation of a known type."""
+    return Relation(start, type, end, REVERSE[type])
+
+
+Ends: TypeAlias = Callable[[Node, str], dict[Node, Properties]]
+
+
+class Fragment(NamedTuple):
+    """The nodes of a table, dashboard or other item, its relations and the nodes they lead to.
+
+    `references` belong to nobody and are created if they do not exist. `chain` are the relations
+    above a schema or a group of dashboards.
+    """
+
+    nodes: dict[Node, Properties]
+    relations: dict[Relation, Properties]
+    references: dict[Node, Properties]
+    chain: tuple[Relation, ...] = ()
+
+    @classmethod
+    def of(cls, node: Node, properties: Properties) -> "Fragment":
+        """A fragment of a single node."""
+        return cls({node: properties}, {}, {})
+
+    def refer(
+        self, start: Node, type: str, end: Node, properties: Properties | None = None
+    ) -> None:
+        """Add a relation to a node that does not belong to the fragment."""
+        if end.key and end not in self.nodes:
+            self.references.setdefault(end, end.reference)
+        if end.key:
+            self.relations[relation(start, type, end)] = properties or {}
+
+    def add_part(self, start: Node, type: str, end: Node, properties: Properties) -> None:
+        """Add a node that belongs to another one of the fragment."""
+        self.references.pop(end, None)
+        self.nodes[end] = properties
+        self.relations[relation(start, type, end)] = {}
+
+    def describe(self, start: Node, text: str | None) -> None:
+        """Add the description that people edit in Amundsen."""
+        if text is not None:
+            end = Node("Description", f"{start.key}/_description")
+            self.add_part(start, "DESCRIPTION", end, {"description": text})
+
+    def add_found(
+        self, each: Relation, details: Mapping[str, Any], found: Mapping[str, Any]
+    ) -> None:
+        """Add a relation that was read, and the node at its end."""
+        label = each.end.label
+        is_part = each.type in PARTS and (label not in MARK or MARK[label] in found)
+        (self.nodes if is_part else self.references)[each.end] = modelled(label, found)
+        self.relations[each] = modelled(each.type, details)
+
+    def ends(self) -> Ends:
+        """A function that returns where relations of one type lead, sorted, with properties."""
+        index: dict[tuple[Node, str], dict[Node, Properties]] = {}
+        for each in sorted(self.relations):
+            index.setdefault((each.start, each.type), {})[each.end] = self.relations[each]
+        return lambda start, type: index.get((start, type), {})
+
+    def description(self, ends: Ends, start: Node) -> str | None:
+        """The description of a node."""
+        texts = [
+            self.nodes[each] for each in ends(start, "DESCRIPTION") if each.label == "Description"
+        ]
+        return texts[0].get("description") if texts else None
+
+
+def modelled(kind: str, properties: Mapping[str, Any]) -> Properties:
+    """The properties of a node or relation that Lumos reads and writes."""
+    known = MODELLED.get(kind, set())
+    return {
+        key: value
+        for key, value in properties.items()
+        if key in known or (key.startswith("lumos_") and key != "lumos_reference")
+    }
+
+
+class Graph(ABC):
+    """Where the nodes and relations are."""
+
+    @abstractmethod
+    def keys(self, label: str) -> Collection[str]:
+        """The keys of all nodes with a label, except those that are only referred to."""
+
+    @abstractmethod
+    def read(self, nodes: Sequence[Node]) -> dict[Node, Fragment]:
+        """The fragments of the nodes that exist."""
+
+    @abstractmethod
+    def write(
+        self, wanted: Mapping[Node, Fragment | None], before: Mapping[Node, Fragment]
+    ) -> set[Node]:
+        """Replace fragments, or remove those that are None; all or none of them.
+
+        What others changed since `before` was read is kept. Returns the nodes of fragments that
+        changed.
+        """

@@ -1,0 +1,162 @@
+"""Keys of Amundsen: `{database}://{cluster}.{schema}/{table}` for each URN, and back.
+
+The platform of a URN is the database, its instance the cluster, the last segment of its path the
+table and the segments before it the schema. Characters that a part cannot contain are
+percent-encoded. A key that Lumos would write differently is kept whole as the path of a URN of
+the platform `amundsen`.
+"""
+
+import re
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from lumos.catalogs.amundsen.graph import KIND
+from lumos.errors import MisuseError
+from lumos.model.urn import DEFAULT_ENVIRONMENT, InvalidUrn, Urn
+
+# The cluster of URNs without an instance, and the schema of paths with a single segment.
+_NO_INSTANCE: Final = DEFAULT_ENVIRONMENT
+_NO_SCHEMA: Final = "_"
+_EMPTY: Final = "%"
+_NOT_IN_TABLE: Final = re.compile(r"[%/?#\\\x00-\x20\x7f]")
+_NOT_IN_SCHEMA: Final = re.compile(r"[%/?#\\\x00-\x20\x7f.@]")
+_KEY: Final = re.compile(
+    r"(?P<database>[^/]*)://(?P<cluster>[^./]*)\.(?P<schema>[^/]*)/(?P<table>[^/]*)", re.DOTALL
+)
+_COLUMN_KEY: Final = re.compile(rf"(?P<key>{_KEY.pattern})/(?P<column>.*)", re.DOTALL)
+
+
+class TableKeyParts(NamedTuple):
+    """The parts of a table's key."""
+
+    database: str
+    cluster: str
+    schema: str
+    table: str
+
+    @property
+    def database_key(self) -> str:
+        return f"database://{self.database}"
+
+    @property
+    def cluster_key(self) -> str:
+        return f"{self.database}://{self.cluster}"
+
+    @property
+    def schema_key(self) -> str:
+        return f"{self.cluster_key}.{self.schema}"
+
+
+def table_name(key: str) -> TableKeyParts:
+    """The parts of a key; a key of another form is only a table."""
+    match = _KEY.fullmatch(key)
+    return (
+        TableKeyParts(**match.groupdict())
+        if match
+        else TableKeyParts(KIND, _NO_INSTANCE, _NO_SCHEMA, key)
+    )
+
+
+def table_key(urn: str) -> str | None:
+    """The key of a dataset, or None if the text is not the URN of one."""
+    try:
+        parsed = Urn.parse(urn)
+    except InvalidUrn:
+        return None
+    if str(parsed) != urn:
+        return None
+    if parsed.platform == KIND and len(parsed.path) == 1 and dataset_urn(parsed.path[0]) == urn:
+        return parsed.path[0]
+    return _canonical_key(parsed)
+
+
+def required_table_key(urn: str) -> str:
+    """The key of a dataset."""
+    if (key := table_key(urn)) is None:
+        # Explains what is wrong with it.
+        Urn.parse(urn)
+        raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
+    return key
+
+
+def dataset_urn(key: str) -> str:
+    """The URN of the table with a key."""
+    parsed = _parsed_key(key)
+    if parsed is not None and _canonical_key(parsed) == key:
+        return str(parsed)
+    return str(Urn(KIND, (key,)))
+
+
+def column_key(table: str, column: str) -> str:
+    return f"{table}/{column}"
+
+
+def split_column_key(key: str) -> tuple[str, str] | None:
+    """The key of the table and the name of the column."""
+    match = _COLUMN_KEY.fullmatch(key)
+    return None if match is None else (match["key"], match["column"])
+
+
+def shown_name(table: str) -> str:
+    """The name in the key of a table, without escapes."""
+    return "" if table == _EMPTY else unquote(table)
+
+
+def dashboard_key(tool: str, id: str) -> str:
+    """The key of a dashboard: `{tool}_dashboard://{cluster}.{group}/{name}`."""
+    if _dashboard_id(key := f"{tool}_dashboard://{id}") == (tool, id):
+        return key
+    return f"{_escaped(tool, _NOT_IN_SCHEMA)}_dashboard://lumos.lumos/{_escaped(id, _NOT_IN_TABLE)}"
+
+
+def dashboard_id(key: str) -> tuple[str, str] | None:
+    """The tool and the id of a dashboard; `{cluster}.{group}/{name}` if Lumos did not write it."""
+    name = table_name(key)
+    if key.endswith(f"://lumos.lumos/{name.table}"):
+        tool = shown_name(name.database.removesuffix("_dashboard"))
+        found = tool, shown_name(name.table)
+        return found if dashboard_key(*found) == key else None
+    return _dashboard_id(key)
+
+
+def _dashboard_id(key: str) -> tuple[str, str] | None:
+    tool, mark, id = key.partition("_dashboard://")
+    is_usual = (
+        mark and "/" not in tool and _KEY.fullmatch(key) and not id.startswith("lumos.lumos/")
+    )
+    return (tool, id) if is_usual else None
+
+
+def _canonical_key(urn: Urn) -> str:
+    cluster = _escaped(urn.instance, _NOT_IN_SCHEMA) if urn.instance else ""
+    if cluster == _NO_INSTANCE:
+        cluster = f"%{ord(cluster[0]):02X}{cluster[1:]}"
+    if urn.environment != DEFAULT_ENVIRONMENT:
+        cluster = f"{cluster}@{urn.environment}"
+    *folders, table = urn.path
+    schema = ".".join(_escaped(each, _NOT_IN_SCHEMA) for each in folders)
+    if schema == _NO_SCHEMA:
+        schema = f"%{ord(_NO_SCHEMA):02X}"
+    return (
+        f"{urn.platform}://{cluster or _NO_INSTANCE}.{schema if folders else _NO_SCHEMA}"
+        f"/{_escaped(table, _NOT_IN_TABLE)}"
+    )
+
+
+def _parsed_key(key: str) -> Urn | None:
+    match = _KEY.fullmatch(key)
+    if match is None:
+        return None
+    cluster, _, environment = match["cluster"].partition("@")
+    instance = "" if match["cluster"] == _NO_INSTANCE else unquote(cluster)
+    has_schema = match["schema"] != _NO_SCHEMA
+    folders = match["schema"].split(".") if has_schema else []
+    path = [shown_name(each) for each in (*folders, match["table"])]
+    try:
+        return Urn.of(match["database"], path, instance=instance, environment=environment)
+    except InvalidUrn:
+        return None
+
+
+def _escaped(text: str, odd: re.Pattern[str]) -> str:
+    return odd.sub(lambda each: f"%{ord(each[0]):02X}", text) or _EMPTY

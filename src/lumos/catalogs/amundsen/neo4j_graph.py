@@ -1,0 +1,322 @@
+"""Amundsen's graph in Neo4j: parametrised Cypher over batches of rows.
+
+Labels, types and property names in the statements are constants, as Cypher has no parameters for
+them; everything that comes from outside is a parameter.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, TypeVar
+
+from neo4j import Driver, GraphDatabase, ManagedTransaction, TrustCustomCAs
+from neo4j import exceptions as faults
+
+from lumos.catalogs.amundsen import graph
+from lumos.catalogs.amundsen.graph import (
+    BADGE,
+    COLUMN,
+    KIND,
+    MARK,
+    TABLE,
+    TAG,
+    USER,
+    Fragment,
+    Node,
+)
+from lumos.config.platforms import AmundsenPlatform
+from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, CatalogUnreachable
+
+T = TypeVar("T")
+K = TypeVar("K", Node, graph.Relation)
+# What databuilder's publishers, and its task that removes stale nodes, go by.
+PUBLISHED_TAG: Final = "lumos"
+_PUBLISHED: Final = (
+    f"{{published_tag: '{PUBLISHED_TAG}', publisher_last_updated_epoch_ms: timestamp()}}"
+)
+# On nodes that were only created because something refers to them.
+_REFERENCE: Final = "lumos_reference"
+# Nodes that stay while they have one of these relations, or any. From below, so that the schemas of
+# a cluster come before the cluster.
+_NEEDED_BY: Final = {
+    TABLE: ("HAS_DOWNSTREAM", "TABLE_OF_DASHBOARD"), COLUMN: ("HAS_DOWNSTREAM",), USER: (), TAG: (),
+    BADGE: (), "Dashboardgroup": ("DASHBOARD",), "Schema": ("TABLE",),
+    "Cluster": ("SCHEMA", "DASHBOARD_GROUP"), "Database": ("CLUSTER",),
+}  # fmt: skip
+_OLDEST: Final = (4, 4)
+_SECTION: Final = f"platform_config.{KIND}"
+_LABELS: Final = (*graph.MODELLED.keys() - graph.REVERSE.keys(), "Cluster", "Dashboardgroup",
+                  "Database", "Schema", graph.ITEM)  # fmt: skip
+
+
+class Neo4jGraph(graph.Graph):
+    """The graph of a server; it is connected to by the first call."""
+
+    def __init__(self, settings: AmundsenPlatform, *, platform: str) -> None:
+        self._platform, self._address = platform, str(settings.neo4j_uri)
+        self._is_indexed = False
+        # Hints, such as that no node has a label yet.
+        logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
+        uri = settings.neo4j_uri.reveal() if settings.neo4j_uri else ""
+        trust: dict[str, Any] = {}
+        if settings.ca_file is not None:
+            # The driver wants either a secure scheme or certificates.
+            uri = uri.replace("+s://", "://", 1)
+            certificates = TrustCustomCAs(str(settings.ca_file))
+            trust = {"encrypted": True, "trusted_certificates": certificates}
+        password = settings.neo4j_password
+        with self._errors():
+            self._driver: Driver = GraphDatabase.driver(
+                uri,
+                auth=(settings.neo4j_user or "neo4j", password.reveal()) if password else None,
+                connection_timeout=settings.timeout,
+                connection_acquisition_timeout=settings.timeout,
+                max_transaction_retry_time=settings.timeout,
+                **trust,
+            )
+
+    def version(self) -> str:
+        """The version of the server; raises an error if it is too old."""
+        statement = "CALL dbms.components() YIELD versions RETURN versions[0]"
+        version = self._read(lambda run: [str(row[0]) for row in run.run(statement)])[0]
+        if tuple(int(part) for part in version.split(".")[:2]) < _OLDEST:
+            raise CatalogTooOld(self._platform, "constraints by label", needed="Neo4j 4.4 or later")
+        return version
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def keys(self, label: str) -> Collection[str]:
+        statement = f"MATCH (n:{label}) WHERE n.{MARK[label]} IS NOT NULL RETURN n.key"
+        return self._read(lambda run: [row[0] for row in run.run(statement)])
+
+    def read(self, nodes: Sequence[Node]) -> dict[Node, Fragment]:
+        return self._read(lambda run: _fragments(run, nodes))
+
+    def write(
+        self, wanted: Mapping[Node, Fragment | None], before: Mapping[Node, Fragment]
+    ) -> set[Node]:
+        def work(run: ManagedTransaction) -> set[Node]:
+            there = _fragments(run, list(wanted))
+            changes = {
+                node: change
+                for node in wanted
+                if (change := _difference(there.get(node), wanted[node], before.get(node)))
+            }
+            if changes:
+                _apply(run, _merged(changes.values()))
+            return set(changes)
+
+        self._create_indexes()
+        return self._write(work)
+
+    def tidy(self) -> None:
+        """Remove nodes that Lumos created as references and that nothing refers to any more."""
+
+        def work(run: ManagedTransaction) -> None:
+            is_ours = f"n.{_REFERENCE} AND n.published_tag = '{PUBLISHED_TAG}'"
+            for label in _NEEDED_BY:
+                is_unused = f"{is_ours} AND NOT {_is_needed(label)}"
+                _run(run, f"MATCH (n:{label}) WHERE {is_unused} DETACH DELETE n")
+
+        self._write(work)
+
+    def _create_indexes(self) -> None:
+        """Create the constraints that databuilder creates too; without them, a write reads all."""
+        if not self._is_indexed:
+            with self._errors(), self._driver.session() as session:
+                for label in _LABELS:
+                    session.run(
+                        f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE"
+                    ).consume()
+            self._is_indexed = True
+
+    def _read(self, work: Callable[[ManagedTransaction], T]) -> T:
+        with self._errors(), self._driver.session() as session:
+            return session.execute_read(work)
+
+    def _write(self, work: Callable[[ManagedTransaction], T]) -> T:
+        with self._errors(), self._driver.session() as session:
+            return session.execute_write(work)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise errors of the driver as those of a catalog."""
+        try:
+            yield
+        except (faults.AuthError, faults.Forbidden) as problem:
+            raise CatalogUnavailable(
+                f"Neo4j at {self._address} denied access: {problem.message} Check "
+                f"{_SECTION}.neo4j_user and {_SECTION}.neo4j_password.",
+                platform=self._platform,
+            ) from problem
+        except UnicodeEncodeError as problem:
+            text = f"Neo4j takes only text that is Unicode: {problem.reason}"
+            raise CatalogError(text, platform=self._platform) from None
+        except (faults.ConfigurationError, ValueError) as problem:
+            raise CatalogUnavailable(
+                f"Cannot connect to Neo4j at {self._address}: {problem}. Check "
+                f"{_SECTION}.neo4j_uri, as in neo4j+s://graph.example.com:7687.",
+                platform=self._platform,
+            ) from problem
+        except (faults.ServiceUnavailable, faults.SessionExpired, OSError) as problem:
+            raise CatalogUnreachable(
+                self._platform, self._address, str(problem), ca_file=f"{_SECTION}.ca_file"
+            ) from problem
+        except (faults.Neo4jError, faults.DriverError) as problem:
+            text = f"Neo4j at {self._address} failed: {problem}"
+            if isinstance(problem, faults.Neo4jError) and not problem.is_retryable():
+                raise CatalogError(text, platform=self._platform) from problem
+            raise CatalogUnavailable(text, platform=self._platform, retryable=True) from problem
+
+
+class _Change(NamedTuple):
+    """What has to be written; a property that is None is removed."""
+
+    nodes: dict[Node, graph.Properties]
+    relations: dict[graph.Relation, graph.Properties]
+    references: dict[Node, graph.Properties]
+    removed_nodes: set[Node]
+    removed_relations: set[graph.Relation]
+
+
+def _difference(
+    there: Fragment | None, wanted: Fragment | None, before: Fragment | None
+) -> _Change | None:
+    """What turns `before` into `wanted`, without what others have changed since."""
+    current, wanted = there or Fragment({}, {}, {}), wanted or Fragment({}, {}, {})
+    base = before or current
+    nodes = _differing(current.nodes, wanted.nodes, base.nodes)
+    relations = _differing(current.relations, wanted.relations, base.relations)
+    removed_nodes = (base.nodes.keys() & current.nodes.keys()) - wanted.nodes.keys()
+    gone = (base.relations.keys() & current.relations.keys()) - wanted.relations.keys()
+    if not (nodes or relations or removed_nodes or gone):
+        return None
+    if any(each.type in ("TABLE_OF", "DASHBOARD_OF") for each in relations):
+        relations |= {each: {} for each in wanted.chain}
+    references = {
+        node: {**properties, _REFERENCE: True}
+        for node, properties in wanted.references.items()
+        if node not in current.references
+    }
+    return _Change(nodes, relations, references, removed_nodes, gone)
+
+
+def _differing(
+    current: Mapping[K, graph.Properties],
+    wanted: Mapping[K, graph.Properties],
+    base: Mapping[K, graph.Properties],
+) -> dict[K, graph.Properties]:
+    found: dict[K, graph.Properties] = {}
+    for each, properties in wanted.items():
+        now = current.get(each)
+        if now is None:
+            found[each] = {**properties, _REFERENCE: None}
+        elif properties != base.get(each):
+            changed = {key: value for key, value in properties.items() if now.get(key) != value}
+            if changed or now.keys() - properties.keys():
+                found[each] = {**changed, **dict.fromkeys(now.keys() - properties.keys())}
+    return found
+
+
+def _merged(changes: Iterable[_Change]) -> _Change:
+    merged = _Change({}, {}, {}, set(), set())
+    for change in changes:
+        for all_of, some in zip(merged, change, strict=True):
+            all_of.update(some)  # type: ignore[attr-defined]
+    return merged
+
+
+def _fragments(run: ManagedTransaction, nodes: Sequence[Node]) -> dict[Node, Fragment]:
+    found: dict[Node, Fragment] = {}
+    for label, keys in _by_label(nodes).items():
+        match = f"MATCH (n:{label} {{key: key}}) WHERE n.{MARK[label]} IS NOT NULL"
+        statement = f"UNWIND $keys AS key {match} RETURN key, properties(n)"
+        for key, properties in run.run(statement, keys=keys):
+            node = Node(label, key)
+            found[node] = Fragment.of(node, graph.modelled(label, properties))
+        paths = {label: f"(n:{label} {{key: key}})"} if label in graph.FOLLOWED else {}
+        if label == TABLE:
+            paths[COLUMN] = "(:Table {key: key})-[:COLUMN]->(n:Column)"
+        for start, path in paths.items():
+            _add_relations(run, found, label, keys, start, path)
+    return found
+
+
+def _add_relations(
+    run: ManagedTransaction, found: dict[Node, Fragment], label: str, keys: list[str],
+    start: str, path: str,
+) -> None:  # fmt: skip
+    statement = f"""
+        UNWIND $keys AS key MATCH {path}-[r:{"|".join(graph.FOLLOWED[start])}]->(m)
+        RETURN key, n.key, type(r), properties(r), labels(m)[0], m.key,
+            CASE WHEN m:Table OR m:User THEN {{}} ELSE properties(m) END"""
+    for root, key, type, details, end_label, end_key, properties in run.run(statement, keys=keys):
+        if (part := found.get(Node(label, root))) is not None:
+            each = graph.relation(Node(start, key), type, Node(end_label, end_key))
+            part.add_found(each, details, properties)
+
+
+def _apply(run: ManagedTransaction, change: _Change) -> None:
+    ends = "MATCH (a:{} {{key: row.start}}), (b:{} {{key: row.end}})"
+    for (start, end, type, reverse), rows in _by_type(
+        {each: {} for each in change.removed_relations}
+    ):
+        both = f"OPTIONAL MATCH (a)-[r:{type}]->(b) OPTIONAL MATCH (b)-[q:{reverse}]->(a)"
+        _run(run, f"UNWIND $rows AS row {ends.format(start, end)} {both} DELETE r, q", rows)
+    for label, keys in _by_label(change.removed_nodes).items():
+        _remove(run, label, keys)
+    for nodes, on in ((change.nodes, ""), (change.references, "ON CREATE")):
+        for label, keys in _by_label(nodes).items():
+            rows = [{"key": key, "properties": nodes[Node(label, key)]} for key in keys]
+            merge = f"UNWIND $rows AS row MERGE (n:{label} {{key: row.key}})"
+            _run(run, f"{merge} {on} SET n += row.properties, n += {_PUBLISHED}", rows)
+    for (start, end, type, reverse), rows in _by_type(change.relations):
+        merge = f"MERGE (a)-[r:{type}]->(b) MERGE (b)-[q:{reverse}]->(a)"
+        sets = ", ".join(f"{each} += row.properties, {each} += {_PUBLISHED}" for each in "rq")
+        _run(run, f"UNWIND $rows AS row {ends.format(start, end)} {merge} SET {sets}", rows)
+
+
+def _remove(run: ManagedTransaction, label: str, keys: list[str]) -> None:
+    """Remove nodes with their parts; what others refer to stays as a reference."""
+    rows = [{"key": key, "properties": {**Node(label, key).reference, "key": key}} for key in keys]
+    match = f"UNWIND $rows AS row MATCH (n:{label} {{key: row.key}})"
+    if label in (TABLE, COLUMN):
+        is_part = "p.key STARTS WITH row.key + '/' AND NOT p:Table AND NOT p:Column"
+        _run(run, f"{match}--(p) WHERE {is_part} DETACH DELETE p", rows)
+    _run(run, f"{match} WHERE NOT {_is_needed(label)} DETACH DELETE n", rows)
+    if kept := _NEEDED_BY.get(label):
+        types = [*kept, "HAS_UPSTREAM", "DASHBOARD_WITH_TABLE"]
+        _run(run, f"{match} MATCH (n)-[r]-() WHERE NOT type(r) IN {types} DELETE r", rows)
+    if label in _NEEDED_BY:
+        _run(run, f"{match} SET n = row.properties, n.{_REFERENCE} = true, n += {_PUBLISHED}", rows)
+
+
+def _run(run: ManagedTransaction, statement: str, rows: Sequence[Any] = ()) -> None:
+    run.run(statement, rows=rows).consume()
+
+
+def _by_label(nodes: Iterable[Node]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for node in sorted(nodes):
+        groups.setdefault(node.label, []).append(node.key)
+    return groups
+
+
+def _by_type(
+    relations: Mapping[graph.Relation, graph.Properties],
+) -> Iterable[tuple[tuple[str, str, str, str], list[dict[str, Any]]]]:
+    groups: dict[tuple[str, str, str, str], list[dict[str, Any]]] = {}
+    for each, properties in relations.items():
+        row = {"start": each.start.key, "end": each.end.key, "properties": properties}
+        kind = each.start.label, each.end.label, each.type, each.reverse
+        groups.setdefault(kind, []).append(row)
+    return groups.items()
+
+
+def _is_needed(label: str) -> str:
+    """The condition that something refers to a node."""
+    types = _NEEDED_BY.get(label)
+    if types is None:
+        return "false"
+    return f"(n)-[:{'|'.join(types)}]->()" if types else "(n)--()"

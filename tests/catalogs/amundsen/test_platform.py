@@ -1,0 +1,58 @@
+"""The server's settings, and what is said if it cannot be reached."""
+
+import socket
+
+import pytest
+
+from lumos.catalogs.amundsen.platform import Amundsen
+from lumos.config.platforms import AmundsenPlatform
+from lumos.config.secret import ConnectionString, Secret
+from lumos.errors import CatalogUnavailable, CatalogUnreachable, MisuseError
+
+
+def settings(port: int, **more: object) -> AmundsenPlatform:
+    uri = ConnectionString(f"bolt://127.0.0.1:{port}")
+    return AmundsenPlatform(
+        server=f"http://127.0.0.1:{port}", neo4j_uri=uri, neo4j_password=Secret("hidden"), timeout=1, **more
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_neo4j_has_to_be_configured() -> None:
+    with pytest.raises(MisuseError, match=r"platform_config\.amundsen\.neo4j_uri"):
+        Amundsen(AmundsenPlatform(server="http://amundsen.example:5002"))
+    with pytest.raises(MisuseError, match="'server' and 'neo4j_uri'"):
+        Amundsen(None)
+
+
+def test_an_address_is_the_configured_one_or_unknown() -> None:
+    configured = settings(7687)
+    assert (
+        Amundsen.at("http://127.0.0.1:7687/", configured).name == "amundsen:http://127.0.0.1:7687"
+    )
+    with pytest.raises(MisuseError, match="its Neo4j is unknown"):
+        Amundsen.at("http://elsewhere.example", configured)
+
+
+def test_a_server_that_does_not_answer_is_named(closed_port: int) -> None:
+    catalog = Amundsen(settings(closed_port))
+    with pytest.raises(CatalogUnreachable, match=rf"http://127.0.0.1:{closed_port}") as service:
+        catalog.check()
+    with pytest.raises(CatalogUnreachable, match=rf"bolt://127.0.0.1:{closed_port}") as neo4j:
+        catalog.count()
+    assert "hidden" not in f"{service.value}{neo4j.value}"
+    catalog.close()
+
+
+def test_an_unusable_address_is_named() -> None:
+    uri = ConnectionString("https://graph.example:7687")
+    catalog = Amundsen(AmundsenPlatform(server="http://127.0.0.1:1", neo4j_uri=uri))
+    with pytest.raises(CatalogUnavailable, match=r"Check platform_config\.amundsen\.neo4j_uri"):
+        catalog.count()
