@@ -29,8 +29,12 @@ def findings_of(
     declared: GateLocation | None,
     names: Callable[[str], str],
     locations: Mapping[Hop, GateLocation],
+    is_model: bool = False,
 ) -> Iterator[GateFinding]:
-    """The findings of the changes of one dataset: one per change and affected dataset."""
+    """The findings of the changes of one dataset: one per change and affected dataset.
+
+    The lineage of a model at the merge base is known, even if nothing is left of it at the head.
+    """
     by_path: dict[str, ChangeReport] = {}
     # The most severe change of a column comes first.
     for change in report.changes:
@@ -51,7 +55,7 @@ def findings_of(
     for change in report.changes:
         if change.path not in affecting:
             judged = rows.get((change.path, change.kind))
-            yield _change_finding(change, judged, report, declared, names)
+            yield _change_finding(change, judged, report, declared, names, is_model=is_model)
 
 
 def _change_behind(
@@ -125,10 +129,13 @@ def _change_finding(
     report: ImpactReport,
     declared: GateLocation | None,
     names: Callable[[str], str],
+    *,
+    is_model: bool,
 ) -> GateFinding:
     """A change that affects no known reader; what is unknown is not called safe."""
     matters = judged is not None and judged.consumer in _MATTERS
-    is_complete = report.coverage >= 1
+    has_all_readers = is_model and not report.downstream and not report.unparsed
+    is_complete = report.coverage >= 1 or has_all_readers
     category: Category = "compatible"
     level: Level = "note"
     if matters and not is_complete:

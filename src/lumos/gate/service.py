@@ -187,6 +187,7 @@ class Gate:
                 urn for _, each in reports for urn in (each.change.urn, *_downstream(each))
             )
             locations = hop_locations(store, [report for _, report in reports])
+            models = {each.name.lower() for each in revisions.before.models}
             findings = {
                 finding.fingerprint: finding
                 for diff, report in reports
@@ -196,6 +197,7 @@ class Gate:
                     declared=_declaration(diff, revisions),
                     names=names,
                     locations=locations,
+                    is_model=_name(diff.urn) in models,
                 )
             }
             coverage = min((each.coverage for _, each in reports), default=1.0)

@@ -219,7 +219,8 @@ class GitRepository:
             # Skips links and submodules.
             if path.lower().endswith(suffixes) and facts.startswith(b"100"):
                 _, _, blob, *size = facts.split()
-                if max_bytes is None or int(size[0]) <= max_bytes:
+                # In a partial clone, a missing object has no size.
+                if max_bytes is None or (size[0].isdigit() and int(size[0]) <= max_bytes):
                     files[path] = blob.decode()
         return files
 
