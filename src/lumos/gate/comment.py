@@ -62,7 +62,7 @@ def _render(report: GateReport, style: CommentStyle, items: int) -> str:
             lines += [*_list((f"- {_words(text)}" for text in advice), len(advice), items), ""]
         command = "`lumos gate waive FINGERPRINT --reason TEXT --approver NAME`"
         lines += [
-            f"To approve a finding, one of the owners runs {command} and commits the file.",
+            f"To approve a finding, an owner runs {command} and commits the file.",
             "",
         ]
     if details := list(_details(report, style, items)):
