@@ -14,7 +14,7 @@ from lumos import Lumos
 from lumos.cli.main import app
 from recorded_lake import RecordedLake
 
-VERBS = {"add", "remove", "list", "set", "show", "assign"}
+VERBS = {"add", "remove", "list", "set", "show", "assign", "check"}
 
 
 @cache
