@@ -16,7 +16,7 @@ OLDEST: Final = (2, 1)
 # Atlas resets a limit above its own one, 10,000 unless configured otherwise, to 100.
 _PAGE: Final = 1_000
 # Each entity takes the server tens of milliseconds.
-_MOST_POSTED: Final = 100
+_MOST_POSTED: Final = 250
 # Atlas sends a search to its index as an address of at most 8 KB, and fails with 500 beyond.
 _MOST_QUERIED: Final = 60
 # Atlas takes 8 KB of address and headers together.
@@ -161,7 +161,7 @@ class AtlasServer:
     def post(self, entities: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         """Create or update entities; returns the GUIDs of those with temporary ones.
 
-        Each may refer to those before it. More than a hundred are sent in several calls.
+        Each may refer to those before it. More than 250 are sent in several calls.
         """
         guids: dict[str, str] = {}
         for start in range(0, len(entities), _MOST_POSTED):
