@@ -29,7 +29,7 @@ CATALOGS = "lumos.catalogs"
 ADAPTER_IMPORTS = frozenset(
     f"{CATALOGS}.{name}"
     for name in (
-        "interface", "three_way_merge", "plain_merge", "carried_properties", "http", "chunks",
+        "interface", "three_way_merge", "plain_merge", "packed_properties", "http", "chunks",
         "search", "cleanup",
     )
 )  # fmt: skip

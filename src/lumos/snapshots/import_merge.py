@@ -68,7 +68,7 @@ def merge_imported(
         if name not in omitted and getattr(ours, name) is None and getattr(base, name) is not None
     }
     if base.raw and not ours.raw:
-        removed_aspects["raw"] = three_way_merge.merged_raw(base, theirs, ours)
+        removed_aspects["raw"] = three_way_merge.merge_raw(base, theirs, ours)
     return msgspec.structs.replace(
         merged, entry=msgspec.structs.replace(merged.entry, **removed_aspects)
     )
@@ -116,7 +116,7 @@ def roll_back_entry(
             is_name = field.required or (is_dataset and name in _IDENTITY)
             previous = current if is_name else three_way_merge.default_of(field)
         if name == "raw":
-            fields[name] = three_way_merge.merged_raw(after, now, before)
+            fields[name] = three_way_merge.merge_raw(after, now, before)
             kept += _edited_records(after, now, before)
             continue
         is_edited = current not in (getattr(after, name), previous)
@@ -162,5 +162,5 @@ def _remove_imported(name: str, base: Any, theirs: Any) -> Any:
         return Quality(profile=theirs.profile)
     if theirs == base or name not in _EMPTY:
         return None
-    remaining = three_way_merge.merged_aspect(name, base, theirs, _EMPTY[name])
+    remaining = three_way_merge.merge_aspect(name, base, theirs, _EMPTY[name])
     return None if remaining == _EMPTY[name] else remaining

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from lumos.catalogs.carried_properties import own_properties, pack, restored, unpack, unpacked
 from lumos.catalogs.datahub.aspects import (
     CATALOG,
     Aspects,
@@ -29,6 +28,7 @@ from lumos.catalogs.datahub.aspects import (
     writes_in_raw,
 )
 from lumos.catalogs.interface import How
+from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack, without_packed
 
 T = TypeVar("T")
 
@@ -111,7 +111,7 @@ class Codec(ABC, Generic[T]):
         if self.custom is None:
             return shown
         exact = unpack(read_custom(aspects, self.custom), self.type).exact
-        return restored(shown, exact, native=self.shown, as_shown=self._as_shown)
+        return restore(shown, exact, native=self.shown, as_shown=self._as_shown)
 
     def with_names_of(self, shown: T, item: T) -> T:  # noqa: ARG002
         """What DataHub shows of an item, under the names that the item uses for the same."""
@@ -132,7 +132,7 @@ class Codec(ABC, Generic[T]):
         body = write.body
         if write.aspect == self.custom:
             custom = body.get(_CUSTOM) or {}
-            own = unpacked(custom, self.type)
+            own = without_packed(custom, self.type)
             body = body if own == custom else {**body, _CUSTOM: own}
         if self.server is not None:
             body = self.server.normalize(entity, {write.aspect: body}).get(write.aspect)

@@ -34,7 +34,7 @@ from lumos.catalogs.interface import (
     WrittenEntry,
     each_or_raise,
 )
-from lumos.catalogs.search import found
+from lumos.catalogs.search import search_entries
 from lumos.errors import LumosError, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
@@ -114,7 +114,7 @@ class DatahubFile(
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        return found(self.export(), text, filters, limit=limit)
+        return search_entries(self.export(), text, filters, limit=limit)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         opened = self._opened

@@ -40,7 +40,7 @@ from lumos.catalogs.interface import (
     WrittenEntry,
     each_or_raise,
 )
-from lumos.catalogs.search import found
+from lumos.catalogs.search import search_entries
 from lumos.config.platforms import DatahubPlatform
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
@@ -108,7 +108,7 @@ class Datahub(
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        return found(self.export(), text, filters, limit=limit)
+        return search_entries(self.export(), text, filters, limit=limit)
 
     def put_many(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]

@@ -279,9 +279,9 @@ class Migrations:
         time, and every catalog with `full`, gets everything. `outputs` are catalogs to publish to
         instead of the configured one. What a catalog rejects is retried by the next sync.
         """
-        from lumos.catalogs.sync import Syncing
+        from lumos.catalogs.sync import SyncRun
 
-        syncing = Syncing(self._settings, self._scan, self._make_store)
+        syncing = SyncRun(self._settings, self._scan, self._make_store)
         return syncing.run(sources, outputs=tuple(outputs), scan=scan, full=full, progress=progress)
 
     @staticmethod

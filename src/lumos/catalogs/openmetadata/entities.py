@@ -60,7 +60,7 @@ from lumos.catalogs.openmetadata.references import Referring
 from lumos.catalogs.openmetadata.server import Outdated, Server
 from lumos.catalogs.openmetadata.states import guard
 from lumos.catalogs.openmetadata.texts import shown_text
-from lumos.catalogs.three_way_merge import merged_item
+from lumos.catalogs.three_way_merge import merge_item
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User, entity_id
 from lumos.model.json_codec import from_plain, to_json, to_plain
@@ -708,7 +708,7 @@ def _with_edits(kept: Kept, now: Any) -> Any:
         schedule = msgspec.structs.replace(kept.item.schedule, cron=now.schedule.cron)
         before = msgspec.structs.replace(kept.shown, schedule=kept.item.schedule)
         kept, now = Kept(kept.item, before), msgspec.structs.replace(now, schedule=schedule)
-    return merged_item(kept.shown, now, kept.item).item
+    return merge_item(kept.shown, now, kept.item).item
 
 
 def _kept(spec: EntityKind, entity: Mapping[str, Any]) -> Kept | None:

@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.catalogs.carried_properties import Packed, pack, restored, unpack
 from lumos.catalogs.interface import How
 from lumos.catalogs.openmetadata import columns, labels, lineage, texts
 from lumos.catalogs.openmetadata.columns import Column, ColumnAnnotations, Reading
@@ -27,7 +26,8 @@ from lumos.catalogs.openmetadata.states import (
     names_in,
 )
 from lumos.catalogs.openmetadata.texts import kept_text, shown_text
-from lumos.catalogs.plain_merge import merged_objects
+from lumos.catalogs.packed_properties import Packed, pack, restore, unpack
+from lumos.catalogs.plain_merge import merge_objects
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
@@ -108,7 +108,7 @@ class OpenMetadataEntries:
         named = exact.pop("name", None)
         told = exact.pop("lineage", None)
         packed = exact.pop("raw", None)
-        entry = restored(
+        entry = restore(
             shown,
             exact,
             native=_EDITED,
@@ -322,7 +322,7 @@ class OpenMetadataEntries:
         if then == now:
             return dict(packed)
         others = {key: value for key, value in packed.items() if key != CATALOG}
-        merged = merged_objects(CATALOG, then, now, mine, _untold)
+        merged = merge_objects(CATALOG, then, now, mine, _untold)
         return {**others, CATALOG: merged} if merged else others
 
 

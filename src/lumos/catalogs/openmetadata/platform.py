@@ -32,7 +32,7 @@ from lumos.catalogs.openmetadata.references import Referring
 from lumos.catalogs.openmetadata.renaming import rename_record
 from lumos.catalogs.openmetadata.server import KIND, Server
 from lumos.catalogs.openmetadata.writer import MOST, Writer
-from lumos.catalogs.search import found
+from lumos.catalogs.search import search_entries
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.errors import MissingDependency, MisuseError
 from lumos.model.catalog import CatalogEntry
@@ -146,7 +146,7 @@ class Openmetadata(
         # The server's own search lags behind, ends at 10,000 and knows nothing of what is carried.
         reader = self._opened.reader
         entries = (reader.entry(held) for held in reader.all(edges=False))
-        return found(entries, text, filters, limit=limit)
+        return search_entries(entries, text, filters, limit=limit)
 
     def put_many(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]

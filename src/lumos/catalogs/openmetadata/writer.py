@@ -489,7 +489,7 @@ class Writer:
         platform = self._server.platform
         what = "one of many" if job is None else job.entry.urn
         problem = CatalogError(
-            f"{platform} did not take {what}: {refusal.message}",
+            f"{platform} rejected {what}: {refusal.message}",
             platform=platform,
             status=refusal.status,
         )
