@@ -1,6 +1,7 @@
 """Splits items into calls of limited size, and finds the item that makes a call fail."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, TypeVar
 
 from lumos.errors import CatalogError, CatalogUnavailable
@@ -15,6 +16,13 @@ _MAX_SERVER_ERRORS: Final = 5
 def one(_: object) -> int:
     """The default weight of an item."""
     return 1
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Group items, in order, into lists of at most `size`."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch
 
 
 def chunked(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from operator import itemgetter
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -73,7 +74,7 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInB
         return iter(found)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
-        return self._change(entry.urn, lambda _: MergedEntry(entry=entry))
+        return self._change(entry.urn, partial(_replace_by, entry))
 
     def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> WrittenEntry:
         return self._change(entry.urn, lambda theirs: merge(base, theirs, entry))
@@ -166,8 +167,7 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInB
             if entry is None:
                 _erase(transaction, urn)
             else:
-                merged = MergedEntry(entry=entry)
-                self._change_stored(transaction, urn, lambda _, merged=merged: merged)
+                self._change_stored(transaction, urn, partial(_replace_by, entry))
         for name, item in sorted(batch.items.items(), key=itemgetter(0)):
             _put_item(transaction, name, item, at=self._clock())
 
@@ -177,6 +177,10 @@ class _Batch(NamedTuple):
 
     entries: dict[str, CatalogEntry | None]
     items: dict[tuple[str, str], Item | None]
+
+
+def _replace_by(entry: CatalogEntry, _: CatalogEntry | None) -> MergedEntry:
+    return MergedEntry(entry=entry)
 
 
 def _result(before: CatalogEntry | None, merged: MergedEntry) -> WrittenEntry:

@@ -4,7 +4,8 @@ Objects are merged key by key. Lists are merged by the keys of their members if 
 as sets otherwise: members that one side added are kept, members that one side removed are removed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 Key = TypeVar("Key")
@@ -59,26 +60,20 @@ def merge_objects(
     path: str, base: Any, theirs: Any, ours: Any, on_conflict: OnConflict
 ) -> dict[Any, Any]:
     """Merge JSON objects key by key."""
-    return merge_maps(
-        path, base, theirs, ours, lambda *value: merge_json(*value, on_conflict=on_conflict)
-    )
+    return merge_maps(path, (base, theirs, ours), partial(merge_json, on_conflict=on_conflict))
 
 
 def merge_maps(
-    path: str,
-    base: Mapping[Key, Value],
-    theirs: Mapping[Key, Value],
-    ours: Mapping[Key, Value],
-    merge_value: Callable[[str, Any, Any, Any], Any],
+    path: str, sides: Iterable[Mapping[Key, Value]], merge_value: Callable[..., Any]
 ) -> dict[Key, Value]:
-    """Merge maps key by key; a key that is a tuple is called by its first part in paths."""
-    if theirs == base:
-        return dict(ours)
+    """Merge base, theirs and ours key by key, in the order of theirs."""
+    base, theirs, ours = sides
     merged: dict[Key, Value] = {}
     for key in {**theirs, **ours}:
-        sides = (side.get(key, MISSING) for side in (base, theirs, ours))
+        values = (side.get(key, MISSING) for side in (base, theirs, ours))
+        # Tuples are numbered or compound keys.
         step = key[0] if isinstance(key, tuple) else key
-        value = merge_value(f"{path}.{step}", *sides)
+        value = merge_value(f"{path}.{step}", *values)
         if value is not MISSING:
             merged[key] = value
     return merged

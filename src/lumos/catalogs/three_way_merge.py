@@ -5,11 +5,12 @@ ours. If both sides changed the same value, theirs wins and the conflict is repo
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from lumos.catalogs.plain_merge import MISSING, merge_maps, merge_objects
+from lumos.catalogs.plain_merge import MISSING, merge_json, merge_maps
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
@@ -142,14 +143,14 @@ class _Merge:
             case Lineage():
                 return _merge_fields(name, base, theirs, ours, self._edges)
             case dict():
-                return merge_maps(name, base or {}, theirs or {}, ours, self.scalar)
+                return _merge_maps(name, (base or {}, theirs or {}, ours), self.scalar)
             case _:
                 return self.scalar(name, base, theirs, ours)
 
     def raw(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
         """Merge raw records, down to single values."""
         sides = ({} if side is None else side.raw for side in (base, theirs, ours))
-        return merge_objects("raw", *sides, self._add_conflict_once)
+        return _merge_maps("raw", sides, partial(merge_json, on_conflict=self._add_conflict_once))
 
     def field(self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any) -> Any:
         """Merge one field of an item."""
@@ -164,7 +165,7 @@ class _Merge:
             case tuple():
                 return _merge_sets(*sides)
             case dict():
-                return merge_maps(name, *sides, self.scalar)
+                return _merge_maps(name, sides, self.scalar)
             case _:
                 return self.scalar(name, *sides)
 
@@ -197,7 +198,7 @@ class _Merge:
         self, path: str, base: Sequence[UpstreamEdge], theirs: Any, ours: Any
     ) -> tuple[UpstreamEdge, ...]:
         sides = (_by_key(lambda edge: edge.urn, edges) for edges in (base, theirs, ours))
-        return tuple(merge_maps(path, *sides, self._edge).values())
+        return tuple(_merge_maps(path, sides, self._edge).values())
 
     def _edge(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
         if MISSING in (theirs, ours) or theirs == base:
@@ -207,9 +208,9 @@ class _Merge:
             _by_key(lambda column: (column.upstream, column.downstream), edge.columns)
             for edge in (base, theirs, ours)
         )
-        mapped: dict[Any, ColumnMapping] = merge_maps(f"{path}.columns", *columns, self.scalar)
+        mapped: dict[Any, ColumnMapping] = _merge_maps(f"{path}.columns", columns, self.scalar)
         uses = (_by_key(_use_key, edge.uses) for edge in (base, theirs, ours))
-        used: dict[Any, ColumnUse] = merge_maps(f"{path}.uses", *uses, self.scalar)
+        used: dict[Any, ColumnUse] = _merge_maps(f"{path}.uses", uses, self.scalar)
         return UpstreamEdge(
             urn=ours.urn,
             type=self.scalar(f"{path}.type", base.type, theirs.type, ours.type),
@@ -286,7 +287,7 @@ class _Merge:
             f"{path}.description", before.description, theirs.description, ours.description
         )
         sides = (side.properties for side in (before, theirs, ours))
-        merged["properties"] = merge_maps(f"{path}.properties", *sides, self.scalar)
+        merged["properties"] = _merge_maps(f"{path}.properties", sides, self.scalar)
         return merged
 
 
@@ -325,6 +326,14 @@ def _merge_fields(
             for field in ours.__struct_fields__
         }
     )
+
+
+def _merge_maps(path: str, sides: Iterable[Mapping[Any, Any]], merge_value: Any) -> dict[Any, Any]:
+    base, theirs, ours = sides
+    if theirs == base:
+        # In our order.
+        return dict(ours)
+    return merge_maps(path, (base, theirs, ours), merge_value)
 
 
 def _by_key(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, Value]:

@@ -273,7 +273,9 @@ def test_a_dataset_that_cannot_be_migrated_stops_the_migration(workplace: Path) 
         Lumos().migration.migrate("datahub-file:here.json", "datahub-file:there.json")
     assert str(stopped.value).startswith(f"The dataset {UNREADABLE_URN} cannot be migrated: ")
     assert "globalTags.tags[0]: Expected `object`, got `str`" in str(stopped.value)
-    assert str(stopped.value).endswith("Nothing was written. Skip such datasets with: --on-error skip")
+    assert str(stopped.value).endswith(
+        "Nothing was written. Skip such datasets with: --on-error skip"
+    )
     assert not (workplace / "there.json").exists()
 
 

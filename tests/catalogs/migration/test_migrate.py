@@ -155,7 +155,7 @@ def test_references_that_lead_out_of_the_source_are_told_and_kept(lumos: Lumos) 
     report = lumos.migration.migrate("local", FILE)
     assert verified(report) == ((3, 3), (3, 3))
     (remark,) = report.remarks
-    assert remark.startswith("2 references lead to what local does not contain")
+    assert remark.startswith("2 references lead to datasets that local does not contain")
     assert held(lumos, FILE)[table().urn].lineage == away
 
 

@@ -83,7 +83,9 @@ def breaking(monkeypatch: pytest.MonkeyPatch, place: str) -> Iterator[None]:
             yield
 
 
-@pytest.mark.parametrize("phase", ["service.export", "service._validated", "verification.verify"])
+@pytest.mark.parametrize(
+    "phase", ["service.export", "service._validate_export", "verification.verify"]
+)
 def test_the_mapping_outlives_a_migration_that_is_broken_off(
     lumos: Lumos, monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
