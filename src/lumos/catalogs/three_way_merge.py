@@ -150,7 +150,7 @@ class _Merge:
     def raw(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
         """Merge raw records, down to single values."""
         sides = ({} if side is None else side.raw for side in (base, theirs, ours))
-        return _merge_maps("raw", sides, partial(merge_json, on_conflict=self._add_conflict_once))
+        return merge_maps("raw", sides, partial(merge_json, on_conflict=self._add_conflict_once))
 
     def field(self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any) -> Any:
         """Merge one field of an item."""

@@ -239,7 +239,7 @@ def test_lineage_to_datasets_that_a_catalog_does_not_hold_is_valid(workplace: Pa
     assert (found.valid, [each.severity for each in found.problems]) == (True, ["warning"])
     report = lumos.migration.migrate("datahub-file:here.json", "datahub-file:there.json")
     assert report.remarks == (
-        f"1 reference leads to what datahub-file:{workplace}/here.json does not contain; "
+        f"1 reference leads to datasets that datahub-file:{workplace}/here.json does not contain; "
         f"migrated anyway. There is no dataset or job '{EVENTS_URN}' in the snapshot.",
     )
 
