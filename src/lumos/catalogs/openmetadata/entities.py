@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from lumos.catalogs.interface import Item, Refused
+from lumos.catalogs.interface import Item, Refused, item_key
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.kinds import (
     CATALOG,
@@ -27,7 +27,6 @@ from lumos.catalogs.openmetadata.kinds import (
     EntityKind,
     Record,
     is_placeholder,
-    item_key,
     labels,
     locate,
     lumos_query_fqn,
