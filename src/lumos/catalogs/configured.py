@@ -20,8 +20,7 @@ def platform_of(settings: Settings) -> Platform | None:
         return None
     if kind not in plugins.names(plugins.PLATFORMS):
         _log.warning(
-            "This version cannot write to '%s'; metadata is only kept in the local store.",
-            kind,
+            "This version cannot write to '%s'; metadata is only kept in the local store.", kind
         )
         return None
     plugin: Any = plugins.find(plugins.PLATFORMS, kind, "platform")

@@ -191,10 +191,7 @@ class Caller:
 
     @classmethod
     def of(
-        cls,
-        kind: str,
-        settings: ServerPlatform,
-        fault_of: Callable[[Exception], Fault | None],
+        cls, kind: str, settings: ServerPlatform, fault_of: Callable[[Exception], Fault | None]
     ) -> "Caller":
         """The caller for a catalog's settings."""
         configured = settings.retries

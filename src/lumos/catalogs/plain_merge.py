@@ -48,19 +48,12 @@ def merge_json(path: str, base: Any, theirs: Any, ours: Any, on_conflict: OnConf
     if theirs == base:
         return ours
     if isinstance(theirs, dict) and isinstance(ours, dict):
-        before = base if isinstance(base, dict) else {}
-        return merge_objects(path, before, theirs, ours, on_conflict)
+        sides = (base if isinstance(base, dict) else {}, theirs, ours)
+        return merge_maps(path, sides, partial(merge_json, on_conflict=on_conflict))
     if isinstance(theirs, list) and isinstance(ours, list):
         return _merge_lists(path, base if isinstance(base, list) else [], theirs, ours, on_conflict)
     on_conflict(path, theirs, ours)
     return theirs
-
-
-def merge_objects(
-    path: str, base: Any, theirs: Any, ours: Any, on_conflict: OnConflict
-) -> dict[Any, Any]:
-    """Merge JSON objects key by key."""
-    return merge_maps(path, (base, theirs, ours), partial(merge_json, on_conflict=on_conflict))
 
 
 def merge_maps(
@@ -92,9 +85,11 @@ def _merge_lists(
 ) -> list[Any]:
     sides = (base, theirs, ours)
     for keys in _IDENTIFYING_KEYS:
-        in_base, in_theirs, in_ours = (_members_by_key(side, keys) for side in sides)
-        if in_base is not None and in_theirs is not None and in_ours is not None:
-            return list(merge_objects(path, in_base, in_theirs, in_ours, on_conflict).values())
+        by_key = [_members_by_key(side, keys) for side in sides]
+        maps = [each for each in by_key if each is not None]
+        if len(maps) == len(by_key):
+            merge_value = partial(merge_json, on_conflict=on_conflict)
+            return list(merge_maps(path, maps, merge_value).values())
     is_single = all(len(side) < 2 and isinstance(next(iter(side), {}), dict) for side in sides)
     if is_single and theirs and ours:
         # A single member without a key is the same one on all sides.

@@ -128,7 +128,7 @@ def test_every_place_is_a_dataset_and_comes_back_from_it(
 )
 def test_datasets_are_where_people_look_for_them(urn: str, home: str, fqn: str) -> None:
     place = OpenMetadataNames().locate(Urn.parse(urn))
-    assert (place.home, place.fqn) == (home, fqn)
+    assert (place.type, place.fqn) == (home, fqn)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.catalogs.datahub.aspects import (
-    STAMP,
-    Aspects,
-    read_list,
-    update_aspect,
-    update_list,
-)
+from lumos.catalogs.datahub.aspects import STAMP, Aspects, read_list, update_aspect, update_list
 from lumos.catalogs.datahub.names import entity_name, entity_urn
 from lumos.model.catalog import Timestamps
 from lumos.model.dataset import Definition, Documentation, Governance, Owner, Ownership, Properties

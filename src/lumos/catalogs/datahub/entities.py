@@ -29,13 +29,7 @@ from lumos.catalogs.datahub.aspects import (
 )
 from lumos.catalogs.datahub.codec import Codec, RenderedItem, read_own
 from lumos.catalogs.datahub.common_aspects import TAGS, TERMS, read_labels, write_labels
-from lumos.catalogs.datahub.names import (
-    ENVIRONMENTS,
-    Naming,
-    decode_name,
-    encode_name,
-    entity_name,
-)
+from lumos.catalogs.datahub.names import ENVIRONMENTS, Naming, decode_name, encode_name, entity_name
 from lumos.catalogs.datahub.names import entity_urn as native_urn_of
 from lumos.model.catalog import (
     CatalogEntity,

@@ -157,9 +157,7 @@ def _column_item(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any
 def _storable_mapping(column: ColumnMapping) -> ColumnMapping:
     """The part of a mapping that DataHub can hold."""
     return ColumnMapping(
-        upstream=column.upstream,
-        downstream=column.downstream,
-        transformation=column.transformation,
+        upstream=column.upstream, downstream=column.downstream, transformation=column.transformation
     )
 
 

@@ -9,11 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.catalogs.migration.reports import (
-    AspectCount,
-    CertificateCheck,
-    MigrationReport,
-)
+from lumos.catalogs.migration.reports import AspectCount, CertificateCheck, MigrationReport
 from lumos.errors import MisuseError
 from lumos.model.json_codec import from_json, to_json, to_plain
 from lumos.progress import Progress

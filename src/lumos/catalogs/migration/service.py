@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -57,6 +57,11 @@ _MAPPED: Final = "mapped.jsonl.zst"
 _NAMED_KINDS: Final = (GLOSSARY, USERS, GROUPS, OTHERS)
 
 
+class _CatalogPair(NamedTuple):
+    source: SnapshotCatalog
+    target: SnapshotCatalog
+
+
 class Migrations:
     """Migrates the contents of a catalog to another one and verifies them."""
 
@@ -101,17 +106,12 @@ class Migrations:
         catalogs = SnapshotCatalogs(self._settings, lambda: store)
         given_mapping = None if mapping is None else Mapping.read(Path(mapping))
         with (
-            self._open_catalogs(catalogs, source, target) as (source_catalog, target_catalog),
-            self._lock_folder(store, source_catalog, target_catalog) as folder,
+            self._open_catalogs(catalogs, source, target) as pair,
+            self._lock_folder(store, pair) as folder,
         ):
             log = MigrationLog(folder)
             check_can_start(
-                store,
-                f"{source} {target}",
-                target_catalog,
-                log,
-                resume=resume,
-                mapping=given_mapping,
+                store, f"{source} {target}", pair.target, log, resume=resume, mapping=given_mapping
             )
             resumable = log.resumable() if resume else None
             if isinstance(resumable, MigrationRecord):
@@ -121,17 +121,15 @@ class Migrations:
                     log.save(record)
             else:
                 request = MigrationRequest(
-                    source=source_catalog.name,
-                    target=target_catalog.name,
+                    source=pair.source.name,
+                    target=pair.target.name,
                     mapping=given_mapping or (resumable.mapping if resumable else Mapping()),
                     keep=str(keep) if keep else (resumable.keep if resumable else None),
                 )
                 # Recorded first: an export may take hours and be interrupted.
                 log.begin(request)
                 record = log.add(
-                    self._export_source(
-                        source_catalog, target_catalog, request, store, folder, progress, on_error
-                    )
+                    self._export_source(pair, request, store, folder, progress, on_error)
                 )
             if record.imported is None:
                 imported = self._snapshots().load(
@@ -144,10 +142,10 @@ class Migrations:
                 record = msgspec.structs.replace(record, imported=imported)
                 log.save(record)
             # Opened again, so that nothing is read from a cache.
-            with closing(catalogs.named(target)) as target_catalog:
+            with closing(catalogs.named(target)) as reopened:
                 is_resumed = isinstance(resumable, MigrationRecord)
                 report, hashes = self._verify(
-                    record, target_catalog, store, folder, progress, resumed=is_resumed
+                    record, reopened, store, folder, progress, resumed=is_resumed
                 )
             written = make_certificate(
                 report, hashes, target_address=target, snapshot_hash=record.hash
@@ -207,12 +205,12 @@ class Migrations:
         given_mapping = None if mapping is None else Mapping.read(Path(mapping))
         catalogs = SnapshotCatalogs(self._settings, self._store)
         with (
-            self._open_catalogs(catalogs, source, target) as (source_catalog, target_catalog),
+            self._open_catalogs(catalogs, source, target) as pair,
             TemporaryDirectory(prefix="lumos-") as folder,
         ):
             request = MigrationRequest(
-                source=source_catalog.name,
-                target=target_catalog.name,
+                source=pair.source.name,
+                target=pair.target.name,
                 mapping=given_mapping or Mapping(),
                 keep=None if keep is None else str(keep),
             )
@@ -220,15 +218,13 @@ class Migrations:
                 store = self._store()
             except NoStore:
                 store = None
-            found = self._export_source(
-                source_catalog, target_catalog, request, store, Path(folder), progress, on_error
-            )
+            found = self._export_source(pair, request, store, Path(folder), progress, on_error)
             tried = self._snapshots().try_load(
                 found.file, platform=target, allow_dangling=True, progress=progress
             )
             report = MigrationReport(
-                source=source_catalog.name,
-                target=target_catalog.name,
+                source=pair.source.name,
+                target=pair.target.name,
                 dry_run=True,
                 resumed=False,
                 exported=found.exported,
@@ -239,7 +235,7 @@ class Migrations:
                 snapshot=found.kept,
                 skipped=found.skipped,
             )
-            yield report, Path(found.file), target_catalog
+            yield report, Path(found.file), pair.target
 
     def verify(
         self,
@@ -268,8 +264,8 @@ class Migrations:
         store = self._store()
         catalogs = SnapshotCatalogs(self._settings, lambda: store)
         with (
-            self._open_catalogs(catalogs, source, target) as (source_catalog, target_catalog),
-            self._lock_folder(store, source_catalog, target_catalog) as folder,
+            self._open_catalogs(catalogs, source, target) as pair,
+            self._lock_folder(store, pair) as folder,
         ):
             log = MigrationLog(folder)
             last = log.last()
@@ -278,7 +274,7 @@ class Migrations:
                     f"Nothing was migrated from {source} to {target} yet. "
                     f"Begin with: lumos migrate {source} {target} --dry-run"
                 )
-            file = _rollback_file(store, target_catalog, last, folder)
+            file = _rollback_file(store, pair.target.name, last, folder)
             report = self._snapshots().roll_back(file, platform=target, progress=progress)
             log.save(msgspec.structs.replace(last, is_finished=True))
             return report
@@ -307,7 +303,7 @@ class Migrations:
     @contextmanager
     def _open_catalogs(
         catalogs: SnapshotCatalogs, source: str, target: str
-    ) -> Iterator[tuple[SnapshotCatalog, SnapshotCatalog]]:
+    ) -> Iterator[_CatalogPair]:
         with (
             closing(catalogs.named_for_reading(source)) as source_catalog,
             closing(catalogs.named(target)) as target_catalog,
@@ -316,18 +312,16 @@ class Migrations:
                 raise MisuseError(
                     f"'{source}' and '{target}' are the same catalog, {source_catalog.name}."
                 )
-            yield source_catalog, target_catalog
+            yield _CatalogPair(source_catalog, target_catalog)
 
     @contextmanager
-    def _lock_folder(
-        self, store: Store, source_catalog: SnapshotCatalog, target_catalog: SnapshotCatalog
-    ) -> Iterator[Path]:
+    def _lock_folder(self, store: Store, pair: _CatalogPair) -> Iterator[Path]:
         """Lock the folder of the migration between two catalogs."""
-        what = f"migration from {source_catalog.name} to {target_catalog.name}"
+        what = f"migration from {pair.source.name} to {pair.target.name}"
         try:
             with store.lock(what):
                 key = hashlib.sha256(
-                    f"{source_catalog.name}\n{target_catalog.name}".encode()
+                    f"{pair.source.name}\n{pair.target.name}".encode()
                 ).hexdigest()[:16]
                 folder = self._folder() / key
                 folder.mkdir(mode=0o770, parents=True, exist_ok=True)
@@ -337,8 +331,7 @@ class Migrations:
 
     def _export_source(
         self,
-        source_catalog: SnapshotCatalog,
-        target_catalog: SnapshotCatalog,
+        pair: _CatalogPair,
         request: MigrationRequest,
         store: Store | None,
         folder: Path,
@@ -346,7 +339,7 @@ class Migrations:
         on_error: OnError,
     ) -> MigrationRecord:
         """Export the source while the names in the target are collected."""
-        for catalog in (source_catalog, target_catalog):
+        for catalog in (pair.source, pair.target):
             # Fail now and not after the export, which may take hours.
             if isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, Connects):
                 catalog.platform.check()
@@ -354,7 +347,7 @@ class Migrations:
         mapping = request.mapping
         cancellation = Cancellation()
         target_names = start_thread(
-            lambda: _collect_names(target_catalog, cancellation), "lumos-names"
+            lambda: _collect_names(pair.target, cancellation), "lumos-names"
         )
 
         def report_or_fail(step: str, **facts: Any) -> None:
@@ -362,7 +355,7 @@ class Migrations:
                 target_names.result()
             progress(step, **facts)
 
-        validated = ValidatedCatalog(source_catalog, on_error)
+        validated = ValidatedCatalog(pair.source, on_error)
         try:
             report = export(
                 validated,
@@ -378,7 +371,7 @@ class Migrations:
             items = (item for kind in _NAMED_KINDS for item in snapshot.entries(kind))
             source = CatalogNames.of(snapshot.entries(DATASETS), items)
             platform: Any = (
-                target_catalog.platform if isinstance(target_catalog, PlatformCatalog) else None
+                pair.target.platform if isinstance(pair.target, PlatformCatalog) else None
             )
             unmapped = find_unmapped_names(
                 source,
@@ -389,13 +382,13 @@ class Migrations:
             )
             new_names = _new_name_remarks(mapping, source, target)
             if not mapping.is_empty:
-                progress(f"mapping {source_catalog.name}")
+                progress(f"mapping {pair.source.name}")
                 mapped = folder / _MAPPED
                 write_mapped(
                     snapshot,
                     mapping,
                     mapped,
-                    created=_names_to_create(mapping, target, store, target_catalog),
+                    created=_names_to_create(mapping, target, store, pair.target.name),
                 )
                 file = mapped
         return MigrationRecord(
@@ -409,7 +402,7 @@ class Migrations:
             needs=unmapped,
             skipped=tuple(validated.skipped),
             remarks=(
-                *_validate_export(file, source_catalog),
+                *_validate_export(file, pair.source),
                 *_unused_names(mapping, source),
                 *new_names,
             ),
@@ -418,7 +411,7 @@ class Migrations:
     @staticmethod
     def _verify(
         record: MigrationRecord,
-        target_catalog: SnapshotCatalog,
+        target: SnapshotCatalog,
         store: Store,
         folder: Path,
         progress: Progress,
@@ -429,9 +422,7 @@ class Migrations:
         assert imported is not None
         assert imported.import_id is not None, "it was not a dry run"
         file = Path(record.file)
-        found, hashes = verify(
-            file, target_catalog, store, run=imported.import_id, progress=progress
-        )
+        found, hashes = verify(file, target, store, run=imported.import_id, progress=progress)
         listed = {each.name for each in record.needs if each.kind == "tag"}
         unmapped = record.needs + tuple(
             UnmappedName(kind="tag", name=tag) for tag in found.missing_tags if tag not in listed
@@ -447,7 +438,7 @@ class Migrations:
                 (folder / name).unlink(missing_ok=True)
         report = MigrationReport(
             source=record.source,
-            target=target_catalog.name,
+            target=target.name,
             dry_run=False,
             resumed=resumed,
             exported=record.exported,
@@ -468,11 +459,9 @@ def _collect_names(catalog: SnapshotCatalog, cancellation: Cancellation) -> Cata
     )
 
 
-def _rollback_file(
-    store: Store, target_catalog: SnapshotCatalog, last: MigrationRecord, folder: Path
-) -> str | None:
+def _rollback_file(store: Store, catalog: str, last: MigrationRecord, folder: Path) -> str | None:
     """The file of the import to roll back, or None for the newest one."""
-    run, newest = store.journal.open(target_catalog.name), store.journal.last(target_catalog.name)
+    run, newest = store.journal.open(catalog), store.journal.last(catalog)
     if run is None or newest is None:
         return last.file
     is_ours = run.file in (last.file, *last.earlier) or Path(run.file).parent == folder.resolve()
@@ -523,7 +512,7 @@ def _new_name_remarks(
 
 
 def _names_to_create(
-    mapping: Mapping, target: CatalogNames, store: Store | None, target_catalog: SnapshotCatalog
+    mapping: Mapping, target: CatalogNames, store: Store | None, catalog: str
 ) -> frozenset[str]:
     """The new names that the target does not have, so that their entries must be created."""
     labels = (entity_urn(kind, name) for kind in LABELS for name in target.labels(kind))
@@ -532,7 +521,7 @@ def _names_to_create(
     if store is not None:
         # Entries that an earlier migration wrote still belong to the source.
         for kind in _NAMED_KINDS:
-            known -= store.journal.bases(target_catalog.name, kind.plural, new_names).keys()
+            known -= store.journal.bases(catalog, kind.plural, new_names).keys()
     return frozenset(new_names - known)
 
 

@@ -39,7 +39,7 @@ from lumos.catalogs.openmetadata.kinds import (
 )
 from lumos.catalogs.openmetadata.labels import (
     LUMOS,
-    PLACEHOLDER_DESCRIPTION,
+    PLACEHOLDER_TEXT,
     OpenMetadataLabels,
     lumos_fqn,
     read_labels,
@@ -57,7 +57,7 @@ from lumos.catalogs.openmetadata.names import (
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.references import References
 from lumos.catalogs.openmetadata.server import Outdated, Server
-from lumos.catalogs.openmetadata.states import guard
+from lumos.catalogs.openmetadata.states import Operation, guard, property_operations
 from lumos.catalogs.openmetadata.texts import without_nul
 from lumos.catalogs.three_way_merge import merge_item
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, LumosError
@@ -381,7 +381,7 @@ class Entities:
         """Patch an entity so that it shows a record, as far as it can; return the new one."""
         existing = self._record(spec, entity)
         description = entity.get("description")
-        if description in (PLACEHOLDER_DESCRIPTION, EMPTY_DESCRIPTION):
+        if description in (PLACEHOLDER_TEXT, EMPTY_DESCRIPTION):
             existing["description"] = description
         operations = self._references.operations(spec, entity, existing, record)
         if operations:
@@ -409,13 +409,10 @@ class Entities:
 
     def _property(
         self, spec: EntityKind, entity: Any, key: str, text: str | None
-    ) -> list[dict[str, Any]]:
-        extension = entity.get("extension") or {}
-        if text is None:
-            return [{"op": "remove", "path": f"/extension/{key}"}] if key in extension else []
-        self._properties.declare(spec.type, [key])
-        path, value = (f"/extension/{key}", text) if extension else ("/extension", {key: text})
-        return [{"op": "add", "path": path, "value": value}]
+    ) -> Iterator[Operation]:
+        if text is not None:
+            self._properties.declare(spec.type, [key])
+        return property_operations(entity, key, text)
 
     @cached_property
     def _is_bot(self) -> bool:
@@ -445,7 +442,7 @@ class Entities:
         assert location is not None, "a task names its pipeline"
         if (pipeline := self._pipeline(urn)) is None:
             body = self._references.body(
-                KINDS["pipeline"], location[1], {"description": PLACEHOLDER_DESCRIPTION}
+                KINDS["pipeline"], location[1], {"description": PLACEHOLDER_TEXT}
             )
             self._server.put("pipelines", body)
             pipeline = self._pipeline(urn)
@@ -517,7 +514,7 @@ class Entities:
                     n: each for n, each in self._tasks(pipeline).items() if n != task[1]
                 }
                 self._write_tasks(pipeline, placeholders)
-                if not placeholders and pipeline.get("description") == PLACEHOLDER_DESCRIPTION:
+                if not placeholders and pipeline.get("description") == PLACEHOLDER_TEXT:
                     self._delete(KINDS["pipeline"], pipeline)
             return
         spec, fqn = self._locate(type(item), item_key(item))
@@ -536,7 +533,7 @@ class Entities:
         """Turn an entity into a placeholder."""
         record = {
             **{key: entity[key] for key in spec.required if key in entity},
-            "description": PLACEHOLDER_DESCRIPTION,
+            "description": PLACEHOLDER_TEXT,
         }
         if self._is_renamed(spec, entity, record):
             entity = self._create(spec, fqn, record, item, None, current=entity)
@@ -577,8 +574,7 @@ class Entities:
             placeholders = [
                 entity
                 for entity in self._pages(spec)
-                if entity.get("description") == PLACEHOLDER_DESCRIPTION
-                and is_placeholder(spec, entity)
+                if entity.get("description") == PLACEHOLDER_TEXT and is_placeholder(spec, entity)
             ]
             if placeholders and spec.type == "domain":
                 in_use = self._domains_in_use()

@@ -27,7 +27,7 @@ from lumos.catalogs.openmetadata.states import (
 )
 from lumos.catalogs.openmetadata.texts import encode_own_text, without_nul
 from lumos.catalogs.packed_properties import Packed, pack, restore, unpack
-from lumos.catalogs.plain_merge import merge_objects
+from lumos.catalogs.plain_merge import merge_json
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
@@ -152,7 +152,7 @@ class OpenMetadataEntries:
             state = apply_raw(
                 state,
                 raw,
-                entity_type=location.entity_type,
+                entity_type=location.type,
                 read=lambda changed: self._decode(entry.urn, changed),
                 product=self._labels.product,
             )
@@ -211,9 +211,9 @@ class OpenMetadataEntries:
             state["owners"] = self._owners(
                 entry.ownership, (existing_state or {}).get("owners", ())
             )
-        if entry.schema is not None and entry.schema.fields and location.entity_type != "topic":
+        if entry.schema is not None and entry.schema.fields and location.type != "topic":
             state[COLUMNS] = columns.encode_columns(entry.schema, self._make_labels)
-        match location.entity_type:
+        match location.type:
             case "table":
                 state |= _table_fields(entry)
             case "container":
@@ -250,10 +250,7 @@ class OpenMetadataEntries:
 
     @staticmethod
     def _foreign_properties(
-        properties: Properties,
-        before: State,
-        declared: Collection[str],
-        raw: Mapping[str, Any],
+        properties: Properties, before: State, declared: Collection[str], raw: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Custom properties of people: those in the entry, and those that are not text."""
         kept = {
@@ -288,7 +285,7 @@ class OpenMetadataEntries:
             or DECLARED in record
         ):
             return raw
-        declared = self._definitions(location.entity_type, own)
+        declared = self._definitions(location.type, own)
         return {**raw, CATALOG: {**record, DECLARED: declared}} if declared else raw
 
     def _decode(self, urn: str, state: State) -> CatalogEntry:
@@ -346,7 +343,7 @@ class OpenMetadataEntries:
         if before_edits == current:
             return dict(packed)
         others = {key: value for key, value in packed.items() if key != CATALOG}
-        merged = merge_objects(CATALOG, before_edits, current, record, _ignore_conflict)
+        merged = merge_json(CATALOG, before_edits, current, record, _ignore_conflict)
         return {**others, CATALOG: merged} if merged else others
 
 
@@ -504,11 +501,7 @@ def unmodelled(state: State, modelled: State) -> dict[str, Any]:
         for key, value in state.get(EXTENSION, {}).items()
         if not isinstance(value, str) and not key.startswith("lumos")
     }
-    found = {
-        _ENTITY_KEY: entity,
-        COLUMNS: inside,
-        EXTENSION: extension,
-    }
+    found = {_ENTITY_KEY: entity, COLUMNS: inside, EXTENSION: extension}
     return {key: value for key, value in found.items() if value}
 
 

@@ -6,7 +6,7 @@ from threading import Lock, RLock
 from typing import Any, Final, NamedTuple
 
 from lumos.catalogs.openmetadata.entries import HIDDEN, PARENT, URN
-from lumos.catalogs.openmetadata.labels import PLACEHOLDER_DESCRIPTION
+from lumos.catalogs.openmetadata.labels import PLACEHOLDER_TEXT
 from lumos.catalogs.openmetadata.names import (
     DATASET_TYPES,
     EntityLocation,
@@ -17,7 +17,7 @@ from lumos.catalogs.openmetadata.names import (
 )
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import IncompleteList, Outdated, Server
-from lumos.catalogs.openmetadata.states import guard
+from lumos.catalogs.openmetadata.states import guard, property_operations
 from lumos.errors import CatalogError
 
 _ATTEMPTS: Final = 4
@@ -33,15 +33,15 @@ _NAME_PAGE_SIZE: Final = 1000
 class EntityFolder(NamedTuple):
     """A unit that can be listed: the tables of a schema, or containers or topics of a service."""
 
-    entity_type: str
+    type: str
     field: str
     fqn: str
 
     @classmethod
     def of(cls, location: EntityLocation) -> "EntityFolder":
-        if location.entity_type == "table":
-            return cls(location.entity_type, "databaseSchema", join_fqn(*location.parts[:3]))
-        return cls(location.entity_type, "service", join_fqn(location.parts[0]))
+        if location.type == "table":
+            return cls(location.type, "databaseSchema", join_fqn(*location.parts[:3]))
+        return cls(location.type, "service", join_fqn(location.parts[0]))
 
 
 def by_folder(
@@ -65,17 +65,17 @@ def list_entities(
     """The entities that exist, or None if requests for single ones are cheaper."""
     if len(wanted) < 2 * _ENTITIES_PER_PAGE:
         return None
-    route, narrowed = DATASET_TYPES[folder.entity_type].route, {folder.field: folder.fqn}
+    route, narrowed = DATASET_TYPES[folder.type].route, {folder.field: folder.fqn}
     limit = _FULL_PAGE_SIZE if fields else _NAME_PAGE_SIZE
     first = server.get(route, limit=0, include="all", **narrowed)
     total = ((first or {}).get("paging") or {}).get("total")
     if not isinstance(total, int) or ceil(total / limit) > len(wanted) / _ENTITIES_PER_PAGE:
         return None
     asked = {"fields": fields} if fields else {}
-    pages = server.pages(route, include=include, limit=limit, request=True, **narrowed, **asked)
+    pages = server.pages(route, include=include, limit=limit, whole=True, **narrowed, **asked)
     try:
         found = (
-            (EntityLocation(folder.entity_type, split_fqn(raw["fullyQualifiedName"])), raw)
+            (EntityLocation(folder.type, split_fqn(raw["fullyQualifiedName"])), raw)
             for raw in pages
         )
         return {location: raw for location, raw in found if location in wanted}
@@ -136,7 +136,7 @@ class Index:
 
     def has_service(self, location: EntityLocation) -> bool:
         """Whether the service of a location exists."""
-        service = (DATASET_TYPES[location.entity_type].services, location.parts[0])
+        service = (DATASET_TYPES[location.type].services, location.parts[0])
         with self._lock:
             if service in self._existing_services:
                 return True
@@ -197,7 +197,7 @@ class Index:
         service, *names = location.parts
         with self._creating:
             self._service(location)
-            match location.entity_type:
+            match location.type:
                 case "table":
                     database, schema = (service, names[0]), (service, *names[:2])
                     self._ensure_parent("databases", database, {"service": join_fqn(service)})
@@ -217,11 +217,11 @@ class Index:
                     return {"name": names[-1], "service": join_fqn(service)}
 
     def _service(self, location: EntityLocation) -> None:
-        route = f"services/{DATASET_TYPES[location.entity_type].services}"
+        route = f"services/{DATASET_TYPES[location.type].services}"
         name = location.parts[0]
         self._ensure_parent(route, (name,), {"serviceType": self.names.service_type(location)})
         with self._lock:
-            self._existing_services.add((DATASET_TYPES[location.entity_type].services, name))
+            self._existing_services.add((DATASET_TYPES[location.type].services, name))
 
     def _ensure_parent(self, route: str, parts: tuple[str, ...], body: dict[str, Any]) -> str:
         """The identifier of a service, database or schema; created if missing."""
@@ -231,7 +231,7 @@ class Index:
             if existing is None or existing.get("deleted"):
                 request = {"name": parts[-1], **body}
                 if existing is None:
-                    request["description"] = PLACEHOLDER_DESCRIPTION
+                    request["description"] = PLACEHOLDER_TEXT
                 existing = self._server.put(route, request)
             self._parents[route, fqn] = existing["id"]
         return self._parents[route, fqn]
@@ -246,7 +246,7 @@ class Index:
             request = {
                 "name": location.parts[-1],
                 "service": body["service"],
-                "extension": {PARENT: PLACEHOLDER_DESCRIPTION},
+                "extension": {PARENT: PLACEHOLDER_TEXT},
             }
             if "parent" in body:
                 request["parent"] = body["parent"]
@@ -264,14 +264,11 @@ class Index:
         self._properties.declare(entity_type, [HIDDEN])
         for attempt in range(_ATTEMPTS):
             raw = self._server.get(path, fields="extension") or {}
-            extension = raw.get("extension") or {}
-            if HIDDEN in extension:
+            if HIDDEN in (raw.get("extension") or {}):
                 return
-            # Properties can only be added to an existing extension.
-            key, value = (f"/{HIDDEN}", "true") if extension else ("", {HIDDEN: "true"})
-            operation = {"op": "add", "path": f"/extension{key}", "value": value}
             try:
-                self._server.patch(path, [*guard(raw), operation])
+                operations = property_operations(raw, HIDDEN, "true")
+                self._server.patch(path, [*guard(raw), *operations])
                 return
             except Outdated:
                 if attempt == _ATTEMPTS - 1:

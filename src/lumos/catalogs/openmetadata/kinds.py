@@ -13,7 +13,7 @@ import msgspec
 
 from lumos.catalogs.openmetadata.labels import (
     LUMOS,
-    PLACEHOLDER_DESCRIPTION,
+    PLACEHOLDER_TEXT,
     domain_fqn,
     domain_of,
     is_placeholder_email,
@@ -383,7 +383,7 @@ def record_of(spec: EntityKind, entity: Mapping[str, Any]) -> Record:
         if (value := _field_value(field, entity.get(field))) not in (None, "", [], {})
         and value != spec.required.get(field)
     }
-    if record.get("description") in (PLACEHOLDER_DESCRIPTION, EMPTY_DESCRIPTION):
+    if record.get("description") in (PLACEHOLDER_TEXT, EMPTY_DESCRIPTION):
         del record["description"]
     if is_placeholder_email(record.get("email")):
         del record["email"]
@@ -438,7 +438,7 @@ def is_placeholder(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
     if record.keys() & {"displayName", "tags", "extension", "email", *spec.references}:
         return False
     if description := entity.get("description"):
-        return bool(description == PLACEHOLDER_DESCRIPTION)
+        return bool(description == PLACEHOLDER_TEXT)
     fqn = entity[_FQN]
     match spec.type:
         case "tag":

@@ -23,7 +23,7 @@ from lumos.errors import CatalogError
 from lumos.model.dataset import Owner
 
 LUMOS: Final = "Lumos"
-PLACEHOLDER_DESCRIPTION: Final = "Created by Lumos, because something refers to it or is in it."
+PLACEHOLDER_TEXT: Final = "Created by Lumos, because something refers to it or is in it."
 """The description of an entity that only exists because others need it."""
 _TAGS: Final = "Classification"
 _TERMS: Final = "Glossary"
@@ -267,7 +267,7 @@ class OpenMetadataLabels:
             body = {
                 "classification": LUMOS,
                 "name": shorten_name(encode_name(name)),
-                "description": PLACEHOLDER_DESCRIPTION,
+                "description": PLACEHOLDER_TEXT,
             }
             self._server.put("tags", body)
         return lumos_fqn(name)
@@ -295,7 +295,7 @@ class OpenMetadataLabels:
         """Create a term, with another name if an existing one only differs by case."""
         self._ensure_parent("glossaries")
         plain = stored_name or _term_name(name)
-        body = {"glossary": LUMOS, "name": plain, "description": PLACEHOLDER_DESCRIPTION, **fields}
+        body = {"glossary": LUMOS, "name": plain, "description": PLACEHOLDER_TEXT, **fields}
         try:
             return self._server.put("glossaryTerms", body)
         except CatalogError as problem:
@@ -308,12 +308,12 @@ class OpenMetadataLabels:
             name = team_name(owner.name)
             existing = self._server.named("teams", join_fqn(name), include="all")
             if existing is None or existing.get("deleted"):
-                body = {"name": name, "teamType": "Group", "description": PLACEHOLDER_DESCRIPTION}
+                body = {"name": name, "teamType": "Group", "description": PLACEHOLDER_TEXT}
                 existing = self._server.put("teams", body)
             return str(existing["id"])
         existing = self.known_user(owner.name)
         if existing is None or existing.get("deleted"):
-            existing = self.make_user(owner.name, description=PLACEHOLDER_DESCRIPTION)
+            existing = self.make_user(owner.name, description=PLACEHOLDER_TEXT)
         return str(existing["id"])
 
     def known_user(self, name: str, **query: Any) -> Any:
@@ -335,7 +335,7 @@ class OpenMetadataLabels:
             plain = shorten_name(encode_name(name))
             existing = self._server.named("domains", join_fqn(plain)) or self._server.put(
                 "domains",
-                {"name": plain, "domainType": "Aggregate", "description": PLACEHOLDER_DESCRIPTION},
+                {"name": plain, "domainType": "Aggregate", "description": PLACEHOLDER_TEXT},
             )
         return str(existing["id"]), str(existing["fullyQualifiedName"])
 
@@ -347,7 +347,7 @@ class OpenMetadataLabels:
         """Create the classification or glossary of Lumos if it is missing."""
         if route not in self._parents:
             if self._server.named(route, LUMOS) is None:
-                self._server.put(route, {"name": LUMOS, "description": PLACEHOLDER_DESCRIPTION})
+                self._server.put(route, {"name": LUMOS, "description": PLACEHOLDER_TEXT})
             self._parents.add(route)
 
 

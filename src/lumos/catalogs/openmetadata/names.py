@@ -112,7 +112,7 @@ class Service(NamedTuple):
 class EntityLocation(NamedTuple):
     """The entity type of a dataset, and the parts of its qualified name, the service first."""
 
-    entity_type: str
+    type: str
     parts: tuple[str, ...]
 
     @property
@@ -121,7 +121,7 @@ class EntityLocation(NamedTuple):
 
     @property
     def route(self) -> str:
-        return DATASET_TYPES[self.entity_type].route
+        return DATASET_TYPES[self.type].route
 
     @property
     def is_shortened(self) -> bool:
@@ -241,11 +241,7 @@ class OpenMetadataNames:
     def urn(self, location: EntityLocation) -> Urn:
         """The URN of the dataset at a location; wrapped if Lumos would put it elsewhere."""
         origin = self._origin(location)
-        path = (
-            _path_of_names(DATASET_TYPES[location.entity_type], location.parts[1:])
-            if origin
-            else None
-        )
+        path = _path_of_names(DATASET_TYPES[location.type], location.parts[1:]) if origin else None
         if origin is not None and path is not None:
             try:
                 urn = Urn.of(
@@ -255,16 +251,16 @@ class OpenMetadataNames:
                     return urn
             except InvalidUrn:
                 pass
-        return Urn(_WRAPPER_PLATFORM, (f"{location.entity_type}:{location.fqn}",))
+        return Urn(_WRAPPER_PLATFORM, (f"{location.type}:{location.fqn}",))
 
     def service_type(self, location: EntityLocation) -> str:
         """The type of the service of a location."""
         origin = self._origin(location)
-        entity_type = DATASET_TYPES[location.entity_type]
+        entity_type = DATASET_TYPES[location.type]
         return entity_type.custom if origin is None else service_type_of(origin.platform)
 
     def _origin(self, location: EntityLocation) -> _Origin | None:
-        entity_type, name = DATASET_TYPES[location.entity_type], location.parts[0]
+        entity_type, name = DATASET_TYPES[location.type], location.parts[0]
         if (known := self._origins.get((entity_type.services, name))) is not None:
             return known
         own = _origin_in_name(name)

@@ -42,7 +42,7 @@ from lumos.model.urn import Urn
 
 class _Opened(NamedTuple):
     server: Server
-    index: Index
+    entity_index: Index
     reader: OpenMetadataReader
     writer: Writer
     entities: Entities
@@ -119,7 +119,7 @@ class Openmetadata(
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         opened = self._opened
-        opened.index.forget_missing_services()
+        opened.entity_index.forget_missing_services()
         # Cached for the write that usually follows.
         self._read = opened.reader.read_many(urns)
         self._requested = set(urns)

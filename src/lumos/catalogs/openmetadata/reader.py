@@ -75,7 +75,7 @@ class OpenMetadataReader:
         if (location := self._find_location(urn)) is None:
             return None
         raw = self._server.named(
-            location.route, location.fqn, fields=FIELDS[location.entity_type], include="all"
+            location.route, location.fqn, fields=FIELDS[location.type], include="all"
         )
         if raw is None:
             self._index.add(location, None)
@@ -92,7 +92,7 @@ class OpenMetadataReader:
         alone = set(locations.values())
         for folder, members in by_folder(locations.values()):
             response = list_entities(
-                self._server, folder, members, fields=FIELDS[folder.entity_type], include="all"
+                self._server, folder, members, fields=FIELDS[folder.type], include="all"
             )
             if response is not None:
                 raws |= response
@@ -121,7 +121,7 @@ class OpenMetadataReader:
     def entity(
         self, urn: str, location: EntityLocation, raw: dict[str, Any], *, edges: bool = True
     ) -> ReadDataset:
-        state = state_of(location.entity_type, raw)
+        state = state_of(location.type, raw)
         known = self._edges(location, raw) if edges else lineage.no_edges(location.parts)
         return ReadDataset(urn, location, raw, state, known)
 
@@ -203,9 +203,7 @@ class OpenMetadataReader:
         """The upstream edges of an entity."""
         edges: dict[str, NativeEdge] = {}
         others: dict[str, NativeEdge] = {}
-        for node, details in self._server.upstream_edges(
-            location.entity_type, id, fqn=location.fqn
-        ):
+        for node, details in self._server.upstream_edges(location.type, id, fqn=location.fqn):
             type, fqn = node["type"], node["fullyQualifiedName"]
             parts = split_fqn(fqn)
             if parts[0] == LUMOS_SERVICE:

@@ -22,11 +22,7 @@ from lumos.catalogs.openmetadata.kinds import (
     name_of,
     service_type,
 )
-from lumos.catalogs.openmetadata.labels import (
-    PLACEHOLDER_DESCRIPTION,
-    OpenMetadataLabels,
-    domain_of,
-)
+from lumos.catalogs.openmetadata.labels import PLACEHOLDER_TEXT, OpenMetadataLabels, domain_of
 from lumos.catalogs.openmetadata.lineage import portable_details
 from lumos.catalogs.openmetadata.names import (
     DATASET_TYPES,
@@ -38,7 +34,7 @@ from lumos.catalogs.openmetadata.names import (
 )
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import Server
-from lumos.catalogs.openmetadata.states import Operation, is_direct_label, pointer
+from lumos.catalogs.openmetadata.states import Operation, extension_operations, is_direct_label
 from lumos.catalogs.openmetadata.texts import is_same_text
 from lumos.errors import CatalogError
 from lumos.model.dataset import Owner
@@ -169,7 +165,7 @@ class References:
             found = self._index.find(self._index.names.locate(Urn.parse(urn)))
         except InvalidUrn:
             return None
-        return None if found is None else {"id": found.id, "type": found.location.entity_type}
+        return None if found is None else {"id": found.id, "type": found.location.type}
 
     def body(self, spec: EntityKind, fqn: str, record: Record) -> Record:
         """The request that creates an entity; its parents are created first."""
@@ -214,7 +210,7 @@ class References:
             body = {
                 "name": split_fqn(fqn)[-1],
                 **KINDS[type].required,
-                "description": PLACEHOLDER_DESCRIPTION,
+                "description": PLACEHOLDER_TEXT,
             }
             body |= self._parent_fields(KINDS[type], fqn, {})
             if KINDS[type].is_service:
@@ -242,22 +238,13 @@ class References:
                 value = [*(value or ()), *others]
             if value is None and (isinstance(old, list) or field in spec.required):
                 value = [] if isinstance(old, list) else spec.required[field]
-            operations.append(_set(f"/{field}", value))
-        return [*operations, *self._extension_operations(spec, entity, existing, wanted)]
-
-    def _extension_operations(
-        self, spec: EntityKind, entity: Mapping[str, Any], existing: Record, wanted: Record
-    ) -> list[Operation]:
-        old, new = existing.get("extension") or {}, self._extension(spec, wanted, existing)
-        if old == new:
-            return []
-        if not entity.get("extension"):
-            return [_set("/extension", new)]
-        return [
-            _set(f"/extension/{pointer(key)}", new.get(key))
-            for key in sorted(old.keys() | new.keys())
-            if old.get(key) != new.get(key)
-        ]
+            operation: Operation = {"op": "remove", "path": f"/{field}"}
+            if value is not None:
+                operation = {"op": "add", "path": f"/{field}", "value": value}
+            operations.append(operation)
+        new_extension = self._extension(spec, wanted, existing)
+        old_extension = existing.get("extension") or {}
+        return [*operations, *extension_operations(entity, old_extension, new_extension)]
 
     def _extension(self, spec: EntityKind, wanted: Record, existing: Record) -> Record:
         """Custom properties without those that this server does not declare in the same way."""
@@ -388,9 +375,3 @@ def _qualified_names(value: Any) -> Any:
 
 def _edges(record: Record) -> Iterable[Record]:
     return [each for each in record.get("edges") or () if isinstance(each, dict)]
-
-
-def _set(path: str, value: Any) -> Operation:
-    if value is None:
-        return {"op": "remove", "path": path}
-    return {"op": "add", "path": path, "value": value}

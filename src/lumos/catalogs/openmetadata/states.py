@@ -171,7 +171,7 @@ def differences(entity_type: str, raw: Raw, before: State, after: State) -> list
         *_owners(raw, before, after),
         *_domains(before, after),
         *_products(before, after),
-        *_extension(raw, before, after),
+        *extension_operations(raw, before.get("extension", {}), after.get("extension", {})),
         *_columns(entity_type, raw, before, after),
     ]
     is_set = any(operation["path"] == _DEFINITION_PATH for operation in operations)
@@ -274,8 +274,10 @@ def _products(before: State, after: State) -> Iterator[Operation]:
         yield {"op": "add", "path": f"/{PRODUCTS}", "value": value}
 
 
-def _extension(raw: Raw, before: State, after: State) -> Iterator[Operation]:
-    old, new = before.get("extension", {}), after.get("extension", {})
+def extension_operations(
+    raw: Raw, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[Operation]:
+    """Change custom properties; they can only be added one by one to an existing extension."""
     if old == new:
         return
     if not raw.get("extension"):
@@ -283,7 +285,15 @@ def _extension(raw: Raw, before: State, after: State) -> Iterator[Operation]:
         return
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) != new.get(key):
-            yield from _set_operation(f"/extension/{pointer(key)}", old.get(key), new.get(key))
+            pointer = key.replace("~", "~0").replace("/", "~1")
+            yield from _set_operation(f"/extension/{pointer}", old.get(key), new.get(key))
+
+
+def property_operations(raw: Raw, key: str, text: str | None) -> Iterator[Operation]:
+    """Set one custom property; None removes it."""
+    old = raw.get("extension") or {}
+    others = {name: value for name, value in old.items() if name != key}
+    return extension_operations(raw, old, others if text is None else {**others, key: text})
 
 
 def _columns(entity_type: str, raw: Raw, before: State, after: State) -> Iterator[Operation]:
@@ -340,7 +350,3 @@ def _column_operations(
             before.get("children") or (),
             after.get("children") or (),
         )
-
-
-def pointer(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")

@@ -151,12 +151,12 @@ class Linker:
             # The server silently drops columns that it does not know, so read back what it has.
             is_known = is_known and sent is not None and not sent
             written_edges[urn] = NativeEdge(
-                upstream.id, upstream.location.entity_type, upstream.location.parts, {}, {}
+                upstream.id, upstream.location.type, upstream.location.parts, {}, {}
             )
         for urn, native in current.edges.items():
             if urn not in wanted:
                 self._server.delete(
-                    f"lineage/{native.type}/{native.id}/{found.location.entity_type}/{found.id}"
+                    f"lineage/{native.type}/{native.id}/{found.location.type}/{found.id}"
                 )
         entity_edges = self._write_entity_edges(found, wanted_details, current, entity_starts)
         job.changed = True
@@ -185,15 +185,11 @@ class Linker:
                 details = self._references.encode_details(
                     wanted_details[name], parts, to.location.parts
                 )
-                self._references.link(
-                    reference, {"id": to.id, "type": to.location.entity_type}, details
-                )
+                self._references.link(reference, {"id": to.id, "type": to.location.type}, details)
             written[name] = WrittenEdge(reference["id"])
         for name, native in current.others.items():
             if name not in wanted_details:
-                self._server.delete(
-                    f"lineage/{native.type}/{native.id}/{to.location.entity_type}/{to.id}"
-                )
+                self._server.delete(f"lineage/{native.type}/{native.id}/{to.location.type}/{to.id}")
         return written
 
     @staticmethod
@@ -285,8 +281,8 @@ class Linker:
             )
             details = lineage.with_details(details, sent)
         edge = {
-            "fromEntity": {"id": upstream.id, "type": upstream.location.entity_type},
-            "toEntity": {"id": to.id, "type": to.location.entity_type},
+            "fromEntity": {"id": upstream.id, "type": upstream.location.type},
+            "toEntity": {"id": to.id, "type": to.location.type},
             "lineageDetails": details,
         }
         try:
@@ -320,7 +316,7 @@ class Linker:
         current = (job.raw.get("extension") or {}).get(EDGES)
         if text == current:
             return
-        self._properties.declare(found.location.entity_type, [EDGES])
+        self._properties.declare(found.location.type, [EDGES])
         path = f"{found.location.route}/{found.id}"
         # The extension exists: it already has the packed lineage.
         property_path = f"/extension/{EDGES}"
@@ -462,7 +458,7 @@ class Writer:
         """Create missing entities in bulk."""
         levels: dict[tuple[int, str], list[EntryWrite]] = {}
         for job in jobs:
-            levels.setdefault((len(job.location.parts), job.location.entity_type), []).append(job)
+            levels.setdefault((len(job.location.parts), job.location.type), []).append(job)
         # Parents before their children.
         for (_, entity_type), level in sorted(levels.items()):
             created = [new for job in level if (new := self._plan_new(job)) is not None]
@@ -490,11 +486,11 @@ class Writer:
             job.entry,
             job.location,
             existing=None,
-            declared=self._declared_properties(job.location.entity_type, job.entry),
+            declared=self._declared_properties(job.location.type, job.entry),
         )
         job.holding, job.state = rendered.held, rendered.state
-        self._declare_own(job.location.entity_type, rendered.state)
-        body = body_of(job.location.entity_type, rendered.state) | self._index.prepare(job.location)
+        self._declare_own(job.location.type, rendered.state)
+        body = body_of(job.location.type, rendered.state) | self._index.prepare(job.location)
         return _NewEntity(job, body, len(msgspec.json.encode(body)))
 
     def _send(self, entity_type: str, chunk: Sequence[_NewEntity]) -> None:
@@ -571,7 +567,7 @@ class Writer:
         return entry if latest == base else rebase(base, latest, entry)
 
     def _patch(self, job: EntryWrite, existing: ReadDataset, entry: CatalogEntry) -> None:
-        entity_type = existing.location.entity_type
+        entity_type = existing.location.type
         rendered = self._entries.render(
             entry,
             existing.location,
@@ -638,7 +634,7 @@ class Writer:
 
     def _hide(self, job: EntryWrite) -> None:
         """Hide a deleted dataset."""
-        entity_type = DATASET_TYPES[job.location.entity_type]
+        entity_type = DATASET_TYPES[job.location.type]
         if not job.entry.deleted or job.raw.get("deleted"):
             return
         found = self._index.find(job.location)
@@ -678,7 +674,7 @@ class Writer:
             self._index.mark_erased(existing.location)
 
     def _clear(self, existing: ReadDataset) -> None:
-        entity_type = existing.location.entity_type
+        entity_type = existing.location.type
         for native in existing.edges.edges.values():
             self._server.delete(f"lineage/{native.type}/{native.id}/{entity_type}/{existing.id}")
         self._properties.declare(entity_type, [PARENT])
