@@ -90,6 +90,14 @@ class IndexedEntity(NamedTuple):
     id: str
     location: EntityLocation
 
+    @property
+    def reference(self) -> dict[str, str]:
+        return {"id": self.id, "type": self.location.type}
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return self.location.parts
+
 
 class Index:
     """A cache of the entities and services of one server."""

@@ -63,6 +63,10 @@ class NativeEdge(NamedTuple):
     columns: dict[Pair, str | None]
     details: dict[str, Any]
 
+    @property
+    def reference(self) -> dict[str, str]:
+        return {"id": self.id, "type": self.type}
+
 
 class Edges(NamedTuple):
     """The upstream edges of a dataset, by upstream URN.

@@ -321,8 +321,7 @@ class References:
                 is_changed = True
         for name in old.keys() - new.keys():
             if (start := self.edge_start(name)) is not None:
-                path = f"{start[0]['type']}/{start[0]['id']}/{type}/{entity['id']}"
-                is_changed = self._server.delete(f"lineage/{path}") or is_changed
+                is_changed = self._server.delete_edge(start[0], to) or is_changed
         return is_changed
 
     def edge_start(self, name: str) -> tuple[Reference, tuple[str, ...]] | None:
@@ -337,9 +336,8 @@ class References:
 
     def link(self, upstream: Reference, downstream: Reference, details: Record) -> None:
         """Write an edge."""
-        edge = {"fromEntity": upstream, "toEntity": downstream, "lineageDetails": details}
         try:
-            self._server.put_edge(edge)
+            self._server.put_edge(upstream, downstream, details)
         except CatalogError as problem:
             # Without its search engine, the server fails after it has written the edge.
             if problem.status != _INTERNAL:

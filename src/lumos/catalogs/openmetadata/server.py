@@ -126,9 +126,17 @@ class Server:
         """Create or change an entity, and return it."""
         return self._entity(self._call("PUT", path, body, query=query))
 
-    def put_edge(self, edge: Mapping[str, Any]) -> None:
-        """Create or change an edge between two entities."""
+    def put_edge(
+        self, upstream: Mapping[str, Any], downstream: Mapping[str, Any], details: Mapping[str, Any]
+    ) -> None:
+        """Create or change an edge between two references."""
+        edge = {"fromEntity": upstream, "toEntity": downstream, "lineageDetails": details}
         self._call("PUT", "lineage", {"edge": edge})
+
+    def delete_edge(self, upstream: Mapping[str, Any], downstream: Mapping[str, Any]) -> bool:
+        """Delete an edge between two references; return whether it existed."""
+        ends = (f"{each['type']}/{each['id']}" for each in (upstream, downstream))
+        return self.delete("/".join(("lineage", *ends)))
 
     def upstream_edges(
         self, type: str, id: str, *, fqn: str | None = None

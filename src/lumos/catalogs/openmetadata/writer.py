@@ -150,14 +150,11 @@ class Linker:
             )
             # The server silently drops columns that it does not know, so read back what it has.
             is_known = is_known and sent is not None and not sent
-            written_edges[urn] = NativeEdge(
-                upstream.id, upstream.location.type, upstream.location.parts, {}, {}
-            )
+            location = upstream.location
+            written_edges[urn] = NativeEdge(upstream.id, location.type, location.parts, {}, {})
         for urn, native in current.edges.items():
             if urn not in wanted:
-                self._server.delete(
-                    f"lineage/{native.type}/{native.id}/{found.location.type}/{found.id}"
-                )
+                self._server.delete_edge(native.reference, found.reference)
         entity_edges = self._write_entity_edges(found, wanted_details, current, entity_starts)
         job.changed = True
         current_edges = (
@@ -179,17 +176,14 @@ class Linker:
                 continue
             reference, parts = start
             native = current.others.get(name)
-            if native is None or not lineage.has_details(
-                wanted_details[name], native, to.location.parts
-            ):
-                details = self._references.encode_details(
-                    wanted_details[name], parts, to.location.parts
-                )
-                self._references.link(reference, {"id": to.id, "type": to.location.type}, details)
+            wanted = wanted_details[name]
+            if native is None or not lineage.has_details(wanted, native, to.parts):
+                details = self._references.encode_details(wanted, parts, to.parts)
+                self._references.link(reference, to.reference, details)
             written[name] = WrittenEdge(reference["id"])
         for name, native in current.others.items():
             if name not in wanted_details:
-                self._server.delete(f"lineage/{native.type}/{native.id}/{to.location.type}/{to.id}")
+                self._server.delete_edge(native.reference, to.reference)
         return written
 
     @staticmethod
@@ -232,26 +226,18 @@ class Linker:
     ) -> bool:
         if current.edges.keys() - wanted.keys():
             return True
-        written = _written_edges(job)
-        has_lineage = LINEAGE in (job.raw.get("extension") or {})
+        extension = job.raw.get("extension") or {}
+        written_edges = lineage.read_written_edges(extension.get(EDGES))
         for urn, edges in wanted.items():
-            upstream, native, written_edge = (
-                upstreams[urn],
-                current.edges.get(urn),
-                written.get(urn),
-            )
-            if upstream is None:
+            if (upstream := upstreams[urn]) is None:
                 continue
+            native, written = current.edges.get(urn), written_edges.get(urn)
             # Lumos was interrupted before it saved what it has written.
-            if native is None or (has_lineage and written_edge is None):
+            if native is None or (LINEAGE in extension and written is None):
                 return True
-            pairs = lineage.pairs_of(edges, upstream.location.parts, job.location.parts).keys()
+            pairs = lineage.pairs_of(edges, upstream.parts, job.location.parts).keys()
             # Columns that the server dropped are not sent again.
-            unknown = (
-                written_edge.unknown
-                if written_edge is not None and written_edge.id == native.id
-                else ()
-            )
+            unknown = written.unknown if written is not None and written.id == native.id else ()
             if pairs - set(unknown) != native.columns.keys():
                 return True
         return False
@@ -266,7 +252,7 @@ class Linker:
         wanted_details: Mapping[str, Any] | None,
     ) -> dict[lineage.Pair, str | None] | None:
         """Write an edge; return the columns that were sent, or None if it may have failed."""
-        columns = lineage.pairs_of(edges, upstream.location.parts, to.location.parts)
+        columns = lineage.pairs_of(edges, upstream.parts, to.parts)
         if latest is not None:
             before = current.columns if current is not None else {}
             columns |= {
@@ -276,17 +262,10 @@ class Linker:
             }
         details = lineage.details_of(edges, columns, latest.details if latest is not None else {})
         if wanted_details is not None:
-            sent = self._references.encode_details(
-                wanted_details, upstream.location.parts, to.location.parts
-            )
+            sent = self._references.encode_details(wanted_details, upstream.parts, to.parts)
             details = lineage.with_details(details, sent)
-        edge = {
-            "fromEntity": {"id": upstream.id, "type": upstream.location.type},
-            "toEntity": {"id": to.id, "type": to.location.type},
-            "lineageDetails": details,
-        }
         try:
-            self._server.put_edge(edge)
+            self._server.put_edge(upstream.reference, to.reference, details)
         except CatalogError as problem:
             # Without its search engine, the server fails after it has written the edge.
             if problem.status not in (_INTERNAL, _NOT_FOUND):
@@ -307,7 +286,7 @@ class Linker:
         for urn, edges in wanted.items():
             if (native := current_edges.get(urn)) is None:
                 continue
-            sent = lineage.pairs_of(edges, native.parts, found.location.parts)
+            sent = lineage.pairs_of(edges, native.parts, found.parts)
             stored = sent.keys() & native.columns.keys()
             unknown = sent.keys() - stored
             at = lineage.written_at(native.details)
@@ -317,17 +296,12 @@ class Linker:
         if text == current:
             return
         self._properties.declare(found.location.type, [EDGES])
-        path = f"{found.location.route}/{found.id}"
         # The extension exists: it already has the packed lineage.
-        property_path = f"/extension/{EDGES}"
-        operation: dict[str, Any] = {"op": "remove", "path": property_path}
+        operation: dict[str, Any] = {"op": "remove", "path": f"/extension/{EDGES}"}
         if text is not None:
-            operation = {"op": "add", "path": property_path, "value": text}
-        self._server.patch(path, [operation, *repeat_definition(job.state)])
-
-
-def _written_edges(job: EntryWrite) -> WrittenEdges:
-    return lineage.read_written_edges((job.raw.get("extension") or {}).get(EDGES))
+            operation |= {"op": "add", "value": text}
+        operations = [operation, *repeat_definition(job.state)]
+        self._server.patch(f"{found.location.route}/{found.id}", operations)
 
 
 class _NewEntity(NamedTuple):
@@ -676,7 +650,7 @@ class Writer:
     def _clear(self, existing: ReadDataset) -> None:
         entity_type = existing.location.type
         for native in existing.edges.edges.values():
-            self._server.delete(f"lineage/{native.type}/{native.id}/{entity_type}/{existing.id}")
+            self._server.delete_edge(native.reference, {"id": existing.id, "type": entity_type})
         self._properties.declare(entity_type, [PARENT])
         bare = {"extension": {PARENT: "Others are in it."}}
         operations = differences(entity_type, existing.raw, existing.state, bare)
