@@ -289,7 +289,7 @@ class Migrations:
     ) -> SyncReport:
         """Scan the named sources, or all, and publish pending changes to catalogs.
 
-        Without `scan`, or if no sources are configured, pending changes are only published. A
+        Without `scan`, or if no sources are configured, nothing is scanned. A
         source that fails does not stop the others. A catalog that is published to for the first
         time, and every catalog with `full`, gets everything. `outputs` are catalogs to publish to
         instead of the configured one. What a catalog rejects is retried by the next sync.
