@@ -442,8 +442,8 @@ def test_two_at_once_do_no_harm(seen: RecordedLake, catalog: PretendedCatalog) -
     may_go_on.set()
     first.join()
     assert second.pending_message == (
-        "pretended: 4 datasets wait to be published (another process is publishing to it); "
-        "the next scan or `lumos sync` retries"
+        "4 datasets not yet published to pretended (another process is publishing to it). "
+        "Retry with `lumos sync`, or wait for the next scan."
     )
     assert (len(catalog.puts), seen.store.catalog_outbox.counts("pretended")) == (4, {})
 
@@ -521,7 +521,7 @@ def test_a_file_that_cannot_be_written_is_told_later(
     beside_a_file.see("orders", SCHEMA)
     (workplace / "estate.json").write_text("no metadata", encoding="utf-8")
     beside_a_file.lumos.annotations.tags.set("orders", "pii")
-    assert "datahub-file: 1 dataset waits to be published (" in caplog.text
+    assert "1 dataset not yet published to datahub-file (" in caplog.text
     (workplace / "estate.json").unlink()
     beside_a_file.lumos.annotations.tags.set("orders", "other")
     assert held(workplace)[ORDERS].governance == Governance(tags=("pii", "other"))
