@@ -126,7 +126,7 @@ def open_graph(settings: DatahubPlatform) -> Any:
             retry_max_times=0,
             pool_maxsize=settings.parallel + 2,
             ca_certificate_path=None if settings.ca_file is None else str(settings.ca_file),
-            # The OpenAPI mode reorders patches and rejects deletions.
+            # The OpenAPI mode reorders patches, and deletes the entity instead of an aspect.
             openapi_ingestion=False,
         )
     )
