@@ -29,8 +29,8 @@ CATALOGS = "lumos.catalogs"
 ADAPTER_IMPORTS = frozenset(
     f"{CATALOGS}.{name}"
     for name in (
-        "interface", "three_way_merge", "plain_merge", "carried_properties", "http", "chunks",
-        "search", "cleanup", "rest",
+        "interface", "three_way_merge", "plain_merge", "packed_properties", "escaping", "http",
+        "rest", "chunks", "search", "cleanup",
     )
 )  # fmt: skip
 # Modules that may name a catalog, and why.

@@ -111,7 +111,7 @@ class Features:
             make_store=self._store.create,
             annotations=lambda: self.annotation_writer,
             usage=lambda: self.usage,
-            publishing=self._publisher.publishing,
+            publishing=self._publisher.publish_after,
             is_empty=self.database.is_empty,
             store_folder=None if path is None else Path(path).parent,
         )
@@ -140,7 +140,7 @@ class Features:
             self._version_writer,
             check_catalog=self._publisher.check,
             publish=self._publisher.publish,
-            batch_publishing=self._publisher.together,
+            batch_publishing=self._publisher.batch,
             owner_rules=self.settings.owners,
         )
 
@@ -154,7 +154,7 @@ class Features:
             self._store.open,
             self._store.create,
             self.state_uri,
-            publishing=self._publisher.publishing,
+            publishing=self._publisher.publish_after,
         )
 
     @cached_property
@@ -162,7 +162,7 @@ class Features:
         """The cost of datasets including everything upstream, and the savings of retiring them."""
         from lumos.cost.service import Costs
 
-        return Costs(self.settings, self._store.open, publishing=self._publisher.publishing)
+        return Costs(self.settings, self._store.open, publishing=self._publisher.publish_after)
 
     @cached_property
     def cost_sources(self) -> "CostSources":

@@ -17,9 +17,9 @@ from uuid import NAMESPACE_URL, uuid5
 import msgspec
 
 from lumos import catalogs
-from lumos.catalogs.carried_properties import own_properties, pack, restored, unpack
 from lumos.catalogs.interface import NO_FILTERS, Filters, Item, WrittenEntry
-from lumos.catalogs.search import found
+from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
+from lumos.catalogs.search import search_entries
 from lumos.errors import CatalogError
 from lumos.model import catalog as model
 from lumos.model.catalog import CatalogEntity, CatalogEntry, entity_id, entity_urn
@@ -98,7 +98,7 @@ class JsonFolder(
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        return found(self.export(), text, filters, limit=limit)
+        return search_entries(self.export(), text, filters, limit=limit)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         # The URN and the deletion have no fields and are not packed: they travel with `raw`.
@@ -267,7 +267,7 @@ def entry_in(file: str, body: DatasetFile) -> CatalogEntry:
     urn = next((urn for urn in (beside.get("urn", own), own) if dataset_file(urn) == file), None)
     if urn is None:
         raise CatalogError(f"{file} does not contain the URN that it is named after", platform=KIND)
-    entry = restored(shown_in(urn, body), exact, native=JsonFolder.native, as_shown=as_shown)
+    entry = restore(shown_in(urn, body), exact, native=JsonFolder.native, as_shown=as_shown)
     deleted, raw = beside.get("deleted", False), beside.get("raw", {})
     return msgspec.structs.replace(entry, deleted=deleted, raw=raw)
 

@@ -77,7 +77,12 @@ def test_a_catalog_hears_of_the_whole_store_once_and_then_of_changes(
     seen.see_all(names, SCHEMA)
     assert CatalogPublisher(seen.store, catalog).is_first
     first = tell(seen, catalog)
-    assert (first.told, first.unchanged, first.is_complete, first.complaint) == (7, 0, True, None)
+    assert (first.told, first.unchanged, first.is_complete, first.pending_message) == (
+        7,
+        0,
+        True,
+        None,
+    )
     assert not CatalogPublisher(seen.store, catalog).is_first
     assert catalog.calls == 3
     assert (tell(seen, catalog).told, catalog.calls) == (0, 3)
@@ -110,13 +115,14 @@ def test_a_catalog_that_is_down_is_told_the_rest_later(
     catalog.strength = 4
     report = tell(seen, catalog)
     assert (report.told, report.waiting) == (4, 3)
-    assert report.complaint == (
-        "pretended: 3 datasets wait to be published (503); the next scan or `lumos sync` retries"
+    assert report.pending_message == (
+        "3 datasets not yet published to pretended (503). "
+        "Retry with `lumos sync`, or wait for the next scan."
     )
     assert (tell(seen, catalog).waiting, len(catalog.puts)) == (3, 4)
     catalog.strength = None
     report = tell(seen, catalog)
-    assert (report.told, report.waiting, report.complaint) == (3, 0, None)
+    assert (report.told, report.waiting, report.pending_message) == (3, 0, None)
     assert len(catalog.puts) == len(set(catalog.puts)) == 7
 
 
@@ -143,9 +149,9 @@ def test_who_looks_again_and_again_leaves_a_catalog_that_is_down_in_peace(
         seen.see("sales", SCHEMA)
         report = tell_after(59)
         assert (report.waiting, report.is_complete) == (2, False)
-        assert report.complaint == (
-            "pretended: 2 datasets wait to be published (503); "
-            "a scan after 12:01:00 UTC or `lumos sync` retries"
+        assert report.pending_message == (
+            "2 datasets not yet published to pretended (503). "
+            "Retry with `lumos sync`, or wait for a scan after 12:01:00 UTC."
         )
         tell_after(1)
         tell_after(119)
@@ -158,7 +164,7 @@ def test_who_looks_again_and_again_leaves_a_catalog_that_is_down_in_peace(
         assert [bool(calls) for calls in asked] == [
             True, False, True, False, True, *[True] * 5, False,
         ]  # fmt: skip
-        assert caplog.text.count("to be published") == sum(map(bool, asked))
+        assert caplog.text.count("not yet published") == sum(map(bool, asked))
         catalog.strength = None
         assert tell_after(900).told == 2
         catalog.strength = 0
@@ -177,7 +183,7 @@ def test_what_people_say_stands_though_the_catalog_is_down(
     catalog.strength = 0
     seen.lumos.annotations.tags.set("orders", "pii")
     assert seen.store.get(ORDERS).governance == Governance(tags=("pii",))
-    assert "pretended: 1 dataset waits to be published (503); the next scan or" in caplog.text
+    assert "1 dataset not yet published to pretended (503). Retry with" in caplog.text
     assert catalog.entries == {}
     catalog.strength = None
     seen.lumos.annotations.tags.set("orders", "other")
@@ -191,7 +197,7 @@ def test_a_refused_entry_is_named_and_keeps_nobody_else_waiting(
     catalog.refuses = {ORDERS, "anna"}
     seen.lumos.annotations.owners.add("anna")
     report = tell(seen, catalog)
-    assert report.complaint is None
+    assert report.pending_message is None
     assert [(each.kind, each.key) for each in report.refused] == [
         ("user", "anna"),
         ("dataset", ORDERS),
@@ -262,7 +268,7 @@ def test_what_people_wrote_in_the_catalog_stays_and_conflicts_are_told(
     Lumos(overrides=stored).annotations.docs.set("orders", "second")
     report = seen.lumos._publisher.publish()
     assert report is not None
-    assert f"documentation.description of {ORDERS} stays as people wrote it" in caplog.text
+    assert f"kept the edit in the catalog: documentation.description of {ORDERS}" in caplog.text
     assert [(each.key, each.path, each.theirs, each.ours) for each in report.conflicts] == [
         (ORDERS, "documentation.description", "by hand", "second")
     ]
@@ -358,7 +364,10 @@ def test_recorded_costs_are_told(workplace: Path, catalog: PretendedCatalog) -> 
     shop = founding(workplace, beside=True)
     lumos = Lumos(workplace / "lumos.yaml", environment={"LUMOS_PLATFORM": "pretended"})
     Costs(
-        lumos.settings, shop._store.open, clock=lambda: NOW, publishing=lumos._publisher.publishing
+        lumos.settings,
+        shop._store.open,
+        clock=lambda: NOW,
+        publishing=lumos._publisher.publish_after,
     ).record("2024-02")
     costs = {each.name: each.cost for each in catalog.export() if each.cost is not None}
     assert {cost.period for cost in costs.values()} == {"2024-02"}
@@ -432,9 +441,9 @@ def test_two_at_once_do_no_harm(seen: RecordedLake, catalog: PretendedCatalog) -
     second = tell(seen, catalog)
     may_go_on.set()
     first.join()
-    assert second.complaint == (
-        "pretended: 4 datasets wait to be published (another process is publishing to it); "
-        "the next scan or `lumos sync` retries"
+    assert second.pending_message == (
+        "4 datasets not yet published to pretended (another process is publishing to it). "
+        "Retry with `lumos sync`, or wait for the next scan."
     )
     assert (len(catalog.puts), seen.store.catalog_outbox.counts("pretended")) == (4, {})
 
@@ -512,7 +521,7 @@ def test_a_file_that_cannot_be_written_is_told_later(
     beside_a_file.see("orders", SCHEMA)
     (workplace / "estate.json").write_text("no metadata", encoding="utf-8")
     beside_a_file.lumos.annotations.tags.set("orders", "pii")
-    assert "datahub-file: 1 dataset waits to be published (" in caplog.text
+    assert "1 dataset not yet published to datahub-file (" in caplog.text
     (workplace / "estate.json").unlink()
     beside_a_file.lumos.annotations.tags.set("orders", "other")
     assert held(workplace)[ORDERS].governance == Governance(tags=("pii", "other"))

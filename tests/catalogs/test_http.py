@@ -89,7 +89,7 @@ def test_faults_that_pass_are_tried_again(status: int) -> None:
 @pytest.mark.parametrize("status", [400, 404, 405, 409, 412, 413, 422, 501])
 def test_what_a_server_refuses_is_not_tried_again(status: int) -> None:
     made = caller(Time())
-    with pytest.raises(CatalogError, match=f"did not take the tags: {status} no such") as caught:
+    with pytest.raises(CatalogError, match=f"rejected the tags: {status} no such") as caught:
         made.call("the tags", in_turn(response_fault(status, "no such"), "never"))
     assert (made.calls, caught.value.status, caught.value.retryable) == (1, status, False)
     assert not isinstance(caught.value, CatalogUnavailable)
@@ -133,7 +133,7 @@ def test_a_long_wait_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
         )
     assert time.slept == [100, 200]
     assert [record.message for record in caplog.records] == [
-        "x:https://c.example asks to wait for 100 s; waiting"
+        "x:https://c.example asks for a pause of 100 s; waiting"
     ]
 
 

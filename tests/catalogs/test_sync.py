@@ -153,8 +153,8 @@ def test_what_a_busy_catalog_did_not_hear_waits_for_the_next_time(
     report = Lumos().migration.sync(outputs=[busy, COPY])
     first, second = report.told
     assert (report.is_complete, first.waiting, second.told) == (False, 2, 2)
-    assert first.complaint is not None
-    assert "2 datasets wait to be published (503)" in first.complaint
+    assert first.pending_message is not None
+    assert "2 datasets not yet published to" in first.pending_message
     monkeypatch.setattr(Busy, "is_busy", False)
     again = Lumos().migration.sync(outputs=[busy])
     assert (again.is_complete, again.told[0].told) == (True, 2)
@@ -217,7 +217,7 @@ def test_a_wrong_name_is_refused_before_anything_is_scanned(
 
 def test_a_configuration_without_sources_has_nothing_to_sync(workplace: Path) -> None:
     (workplace / "lumos.yaml").write_text("platform: local", encoding="utf-8")
-    with pytest.raises(MisuseError, match="neither a source to scan nor a catalog"):
+    with pytest.raises(MisuseError, match="No source to scan and no catalog"):
         Lumos().migration.sync()
 
 

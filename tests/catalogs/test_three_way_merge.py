@@ -233,7 +233,9 @@ def test_who_hides_a_dataset(base: bool | None, theirs: bool, ours: bool, hidden
     merged = merge(None if base is None else entry(base), entry(theirs), entry(ours))
     assert merged.entry.deleted == hidden
     told = (
-        [Conflict(path="deleted", theirs="hidden", ours="there")] if base is None and theirs else []
+        [Conflict(path="deleted", theirs="hidden", ours="visible")]
+        if base is None and theirs
+        else []
     )
     assert list(merged.conflicts) == told
 

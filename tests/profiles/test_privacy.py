@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lumos.catalogs.three_way_merge import merged_aspect
+from lumos.catalogs.three_way_merge import merge_aspect
 from lumos.datasets.reports import ShowReport
 from lumos.discovery.reports import DatasetReport
 from lumos.model.catalog import CatalogEntry
@@ -250,5 +250,5 @@ def test_an_import_brings_what_validators_say_and_keeps_the_newer_profile(
 ) -> None:
     theirs = Quality(score=0.1, profile=there)
     ours = Quality(score=0.9, validator="soda", profile=brought)
-    merged = merged_aspect("quality", None, theirs, ours)
+    merged = merge_aspect("quality", None, theirs, ours)
     assert merged == msgspec.structs.replace(ours, profile=kept)

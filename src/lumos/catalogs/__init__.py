@@ -1,4 +1,4 @@
-"""Catalogs that Lumos keeps true. `local`, the default, is the store itself."""
+"""Catalogs that Lumos publishes to. `local`, the default, is the store itself."""
 
 from lumos.catalogs.interface import (
     Connects,

@@ -51,7 +51,7 @@ class AutoPublisher:
         self._platform_of()
 
     def publish(self, progress: "Progress | None" = None) -> "PublishReport | None":
-        """Publish what is pending; inside `together`, when that ends."""
+        """Publish pending changes; inside `batch`, at its end."""
         if self._depth:
             self._is_due = True
             return None
@@ -95,7 +95,7 @@ class AutoPublisher:
             last, told=0, unchanged=0, hidden=0, items=0, refused=(), conflicts=(),
             waiting=waiting.get("datasets", 0) or sum(waiting.values()),
         )  # fmt: skip
-        _log.debug("%s", report.complaint)
+        _log.debug("%s", report.pending_message)
         return report
 
     def _schedule_next_try(self, report: "PublishReport") -> "PublishReport":
@@ -110,16 +110,16 @@ class AutoPublisher:
         return report
 
     @contextmanager
-    def publishing(self) -> Iterator[None]:
-        """Publish at the end of the block what changes inside it."""
-        with self.together():
+    def publish_after(self) -> Iterator[None]:
+        """Check the catalog, and publish pending changes at the end of the block."""
+        with self.batch():
             self.check()
             yield
             self._is_due = True
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Publish all changes of the block once, at its end."""
+    def batch(self) -> Iterator[None]:
+        """Postpone calls of `publish` inside the block, and publish once at its end."""
         self._depth += 1
         try:
             yield
@@ -133,15 +133,15 @@ class AutoPublisher:
 def log_problems(report: "PublishReport") -> None:
     """Log pending changes, rejected entries, and conflicts with edits in the catalog."""
     facts = {"facts": {"catalog": report.platform}}
-    if report.complaint is not None:
-        _log.warning("%s", report.complaint, extra=facts)
-    refused = [
-        f"the {each.kind} {each.key} was rejected and will be retried: {each.problem}"
+    if report.pending_message is not None:
+        _log.warning("%s", report.pending_message, extra=facts)
+    rejected = [
+        f"rejected the {each.kind} {each.key}, which will be retried: {each.problem}"
         for each in report.refused
     ]
-    kept = [f"{each.path} of {each.key} stays as people wrote it" for each in report.conflicts]
-    for sentences, rest in ((refused, "were refused"), (kept, "stay as people wrote them")):
+    kept = [f"kept the edit in the catalog: {each.path} of {each.key}" for each in report.conflicts]
+    for sentences, noun in ((rejected, "rejections"), (kept, "kept edits")):
         for sentence in sentences[:_MAX_WARNINGS]:
             _log.warning("%s: %s", report.kind, sentence, extra=facts)
         if (more := len(sentences) - _MAX_WARNINGS) > 0:
-            _log.warning("%s: %d more %s", report.kind, more, rest, extra=facts)
+            _log.warning("%s: %d more %s", report.kind, more, noun, extra=facts)

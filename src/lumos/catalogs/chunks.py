@@ -1,6 +1,7 @@
 """Splits items into calls of limited size, and finds the item that makes a call fail."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, TypeVar
 
 from lumos.errors import CatalogError, CatalogUnavailable
@@ -15,6 +16,13 @@ _MAX_SERVER_ERRORS: Final = 5
 def one(_: object) -> int:
     """The default weight of an item."""
     return 1
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Group items, in order, into lists of at most `size`."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch
 
 
 def chunked(
@@ -33,12 +41,12 @@ def chunked(
     chunk: list[T] = []
     parts = volume = 0
     for item in items:
-        more, bigger = count(item), size(item)
-        if chunk and (parts + more > most or volume + bigger > most_bytes):
+        item_parts, item_bytes = count(item), size(item)
+        if chunk and (parts + item_parts > most or volume + item_bytes > most_bytes):
             yield chunk
             chunk, parts, volume = [], 0, 0
         chunk.append(item)
-        parts, volume = parts + more, volume + bigger
+        parts, volume = parts + item_parts, volume + item_bytes
     if chunk:
         yield chunk
 
@@ -51,7 +59,7 @@ def in_halves(
     Yields each item with its own problem, or None. Raises if the catalog is unavailable, or if it
     fails for every item.
     """
-    failed = 0
+    server_errors = 0
     parts = [items] if items else []
     while parts:
         part = parts.pop()
@@ -64,12 +72,13 @@ def in_halves(
                 half = len(part) // 2
                 parts += [part[half:], part[:half]]
                 continue
-            failed = failed + 1 if (problem.status or 0) >= _SERVER_FAULT else 0
-            if failed >= _MAX_SERVER_ERRORS:
+            is_server_error = (problem.status or 0) >= _SERVER_FAULT
+            server_errors = server_errors + 1 if is_server_error else 0
+            if server_errors >= _MAX_SERVER_ERRORS:
                 raise CatalogUnavailable(
                     str(problem), platform=problem.platform, status=problem.status, retryable=True
                 ) from problem
             yield part[0], problem
         else:
-            failed = 0
+            server_errors = 0
             yield from ((item, None) for item in part)

@@ -1,10 +1,10 @@
-"""Deleting entities that were only created to be referred to."""
+"""Deletes entities that were only created because an entry refers to them."""
 
 from abc import ABC, abstractmethod
 
 
 class Tidies(ABC):
-    """A catalog where writing an entry also creates what it refers to or is part of."""
+    """A catalog where writing an entry also creates the entities that it refers to."""
 
     @abstractmethod
     def tidy(self) -> None:

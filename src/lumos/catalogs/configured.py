@@ -1,4 +1,4 @@
-"""The catalog that the configuration names."""
+"""Opens the configured catalog."""
 
 import logging
 from pathlib import Path
@@ -26,8 +26,7 @@ def platform_of(settings: Settings) -> Platform | None:
         return None
     if kind not in plugins.names(plugins.PLATFORMS):
         _log.warning(
-            "This version cannot write to '%s'; metadata stays in the local store.",
-            kind,
+            "This version cannot write to '%s'; metadata is only kept in the local store.", kind
         )
         return None
     plugin: Any = find_platform(kind)

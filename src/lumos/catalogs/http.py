@@ -33,12 +33,12 @@ R = TypeVar("R")
 
 CATALOG_RETRIES: Final = RetryPolicy(tries=12, seconds=900, first_wait=0.5, longest_wait=60)
 _log = logging.getLogger(__name__)
-# Set when the work of a thread is no longer wanted.
+# Set when the result of a thread is no longer needed.
 _stop: ContextVar[Event] = ContextVar("_stop", default=Event())  # noqa: B039
 
 _NOT_ALLOWED: Final = (401, 403)
 _INTERNAL: Final = 500
-# A server that fails at the same call again does so because of what was sent.
+# Repeated internal errors of one call are caused by what was sent.
 _MAX_INTERNAL_RETRIES: Final = 2
 _SUCCESSES_PER_INCREASE: Final = 20
 _MAX_TEXT: Final = 400
@@ -113,7 +113,7 @@ class CatalogServer(NamedTuple):
 
 
 class ConcurrencyLimit:
-    """How many calls run at once: half as many after a 429, one more after 20 successes."""
+    """Limits parallel calls: halved after a 429, one more after 20 successes."""
 
     def __init__(self, maximum: int) -> None:
         self.maximum = maximum
@@ -191,10 +191,7 @@ class Caller:
 
     @classmethod
     def of(
-        cls,
-        kind: str,
-        settings: ServerPlatform,
-        fault_of: Callable[[Exception], Fault | None],
+        cls, kind: str, settings: ServerPlatform, fault_of: Callable[[Exception], Fault | None]
     ) -> "Caller":
         """The caller for a catalog's settings."""
         configured = settings.retries
@@ -210,9 +207,9 @@ class Caller:
     def call(
         self, what: str, attempt: Callable[[], T], *, again: Callable[[], T] | None = None
     ) -> T:
-        """The result of an attempt, which is retried; errors call it `what`.
+        """Run an attempt, with retries; error messages call it `what`.
 
-        `again` is tried instead after a fault that leaves open whether the attempt did its work.
+        `again` is tried instead after a fault that leaves open whether the attempt succeeded.
         """
         state = RetryState(self._retries, clock=self._clock, uniform=self._random.uniform)
         internal_errors = 0
@@ -236,9 +233,9 @@ class Caller:
                 attempt = again
 
     def each(self, items: Iterable[T], work: Callable[[T], R]) -> Generator[R, None, None]:
-        """The result of the work for each item, in the order in which they end, some at a time.
+        """Run `work` for items in parallel, and yield the results as they are finished.
 
-        After a failure nothing new is begun; what was running is yielded before it is raised.
+        After a failure no item is started; results of running ones are yielded before it is raised.
         """
         stop = Event()
 
@@ -306,7 +303,7 @@ class Caller:
 
     def _wait(self, what: str, fault: Fault, pause: float, tried: int) -> None:
         platform = self._server.platform
-        _log.info("%s: %s; %s again in %.1f s (try %d of %d)", platform, fault, what, pause,
+        _log.info("%s: %s; retrying %s in %.1f s (attempt %d of %d)", platform, fault, what, pause,
                   tried + 1, self._retries.tries)  # fmt: skip
         if fault.retry_after is not None:
             with self._lock:
@@ -314,11 +311,11 @@ class Caller:
                 is_new = pause > self._retries.longest_wait and not self._has_warned
                 self._has_warned = self._has_warned or is_new
             if is_new:
-                _log.warning("%s asks to wait for %.0f s; waiting", platform, pause)
+                _log.warning("%s asks for a pause of %.0f s; waiting", platform, pause)
         self._pause(pause)
 
     def _wait_until_allowed(self) -> None:
-        """Wait as long as the server asked any call to."""
+        """Wait until the time before which the server asked for no calls."""
         if (left := self._not_before - self._clock()) > 0:
             self._pause(left)
 
@@ -340,7 +337,7 @@ class Caller:
                 server.platform, server.address, fault.text, ca_file=server.ca_key
             )
         return CatalogError(
-            f"{server.platform} did not take {what}: {fault}",
+            f"{server.platform} rejected {what}: {fault}",
             platform=server.platform,
             status=fault.status,
         )

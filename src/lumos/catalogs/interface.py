@@ -21,7 +21,7 @@ Item: TypeAlias = GlossaryTerm | User | Group | Job | CatalogEntity
 
 
 class WrittenEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of writing an entry: how each aspect is held, and whether anything changed.
+    """The result of writing an entry: how the catalog holds each aspect, and if it changed.
 
     `native` aspects are fields of the catalog, `properties` are stored in its custom properties,
     and `partly` means both: as much as possible natively, and exactly in the properties.
@@ -75,7 +75,7 @@ class Platform(ABC):
 
 
 class HasAddress(ABC):
-    """A catalog that can be named by kind and address, as in `datahub-file:estate.json`."""
+    """A catalog that can be named by kind and address, as in `datahub-file:metadata.json`."""
 
     @classmethod
     @abstractmethod
@@ -127,7 +127,7 @@ class ReadsEntries(ABC):
         """
 
     def export_each(self, *, after: str | None = None) -> Iterator["CatalogEntry | Refused"]:
-        """The same, with `Refused` in place of each dataset that cannot be read."""
+        """Like `export`, with `Refused` in place of each dataset that cannot be read."""
         return self.export(after=after)
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
@@ -310,9 +310,9 @@ class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, 
 
     def _entry_about(self, urn: str, **aspects: Any) -> CatalogEntry:
         """An entry with only these aspects; the dataset need not exist."""
-        there, parsed = self.get(urn), Urn.parse(urn)
-        name = parsed.name if there is None else there.name
-        deleted = there is not None and there.deleted
+        current, parsed = self.get(urn), Urn.parse(urn)
+        name = parsed.name if current is None else current.name
+        deleted = current is not None and current.deleted
         return CatalogEntry(
             urn=urn, name=name, platform=parsed.platform, deleted=deleted, **aspects
         )
@@ -349,13 +349,12 @@ class HoldsItems(ABC):
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
-                yield Refused(_key(item), problem)
+                yield Refused(item_key(item), problem)
 
     def item_as_held(self, item: Item) -> Item:
         """The item that `get_item` returns after this one is put.
 
-        It lacks what the catalog cannot hold. That is kept in the store, and an export adds it
-        again.
+        It lacks what the catalog cannot hold; the store keeps that, and an export adds it again.
         """
         return item
 
@@ -365,7 +364,7 @@ class HoldsItems(ABC):
 
 
 class NewNames(NamedTuple):
-    """Names that a migration changes: by kind the old and the new ones, and URNs of datasets."""
+    """Names that a migration changes: new names by old ones, and a function for dataset URNs."""
 
     tags: Mapping[str, str]
     terms: Mapping[str, str]
@@ -401,7 +400,7 @@ def sides_in(
 
 
 def each_or_raise(entries: Iterator["CatalogEntry | Refused"]) -> Iterator[CatalogEntry]:
-    """Entries; raises at the first one that cannot be read."""
+    """Yield entries; raise the problem of the first one that cannot be read."""
     for each in entries:
         if isinstance(each, Refused):
             raise each.problem
@@ -421,5 +420,6 @@ def readable(
     return found, unread
 
 
-def _key(item: Item) -> str:
+def item_key(item: Item) -> str:
+    """The key of an item: its URN or name."""
     return item.urn if isinstance(item, Job | CatalogEntity) else item.name

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from operator import itemgetter
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -29,8 +30,8 @@ from lumos.snapshots.store_entries import entry_of, erase_entry, names_in, put_e
 from lumos.store import Facets, Store, Transaction
 from lumos.store.entries import StoredItem
 
-_KINDS: Final = {kind.type: kind for kind in KINDS}
-_BY_WORD: Final = {kind.plural: kind for kind in KINDS}
+_KIND_BY_TYPE: Final = {kind.type: kind for kind in KINDS}
+_KIND_BY_PLURAL: Final = {kind.plural: kind for kind in KINDS}
 
 
 class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatches):
@@ -68,12 +69,12 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInB
         facets = Facets(
             platform=filters.platform, owner=filters.owner, tag=filters.tag, format=filters.format
         )
-        most = self._store.entries.count() if limit is None else limit
-        found, _ = self._store.search(text, facets, limit=most)
+        maximum = self._store.entries.count() if limit is None else limit
+        found, _ = self._store.search(text, facets, limit=maximum)
         return iter(found)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
-        return self._change(entry.urn, lambda _: MergedEntry(entry=entry))
+        return self._change(entry.urn, partial(_replace_by, entry))
 
     def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> WrittenEntry:
         return self._change(entry.urn, lambda theirs: merge(base, theirs, entry))
@@ -86,10 +87,10 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInB
 
     def items(self) -> Iterator[Item]:
         for stored in self._store.entries.items():
-            yield from_json(stored.body, _BY_WORD[stored.kind].type)
+            yield from_json(stored.body, _KIND_BY_PLURAL[stored.kind].type)
 
     def get_item(self, type: type[Item], key: str) -> Item | None:
-        name = _KINDS[type].plural, key
+        name = _KIND_BY_TYPE[type].plural, key
         if self._batch is not None and name in self._batch.items:
             return self._batch.items[name]
         body = self._store.entries.item(*name)
@@ -121,19 +122,19 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInB
     ) -> WrittenEntry:
         """Apply a change to a dataset in one transaction."""
 
-        def checked(theirs: CatalogEntry | None) -> MergedEntry:
+        def check_and_merge(theirs: CatalogEntry | None) -> MergedEntry:
             merged = change(theirs)
             self._store.check_names(names_in(merged.entry))
             return merged
 
         if self._batch is None:
             return self._store.transact(
-                lambda transaction: self._change_stored(transaction, urn, checked)
+                lambda transaction: self._change_stored(transaction, urn, check_and_merge)
             )
         before = self.get(urn)
-        merged = checked(before)
+        merged = check_and_merge(before)
         self._batch.entries[urn] = merged.entry
-        return _written(before, merged)
+        return _result(before, merged)
 
     def _change_stored(
         self,
@@ -145,7 +146,7 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInB
         stored = transaction.entries.get([urn]).get(urn)
         before = None if stored is None else entry_of(stored)
         merged = change(before)
-        written = _written(before, merged)
+        written = _result(before, merged)
         if written.changed:
             put_entry(transaction, merged.entry, before=stored, at=self._clock())
         return written
@@ -166,7 +167,7 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInB
             if entry is None:
                 _erase(transaction, urn)
             else:
-                self._change_stored(transaction, urn, _always(entry))
+                self._change_stored(transaction, urn, partial(_replace_by, entry))
         for name, item in sorted(batch.items.items(), key=itemgetter(0)):
             _put_item(transaction, name, item, at=self._clock())
 
@@ -178,11 +179,11 @@ class _Batch(NamedTuple):
     items: dict[tuple[str, str], Item | None]
 
 
-def _always(entry: CatalogEntry) -> Callable[[CatalogEntry | None], MergedEntry]:
-    return lambda _: MergedEntry(entry=entry)
+def _replace_by(entry: CatalogEntry, _: CatalogEntry | None) -> MergedEntry:
+    return MergedEntry(entry=entry)
 
 
-def _written(before: CatalogEntry | None, merged: MergedEntry) -> WrittenEntry:
+def _result(before: CatalogEntry | None, merged: MergedEntry) -> WrittenEntry:
     entry = merged.entry
     held: dict[str, How] = {name: "native" for name in ASPECTS if getattr(entry, name) is not None}
     return WrittenEntry(
@@ -206,5 +207,5 @@ def _put_item(
 
 
 def _name(item: Any) -> tuple[str, str]:
-    kind = _KINDS[type(item)]
+    kind = _KIND_BY_TYPE[type(item)]
     return kind.plural, getattr(item, kind.key)

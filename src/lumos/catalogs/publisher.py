@@ -1,4 +1,4 @@
-"""Publishes pending changes of the store to a catalog, after they are committed, in batches.
+"""Publishes committed changes of the store to a catalog, in batches.
 
 Entries are published as the store has them by then, merged with edits in the catalog. If a catalog
 is down, its changes stay in the outbox; if it rejects an entry, only that entry does. Publishing
@@ -24,7 +24,7 @@ from lumos.catalogs import (
 )
 from lumos.catalogs.interface import readable, sides_in
 from lumos.catalogs.reports import PublishConflict, PublishReport, RefusedPublish
-from lumos.catalogs.three_way_merge import merged_item
+from lumos.catalogs.three_way_merge import merge_item
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.json_codec import from_json, to_json
@@ -173,20 +173,20 @@ class _Publishing:
         return pending
 
     @cached_property
-    def _size(self) -> int:
+    def _batch_size(self) -> int:
         if isinstance(self._platform, WritesInBatches):
             return _FILE_BATCH
         return self._platform.most if isinstance(self._platform, WritesMany) else _SERVER_BATCH
 
     @cached_property
-    def _jobs_at(self) -> dict[str, set[str]]:
+    def _jobs_by_dataset(self) -> dict[str, set[str]]:
         """The jobs that read or write each dataset."""
         return self._store.lineage.jobs_by_dataset()
 
     def _batches(self) -> Iterator[_Batch]:
         """All pending changes, in batches that are published together."""
         batch: _Batch = []
-        room = self._size
+        room = self._batch_size
         for kind in _ORDER:
             after: str | None = None
             while page := self._store.catalog_outbox.pending(
@@ -199,7 +199,7 @@ class _Publishing:
                 room -= len(changes)
                 if room <= 0:
                     yield batch
-                    batch, room = [], self._size
+                    batch, room = [], self._batch_size
         if batch:
             yield batch
 
@@ -240,7 +240,7 @@ class _Publishing:
             if kind is DATASETS:
                 new = [each.change.key for each in done if each.is_new]
                 transaction.catalog_outbox.add_downstream(name, new)
-                jobs = {job for urn in new for job in self._jobs_at.get(urn, ())}
+                jobs = {job for urn in new for job in self._jobs_by_dataset.get(urn, ())}
                 # Published jobs lack the new datasets; other jobs are still pending.
                 published_jobs = transaction.journal.bases(name, JOBS.plural, jobs)
                 transaction.catalog_outbox.add_again(name, JOBS.plural, published_jobs.keys())
@@ -258,7 +258,7 @@ class _Publishing:
             kind=kind.singular, key=refused.urn, problem=str(refused.problem)
         )
 
-    def _note_conflicts(self, key: str, conflicts: Sequence[Conflict]) -> None:
+    def _add_conflicts(self, key: str, conflicts: Sequence[Conflict]) -> None:
         self._conflicts += [
             PublishConflict(key=key, path=each.path, theirs=each.theirs, ours=each.ours)
             for each in conflicts
@@ -276,14 +276,14 @@ class _Publishing:
             for key, each in stored.items()
             if each.known.state == "live"
         }
-        gone = [key for key in keys if key not in live]
+        deleted = [key for key in keys if key not in live]
         # Only datasets that Lumos published are hidden.
         hidden = {
-            key: _deleted_entry(bases[key])
-            for key in gone
-            if key in bases and not bases[key].deleted
+            key: CatalogEntry(urn=base.urn, name=base.name, platform=base.platform, deleted=True)
+            for key in deleted
+            if (base := bases.get(key)) is not None and not base.deleted
         }
-        for key in gone:
+        for key in deleted:
             if key not in hidden:
                 yield _PublishedEntry(kind, by_key[key], bases.get(key), is_new=False)
         for key, changed in self._write_datasets(live, hidden, bases):
@@ -323,7 +323,7 @@ class _Publishing:
             if isinstance(written, Refused):
                 self._refuse(DATASETS, written)
             else:
-                self._note_conflicts(written.urn, merged[written.urn].conflicts)
+                self._add_conflicts(written.urn, merged[written.urn].conflicts)
                 yield written.urn, written.changed
 
     def _emit_datasets(
@@ -353,25 +353,25 @@ class _Publishing:
         keys = [each.key for each in changes]
         bases, ours = self._bases(kind, keys), self._load_items(kind, keys)
         theirs: dict[str, Any] = platform.get_items(kind.type, keys)
-        put: dict[str, Any] = {}
+        changed: dict[str, Any] = {}
         for key, item in ours.items():
             base = bases.get(key)
-            known = None if base is None else platform.item_as_held(base)
-            merged = merged_item(known, theirs.get(key), item)
-            self._note_conflicts(key, merged.conflicts)
+            held = None if base is None else platform.item_as_held(base)
+            merged = merge_item(held, theirs.get(key), item)
+            self._add_conflicts(key, merged.conflicts)
             if platform.item_as_held(merged.item) != theirs.get(key):
-                put[key] = merged.item
+                changed[key] = merged.item
         refused = set()
-        for problem in platform.put_items(list(put.values())):
+        for problem in platform.put_items(list(changed.values())):
             self._refuse(kind, problem)
             refused.add(problem.urn)
         for each in changes:
             # Only items that Lumos published are deleted.
-            is_gone = each.key not in ours and each.key in bases and each.key in theirs
-            if is_gone:
+            is_deleted = each.key not in ours and each.key in bases and each.key in theirs
+            if is_deleted:
                 platform.erase_item(theirs[each.key])
             if each.key not in refused:
-                self._sums["items"] += is_gone or each.key in put
+                self._sums["items"] += is_deleted or each.key in changed
                 yield _PublishedEntry(kind, each, ours.get(each.key), is_new=False)
 
     def _load_items(self, kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
@@ -380,8 +380,3 @@ class _Publishing:
         if kind is not JOBS:
             return items
         return {job.urn: job for job in jobs_with_known_ends(self._store, items.values())}
-
-
-def _deleted_entry(written: CatalogEntry) -> CatalogEntry:
-    """The entry that marks a published dataset as deleted."""
-    return CatalogEntry(urn=written.urn, name=written.name, platform=written.platform, deleted=True)

@@ -36,7 +36,7 @@ class CatalogReader:
         """The datasets of the catalog that contain every word of a text, best first."""
         filters = Filters(platform=platform, owner=owner, tag=tag, format=format)
         with self._connected(Searches, "searched"):
-            # One more than wanted tells whether there are more.
+            # One more than requested, to know whether there are more.
             found = list(self._platform.search(text, filters, limit=limit + 1))
         words = text.casefold().split()
         return SearchReport(
@@ -65,7 +65,7 @@ class CatalogReader:
         else:
             last = name.rstrip("/").rpartition("/")[2]
             candidates = [each.urn for each in self._platform.search(last, limit=None)]
-            urns = [urn for urn in candidates if _is_called(urn, name)]
+            urns = [urn for urn in candidates if _has_name(urn, name)]
         entries: dict[str, CatalogEntry] = self._platform.get_many(urns)
         if len(entries) == 1:
             return next(iter(entries.values()))
@@ -79,7 +79,7 @@ class CatalogReader:
         question = did_you_mean(name.rpartition("/")[2], known, limit=_MAX_SUGGESTED)
         return MisuseError(
             f"{self._platform.name} has no dataset '{name}'.{question} "
-            f"Search it with: lumos search TEXT --platform {self._platform.name}"
+            f"Search with: lumos search TEXT --platform {self._platform.name}"
         )
 
     @contextmanager
@@ -93,10 +93,9 @@ class CatalogReader:
                 self._platform.close()
 
 
-def _is_called(urn: str, name: str) -> bool:
-    """Whether a dataset has a name, or a path that ends with it."""
-    parsed = Urn.parse(urn)
-    return name == parsed.name or f"/{urn}".endswith(f"/{name}")
+def _has_name(urn: str, name: str) -> bool:
+    """Whether a dataset has this name, or a path that ends with it."""
+    return name == Urn.parse(urn).name or f"/{urn}".endswith(f"/{name}")
 
 
 def _matching_fields(dataset: Dataset, words: list[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The report on publishing to a catalog."""
+"""Reports of publishing to a catalog."""
 
 from datetime import datetime
 
@@ -26,8 +26,8 @@ class PublishReport(Report, frozen=True, kw_only=True):
     """The result of publishing to a catalog; `problem` says why changes are still pending.
 
     `told` counts published datasets, `unchanged` those that the catalog already had in this form,
-    `hidden` those that are gone, and `items` everything else. If the catalog `is_down`, it is not
-    tried again before `next_try`.
+    `hidden` deleted datasets that the catalog now hides, and `items` everything else. If the
+    catalog `is_down`, it is not tried again before `next_try`.
     """
 
     format_version: str = FORMAT_VERSION
@@ -51,16 +51,16 @@ class PublishReport(Report, frozen=True, kw_only=True):
         return self.problem is None and not self.refused
 
     @property
-    def complaint(self) -> str | None:
-        """Why changes are pending and when they are retried, as a sentence."""
+    def pending_message(self) -> str | None:
+        """Why changes are pending and how to retry them, or None."""
         if self.problem is None:
             return None
         why = self.problem if self.status is None else str(self.status)
-        things = "dataset waits" if self.waiting == 1 else "datasets wait"
+        datasets = "dataset" if self.waiting == 1 else "datasets"
         when = "the next scan"
         if self.next_try is not None:
             when = f"a scan after {self.next_try:%H:%M:%S} UTC"
         return (
-            f"{self.kind}: {self.waiting:,} {things} to be published ({why}); "
-            f"{when} or `lumos sync` retries"
+            f"{self.waiting:,} {datasets} not yet published to {self.kind} ({why.rstrip('.')}). "
+            f"Retry with `lumos sync`, or wait for {when}."
         )

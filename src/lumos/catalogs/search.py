@@ -1,4 +1,4 @@
-"""Finding datasets by words where a catalog's own search is not asked."""
+"""Full-text search over entries, for catalogs whose own search is not used."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -8,10 +8,10 @@ from lumos.model.dataset import Dataset
 from lumos.model.type_path import field_paths
 
 
-def found(
+def search_entries(
     entries: Iterable[CatalogEntry], text: str, filters: Filters, *, limit: int | None
 ) -> Iterator[Dataset]:
-    """The datasets that hold every word, those first that have them all in their names."""
+    """Yield the datasets that contain every word; matches by name first."""
     words = text.casefold().split()
     hits = [entry for entry in entries if _matches(entry, words, filters)]
     hits.sort(key=lambda entry: not all(word in entry.name.casefold() for word in words))
@@ -23,13 +23,13 @@ def _matches(entry: CatalogEntry, words: Sequence[str], filters: Filters) -> boo
     if entry.deleted:
         return False
     governance, ownership = entry.governance, entry.ownership
-    wanted = (
+    checks = (
         (filters.platform, (entry.platform,)),
         (filters.format, (entry.format,)),
         (filters.tag, governance.tags if governance else ()),
         (filters.owner, [owner.name for owner in ownership.owners] if ownership else ()),
     )
-    if any(value is not None and value not in there for value, there in wanted):
+    if any(value is not None and value not in values for value, values in checks):
         return False
     text = "\n".join(_texts(entry)).casefold()
     return all(word in text for word in words)

@@ -28,7 +28,7 @@ class CatalogScan(Protocol):
     ) -> IngestReport: ...
 
 
-class Syncing:
+class SyncRun:
     """One run of `lumos sync`."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Syncing:
         platforms = self._platforms(outputs)
         if not (sections or platforms):
             raise MisuseError(
-                "There is neither a source to scan nor a catalog to publish to. List sources in "
+                "No source to scan and no catalog to publish to. List sources in "
                 "lumos.yaml (lumos init writes one) and scan them with --all, or name a catalog "
                 "with --platform: lumos sync --platform PLATFORM"
             )
@@ -68,9 +68,8 @@ class Syncing:
         )
 
     def _sections(self, names: Sequence[str]) -> list[Any]:
-        configured = self._settings.sources
         known: dict[str, list[Any]] = {}
-        for section in configured:
+        for section in self._settings.sources:
             known.setdefault(source_name(section), []).append(section)
         for name in names:
             if name not in known:

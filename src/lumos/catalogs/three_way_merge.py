@@ -5,11 +5,12 @@ ours. If both sides changed the same value, theirs wins and the conflict is repo
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from lumos.catalogs.plain_merge import MISSING, merged_objects
+from lumos.catalogs.plain_merge import MISSING, merge_json, merge_maps
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
@@ -25,15 +26,14 @@ from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.type_path import nested_parts
 
 Value = TypeVar("Value")
-Key = TypeVar("Key")
 
 MEASURED: Final = frozenset(
     {"location", "statistics", "drift", "definition", "versioning", "usage", "quality", "cost"}
 )
-"""Aspects that nobody edits by hand."""
-_MEASURED_OF_ITEMS: Final = frozenset({"runs", "cost"})
+"""Aspects that only tools set; ours replace theirs."""
+_MEASURED_ITEM_FIELDS: Final = frozenset({"runs", "cost"})
 # Audit stamps in raw records are not reported as conflicts.
-_BOOKKEEPING: Final = ".beside."
+_AUDIT_STAMPS: Final = ".beside."
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ def merge(
     """Merge an entry; aspects that `ours` does not have stay as they are in the catalog."""
     if theirs is None:
         return MergedEntry(entry=ours)
-    merging = _Merging()
+    merging = _Merge()
     aspects = {
         name: merging.aspect(name, getattr(base, name, None), getattr(theirs, name), mine)
         for name in ASPECTS
@@ -85,23 +85,23 @@ def merge(
     return MergedEntry(entry=entry, conflicts=tuple(merging.conflicts))
 
 
-def merged_aspect(name: str, base: Any, theirs: Any, ours: Any) -> Any:
+def merge_aspect(name: str, base: Any, theirs: Any, ours: Any) -> Any:
     """Merge one aspect."""
-    return _Merging().aspect(name, base, theirs, ours)
+    return _Merge().aspect(name, base, theirs, ours)
 
 
-def merged_raw(base: Any, theirs: Any, ours: Any | None) -> dict[str, Any]:
+def merge_raw(base: Any, theirs: Any, ours: Any | None) -> dict[str, Any]:
     """Merge raw records of entries or items."""
-    return _Merging().raw(base, theirs, ours)
+    return _Merge().raw(base, theirs, ours)
 
 
-def merged_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
+def merge_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
     """Merge an item with all its fields."""
     if theirs is None:
         return MergedItem(ours)
-    merging = _Merging()
+    merging = _Merge()
     fields = {
-        field.name: merging.fact(field, base, theirs, ours)
+        field.name: merging.field(field, base, theirs, ours)
         for field in msgspec.structs.fields(type(ours))
     }
     return MergedItem(type(ours)(**fields), tuple(merging.conflicts))
@@ -114,8 +114,8 @@ def _quality(theirs: Quality | None, ours: Quality) -> Quality:
     return msgspec.structs.replace(ours, profile=newest)
 
 
-class _Merging:
-    """One merge, which collects conflicts."""
+class _Merge:
+    """Merges values and collects conflicts."""
 
     def __init__(self) -> None:
         self.conflicts: list[Conflict] = []
@@ -134,29 +134,28 @@ class _Merging:
         if ours in (base, theirs):
             return theirs
         match ours:
-            case Ownership():
-                empty = Ownership()
-                return Ownership(owners=_members(*_each("owners", base, theirs, ours, empty)))
-            case Governance():
-                return self._governance(base, theirs, ours)
+            case Ownership() | Governance():
+                return _merge_fields(
+                    name, base, theirs, ours, lambda _, *sides: _merge_sets(*sides)
+                )
             case Documentation():
-                return self._fieldwise(name, base, theirs, ours, Documentation())
+                return _merge_fields(name, base, theirs, ours, self.scalar)
             case Lineage():
-                return self._lineage(base, theirs, ours)
+                return _merge_fields(name, base, theirs, ours, self._edges)
             case dict():
-                return self._mapping(name, self.scalar, base or {}, theirs or {}, ours)
+                return _merge_maps(name, (base or {}, theirs or {}, ours), self.scalar)
             case _:
                 return self.scalar(name, base, theirs, ours)
 
     def raw(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
-        """Raw records, merged as deeply as both sides changed them."""
-        old, now, new = ({} if side is None else side.raw for side in (base, theirs, ours))
-        return merged_objects("raw", old, now, new, self._add_conflict_once)
+        """Merge raw records, down to single values."""
+        sides = ({} if side is None else side.raw for side in (base, theirs, ours))
+        return merge_maps("raw", sides, partial(merge_json, on_conflict=self._add_conflict_once))
 
-    def fact(self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any) -> Any:
-        """One field of an item."""
+    def field(self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any) -> Any:
+        """Merge one field of an item."""
         name, mine = field.name, getattr(ours, field.name)
-        if name in _MEASURED_OF_ITEMS:
+        if name in _MEASURED_ITEM_FIELDS:
             return mine
         if name == "raw":
             return self.raw(base, theirs, ours)
@@ -164,9 +163,9 @@ class _Merging:
         sides = (before, getattr(theirs, name), mine)
         match mine:
             case tuple():
-                return _members(*sides)
+                return _merge_sets(*sides)
             case dict():
-                return self._mapping(name, self.scalar, *sides)
+                return _merge_maps(name, sides, self.scalar)
             case _:
                 return self.scalar(name, *sides)
 
@@ -174,7 +173,7 @@ class _Merging:
         """Whether a dataset is deleted; an edit stays until Lumos's own value changes."""
         was = False if base is None else base.deleted
         if base is None and theirs.deleted and not ours.deleted:
-            self.conflicts.append(Conflict(path="deleted", theirs="hidden", ours="there"))
+            self.conflicts.append(Conflict(path="deleted", theirs="hidden", ours="visible"))
         return theirs.deleted if ours.deleted == was else ours.deleted
 
     def _add_conflict_once(self, path: str, theirs: Any, ours: Any) -> None:
@@ -183,11 +182,11 @@ class _Merging:
         is_known = any(
             (each.theirs, each.ours) == (conflict.theirs, conflict.ours) for each in self.conflicts
         )
-        if not is_known and _BOOKKEEPING not in path:
+        if not is_known and _AUDIT_STAMPS not in path:
             self.conflicts.append(conflict)
 
     def scalar(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
-        """One value; if both sides changed it, theirs wins."""
+        """Merge one value; if both sides changed it, theirs wins."""
         if ours in (base, theirs):
             return theirs
         if theirs == base:
@@ -195,67 +194,23 @@ class _Merging:
         self.conflicts.append(Conflict(path=path, theirs=_text(theirs), ours=_text(ours)))
         return theirs
 
-    def _fieldwise(self, path: str, base: Any, theirs: Any, ours: Any, empty: Any) -> Any:
-        return type(ours)(
-            **{
-                field: self.scalar(f"{path}.{field}", *_each(field, base, theirs, ours, empty))
-                for field in ours.__struct_fields__
-            }
-        )
-
-    @staticmethod
-    def _governance(base: Governance | None, theirs: Governance | None, ours: Governance) -> Any:
-        return Governance(
-            **{
-                field: _members(*_each(field, base, theirs, ours, Governance()))
-                for field in Governance.__struct_fields__
-            }
-        )
-
-    def _mapping(
-        self,
-        path: str,
-        leaf: Callable[[str, Any, Any, Any], Any],
-        base: Mapping[Key, Value],
-        theirs: Mapping[Key, Value],
-        ours: Mapping[Key, Value],
-    ) -> dict[Key, Value]:
-        if theirs == base:
-            return dict(ours)
-        merged: dict[Key, Value] = {}
-        for key in {**theirs, **ours}:
-            sides = (side.get(key, MISSING) for side in (base, theirs, ours))
-            value = leaf(f"{path}.{_shown(key)}", *sides)
-            if value is not MISSING:
-                merged[key] = value
-        return merged
-
-    def _lineage(self, base: Lineage | None, theirs: Lineage | None, ours: Lineage) -> Lineage:
-        return Lineage(
-            **{
-                side: self._edges(f"lineage.{side}", *_each(side, base, theirs, ours, Lineage()))
-                for side in Lineage.__struct_fields__
-            }
-        )
-
     def _edges(
         self, path: str, base: Sequence[UpstreamEdge], theirs: Any, ours: Any
     ) -> tuple[UpstreamEdge, ...]:
-        sides = (_by(lambda edge: edge.urn, edges) for edges in (base, theirs, ours))
-        return tuple(self._mapping(path, self._edge, *sides).values())
+        sides = (_by_key(lambda edge: edge.urn, edges) for edges in (base, theirs, ours))
+        return tuple(_merge_maps(path, sides, self._edge).values())
 
     def _edge(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
         if MISSING in (theirs, ours) or theirs == base:
             return self.scalar(path, base, theirs, ours)
-        nothing = UpstreamEdge(urn=ours.urn)
-        base = nothing if base is MISSING else base
+        base = UpstreamEdge(urn=ours.urn) if base is MISSING else base
         columns = (
-            _by(lambda column: (column.upstream, column.downstream), edge.columns)
+            _by_key(lambda column: (column.upstream, column.downstream), edge.columns)
             for edge in (base, theirs, ours)
         )
-        mapped: dict[Any, ColumnMapping] = self._mapping(f"{path}.columns", self.scalar, *columns)
-        uses = (_by(_used, edge.uses) for edge in (base, theirs, ours))
-        used: dict[Any, ColumnUse] = self._mapping(f"{path}.uses", self.scalar, *uses)
+        mapped: dict[Any, ColumnMapping] = _merge_maps(f"{path}.columns", columns, self.scalar)
+        uses = (_by_key(_use_key, edge.uses) for edge in (base, theirs, ours))
+        used: dict[Any, ColumnUse] = _merge_maps(f"{path}.uses", uses, self.scalar)
         return UpstreamEdge(
             urn=ours.urn,
             type=self.scalar(f"{path}.type", base.type, theirs.type, ours.type),
@@ -264,24 +219,25 @@ class _Merging:
         )
 
     def _schema(self, base: Schema | None, theirs: Schema | None, ours: Schema) -> Schema:
-        """Our columns, with the annotations of both sides."""
+        """Merge the annotations of our columns."""
         if theirs is None or theirs == base:
             return ours
-        old, now = (
-            _by(lambda field: field.name, side.fields if side else ()) for side in (base, theirs)
+        in_base, in_theirs, in_ours = (
+            _by_key(lambda field: field.name, side.fields if side else ())
+            for side in (base, theirs, ours)
         )
         fields = [
-            self._field(old.get(key), now.get(key), field)
-            for key, field in _by(lambda field: field.name, ours.fields).items()
+            self._column(in_base.get(key), in_theirs.get(key), field)
+            for key, field in in_ours.items()
         ]
         return Schema(fields=tuple(fields))
 
-    def _field(self, base: Field | None, theirs: Field | None, ours: Field) -> Field:
+    def _column(self, base: Field | None, theirs: Field | None, ours: Field) -> Field:
         if theirs is None or theirs == base:
             return ours
         path = f"schema.{ours.name}"
         sides = (
-            {note.path: note for note in (side.nested if side else ())}
+            {nested.path: nested for nested in (side.nested if side else ())}
             for side in (base, theirs, ours)
         )
         return msgspec.structs.replace(
@@ -298,21 +254,21 @@ class _Merging:
         theirs: Mapping[str, NestedField],
         ours: Mapping[str, NestedField],
     ) -> tuple[NestedField, ...]:
-        """Annotations of nested fields; those of fields that are gone are removed."""
-        there = {part.path for part in nested_parts(field)} | set(ours)
-        notes = []
-        for place in {**ours, **theirs}:
-            if place not in there:
+        """Merge annotations of nested fields; those of removed fields are dropped."""
+        existing = {part.path for part in nested_parts(field)} | set(ours)
+        merged = []
+        for nested in {**ours, **theirs}:
+            if nested not in existing:
                 continue
-            nothing = NestedField(path=place)
-            mine = ours.get(place, nothing)
-            words = self._annotations(
-                f"{path}.{place}", base.get(place), theirs.get(place, nothing), mine
+            empty = NestedField(path=nested)
+            mine = ours.get(nested, empty)
+            annotations = self._annotations(
+                f"{path}.{nested}", base.get(nested), theirs.get(nested, empty), mine
             )
-            notes.append(msgspec.structs.replace(mine, **words))
-        return tuple(
-            note for note in notes if note.path in ours or note != NestedField(path=note.path)
-        )
+            both = msgspec.structs.replace(mine, **annotations)
+            if nested in ours or both != empty:
+                merged.append(both)
+        return tuple(merged)
 
     def _annotations(
         self,
@@ -321,18 +277,18 @@ class _Merging:
         theirs: Field | NestedField,
         ours: Field | NestedField,
     ) -> dict[str, Any]:
-        """The annotations of a field: description, labels and properties."""
+        """Merge the annotations of a field: description, labels and properties."""
         before = NestedField(path="") if base is None else base
-        words: dict[str, Any] = {
-            name: _members(*(getattr(side, name) for side in (before, theirs, ours)))
+        merged: dict[str, Any] = {
+            name: _merge_sets(*(getattr(side, name) for side in (before, theirs, ours)))
             for name in ("tags", "terms", "compliance")
         }
-        words["description"] = self.scalar(
+        merged["description"] = self.scalar(
             f"{path}.description", before.description, theirs.description, ours.description
         )
         sides = (side.properties for side in (before, theirs, ours))
-        words["properties"] = self._mapping(f"{path}.properties", self.scalar, *sides)
-        return words
+        merged["properties"] = _merge_maps(f"{path}.properties", sides, self.scalar)
+        return merged
 
 
 def default_of(field: msgspec.structs.FieldInfo) -> Any:
@@ -344,27 +300,43 @@ def default_of(field: msgspec.structs.FieldInfo) -> Any:
     return field.default
 
 
-def _members(
+def _merge_sets(
     base: Sequence[Value], theirs: Sequence[Value], ours: Sequence[Value]
 ) -> tuple[Value, ...]:
-    """Merge ordered sets: theirs without members that we removed, followed by those we added."""
+    """Merge ordered sets: theirs without the members that we removed, then those we added."""
     if theirs == base:
         return tuple(ours)
-    claimed = set(ours)
-    gone = set(base) - claimed
-    there = set(theirs) | set(base)
+    removed = set(base) - set(ours)
+    known = set(theirs) | set(base)
     return (
-        *(member for member in theirs if member not in gone),
-        *(member for member in ours if member not in there),
+        *(member for member in theirs if member not in removed),
+        *(member for member in ours if member not in known),
     )
 
 
-def _each(field: str, base: Any, theirs: Any, ours: Any, empty: Any) -> tuple[Any, Any, Any]:
-    base, theirs = (empty if side is None else side for side in (base, theirs))
-    return getattr(base, field), getattr(theirs, field), getattr(ours, field)
+def _merge_fields(
+    path: str, base: Any, theirs: Any, ours: Any, merge_value: Callable[..., Any]
+) -> Any:
+    """Merge structs field by field."""
+    empty = type(ours)()
+    sides = [empty if side is None else side for side in (base, theirs, ours)]
+    return type(ours)(
+        **{
+            field: merge_value(f"{path}.{field}", *(getattr(side, field) for side in sides))
+            for field in ours.__struct_fields__
+        }
+    )
 
 
-def _by(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, Value]:
+def _merge_maps(path: str, sides: Iterable[Mapping[Any, Any]], merge_value: Any) -> dict[Any, Any]:
+    base, theirs, ours = sides
+    if theirs == base:
+        # In our order.
+        return dict(ours)
+    return merge_maps(path, (base, theirs, ours), merge_value)
+
+
+def _by_key(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, Value]:
     """The values by key; repeated keys are numbered."""
     found: dict[Any, Value] = {}
     for value in values:
@@ -375,13 +347,8 @@ def _by(key: Callable[[Value], Any], values: Iterable[Value]) -> dict[Any, Value
     return found
 
 
-def _used(use: ColumnUse) -> tuple[str | None, ...]:
+def _use_key(use: ColumnUse) -> tuple[str | None, ...]:
     return use.upstream, use.usage, use.downstream, use.expression
-
-
-def _shown(key: Any) -> str:
-    """The text of a key, or of one that `_by` numbered."""
-    return str(key[0] if isinstance(key, tuple) else key)
 
 
 def _text(value: Any) -> str:

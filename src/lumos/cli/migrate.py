@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         CertificateCheck,
         MigrationPlan,
         MigrationReport,
-        Need,
+        UnmappedName,
         Verification,
     )
     from lumos.snapshots.reports import MigratedCount
@@ -288,7 +288,7 @@ def _print_migrated(console: "Console", count: "MigratedCount | AspectCount", wh
     print_status(console, status, f"{count.target:,}/{count.source:,} {what} migrated")
 
 
-def _print_needs(console: "Console", needs: "Sequence[Need]") -> None:
+def _print_needs(console: "Console", needs: "Sequence[UnmappedName]") -> None:
     """What must be decided by hand, as lines to paste into a mapping."""
     for kind, needs_of_kind in groupby(needs, key=lambda need: need.kind):
         count = len(list(needs_of_kind))

@@ -100,5 +100,5 @@ def _show_published(console: "Console", report: "PublishReport", names: Names) -
         print_status(console, "ok", f"{report.platform}: {', '.join(parts)}")
     elif report.is_complete:
         print_status(console, "ok", f"{report.platform}: up to date")
-    if report.complaint is not None:
-        print_problem(report.complaint)
+    if report.pending_message is not None:
+        print_problem(report.pending_message)

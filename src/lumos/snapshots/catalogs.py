@@ -11,7 +11,7 @@ import msgspec
 from lumos import plugins
 from lumos.catalogs import Connects, HasAddress, HoldsItems, KeptInFile, Platform, ReadsEntries
 from lumos.catalogs.configured import LOCAL, find_platform, platform_of
-from lumos.catalogs.three_way_merge import merged_item
+from lumos.catalogs.three_way_merge import merge_item
 from lumos.config import Settings
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.catalog import CatalogEntry, Job
@@ -130,7 +130,7 @@ class PlatformCatalog(SnapshotCatalog):
         """Add the values that Lumos wrote and the catalog cannot store."""
         platform: Any = self.platform
         held = platform.item_as_held(written)
-        return item if held == written else merged_item(held, item, written).item
+        return item if held == written else merge_item(held, item, written).item
 
     def count(self) -> int | None:
         return self.platform.count() if isinstance(self.platform, ReadsEntries) else None

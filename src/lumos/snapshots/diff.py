@@ -47,7 +47,7 @@ def diff(
         if names is not None and not names.is_empty:
             mapped = Path(folder) / "mapped.jsonl"
             with open_snapshot(before) as snapshot:
-                write_mapped(snapshot, names, mapped, moved=names.target_names)
+                write_mapped(snapshot, names, mapped, created=names.target_names)
             before = mapped
         progress("comparing")
         findings = DiffSummaryBuilder()

@@ -68,7 +68,7 @@ def merge_imported(
         if name not in omitted and getattr(ours, name) is None and getattr(base, name) is not None
     }
     if base.raw and not ours.raw:
-        removed_aspects["raw"] = three_way_merge.merged_raw(base, theirs, ours)
+        removed_aspects["raw"] = three_way_merge.merge_raw(base, theirs, ours)
     return msgspec.structs.replace(
         merged, entry=msgspec.structs.replace(merged.entry, **removed_aspects)
     )
@@ -120,7 +120,7 @@ def roll_back_entry(
             is_name = field.required or (is_dataset and name in _IDENTITY)
             earlier_value = current_value if is_name else three_way_merge.default_of(field)
         if name == "raw":
-            fields[name] = three_way_merge.merged_raw(imported, current, before_import)
+            fields[name] = three_way_merge.merge_raw(imported, current, before_import)
             kept += _edited_records(imported, current, before_import)
             continue
         is_edited = current_value not in (getattr(imported, name), earlier_value)
@@ -166,5 +166,5 @@ def _remove_imported(name: str, base: Any, theirs: Any) -> Any:
         return Quality(profile=theirs.profile)
     if theirs == base or name not in _EMPTY:
         return None
-    remaining = three_way_merge.merged_aspect(name, base, theirs, _EMPTY[name])
+    remaining = three_way_merge.merge_aspect(name, base, theirs, _EMPTY[name])
     return None if remaining == _EMPTY[name] else remaining

@@ -28,7 +28,7 @@ from lumos.catalogs import (
 )
 from lumos.catalogs.cleanup import Tidies
 from lumos.catalogs.interface import sides_in
-from lumos.catalogs.three_way_merge import merged_item
+from lumos.catalogs.three_way_merge import merge_item
 from lumos.errors import CatalogUnavailable, LumosError, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.json_codec import from_json, to_json
@@ -140,7 +140,7 @@ def item_plan(
 ) -> EntryPlan:
     """Plan an entity that is not a dataset; `as_held` converts it to what the catalog can store."""
     known = None if base is None else as_held(from_json(base, kind.type))
-    merged = merged_item(known, now, item)
+    merged = merge_item(known, now, item)
     key = getattr(item, kind.key)
     return EntryPlan(
         kind, key, before=before, now=now, after=as_held(merged.item), written=item, base=base,

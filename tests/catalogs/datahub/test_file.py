@@ -438,7 +438,7 @@ def test_edges_to_instances_need_no_order(file: DatahubFile, tmp_path: Path) -> 
     [
         (b"", "truncated"),
         (b"[{", "truncated"),
-        (b'{"datasets": []}', r"\[0\]: it is about no entity"),
+        (b'{"datasets": []}', r"\[0\]: the change names no entity"),
         (b"[1]", r"\[0\]: Expected `object`"),
         (b'"text"', "Expected `array`"),
         (b"\xff\xfe", "JSON is malformed"),
@@ -504,7 +504,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_the_path_must_be_given() -> None:
-    with pytest.raises(MisuseError, match=r"datahub-file:estate\.json"):
+    with pytest.raises(MisuseError, match=r"datahub-file:metadata\.json"):
         DatahubFile(None)
     with pytest.raises(MisuseError, match="is not a dataset URN"):
         DatahubFile.at("x.json").put(CatalogEntry(urn="orders", name="orders", platform="hive"))

@@ -239,7 +239,7 @@ def test_lineage_to_datasets_that_a_catalog_does_not_hold_is_valid(workplace: Pa
     assert (found.valid, [each.severity for each in found.problems]) == (True, ["warning"])
     report = lumos.migration.migrate("datahub-file:here.json", "datahub-file:there.json")
     assert report.remarks == (
-        f"1 reference leads to what datahub-file:{workplace}/here.json does not contain; "
+        f"1 reference leads to datasets that datahub-file:{workplace}/here.json does not contain; "
         f"migrated anyway. There is no dataset or job '{EVENTS_URN}' in the snapshot.",
     )
 
@@ -273,7 +273,9 @@ def test_a_dataset_that_cannot_be_migrated_stops_the_migration(workplace: Path) 
         Lumos().migration.migrate("datahub-file:here.json", "datahub-file:there.json")
     assert str(stopped.value).startswith(f"The dataset {UNREADABLE_URN} cannot be migrated: ")
     assert "globalTags.tags[0]: Expected `object`, got `str`" in str(stopped.value)
-    assert str(stopped.value).endswith("Nothing was written. To leave it out: --on-error skip")
+    assert str(stopped.value).endswith(
+        "Nothing was written. Skip such datasets with: --on-error skip"
+    )
     assert not (workplace / "there.json").exists()
 
 

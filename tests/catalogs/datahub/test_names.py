@@ -45,8 +45,8 @@ URNS = st.builds(
 
 @settings(max_examples=examples(1500))
 @given(URNS, st.booleans())
-def test_every_urn_of_lumos_comes_back(urn: Urn, apart: bool) -> None:
-    there = names.dataset_urn(urn, apart=apart)
+def test_every_urn_of_lumos_comes_back(urn: Urn, explicit_instance: bool) -> None:
+    there = names.dataset_urn(urn, explicit_instance=explicit_instance)
     assert names.lumos_urn(there, urn.instance or None) == urn
 
 
@@ -54,7 +54,9 @@ def test_every_urn_of_lumos_comes_back(urn: Urn, apart: bool) -> None:
 @given(URNS, URNS)
 def test_two_datasets_never_have_one_name_where_they_are_kept_apart(one: Urn, two: Urn) -> None:
     if one != two:
-        assert names.dataset_urn(one, apart=True) != names.dataset_urn(two, apart=True)
+        assert names.dataset_urn(one, explicit_instance=True) != names.dataset_urn(
+            two, explicit_instance=True
+        )
 
 
 @settings(max_examples=examples(1500))
@@ -72,7 +74,7 @@ def test_every_urn_of_datahub_comes_back(
     read = names.lumos_urn(urn, instance)
     assert read is not None
     assert Urn.parse(str(read)) == read
-    assert urn in (names.dataset_urn(read), names.dataset_urn(read, apart=True))
+    assert urn in (names.dataset_urn(read), names.dataset_urn(read, explicit_instance=True))
 
 
 @given(TEXTS.filter(bool))

@@ -15,7 +15,7 @@ from catalogs.sample_inventory import CUSTOMERS, ORDERS, items, rich
 from lumos import Lumos, plugins
 from lumos.catalogs import WrittenEntry
 from lumos.catalogs.datahub.file_platform import DatahubFile
-from lumos.catalogs.migration.reports import MigrationReport, Need
+from lumos.catalogs.migration.reports import MigrationReport, UnmappedName
 from lumos.config.yaml_tree import ConfigurationError
 from lumos.errors import CatalogError, LumosError, MisuseError
 from lumos.model.catalog import CatalogEntry, User
@@ -155,7 +155,7 @@ def test_references_that_lead_out_of_the_source_are_told_and_kept(lumos: Lumos) 
     report = lumos.migration.migrate("local", FILE)
     assert verified(report) == ((3, 3), (3, 3))
     (remark,) = report.remarks
-    assert remark.startswith("2 references lead to what local does not contain")
+    assert remark.startswith("2 references lead to datasets that local does not contain")
     assert held(lumos, FILE)[table().urn].lineage == away
 
 
@@ -186,7 +186,7 @@ def test_what_a_catalog_only_says_it_took_is_found_out(lumos: Lumos, forgetful: 
     assert not report.is_whole
     assert report.verified.missing == (ORDERS,)
     assert {ORDERS, table().urn} <= set(report.verified.unlike)
-    assert Need(kind="tag", name="tier-1") in report.needs
+    assert UnmappedName(kind="tag", name="tier-1") in report.needs
     # What was exported is there until it is known to have arrived.
     assert report.snapshot is not None
     assert Path(report.snapshot).exists()
@@ -242,10 +242,10 @@ def test_names_that_the_target_spells_otherwise_are_told(lumos: Lumos) -> None:
     fill(lumos, {"datasets": here})
     report = lumos.migration.try_migrate("local", FILE)
     assert report.needs == (
-        Need(kind="tag", name="sensitive", like=("Pii.Sensitive",), datasets=1),
-        Need(kind="owner", name="Ann@shop.example", like=("ann",), datasets=1),
-        Need(kind="service", name="snowflake", like=("snowflake@prod",), datasets=1),
-        Need(
+        UnmappedName(kind="tag", name="sensitive", like=("Pii.Sensitive",), datasets=1),
+        UnmappedName(kind="owner", name="Ann@shop.example", like=("ann",), datasets=1),
+        UnmappedName(kind="service", name="snowflake", like=("snowflake@prod",), datasets=1),
+        UnmappedName(
             kind="dataset",
             name="lumos://s3/lake/events",
             like=("lumos://s3/lake/Events",),

@@ -83,7 +83,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch, place: str) -> Iterator[None]:
             yield
 
 
-@pytest.mark.parametrize("phase", ["service.export", "service._validated", "verification.verify"])
+@pytest.mark.parametrize("phase", ["service.export", "service._validate_export", "service.verify"])
 def test_the_mapping_outlives_a_migration_that_is_broken_off(
     lumos: Lumos, monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
@@ -142,7 +142,7 @@ def test_what_was_not_there_when_it_was_read_back_is_sent_again(
 def test_what_was_taken_back_is_not_gone_on_with(
     lumos: Lumos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with breaking(monkeypatch, "catalogs.migration.verification.verify"):
+    with breaking(monkeypatch, "catalogs.migration.service.verify"):
         lumos.migration.migrate("local", FILE)
     lumos.migration.roll_back("local", FILE)
     fill(lumos, {"datasets": [table("returns")]})

@@ -78,7 +78,7 @@ def test_few_of_a_schema_are_asked_for_by_their_names(estate: Estate) -> None:
 def test_a_schema_that_is_much_longer_than_what_is_asked_for_is_not_listed(
     estate: Estate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lumos.catalogs.openmetadata.index._WHOLE", 2)
+    monkeypatch.setattr("lumos.catalogs.openmetadata.index._FULL_PAGE_SIZE", 2)
     first = [table(number) for number in range(MANY)]
     calls(estate, first, [])
     some = calls(estate, first[:20], first)

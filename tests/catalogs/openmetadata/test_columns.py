@@ -10,7 +10,7 @@ from catalogs.strategies import SCHEMAS
 from catalogs.test_lossless import wide_and_deep
 from examples import examples
 from lumos.catalogs.openmetadata import columns
-from lumos.catalogs.openmetadata.columns import ColumnAnnotations
+from lumos.catalogs.openmetadata.labels import LabelNames
 from lumos.catalogs.openmetadata.states import column_of
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import (
@@ -40,17 +40,17 @@ def labelled(tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
     ]
 
 
-def said(labels: Iterable[Mapping[str, Any]]) -> ColumnAnnotations:
+def said(labels: Iterable[Mapping[str, Any]]) -> LabelNames:
     found = {"Classification": [""] * 0, "Glossary": [""] * 0}
     for label in labels:
         found[label["source"]].append(label["tagFQN"])
-    return ColumnAnnotations(tuple(found["Classification"]), tuple(found["Glossary"]))
+    return LabelNames(tuple(found["Classification"]), tuple(found["Glossary"]))
 
 
 def through(schema: Schema) -> Schema:
     """The schema as the server would give it back."""
-    there = [column_of(column) for column in columns.written(schema, labelled)]
-    return columns.read(there, said, columns.key_columns(schema))
+    there = [column_of(column) for column in columns.encode_columns(schema, labelled)]
+    return columns.decode_columns(there, said, columns.key_columns(schema))
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def through(schema: Schema) -> Schema:
 )
 def test_a_type_has_its_facts_and_comes_back(type: DataType, facts: dict[str, Any]) -> None:
     schema = Schema(fields=(Field(name="x", type=type),))
-    [column] = columns.written(schema, labelled)
+    [column] = columns.encode_columns(schema, labelled)
     assert column == {"name": "x", **facts, "dataTypeDisplay": type.text.lower()}
     assert through(schema) == schema
 
@@ -95,11 +95,11 @@ def test_nesting_as_deep_as_types_go_comes_back() -> None:
 
 def test_keys_and_required_columns_have_their_places() -> None:
     one, other = (Field(name=name, type=INT64, nullable=False, key=True) for name in "ab")
-    [column] = columns.written(Schema(fields=(one,)), labelled)
+    [column] = columns.encode_columns(Schema(fields=(one,)), labelled)
     assert column["constraint"] == "PRIMARY_KEY"
     # The server takes only one column that says so by itself.
     both = Schema(fields=(one, other, Field(name="c", type=INT64)))
-    assert [each.get("constraint") for each in columns.written(both, labelled)] == [
+    assert [each.get("constraint") for each in columns.encode_columns(both, labelled)] == [
         "NOT_NULL",
         "NOT_NULL",
         None,
@@ -125,7 +125,7 @@ def test_keys_and_required_columns_have_their_places() -> None:
     ],
 )
 def test_columns_of_others_are_understood(column: dict[str, Any], type: DataType) -> None:
-    schema = columns.read([column_of({"name": "x", **column})], said)
+    schema = columns.decode_columns([column_of({"name": "x", **column})], said)
     assert schema.fields[0].type == type
 
 
@@ -141,6 +141,6 @@ def test_what_the_server_would_refuse_is_never_written(schema: Schema) -> None:
             assert column["dataType"] not in ("VARCHAR", "BINARY") or column["dataLength"]
             check(column.get("children", []))
 
-    written = columns.written(schema, labelled)
+    written = columns.encode_columns(schema, labelled)
     check(written)
     assert sum(column.get("constraint") == "PRIMARY_KEY" for column in written) <= 1

@@ -15,12 +15,12 @@ from catalogs.servers.openmetadata import BOT, HUMAN, Openmetadata
 from catalogs.servers.openmetadata_kinds import Writer
 from catalogs.servers.spec import specification
 from catalogs.strategies import ITEMS, WORDS
-from lumos.catalogs.openmetadata.kinds import key_of
+from lumos.catalogs.interface import item_key
 from lumos.catalogs.openmetadata.labels import (
     OpenMetadataLabels,
     domain_of,
     owner_of,
-    stand_in,
+    placeholder_email,
     tag_of,
     term_of,
 )
@@ -151,9 +151,9 @@ def test_items_come_back_as_they_were_put(shared: Catalog, items: list[Any]) -> 
     for item in items:
         shared.items.put_item(item)
         as_held = shared.items.item_as_held(item)
-        held[type(item), key_of(as_held)] = as_held
-        assert shared.items.get_item(type(item), key_of(item)) == as_held
-    assert {(type(item), key_of(item)): item for item in shared.items.items()} == held
+        held[type(item), item_key(as_held)] = as_held
+        assert shared.items.get_item(type(item), item_key(item)) == as_held
+    assert {(type(item), item_key(item)): item for item in shared.items.items()} == held
     for item in items:
         shared.items.erase_item(item)
     assert list(shared.items.items()) == []
@@ -304,7 +304,7 @@ def test_an_item_that_says_nothing_is_not_taken_for_a_placeholder(catalog: Catal
     ]
     for item in items:
         catalog.items.put_item(item)
-        assert catalog.items.get_item(type(item), key_of(item)) == item
+        assert catalog.items.get_item(type(item), item_key(item)) == item
     assert list(catalog.items.items()) == items
 
 
@@ -400,5 +400,5 @@ def test_a_domain_inside_another_is_recognised(catalog: Catalog) -> None:
 def test_a_stand_in_for_an_address_is_one_that_the_server_takes(
     catalog: Catalog, name: str
 ) -> None:
-    assert stand_in(name).endswith("@lumos.invalid")
-    catalog.make("users", {"name": "u", "email": stand_in(name)})
+    assert placeholder_email(name).endswith("@lumos.invalid")
+    catalog.make("users", {"name": "u", "email": placeholder_email(name)})

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from catalogs.strategies import TEXTS, URNS
 from lumos.catalogs.openmetadata.names import (
-    LONGEST_NAME,
+    MAX_NAME_LENGTH,
     EntityLocation,
     OpenMetadataNames,
     Service,
-    joined,
-    meant,
-    shortened,
-    spelled,
-    split,
+    decode_name,
+    encode_name,
+    join_fqn,
+    shorten_name,
+    split_fqn,
 )
 from lumos.errors import MisuseError
 from lumos.model.urn import Urn
@@ -69,15 +69,15 @@ ESTATE = (
 @example("%3A::")
 @example("::%3A")
 def test_every_text_has_a_name_and_comes_back_from_it(text: str) -> None:
-    name = spelled(text)
-    assert meant(name) == text
-    assert ENTITY_NAME.match(shortened(name))
+    name = encode_name(text)
+    assert decode_name(name) == text
+    assert ENTITY_NAME.match(shorten_name(name))
     assert not set(name) & set('">\0\n\r\x85\u2028\u2029')
 
 
 @given(parts=st.lists(NAMES, min_size=1, max_size=4))
 def test_qualified_names_are_taken_apart_as_they_were_joined(parts: list[str]) -> None:
-    assert split(joined(*parts)) == tuple(parts)
+    assert split_fqn(join_fqn(*parts)) == tuple(parts)
 
 
 @given(
@@ -94,7 +94,7 @@ def test_qualified_names_are_taken_apart_as_they_were_joined(parts: list[str]) -
 def test_every_dataset_has_a_place_and_comes_back_from_it(
     names: OpenMetadataNames, urn: str
 ) -> None:
-    place = names.place(Urn.parse(urn))
+    place = names.locate(Urn.parse(urn))
     assume(not place.is_shortened)
     assert names.urn(place) == Urn.parse(urn)
     assert all(ENTITY_NAME.match(part) for part in place.parts)
@@ -107,7 +107,7 @@ def test_every_dataset_has_a_place_and_comes_back_from_it(
 def test_every_place_is_a_dataset_and_comes_back_from_it(
     names: OpenMetadataNames, place: EntityLocation
 ) -> None:
-    assert names.place(names.urn(place)) == place
+    assert names.locate(names.urn(place)) == place
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_every_place_is_a_dataset_and_comes_back_from_it(
     ],
 )
 def test_datasets_are_where_people_look_for_them(urn: str, home: str, fqn: str) -> None:
-    place = OpenMetadataNames().place(Urn.parse(urn))
-    assert (place.home, place.fqn) == (home, fqn)
+    place = OpenMetadataNames().locate(Urn.parse(urn))
+    assert (place.type, place.fqn) == (home, fqn)
 
 
 @pytest.mark.parametrize(
@@ -147,31 +147,33 @@ def test_datasets_are_where_people_look_for_them(urn: str, home: str, fqn: str) 
 )
 def test_services_that_were_there_before_are_recognised(home: str, fqn: str, urn: str) -> None:
     names = OpenMetadataNames(ESTATE, {"dwh": "redshift@eu?env=DEV"})
-    place = EntityLocation(home, split(fqn))
+    place = EntityLocation(home, split_fqn(fqn))
     assert str(names.urn(place)) == urn
-    assert names.place(Urn.parse(urn)) == place
+    assert names.locate(Urn.parse(urn)) == place
 
 
 def test_a_configured_service_takes_the_datasets_of_its_platform() -> None:
     names = OpenMetadataNames(ESTATE, {"prod": "snowflake"})
-    assert names.place(Urn.parse("lumos://snowflake/a/b/c")).fqn == "prod.a.b.c"
+    assert names.locate(Urn.parse("lumos://snowflake/a/b/c")).fqn == "prod.a.b.c"
     other = names.urn(EntityLocation("table", ("snowflake", "a", "b", "c")))
     assert str(other) == "lumos://snowflake@snowflake/a/b/c"
 
 
 def test_what_a_service_is_said_to_be_must_be_a_platform() -> None:
-    with pytest.raises(MisuseError, match="services is no platform"):
+    with pytest.raises(MisuseError, match="Invalid platform"):
         OpenMetadataNames((), {"prod": "Snow flake"})
 
 
 def test_long_names_are_cut_and_stay_apart() -> None:
     names = OpenMetadataNames()
-    first, second = (names.place(Urn.of("s3", ("lake", f"{'x' * 400}{end}"))) for end in ("a", "b"))
+    first, second = (
+        names.locate(Urn.of("s3", ("lake", f"{'x' * 400}{end}"))) for end in ("a", "b")
+    )
     assert first != second
     assert first.is_shortened
-    assert max(map(len, first.parts)) <= LONGEST_NAME
+    assert max(map(len, first.parts)) <= MAX_NAME_LENGTH
 
 
 @pytest.mark.parametrize("name", ["a.b\\", 'a.\\"b', "\\", 'x."', "a.b/\\"])
 def test_a_backslash_in_a_qualified_name_is_a_letter_like_any_other(name: str) -> None:
-    assert split(joined("bus", name, "c")) == ("bus", name, "c")
+    assert split_fqn(join_fqn("bus", name, "c")) == ("bus", name, "c")

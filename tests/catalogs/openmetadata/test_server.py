@@ -94,7 +94,10 @@ def test_what_people_made_in_a_real_server_is_there_again(
         plain = unquote(path)
         match method:
             case "PUT" if path == "lineage":
-                return human.link(body["edge"])
+                edge = body["edge"]
+                return human.put_edge(
+                    edge["fromEntity"], edge["toEntity"], edge.get("lineageDetails", {})
+                )
             case "PUT":
                 return human.put(path, body)
             case _:

@@ -17,7 +17,13 @@ from catalogs.servers.openmetadata import Openmetadata as Stub
 from lumos.catalogs import Refused
 from lumos.catalogs.http import CATALOG_RETRIES, Caller, CatalogServer
 from lumos.catalogs.openmetadata.platform import Openmetadata
-from lumos.catalogs.openmetadata.server import KIND, Another, Outdated, Short, fault_of
+from lumos.catalogs.openmetadata.server import (
+    KIND,
+    IncompleteList,
+    NotOpenMetadata,
+    Outdated,
+    fault_of,
+)
 from lumos.catalogs.openmetadata.server import Server as Client
 from lumos.config.platforms import OpenmetadataPlatform, Retries
 from lumos.config.secret import Secret
@@ -135,10 +141,10 @@ def test_an_old_server_is_told() -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (Answer(302, b"", {"Location": "/login"}), "sends us to /login"),
-        (Answer(200, b"<html>Please log in</html>"), "is no JSON"),
-        (Answer(200, b""), "is no JSON"),
-        (Answer.of([]), "is no object"),
+        (Answer(302, b"", {"Location": "/login"}), "redirects to /login"),
+        (Answer(200, b"<html>Please log in</html>"), "is not JSON"),
+        (Answer(200, b""), "is not JSON"),
+        (Answer.of([]), "is not an object"),
         (Answer.of({}), ""),
         (Answer.of({"data": None, "paging": None}), ""),
         (Answer.of({"data": [{"x": 1}], "paging": {"total": 1}}), ""),
@@ -154,7 +160,7 @@ def test_another_service_at_the_address_is_told_at_once(answer: Answer, words: s
     ]
     with Server(lambda _: answer) as server:
         for number, act in enumerate(acts, 1):
-            with pytest.raises(Another, match=f"not as OpenMetadata does: .*{words}"):
+            with pytest.raises(NotOpenMetadata, match=f"not as OpenMetadata does: .*{words}"):
                 act(catalog_of(server))
             assert server.calls == number
 
@@ -164,7 +170,7 @@ def test_many_that_nobody_says_were_taken_are_not_taken(stub: Stub, server: Serv
         return Answer.of({}) if request.path.endswith("/bulk") else stub(request)
 
     server.application = silent
-    with pytest.raises(Another, match="what became of many"):
+    with pytest.raises(NotOpenMetadata, match="has no status"):
         list(catalog_of(server).put_many([plain()], over={}))
 
 
@@ -233,7 +239,7 @@ def test_one_entry_that_the_server_does_not_take_is_refused_by_name(
     written = list(catalog_of(server).put_many(entries, over={}))
     refused = [each for each in written if isinstance(each, Refused)]
     assert [each.urn for each in refused] == ["lumos://s3/lake/b"]
-    assert "did not take" in str(refused[0].problem)
+    assert "rejected" in str(refused[0].problem)
     assert len(written) == 3
     assert [each["name"] for each in stub.entities("container")] == ["a", "c", "lake"]
 
@@ -264,7 +270,7 @@ def test_a_list_that_ends_too_early_is_told(stub: Stub, server: Server) -> None:
         return answer
 
     server.application = cut
-    with pytest.raises(Short, match="told 100 of 251"):
+    with pytest.raises(IncompleteList, match="listed only 100 of 251"):
         list(catalog_of(server).export())
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from lumos.catalogs.amundsen.graph import Properties
-from lumos.catalogs.carried_properties import Packed, pack, unpack
+from lumos.catalogs.packed_properties import Packed, pack, unpack
 from lumos.model.catalog import CatalogEntry
 
 # A publisher of databuilder writes names of properties into Cypher, where dots have a meaning.

@@ -11,7 +11,7 @@ from lumos.catalogs.amundsen.names import dataset_urn, required_table_key, table
 from lumos.catalogs.amundsen.tables import NATIVE, RenderedTable, entry_in, render
 from lumos.catalogs.chunks import chunked, in_halves
 from lumos.catalogs.interface import NO_FILTERS, Filters, Item, Refused, WrittenEntry, each_or_raise
-from lumos.catalogs.search import found
+from lumos.catalogs.search import search_entries
 from lumos.errors import CatalogError, LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
@@ -71,7 +71,7 @@ class GraphCatalog(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
         # Amundsen's search is a service of its own, whose index lags behind.
-        return found(self.export(), text, filters, limit=limit)
+        return search_entries(self.export(), text, filters, limit=limit)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         for written in self.put_many([entry], over={}):

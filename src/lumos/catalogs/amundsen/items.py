@@ -7,7 +7,7 @@ import msgspec
 from lumos.catalogs.amundsen import graph, names
 from lumos.catalogs.amundsen.carried import carried, carry
 from lumos.catalogs.amundsen.graph import DASHBOARD, ITEM, KIND, TABLE, TAG, USER, Fragment, Node
-from lumos.catalogs.carried_properties import restored
+from lumos.catalogs.packed_properties import restore
 from lumos.catalogs.interface import Item
 from lumos.errors import CatalogError
 from lumos.model import catalog as model
@@ -70,7 +70,7 @@ def item_in(node: Node, fragment: Fragment) -> Item:
         return item
     shown = _shown(node, fragment)
     exact = carried(properties, _WORDS["user" if node.label == USER else "entity"])
-    return restored(shown, exact, native=_NATIVE, as_shown=_as_shown)
+    return restore(shown, exact, native=_NATIVE, as_shown=_as_shown)
 
 
 def item_key(item: Item) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from lumos.catalogs.amundsen import graph, names
 from lumos.catalogs.amundsen.carried import carried, carry
 from lumos.catalogs.amundsen.graph import BADGE, COLUMN, KIND, TABLE, TAG, USER, Fragment, Node
-from lumos.catalogs.carried_properties import restored
+from lumos.catalogs.packed_properties import restore
 from lumos.catalogs.interface import How
 from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
@@ -60,7 +60,7 @@ def entry_in(key: str, fragment: Fragment) -> CatalogEntry:
     for catalog, record in exact.pop("raw", {}).items():
         both = catalog in raw and isinstance(record, dict)
         raw[catalog] = {**record, **raw[catalog]} if both else record
-    entry = restored(shown, exact, native=NATIVE, as_shown=_as_shown)
+    entry = restore(shown, exact, native=NATIVE, as_shown=_as_shown)
     deleted = properties.get(_DELETED) is True
     return msgspec.structs.replace(entry, raw=raw, deleted=deleted)
 

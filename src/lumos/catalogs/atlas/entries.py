@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.catalogs.atlas import types
-from lumos.catalogs.carried_properties import own_properties, pack, restored, unpack
+from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.catalogs.interface import How
 from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
@@ -155,7 +155,7 @@ class AtlasEntries:
             blank = CatalogEntry(urn=urn, name=shown.name, platform=Urn.parse(urn).platform)
             entry = msgspec.structs.replace(blank, **exact)
         else:
-            entry = restored(shown, exact, native=NATIVE, as_shown=self._as_shown)
+            entry = restore(shown, exact, native=NATIVE, as_shown=self._as_shown)
         native_raw = {} if is_whole else shown.raw.get("atlas", {})
         if native_raw:
             before = raw.get("atlas") if isinstance(raw, dict) else None

@@ -14,7 +14,7 @@ import msgspec
 from lumos.catalogs.atlas import types
 from lumos.catalogs.atlas.entries import lookup_of
 from lumos.catalogs.atlas.server import AtlasServer
-from lumos.catalogs.carried_properties import own_properties, pack, restored, unpack
+from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.catalogs.interface import Item
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.urn import name_in
@@ -227,7 +227,7 @@ def _restored(bare: Any, text: str | None, properties: dict[str, str]) -> Any:
     unpacked = unpack(properties, type(bare))
     texts = {name: text for name in ("definition", "description") if hasattr(bare, name)}
     shown = msgspec.structs.replace(bare, properties=unpacked.own, **texts)
-    return restored(shown, unpacked.exact, native=_NATIVE, as_shown=_as_shown)
+    return restore(shown, unpacked.exact, native=_NATIVE, as_shown=_as_shown)
 
 
 def _term(key: str, attributes: dict[str, Any]) -> GlossaryTerm:

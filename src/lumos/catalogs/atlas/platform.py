@@ -14,7 +14,7 @@ from lumos.catalogs.atlas.server import KIND, AtlasServer
 from lumos.catalogs.atlas.writer import MOST, AtlasWriter
 from lumos.catalogs.cleanup import Tidies
 from lumos.catalogs.interface import NO_FILTERS, Filters, Item, Refused, WrittenEntry
-from lumos.catalogs.search import found
+from lumos.catalogs.search import search_entries
 from lumos.config.platforms import AtlasPlatform
 from lumos.errors import MissingDependency, MisuseError
 from lumos.model.catalog import CatalogEntry
@@ -97,7 +97,7 @@ class Atlas(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
         # Atlas's own search finds whole words only, and not in packed aspects.
-        return found(self.export(), text, filters, limit=limit)
+        return search_entries(self.export(), text, filters, limit=limit)
 
     def put_many(
         self,

@@ -1,7 +1,7 @@
-"""Aspects of DataHub's entities, the writes that make them, and what of these is kept in `raw`.
+"""Aspects of DataHub's entities, the writes that change them, and their form in `raw`.
 
 An entity is a set of aspects, JSON objects by name. A file is a list of writes of aspects, which
-replace, patch or delete them; a server holds what the writes leave behind.
+replace, patch or delete them; a server holds the resulting aspects.
 """
 
 import copy
@@ -16,16 +16,16 @@ from lumos.errors import LumosError
 Value = TypeVar("Value")
 # The aspects of an entity by name.
 Aspects: TypeAlias = dict[str, Any]
-# Writes by aspect; an empty list stands for an aspect that shall not be written at all.
+# Writes by aspect; an empty list means that the aspect must not be written.
 Writes: TypeAlias = "dict[str, list[AspectWrite]]"
 
 CATALOG: Final = "datahub"
-# Who and when, where that is unknown; the same aspects shall give the same file.
+# An audit stamp without author and time, so that the same aspects give the same file.
 STAMP: Final = {"time": 0, "actor": "urn:li:corpuser:unknown"}
 # Deleting this aspect, or an aspect without a name, deletes the dataset.
 _KEY: Final = "datasetKey"
-_AT: Final = re.compile(r" - at `(?:key in )?\$(?P<path>.*)`\Z", re.DOTALL)
-_NESTED: Final = "\u241f"
+_ERROR_PATH: Final = re.compile(r" - at `(?:key in )?\$(?P<path>.*)`\Z", re.DOTALL)
+_PATH_SEPARATOR: Final = "\u241f"
 # The keys of list members, for patches that do not name them.
 _LIST_KEYS: Final[dict[str, dict[str, list[str]]]] = {
     "domains": {"domains": []},
@@ -66,7 +66,7 @@ class AspectWrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def replaces(self) -> bool:
-        """Whether the aspect is the body from here on."""
+        """Whether the body replaces the aspect."""
         return self.body is not None and self.extras.get("changeType") not in ("DELETE", "PATCH")
 
 
@@ -83,13 +83,13 @@ def entity_of(urn: str) -> Entity:
 
 
 class ServerModel(Protocol):
-    """What a server makes of aspects: it fills in defaults, and creates some aspects itself."""
+    """How a server changes aspects: it fills in defaults and creates some aspects itself."""
 
     def holds(self, entity: Entity) -> bool:
         """Whether an entity can be written, and is not internal to the server."""
 
     def sendable(self, entity: Entity, aspects: Mapping[str, Any]) -> Aspects:
-        """The part of some aspects that the server understands."""
+        """The part of the aspects that the server knows."""
 
     def normalize(self, entity: Entity, aspects: Mapping[str, Any]) -> Aspects:
         """Aspects without defaults, empty ones and those that the server creates itself."""
@@ -101,9 +101,6 @@ class ServerModel(Protocol):
 class EntityStore(Protocol):
     """The writes of entities, in a file or read from a server."""
 
-    has_unnamed: bool
-    """Whether it can hold changes that name no entity."""
-
     def entities(self) -> Iterator[Entity]:
         """All entities."""
 
@@ -111,23 +108,14 @@ class EntityStore(Protocol):
         """The writes of an entity, or of one of its aspects, in their order."""
 
     def replace(self, entity: Entity, writes: Sequence[AspectWrite]) -> bool:
-        """Makes these all writes of an entity; returns whether anything had to change."""
-
-    def unnamed(self) -> Mapping[str, Any]:
-        """Changes that name no entity, by a name of our own."""
-
-    def add_unnamed(self, name: str, change: Any) -> bool:
-        """Adds such a change once; returns whether it was new."""
-
-    def remove_unnamed(self, name: str) -> None:
-        """Removes such a change."""
+        """Replace all writes of an entity; return whether anything changed."""
 
     def error(self, position: str, problem: str) -> LumosError:
-        """The error for something that is not as DataHub writes it."""
+        """The error for an invalid aspect."""
 
 
 class InvalidAspect(LumosError):
-    """An aspect that is not as DataHub writes it; `position` leads to what is wrong in it."""
+    """An aspect with an unexpected value at `position`."""
 
     def __init__(self, position: str, problem: str) -> None:
         self.position = position
@@ -135,11 +123,11 @@ class InvalidAspect(LumosError):
         super().__init__(f"{position}: {problem}")
 
 
-# What is read of aspects must have these types. Anything else in them is kept, whatever it is.
+# The types of the fields that are read. All other fields are kept without a check.
 
 
 def _object(*required: str, **optional: Any) -> Any:
-    """The type of objects with these texts, and fields that may be missing."""
+    """A type with required texts and optional fields."""
     fields: list[Any] = [(name, str) for name in required]
     fields += [(name, type, None) for name, type in optional.items()]
     return msgspec.defstruct("AspectFields", fields)
@@ -155,12 +143,12 @@ _LABELS: Final = {
     "globalTags": _object(tags=_list(_object("tag"))) | None,
     "glossaryTerms": _object(terms=_list(_object("urn"))) | None,
 }
-_DESCRIBED: Final = _object(
+_COMMON_FIELDS: Final = _object(
     name=_TEXT, title=_TEXT, displayName=_TEXT, description=_TEXT, definition=_TEXT, email=_TEXT,
     active=bool, parentDomain=_TEXT, parentNode=_TEXT, parentDataProduct=_TEXT,
     members=_list(str), customProperties=dict[str, str] | None,
 )  # fmt: skip
-_SHAPES: Final[dict[str, Any]] = {
+_ASPECT_TYPES: Final[dict[str, Any]] = {
     **_LABELS,
     **dict.fromkeys(
         ("chartInfo", "corpGroupInfo", "corpUserInfo", "dashboardInfo", "dataFlowInfo",
@@ -168,7 +156,7 @@ _SHAPES: Final[dict[str, Any]] = {
          "editableDashboardProperties", "editableDataFlowProperties", "editableDataJobProperties",
          "editableDatasetProperties", "editableMlModelProperties", "glossaryNodeInfo",
          "glossaryTermInfo", "mlModelProperties", "queryProperties", "tagProperties"),
-        _DESCRIBED,
+        _COMMON_FIELDS,
     ),
     "dataPlatformInstance": _object(instance=_TEXT),
     "datasetProperties": _object(
@@ -207,7 +195,7 @@ _SHAPES: Final[dict[str, Any]] = {
 
 
 def read_writes(store: EntityStore, urn: str, aspect: str | None = None) -> list[AspectWrite]:
-    """The writes of an entity, after checking them."""
+    """Read and check the writes of an entity."""
     try:
         return check_writes(store.writes(urn, aspect))
     except InvalidAspect as invalid:
@@ -215,16 +203,16 @@ def read_writes(store: EntityStore, urn: str, aspect: str | None = None) -> list
 
 
 def check_writes(writes: Iterable[AspectWrite]) -> list[AspectWrite]:
-    """The writes, all of which have bodies of the types that are expected."""
+    """Check the types in the bodies of writes."""
     found = []
     for write in writes:
-        shape = _SHAPES.get(write.aspect)
+        shape = _ASPECT_TYPES.get(write.aspect)
         if shape is not None and write.replaces:
             try:
                 msgspec.convert(write.body, shape)
             except msgspec.ValidationError as problem:
                 text = str(problem)
-                at = _AT.search(text)
+                at = _ERROR_PATH.search(text)
                 position = f"{write.aspect}{at['path'] if at else ''}"
                 raise InvalidAspect(position, text[: at.start()] if at else text) from None
         found.append(write)
@@ -232,7 +220,7 @@ def check_writes(writes: Iterable[AspectWrite]) -> list[AspectWrite]:
 
 
 def aspects_after(writes: Iterable[AspectWrite]) -> Aspects:
-    """The aspects that writes leave behind."""
+    """The aspects after some writes."""
     aspects: Aspects = {}
     for write in writes:
         if write.replaces:
@@ -242,24 +230,24 @@ def aspects_after(writes: Iterable[AspectWrite]) -> Aspects:
         elif write.patches:
             before = aspects.get(write.aspect)
             body = apply_patch(write.aspect, before, write.body)
-            if body != before and _is_readable(write.aspect, body):
+            if body != before and _is_valid(write.aspect, body):
                 aspects[write.aspect] = body
     return aspects
 
 
-def _is_readable(aspect: str, body: Any) -> bool:
+def _is_valid(aspect: str, body: Any) -> bool:
     try:
-        msgspec.convert(body, _SHAPES.get(aspect, Any))
+        msgspec.convert(body, _ASPECT_TYPES.get(aspect, Any))
     except msgspec.ValidationError:
         return False
     return True
 
 
-# Changing aspects without losing what is not read.
+# Changes of aspects that keep all fields that are not read.
 
 
 def read_list(items: Iterable[Any], read: Callable[[Any], Value | None]) -> tuple[Value, ...]:
-    """The values in a list, as far as they are understood."""
+    """The values in a list; items that `read` does not know are skipped."""
     return tuple(value for item in items if (value := read(item)) is not None)
 
 
@@ -269,9 +257,10 @@ def update_list(
     wanted: Iterable[Value],
     make: Callable[[Value], Any],
 ) -> list[Any]:
-    """A list with these values: items that have them stay as they are.
+    """A list with the wanted values: existing items of these are kept.
 
-    Items that are not understood stay at the end. Values that DataHub cannot hold are left out.
+    Items that `read` does not know are moved to the end; values that DataHub cannot hold are left
+    out.
     """
     known: dict[Value, list[Any]] = {}
     others = []
@@ -287,18 +276,18 @@ def update_list(
 def update_aspect(
     aspects: Aspects, aspect: str, empty: Mapping[str, Any] | None = None, **keys: Any
 ) -> None:
-    """Sets keys of an aspect, which is created if missing; None removes a key."""
+    """Set keys of an aspect, which is created if missing; None removes a key."""
     body = {**(aspects.get(aspect) or empty or {}), **keys}
     aspects[aspect] = {
         key: value for key, value in body.items() if value is not None or key not in keys
     }
 
 
-# What is kept in `raw`.
+# Writes in `raw`.
 
 
 class _RawWrite(msgspec.Struct, omit_defaults=True):
-    """A write of the aspect that it is listed under."""
+    """A write in `raw`, where it is listed under its aspect."""
 
     body: Any = None
     extras: dict[str, Any] = msgspec.field(default_factory=dict, name="beside")
@@ -306,17 +295,17 @@ class _RawWrite(msgspec.Struct, omit_defaults=True):
 
 def find_unmodelled(
     writes: Sequence[AspectWrite],
-    made: Aspects,
+    modelled: Aspects,
     *,
     normalize: Callable[[AspectWrite], AspectWrite],
 ) -> dict[str, Any]:
-    """The writes, as `raw`, of all aspects that are not exactly as Lumos would write them."""
-    by_aspect: Writes = {aspect: [] for aspect in made}
+    """The writes, as `raw`, of aspects that differ from the modelled ones."""
+    by_aspect: Writes = {aspect: [] for aspect in modelled}
     for write in writes:
         by_aspect.setdefault(write.aspect, []).append(write)
     found: Writes = {}
     for aspect, group in by_aspect.items():
-        wanted = [AspectWrite(aspect=aspect, body=made.get(aspect))]
+        wanted = [AspectWrite(aspect=aspect, body=modelled.get(aspect))]
         if group == wanted:
             continue
         normal = [normalize(write) for write in group]
@@ -326,12 +315,12 @@ def find_unmodelled(
 
 
 def writes_in_raw(raw: Mapping[str, Any]) -> Writes:
-    """The writes that an entry or an item keeps for DataHub."""
+    """The writes of DataHub in the `raw` of an entry or item."""
     found: Writes = {}
-    mine = raw.get(CATALOG, {})
-    if not isinstance(mine, dict):
-        raise InvalidAspect(f"raw.{CATALOG}", f"Expected `object`, got {mine!r}")
-    for aspect, items in mine.items():
+    record = raw.get(CATALOG, {})
+    if not isinstance(record, dict):
+        raise InvalidAspect(f"raw.{CATALOG}", f"Expected `object`, got {record!r}")
+    for aspect, items in record.items():
         try:
             group = msgspec.convert(items, list[_RawWrite])
         except msgspec.ValidationError as problem:
@@ -343,7 +332,7 @@ def writes_in_raw(raw: Mapping[str, Any]) -> Writes:
 
 
 def to_raw(writes: Writes) -> dict[str, Any]:
-    """Writes as an entry or an item keeps them."""
+    """Encode writes for `raw`."""
     return {
         aspect: [
             msgspec.to_builtins(_RawWrite(body=each.body, extras=each.extras)) for each in group
@@ -353,23 +342,23 @@ def to_raw(writes: Writes) -> dict[str, Any]:
 
 
 def raw_of_others(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept for other catalogs."""
+    """The raw records of other catalogs."""
     return {catalog: body for catalog, body in raw.items() if catalog != CATALOG}
 
 
-def override_aspects(made: Aspects, kept: Writes) -> Aspects:
-    """The aspects that Lumos would write, replaced by those that are kept in `raw`."""
-    aspects = {aspect: body for aspect, body in made.items() if aspect not in kept}
-    for group in kept.values():
+def override_aspects(modelled: Aspects, raw: Writes) -> Aspects:
+    """The modelled aspects, replaced by those in `raw`."""
+    aspects = {aspect: body for aspect, body in modelled.items() if aspect not in raw}
+    for group in raw.values():
         aspects.update(aspects_after(group))
     return aspects
 
 
-def writes_for(aspects: Aspects, kept: Writes) -> list[AspectWrite]:
-    """The writes that leave aspects behind: those that are kept where they still do."""
+def writes_for(aspects: Aspects, raw: Writes) -> list[AspectWrite]:
+    """The writes that result in some aspects; those in `raw` are used where they still do."""
     writes: list[AspectWrite] = []
-    for aspect in {**kept, **aspects}:
-        group = kept.get(aspect, [])
+    for aspect in {**raw, **aspects}:
+        group = raw.get(aspect, [])
         if aspects_after(group).get(aspect) == aspects.get(aspect):
             writes += group
         elif aspect in aspects:
@@ -387,11 +376,11 @@ def _rewrite_last(group: list[AspectWrite], aspect: str, body: Any) -> list[Aspe
     ]
 
 
-# Patches are applied as a server does it: lists become maps by the keys of their members.
+# Patches are applied as by a server: lists become maps by the keys of their members.
 
 
 class _NotApplicable(Exception):
-    """An operation on something that is not there."""
+    """An operation on a value that does not exist."""
 
 
 def apply_patch(aspect: str, body: Any, patch: Any) -> Any:
@@ -453,15 +442,15 @@ def _members(members: Any, fields: Sequence[str]) -> list[Any]:
         for member in [inside] if len(fields) == 1 else _members(inside, fields[1:]):
             if not isinstance(member, dict):
                 raise _NotApplicable
-            if key and _NESTED not in fields[0]:
+            if key and _PATH_SEPARATOR not in fields[0]:
                 member.setdefault(fields[0], key)
             found.append(member)
     return found
 
 
 def key_in(member: Any, field: str) -> str:
-    """The key of a member in a list, which may be a nested one."""
+    """The value of a key of a list member; the key may be nested."""
     value = member
-    for part in field.split(_NESTED):
+    for part in field.split(_PATH_SEPARATOR):
         value = value.get(part) if isinstance(value, dict) else None
     return "" if value is None else str(value)

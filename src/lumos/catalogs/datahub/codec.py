@@ -1,9 +1,9 @@
-"""Entries and items as writes of aspects, and back.
+"""Encodes entries and items as writes of aspects, and decodes them.
 
 Reading returns the item, and in `raw` those writes that writing the item would not reproduce:
 aspects that Lumos does not model, and details of the others. Writing starts with `raw` and changes
 only what contradicts the item. Fields that DataHub cannot hold go into custom properties of the
-entity; where it has none, they are not held.
+entity; if it has none, they are lost.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from lumos.catalogs.carried_properties import own_properties, pack, restored, unpack, unpacked
 from lumos.catalogs.datahub.aspects import (
     CATALOG,
     Aspects,
@@ -29,16 +28,17 @@ from lumos.catalogs.datahub.aspects import (
     writes_in_raw,
 )
 from lumos.catalogs.interface import How
+from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack, without_packed
 
 T = TypeVar("T")
 
 _CUSTOM: Final = "customProperties"
-# DataHub's search index takes no longer texts.
-_LONGEST: Final = 30_000
+# DataHub's search index rejects longer texts.
+_MAX_TEXT_LENGTH: Final = 30_000
 
 
-class Rendered(NamedTuple):
-    """The writes that make an entity what an item is, and how the aspects of an entry are held."""
+class RenderedItem(NamedTuple):
+    """The writes of an item, and how DataHub holds each aspect of an entry."""
 
     writes: list[AspectWrite]
     held: dict[str, How]
@@ -61,7 +61,7 @@ class Codec(ABC, Generic[T]):
 
     @abstractmethod
     def entity(self, key: str) -> Entity:
-        """The entity that an item is in DataHub."""
+        """The DataHub entity of an item."""
 
     @abstractmethod
     def key(self, item: T) -> str:
@@ -69,7 +69,7 @@ class Codec(ABC, Generic[T]):
 
     @abstractmethod
     def read_native(self, key: str, aspects: Aspects) -> T:
-        """The item that DataHub shows."""
+        """Decode the item as DataHub shows it."""
 
     @abstractmethod
     def write_native(self, aspects: Aspects, item: T, *, is_new: bool) -> None:
@@ -81,72 +81,70 @@ class Codec(ABC, Generic[T]):
         return found
 
     def read(self, key: str, writes: Sequence[AspectWrite]) -> T:
-        """The item that an entity is after some writes, with those that must be kept in `raw`."""
+        """Decode an item; writes that encoding it would not reproduce go into `raw`."""
         aspects = self.current(writes)
         item = self.decode(key, aspects)
-        entity, made = self.entity(key), self._made(item)
-        raw = find_unmodelled(writes, made, normalize=lambda each: self.normalize(entity, each))
-        raw.update(self.unchanged_raw(item, aspects))
+        entity, modelled = self.entity(key), self._modelled_aspects(item)
+        raw = find_unmodelled(writes, modelled, normalize=lambda each: self.normalize(entity, each))
+        raw.update(self.unedited_raw(item, aspects))
         return _with_raw(item, raw)
 
-    def render(self, item: T) -> Rendered:
-        """The writes that say exactly what an item says, as far as DataHub can hold it."""
-        kept = writes_in_raw(item.raw)  # type: ignore[attr-defined]
-        bare = _replace(item, raw=self.packable_raw(item, kept))
+    def render(self, item: T) -> RenderedItem:
+        """Encode an item as writes, as far as DataHub can hold it."""
+        raw_writes = writes_in_raw(item.raw)  # type: ignore[attr-defined]
+        bare = _replace(item, raw=self.raw_to_pack(item, raw_writes))
         aspects: Aspects = {}
         held = self._write(aspects, bare)
-        if kept:
-            aspects = override_aspects(aspects, kept)
+        if raw_writes:
+            aspects = override_aspects(aspects, raw_writes)
             if self.decode(self.key(item), aspects) != bare:
                 held = self._write(aspects, bare, is_new=False)
-        return Rendered(writes_for(aspects, kept), held)
+        return RenderedItem(writes_for(aspects, raw_writes), held)
 
     def current(self, writes: Iterable[AspectWrite]) -> Aspects:
         """The aspects after some writes."""
         return aspects_after(writes)
 
     def decode(self, key: str, aspects: Aspects) -> T:
-        """The item in some aspects: what DataHub shows, and what is packed into properties."""
+        """Decode what DataHub shows and what is packed into properties."""
         shown = self.read_native(key, aspects)
         if self.custom is None:
             return shown
         exact = unpack(read_custom(aspects, self.custom), self.type).exact
-        return restored(shown, exact, native=self.shown, as_shown=self._as_shown)
+        return restore(shown, exact, native=self.shown, as_shown=self._as_shown)
 
-    def with_names_of(self, shown: T, item: T) -> T:  # noqa: ARG002
-        """What DataHub shows of an item, under the names that the item uses for the same."""
+    def with_references_of(self, shown: T, item: T) -> T:  # noqa: ARG002
+        """The item that DataHub shows, with the references of `item` where they are equivalent."""
         return shown
 
-    def packable_raw(self, item: T, kept: Writes) -> dict[str, Any]:  # noqa: ARG002
-        """What is packed of `raw`: what other catalogs have."""
+    def raw_to_pack(self, item: T, raw_writes: Writes) -> dict[str, Any]:  # noqa: ARG002
+        """The part of `raw` that is packed: the records of other catalogs."""
         return raw_of_others(item.raw)  # type: ignore[attr-defined]
 
-    def unchanged_raw(self, item: T, aspects: Aspects) -> dict[str, Any]:  # noqa: ARG002
-        """Packed writes of aspects that nobody has changed since."""
+    def unedited_raw(self, item: T, aspects: Aspects) -> dict[str, Any]:  # noqa: ARG002
+        """Packed writes of aspects that were not edited in DataHub since Lumos wrote them."""
         return {}
 
     def normalize(self, entity: Entity, write: AspectWrite) -> AspectWrite:
-        """A write as it is kept in `raw`: without packed fields and a server's defaults."""
+        """A write without packed fields and without defaults of the server."""
         if not write.replaces:
             return write
         body = write.body
         if write.aspect == self.custom:
             custom = body.get(_CUSTOM) or {}
-            own = unpacked(custom, self.type)
+            own = without_packed(custom, self.type)
             body = body if own == custom else {**body, _CUSTOM: own}
         if self.server is not None:
             body = self.server.normalize(entity, {write.aspect: body}).get(write.aspect)
         return msgspec.structs.replace(write, body=body)
 
-    def _made(self, item: T) -> Aspects:
-        """The aspects that are written of an item without `raw`, as they are read again."""
-        made: Aspects = {}
-        self._write(made, item)
-        return (
-            made
-            if self.server is None
-            else self.server.normalize(self.entity(self.key(item)), made)
-        )
+    def _modelled_aspects(self, item: T) -> Aspects:
+        """The aspects that Lumos writes for an item without `raw`, as the server returns them."""
+        aspects: Aspects = {}
+        self._write(aspects, item)
+        if self.server is None:
+            return aspects
+        return self.server.normalize(self.entity(self.key(item)), aspects)
 
     def _write(self, aspects: Aspects, item: T, *, is_new: bool = True) -> dict[str, How]:
         self.write_native(aspects, item, is_new=is_new)
@@ -155,16 +153,16 @@ class Codec(ABC, Generic[T]):
         own = own_properties(self.custom_properties(item), self.type)
         self._write_custom(aspects, item, own)
         shown = self.read_native(self.key(item), self._returned(aspects))
-        packed = pack(item, self.with_names_of(shown, item), longest=_LONGEST)
+        packed = pack(item, self.with_references_of(shown, item), longest=_MAX_TEXT_LENGTH)
         self._write_custom(aspects, item, {**own, **packed.properties})
         return packed.held
 
     def _write_custom(self, aspects: Aspects, item: T, properties: dict[str, str]) -> None:
-        assert self.custom is not None, "only aspects with custom properties have them"
+        assert self.custom is not None, "this item type has no aspect for custom properties"
         if properties == read_custom(aspects, self.custom):
             return
         if self.custom not in aspects:
-            # Other keys of the aspect are required.
+            # The aspect has other required keys.
             self.write_native(aspects, item, is_new=True)
         update_aspect(aspects, self.custom, **{_CUSTOM: properties})
 
@@ -179,7 +177,7 @@ class Codec(ABC, Generic[T]):
 
 
 def read_custom(aspects: Aspects, aspect: str) -> dict[str, str]:
-    """The custom properties in an aspect, packed fields among them."""
+    """The custom properties in an aspect, including packed fields."""
     return (aspects.get(aspect) or {}).get(_CUSTOM) or {}
 
 
@@ -190,8 +188,8 @@ def read_own(aspects: Aspects, aspect: str, type: Any) -> dict[str, str]:
 
 def _with_raw(item: T, raw: dict[str, Any]) -> T:
     others = raw_of_others(item.raw)  # type: ignore[attr-defined]
-    now = {**others, CATALOG: raw} if raw else others
-    return item if now == item.raw else _replace(item, raw=now)  # type: ignore[attr-defined]
+    combined = {**others, CATALOG: raw} if raw else others
+    return item if combined == item.raw else _replace(item, raw=combined)  # type: ignore[attr-defined]
 
 
 def _replace(item: Any, **fields: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The short aspects: names and descriptions, properties, tags and terms, owners, domains, views."""
+"""Reads and writes the common aspects: descriptions, properties, tags, owners, domains, views."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -6,13 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.catalogs.datahub.aspects import (
-    STAMP,
-    Aspects,
-    read_list,
-    update_aspect,
-    update_list,
-)
+from lumos.catalogs.datahub.aspects import STAMP, Aspects, read_list, update_aspect, update_list
 from lumos.catalogs.datahub.names import entity_name, entity_urn
 from lumos.model.catalog import Timestamps
 from lumos.model.dataset import Definition, Documentation, Governance, Owner, Ownership, Properties
@@ -28,13 +22,13 @@ _OWNER_TYPES: Final = frozenset(
     {"TECHNICAL_OWNER", "BUSINESS_OWNER", "DATA_STEWARD", "NONE", "DEVELOPER", "DATAOWNER",
      "DELEGATE", "PRODUCER", "CONSUMER", "STAKEHOLDER"}
 )  # fmt: skip
-# DataHub has entities for these, and shows them by the entity.
+# DataHub has entities for these ownership types, and shows their names.
 _SYSTEM: Final = "__system__"
 _SYSTEM_TYPES: Final = ("TECHNICAL_OWNER", "BUSINESS_OWNER", "DATA_STEWARD", "NONE")
 
 
 class DataHubLabels(NamedTuple):
-    """A kind of labels: where a row has them, and what they are."""
+    """Tags or terms: their aspect, list and key, and the type of their entities."""
 
     aspect: str
     list: str
@@ -48,7 +42,7 @@ TERMS: Final = DataHubLabels("glossaryTerms", "terms", "urn", "glossaryTerm", {"
 
 
 def read_labels(kind: DataHubLabels, holder: Mapping[str, Any]) -> tuple[str, ...]:
-    """The labels of a dataset or entity, of a row of a schema, or of an edit of one."""
+    """The labels of a dataset, entity or schema row, or of an edit of a row."""
     if not (body := holder.get(kind.aspect)):
         return ()
     return read_list(body.get(kind.list) or (), lambda item: _label_name(kind, item))
@@ -57,7 +51,7 @@ def read_labels(kind: DataHubLabels, holder: Mapping[str, Any]) -> tuple[str, ..
 def with_labels(
     kind: DataHubLabels, holder: dict[str, Any], names: Sequence[str]
 ) -> dict[str, Any]:
-    """The same with exactly these labels."""
+    """Replace the labels of a dataset, entity or schema row."""
     if not names and kind.aspect not in holder:
         return holder
     old = holder.get(kind.aspect) or kind.around
@@ -75,34 +69,34 @@ def _label_name(kind: DataHubLabels, item: Any) -> str | None:
     return entity_name(kind.type, item.get(kind.key, ""))
 
 
-def read_name(aspects: Aspects, otherwise: str) -> str:
+def read_name(aspects: Aspects, default: str) -> str:
     name = (aspects.get(PROPERTIES) or {}).get("name")
-    return otherwise if name is None else str(name)
+    return default if name is None else str(name)
 
 
 def write_name(aspects: Aspects, name: str) -> None:
-    """Writes the name; one that is not Unicode is packed instead."""
+    """Write the name, unless it is invalid Unicode, which is packed instead."""
     update_aspect(aspects, PROPERTIES, name=name if _is_unicode(name) else None)
 
 
 def read_structured(aspects: Aspects) -> Properties:
-    """Structured properties, each under its URN."""
+    """Structured properties by URN."""
     items = (aspects.get(STRUCTURED) or {}).get("properties") or ()
-    return {item["propertyUrn"]: _text(item.get("values") or ()) for item in items}
+    return {item["propertyUrn"]: _structured_text(item.get("values") or ()) for item in items}
 
 
 def write_structured(aspects: Aspects, properties: Properties) -> None:
-    """Assigns these values; assignments that have them already stay as they are."""
-    # A snapshot sorts properties, so another order has to be carried.
+    """Write structured properties, and keep unchanged ones."""
+    # Snapshots sort properties; another order stays in `raw`.
     wanted = {key: properties[key] for key in sorted(properties) if is_structured(key)}
     if wanted == read_structured(aspects):
         return
     body = aspects.get(STRUCTURED) or {}
     items = update_list(
         body.get("properties") or (),
-        lambda item: (item["propertyUrn"], _text(item.get("values") or ())),
+        lambda item: (item["propertyUrn"], _structured_text(item.get("values") or ())),
         wanted.items(),
-        lambda pair: {"propertyUrn": pair[0], "values": _values(pair[1])},
+        lambda pair: {"propertyUrn": pair[0], "values": _structured_values(pair[1])},
     )
     aspects[STRUCTURED] = {**body, "properties": items}
 
@@ -112,7 +106,7 @@ def is_structured(key: str) -> bool:
 
 
 def read_documentation(aspects: Aspects) -> Documentation | None:
-    """What people typed takes precedence over what a source reported."""
+    """Read the description, in which edits of people take precedence, and the domain."""
     description = (aspects.get(EDITED) or {}).get("description")
     if description is None:
         description = (aspects.get(PROPERTIES) or {}).get("description")
@@ -139,7 +133,7 @@ def read_domain(aspects: Aspects) -> str | None:
 
 
 def write_domain(aspects: Aspects, domain: str | None) -> None:
-    """Writes the first domain; others stay as long as there is one."""
+    """Write the first domain and keep the others; None removes all."""
     if not domain:
         aspects.pop("domains", None)
         return
@@ -162,12 +156,12 @@ def write_governance(aspects: Aspects, governance: Governance | None) -> None:
         aspects.pop(TAGS.aspect, None)
         aspects.pop(TERMS.aspect, None)
     elif TAGS.aspect not in aspects:
-        # Without tags and terms, this aspect says that there are none.
+        # An empty aspect means that there are no tags and terms.
         aspects[TAGS.aspect] = {TAGS.list: []}
 
 
 def write_labels(kind: DataHubLabels, aspects: Aspects, names: Sequence[str]) -> None:
-    """Makes these all labels of a dataset or entity."""
+    """Replace the labels of a dataset or entity in its aspects."""
     if read_labels(kind, aspects) != tuple(names):
         found = with_labels(kind, aspects, names).get(kind.aspect)
         if found is None:
@@ -179,7 +173,7 @@ def write_labels(kind: DataHubLabels, aspects: Aspects, names: Sequence[str]) ->
 def read_ownership(aspects: Aspects) -> Ownership | None:
     if "ownership" not in aspects:
         return None
-    return Ownership(owners=read_list(aspects["ownership"].get("owners") or (), _owner))
+    return Ownership(owners=read_list(aspects["ownership"].get("owners") or (), _read_owner))
 
 
 def write_ownership(aspects: Aspects, ownership: Ownership | None) -> None:
@@ -187,10 +181,10 @@ def write_ownership(aspects: Aspects, ownership: Ownership | None) -> None:
         aspects.pop("ownership", None)
         return
     items = (aspects.get("ownership") or {}).get("owners") or ()
-    owners = update_list(items, _owner, ownership.owners, _owner_item)
+    owners = update_list(items, _read_owner, ownership.owners, _owner_item)
     update_aspect(aspects, "ownership", {"lastModified": STAMP}, owners=owners)
     if "ownerTypes" in aspects["ownership"]:
-        # DataHub derives this from the list; what is stale there would contradict it.
+        # DataHub derives this key from the list; keep the two consistent.
         update_aspect(aspects, "ownership", ownerTypes=_owner_types(owners))
 
 
@@ -217,7 +211,7 @@ def write_definition(aspects: Aspects, definition: Definition | None) -> None:
 
 def read_timestamps(aspects: Aspects) -> Timestamps | None:
     body = aspects.get(PROPERTIES) or {}
-    created, modified = (_moment(body.get(key)) for key in ("created", "lastModified"))
+    created, modified = (_read_time(body.get(key)) for key in ("created", "lastModified"))
     if created is None and modified is None:
         return None
     return Timestamps(created=created, last_modified=modified)
@@ -227,9 +221,9 @@ def write_timestamps(aspects: Aspects, timestamps: Timestamps | None) -> None:
     wanted = timestamps or Timestamps()
     now = read_timestamps(aspects) or Timestamps()
     if wanted.created != now.created:
-        update_aspect(aspects, PROPERTIES, created=_stamp(wanted.created))
+        update_aspect(aspects, PROPERTIES, created=_audit_stamp(wanted.created))
     if wanted.last_modified != now.last_modified:
-        update_aspect(aspects, PROPERTIES, lastModified=_stamp(wanted.last_modified))
+        update_aspect(aspects, PROPERTIES, lastModified=_audit_stamp(wanted.last_modified))
 
 
 def read_deleted(aspects: Aspects) -> bool:
@@ -241,7 +235,7 @@ def write_deleted(aspects: Aspects, deleted: bool) -> None:
         update_aspect(aspects, STATUS, removed=deleted)
 
 
-def _owner(item: Any) -> Owner | None:
+def _read_owner(item: Any) -> Owner | None:
     urn = item.get("owner", "")
     user, group = entity_name("corpuser", urn), entity_name("corpGroup", urn)
     if user is None and group is None:
@@ -279,19 +273,19 @@ def _owner_types(owners: list[Any]) -> dict[str, list[str]]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether text is Unicode; names of files need not be."""
+    """Whether text is valid Unicode, which file names need not be."""
     return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _text(items: Any) -> str:
-    """The values of a structured property: a lone text as it is, others as a JSON list."""
-    plain = [_plain_value(item) for item in items]
+def _structured_text(items: Any) -> str:
+    """The values of a structured property: a single text unchanged, others as a JSON list."""
+    plain = [_structured_value(item) for item in items]
     if len(plain) == 1 and isinstance(plain[0], str) and not plain[0].startswith("["):
         return plain[0]
     return msgspec.json.encode(plain).decode()
 
 
-def _values(text: str) -> list[dict[str, Any]]:
+def _structured_values(text: str) -> list[dict[str, Any]]:
     try:
         plain = msgspec.json.decode(text, type=list[str | float]) if text[:1] == "[" else [text]
     except msgspec.MsgspecError:
@@ -299,18 +293,18 @@ def _values(text: str) -> list[dict[str, Any]]:
     return [{"string" if isinstance(each, str) else "double": each} for each in plain]
 
 
-def _plain_value(item: Any) -> Any:
+def _structured_value(item: Any) -> Any:
     return next(iter(item.values()), None) if isinstance(item, dict) else item
 
 
-def _moment(stamp: Any) -> datetime | None:
+def _read_time(stamp: Any) -> datetime | None:
     time = stamp.get("time") if isinstance(stamp, dict) else None
     try:
         return None if time is None else _EPOCH + time * _MILLISECOND
     except OverflowError:
-        # Beyond the calendar; it stays in the file as it is.
+        # Not a valid date; the aspect stays in `raw`.
         return None
 
 
-def _stamp(moment: datetime | None) -> dict[str, Any] | None:
+def _audit_stamp(moment: datetime | None) -> dict[str, Any] | None:
     return None if moment is None else {"time": (moment - _EPOCH) // _MILLISECOND}

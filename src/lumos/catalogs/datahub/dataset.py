@@ -1,4 +1,4 @@
-"""Datasets as aspects, and back."""
+"""Encodes datasets as aspects, and decodes them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -23,7 +23,7 @@ from lumos.catalogs.datahub.aspects import (
     update_aspect,
     writes_in_raw,
 )
-from lumos.catalogs.datahub.codec import Codec, Rendered, read_own
+from lumos.catalogs.datahub.codec import Codec, RenderedItem, read_own
 from lumos.catalogs.datahub.common_aspects import EDITED
 from lumos.catalogs.datahub.names import (
     Naming,
@@ -51,10 +51,10 @@ NATIVE: Final = frozenset(
 
 
 class DatasetCodec(Codec[CatalogEntry]):
-    """Datasets, under the names that they have in one file or server.
+    """Encodes datasets with the names of one file or server.
 
     Writes that a server cannot hold, such as patches and time series, are packed into the custom
-    properties, and come back as long as nobody changes the aspect.
+    properties, and restored unless the aspect was edited.
     """
 
     type: Any = CatalogEntry
@@ -67,7 +67,7 @@ class DatasetCodec(Codec[CatalogEntry]):
         self._last_schema: tuple[Any, Any, str, Schema | None] = (None, None, "", None)
 
     def entity(self, key: str) -> Entity:
-        native = self._naming.datahub(key)
+        native = self._naming.to_datahub(key)
         assert native is not None, "entries have URNs of datasets"
         return Entity("dataset", native)
 
@@ -79,25 +79,25 @@ class DatasetCodec(Codec[CatalogEntry]):
         return {key: text for key, text in properties.items() if not common.is_structured(key)}
 
     def read(self, key: str, writes: Sequence[AspectWrite]) -> CatalogEntry:
-        return super().read(key, _since_creation(writes))
+        return super().read(key, _since_last_creation(writes))
 
-    def render(self, item: CatalogEntry) -> Rendered:
-        kept = writes_in_raw(item.raw)
-        deletions = [each for each in chain(*kept.values()) if each.removes_entity]
+    def render(self, item: CatalogEntry) -> RenderedItem:
+        raw_writes = writes_in_raw(item.raw)
+        deletions = [each for each in chain(*raw_writes.values()) if each.removes_entity]
         if self.server is not None or not deletions:
             return super().render(item)
         others = {
             aspect: [each for each in group if not each.removes_entity]
-            for aspect, group in kept.items()
+            for aspect, group in raw_writes.items()
         }
         is_hidden = common.read_deleted(aspects_after(others.get(common.STATUS, ())))
         raw = {**raw_of_others(item.raw), CATALOG: to_raw(others)}
         rendered = super().render(
             msgspec.structs.replace(item, raw=raw, deleted=item.deleted and is_hidden)
         )
-        # The deletion comes last; a dataset that is there again was not deleted.
+        # The deletion comes last, unless the dataset exists again.
         writes = [*rendered.writes, *deletions] if item.deleted else rendered.writes
-        return Rendered(writes, rendered.held)
+        return RenderedItem(writes, rendered.held)
 
     def current(self, writes: Iterable[AspectWrite]) -> Aspects:
         found = list(writes)
@@ -126,46 +126,47 @@ class DatasetCodec(Codec[CatalogEntry]):
         )
 
     def write_native(self, aspects: Aspects, item: CatalogEntry, *, is_new: bool) -> None:
-        urn, now = _parsed(item.urn), self.read_native(item.urn, aspects)
-        native = self._write_identity(aspects, item, now, is_new=is_new)
-        if now.schema != item.schema and write_schema(
+        urn, current = _parsed(item.urn), self.read_native(item.urn, aspects)
+        native = self._write_identity(aspects, item, current, is_new=is_new)
+        if current.schema != item.schema and write_schema(
             aspects, item.schema, urn.platform, item.name
         ):
             rows, edits = aspects.get(SCHEMA), aspects.get(EDITS)
             self._last_schema = (rows, edits, urn.platform, item.schema)
-        if now.lineage != item.lineage:
+        if current.lineage != item.lineage:
             lineage.write_lineage(aspects, item.lineage, self._naming, native)
-        if now.ownership != item.ownership:
+        if current.ownership != item.ownership:
             common.write_ownership(aspects, item.ownership)
-        if now.governance != item.governance:
+        if current.governance != item.governance:
             common.write_governance(aspects, item.governance)
-        if now.definition != item.definition:
+        if current.definition != item.definition:
             common.write_definition(aspects, item.definition)
         common.write_documentation(aspects, item.documentation)
         common.write_timestamps(aspects, item.timestamps)
         common.write_deleted(aspects, item.deleted)
         common.write_structured(aspects, item.properties or {})
 
-    def packable_raw(self, item: CatalogEntry, kept: Writes) -> dict[str, Any]:
+    def raw_to_pack(self, item: CatalogEntry, raw_writes: Writes) -> dict[str, Any]:
         others = raw_of_others(item.raw)
-        if self.server is None or not kept:
+        if self.server is None or not raw_writes:
             return others
-        lost = self._unheld(item.urn, kept)
-        if any(each.removes_entity for each in chain(*lost.values())) and common.STATUS in kept:
-            # The dataset is hidden by a status that stands for the deletion.
-            lost[common.STATUS] = kept[common.STATUS]
-        if lost and kept.get(common.PROPERTIES) == []:
-            # This aspect is there only because something is packed into it.
-            lost[common.PROPERTIES] = []
-        if not lost:
+        unheld = self._find_unheld(item.urn, raw_writes)
+        is_erased = any(each.removes_entity for each in chain(*unheld.values()))
+        if is_erased and common.STATUS in raw_writes:
+            # On a server, the status hides the dataset instead of the deletion.
+            unheld[common.STATUS] = raw_writes[common.STATUS]
+        if unheld and raw_writes.get(common.PROPERTIES) == []:
+            # The aspect only exists because something is packed into it.
+            unheld[common.PROPERTIES] = []
+        if not unheld:
             return others
-        # Sorted, so that the same is packed as the same text.
+        # Sorted, so that equal values are packed as equal texts.
         packed: dict[str, Any] = msgspec.json.decode(
-            msgspec.json.encode({**others, CATALOG: to_raw(lost)}, order="sorted")
+            msgspec.json.encode({**others, CATALOG: to_raw(unheld)}, order="sorted")
         )
         return packed
 
-    def unchanged_raw(self, item: CatalogEntry, aspects: Aspects) -> dict[str, Any]:
+    def unedited_raw(self, item: CatalogEntry, aspects: Aspects) -> dict[str, Any]:
         if self.server is None:
             return {}
         try:
@@ -176,30 +177,30 @@ class DatasetCodec(Codec[CatalogEntry]):
         is_erased = item.deleted and any(each.removes_entity for each in chain(*packed.values()))
         found: Writes = {}
         for aspect, group in packed.items():
-            now = self._normal_body(item.urn, aspects, aspect)
+            current = self._normal_body(item.urn, aspects, aspect)
             is_status = is_erased and aspect == common.STATUS
             if is_status or any(each.removes_entity for each in group):
-                is_unchanged = is_erased
+                is_unedited = is_erased
             elif aspect == common.PROPERTIES and not group:
-                is_unchanged = (now or {}) in ({}, {"name": item.name})
+                is_unedited = (current or {}) in ({}, {"name": item.name})
             else:
-                then = self.server.sendable(self.entity(item.urn), aspects_after(group))
-                is_unchanged = self._normal_body(item.urn, then, aspect) == now
-            if is_unchanged:
+                sent = self.server.sendable(self.entity(item.urn), aspects_after(group))
+                is_unedited = self._normal_body(item.urn, sent, aspect) == current
+            if is_unedited:
                 found[aspect] = group
         return to_raw(found)
 
     def normalize(self, entity: Entity, write: AspectWrite) -> AspectWrite:
         return super().normalize(entity, lineage.without_stated_urns(write))
 
-    def _unheld(self, urn: str, kept: Writes) -> Writes:
-        """The writes that a server would not return as they are."""
+    def _find_unheld(self, urn: str, raw_writes: Writes) -> Writes:
+        """The writes that a server would not return unchanged."""
         assert self.server is not None, "a file holds all writes"
         entity, found = self.entity(urn), {}
-        for aspect, group in kept.items():
+        for aspect, group in raw_writes.items():
             sent = self.server.sendable(entity, aspects_after(group))
-            back = self.server.normalize(entity, sent)
-            if [AspectWrite(aspect=name, body=body) for name, body in back.items()] != group:
+            returned = self.server.normalize(entity, sent)
+            if [AspectWrite(aspect=name, body=body) for name, body in returned.items()] != group:
                 found[aspect] = group
         return found
 
@@ -210,15 +211,15 @@ class DatasetCodec(Codec[CatalogEntry]):
         return self.normalize(self.entity(urn), write).body
 
     def _write_identity(
-        self, aspects: Aspects, item: CatalogEntry, now: CatalogEntry, *, is_new: bool
+        self, aspects: Aspects, item: CatalogEntry, current: CatalogEntry, *, is_new: bool
     ) -> str:
-        """Writes a dataset's name and instance; returns its URN in DataHub.
+        """Write a dataset's name and instance; return its DataHub URN.
 
-        The name of a dataset that is not new is written only if it changes: an aspect with nothing
-        but a name would replace what is kept in `raw`.
+        The name of an existing dataset is only written if it changes: otherwise, an aspect with
+        only a name would replace the one in `raw`.
         """
         urn, native = _parsed(item.urn), self.entity(item.urn).urn
-        if now.name != item.name or (is_new and common.PROPERTIES not in aspects):
+        if current.name != item.name or (is_new and common.PROPERTIES not in aspects):
             common.write_name(aspects, item.name)
         if urn.instance:
             if read_instance(aspects) != urn.instance:
@@ -230,7 +231,7 @@ class DatasetCodec(Codec[CatalogEntry]):
         return native
 
     def _schema(self, aspects: Aspects, platform: str) -> Schema | None:
-        """The schema in some aspects, which mostly is the one that was read last."""
+        """Decode the schema; the last one is cached, since it is read several times."""
         rows, edits = aspects.get(SCHEMA), aspects.get(EDITS)
         if rows is None:
             return None
@@ -240,75 +241,77 @@ class DatasetCodec(Codec[CatalogEntry]):
 
 
 def read_instance(aspects: Mapping[str, Any]) -> str | None:
-    """The platform instance that a dataset is in."""
+    """The platform instance of a dataset."""
     return instance_name((aspects.get(INSTANCE) or {}).get("instance") or "")
 
 
 _parsed = lru_cache(maxsize=4_096)(Urn.parse)
 
 
-def _since_creation(writes: Sequence[AspectWrite]) -> Sequence[AspectWrite]:
-    """The writes without those before a deletion after which the dataset was created again."""
-    ends = [number for number, each in enumerate(writes) if each.removes_entity]
-    later = writes[ends[-1] + 1 :] if ends else []
+def _since_last_creation(writes: Sequence[AspectWrite]) -> Sequence[AspectWrite]:
+    """The writes after the last deletion, if the dataset was created again after it."""
+    deletions = [number for number, each in enumerate(writes) if each.removes_entity]
+    later = writes[deletions[-1] + 1 :] if deletions else []
     return later if any(each.replaces for each in later) else writes
 
 
 def merge_sides(
     base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
 ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-    """What Lumos wrote and what is there, so that a merge knows which descriptions are people's.
+    """Adjust the base and their side, so that a merge recognizes descriptions of people.
 
-    A description that people typed is theirs even if Lumos wrote the same. Annotations of a column
-    that is missing for now come back with the column.
+    A description that people typed is theirs even if Lumos wrote the same text. Annotations of a
+    missing column are restored with the column.
     """
     if theirs is None or CATALOG not in theirs.raw:
         return base, theirs
-    typed = _typed_aspects(theirs)
+    typed = _edited_aspects(theirs)
     description = (typed.get(EDITED) or {}).get("description")
     if base is not None and base.documentation is not None and description is not None:
-        was = (_typed_aspects(base).get(EDITED) or {}).get("description")
+        was = (_edited_aspects(base).get(EDITED) or {}).get("description")
         if was is None and base.documentation.description == description:
             without = msgspec.structs.replace(base.documentation, description=None)
             base = msgspec.structs.replace(base, documentation=without)
     if base is not None and base.schema is not None and typed.get(EDITS):
-        before = Edits(_typed_aspects(base).get(EDITS)).descriptions()
+        before = Edits(_edited_aspects(base).get(EDITS)).descriptions()
         descriptions = Edits(typed[EDITS]).descriptions()
         since = {path: text for path, text in descriptions.items() if path not in before}
-        base = msgspec.structs.replace(base, schema=_without_values(base.schema, since))
+        base = msgspec.structs.replace(base, schema=_without_typed_descriptions(base.schema, since))
     if typed.get(EDITS) and ours.schema is not None and theirs.schema is not None:
-        there = {field.name for field in theirs.schema.fields}
-        new = [field for field in ours.schema.fields if field.name not in there]
-        back = fields_with_edits(typed[EDITS], new, ours.platform)
-        if back:
-            fields = (*theirs.schema.fields, *back)
+        names = {field.name for field in theirs.schema.fields}
+        new = [field for field in ours.schema.fields if field.name not in names]
+        annotated = fields_with_edits(typed[EDITS], new, ours.platform)
+        if annotated:
+            fields = (*theirs.schema.fields, *annotated)
             theirs = msgspec.structs.replace(theirs, schema=Schema(fields=fields))
     return base, theirs
 
 
-def _without_values(schema: Schema, typed: Mapping[str, str]) -> Schema:
-    """A schema without the descriptions that people typed as well."""
+def _without_typed_descriptions(schema: Schema, typed: Mapping[str, str]) -> Schema:
+    """A schema without the descriptions that people typed in the same words."""
     return Schema(
         fields=tuple(
             msgspec.structs.replace(
-                _without_typed(field, field.name, typed),
-                nested=tuple(_without_typed(each, each.path, typed) for each in field.nested),
+                _without_typed_description(field, field.name, typed),
+                nested=tuple(
+                    _without_typed_description(each, each.path, typed) for each in field.nested
+                ),
             )
             for field in schema.fields
         )
     )
 
 
-def _without_typed(described: Any, path: str, typed: Mapping[str, str]) -> Any:
-    if described.description is None or typed.get(path) != described.description:
-        return described
-    return msgspec.structs.replace(described, description=None)
+def _without_typed_description(field: Any, path: str, typed: Mapping[str, str]) -> Any:
+    if field.description is None or typed.get(path) != field.description:
+        return field
+    return msgspec.structs.replace(field, description=None)
 
 
-def _typed_aspects(entry: CatalogEntry) -> Aspects:
-    carried = writes_in_raw(entry.raw)
+def _edited_aspects(entry: CatalogEntry) -> Aspects:
+    raw_writes = writes_in_raw(entry.raw)
     return {
         aspect: body
         for aspect in (EDITED, EDITS)
-        if (body := aspects_after(carried.get(aspect, ())).get(aspect)) is not None
+        if (body := aspects_after(raw_writes.get(aspect, ())).get(aspect)) is not None
     }

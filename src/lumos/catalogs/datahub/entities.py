@@ -1,8 +1,8 @@
-"""The kinds of entities that DataHub and Lumos both know, and how DataHub has each of them.
+"""Encodes the kinds of entities that both DataHub and Lumos have.
 
 `lumos:task:airflow/nightly/load` is `urn:li:dataJob:(urn:li:dataFlow:(airflow,nightly,PROD),load)`.
-An entity whose DataHub URN has no such counterpart keeps its URN. Entities of all other types keep
-theirs, too, and everything that DataHub has on them is in `raw`.
+Entities of other types, and those whose DataHub URN has no such counterpart, keep their DataHub
+URN; all of their aspects are in `raw`.
 """
 
 import re
@@ -27,15 +27,9 @@ from lumos.catalogs.datahub.aspects import (
     update_list,
     writes_in_raw,
 )
-from lumos.catalogs.datahub.codec import Codec, Rendered, read_own
+from lumos.catalogs.datahub.codec import Codec, RenderedItem, read_own
 from lumos.catalogs.datahub.common_aspects import TAGS, TERMS, read_labels, write_labels
-from lumos.catalogs.datahub.names import (
-    ENVIRONMENTS,
-    Naming,
-    decode_name,
-    encode_name,
-    entity_name,
-)
+from lumos.catalogs.datahub.names import ENVIRONMENTS, Naming, decode_name, encode_name, entity_name
 from lumos.catalogs.datahub.names import entity_urn as native_urn_of
 from lumos.model.catalog import (
     CatalogEntity,
@@ -49,15 +43,15 @@ from lumos.model.catalog import (
 from lumos.model.dataset import Owner, Ownership
 
 _NATIVE: Final = "urn:li:"
-_PLACE: Final = re.compile(r"\\\{(\d)\\\}")
+_PLACEHOLDER: Final = re.compile(r"\\\{(\d)\\\}")
 _STAMPS: Final = {"created": STAMP, "lastModified": STAMP}
 
 
 class _Relation(NamedTuple):
-    """A list of references: in an aspect, and in the edges that newer sources write instead.
+    """A list of references in an aspect, or in the edges that newer sources write instead.
 
-    `target` is the kind of the entities, or `dataset`; `member` is the key of the URN where members
-    are objects. `derived` is what DataHub derives from the list, and `empty` the aspect without it.
+    `target` is the kind of the entities, or `dataset`; `member` is the key of the URN if members
+    are objects. `derived` is a key that DataHub derives from the list, `empty` the empty aspect.
     """
 
     name: str
@@ -73,9 +67,9 @@ class _Relation(NamedTuple):
 class _EntityKind(NamedTuple):
     """A kind of entities in DataHub: its URN, and the keys of its properties aspect.
 
-    `urn` has the parts of the id in braces; the last of several may be an environment, which is
-    left out if it is PROD. `title` must always be there; without a display name it is one part of
-    the id. `edited` is the aspect with the description that people typed.
+    `urn` has the parts of the id in braces; the last one may be an environment, which is omitted
+    if it is PROD. `title` is the part of the id that is the title of an entity without a display
+    name, if the aspect requires one. `edited` is the aspect with the description that people typed.
     """
 
     kind: str
@@ -100,7 +94,7 @@ class _EntityKind(NamedTuple):
 _EDGE: Final = "destinationUrn"
 _IO: Final = "dataJobInputOutput"
 _NO_IO: Final[dict[str, Any]] = {"inputDatasets": [], "outputDatasets": []}
-_SHOWN_TEXT: Final = {"description": "", "lastModified": _STAMPS}
+_REQUIRED_TEXT: Final = {"description": "", "lastModified": _STAMPS}
 _DOMAINS: Final = _Relation("domain", "domain", "domains", "domains", derived="domainAssociations")
 _KINDS: Final = (
     _EntityKind(
@@ -141,7 +135,7 @@ _KINDS: Final = (
     ),
     _EntityKind(
         "dashboard", "urn:li:dashboard:({0},{1})", "dashboardInfo", name="title", title=1,
-        edited="editableDashboardProperties", required=_SHOWN_TEXT,
+        edited="editableDashboardProperties", required=_REQUIRED_TEXT,
         relations=(
             _Relation("charts", "chart", "dashboardInfo", "charts", "chartEdges"),
             _Relation("datasets", "dataset", "dashboardInfo", "datasets", "datasetEdges"),
@@ -149,7 +143,7 @@ _KINDS: Final = (
     ),
     _EntityKind(
         "chart", "urn:li:chart:({0},{1})", "chartInfo", name="title", title=1,
-        edited="editableChartProperties", required=_SHOWN_TEXT,
+        edited="editableChartProperties", required=_REQUIRED_TEXT,
         relations=(
             _Relation("datasets", "dataset", "chartInfo", "inputs", "inputEdges", member="string"),
         ),
@@ -170,13 +164,13 @@ _DEFAULT_ENVIRONMENT: Final = "PROD"
 
 
 def canonical_urn(urn: str) -> str:
-    """The URN that an entity has in Lumos, given that one or DataHub's."""
+    """The URN of an entity in Lumos, given that URN or the one in DataHub."""
     native = native_entity(urn)
-    return urn if native is None else _neutral_urn(native)
+    return urn if native is None else _lumos_urn(native)
 
 
 def native_entity(urn: str) -> Entity | None:
-    """The entity with a URN in DataHub, or None where DataHub cannot have one of that name."""
+    """The DataHub entity with a URN, or None if DataHub cannot have it."""
     if urn.startswith(_NATIVE):
         return entity_of(urn)
     parts, kind = entity_id(urn), _BY_KIND.get(kind_in_urn(urn))
@@ -199,8 +193,8 @@ def _native_urn(kind: _EntityKind, parts: tuple[str, ...]) -> str | None:
     return kind.urn.format(*map(encode_name, parts))
 
 
-def _neutral_urn(native: Entity) -> str:
-    """The URN in Lumos of an entity, which is DataHub's where Lumos would spell that otherwise."""
+def _lumos_urn(native: Entity) -> str:
+    """The URN of an entity in Lumos; DataHub's URN if it could not be converted back."""
     kind = _BY_TYPE.get(native.type)
     match = None if kind is None else _pattern(kind.urn).fullmatch(native.urn)
     if kind is None or match is None:
@@ -216,11 +210,11 @@ def _neutral_urn(native: Entity) -> str:
 @cache
 def _pattern(urn: str) -> re.Pattern[str]:
     part = "[^,()]+" if "(" in urn else ".+"
-    return re.compile(_PLACE.sub(rf"(?P<part\1>{part})", re.escape(urn)), re.DOTALL)
+    return re.compile(_PLACEHOLDER.sub(rf"(?P<part\1>{part})", re.escape(urn)), re.DOTALL)
 
 
 class EntityCodec(Codec[CatalogEntity]):
-    """Entities by the table of kinds; of other types, everything is in `raw`."""
+    """Encodes entities by the table of kinds; other types only have `raw`."""
 
     type: Any = CatalogEntity
     shown: ClassVar[frozenset[str]] = frozenset(
@@ -243,14 +237,14 @@ class EntityCodec(Codec[CatalogEntity]):
     def key(self, item: CatalogEntity) -> str:
         return canonical_urn(item.urn)
 
-    def render(self, item: CatalogEntity) -> Rendered:
+    def render(self, item: CatalogEntity) -> RenderedItem:
         key = self.key(item)
         if item.urn != key and CATALOG in item.raw:
             # Snapshots of format 1.0 have native URNs, and everything is in `raw`.
-            there = self.decode(key, self.current(chain(*writes_in_raw(item.raw).values())))
+            native = self.decode(key, self.current(chain(*writes_in_raw(item.raw).values())))
             unset = CatalogEntity(urn=item.urn, kind=item.kind)
             found = {
-                name: getattr(there, name)
+                name: getattr(native, name)
                 for name in self.shown
                 if getattr(item, name) == getattr(unset, name)
             }
@@ -259,7 +253,7 @@ class EntityCodec(Codec[CatalogEntity]):
         return super().render(msgspec.structs.replace(item, urn=key, kind=kind))
 
     def datasets(self, aspects: Aspects) -> list[str]:
-        """The datasets that relations lead to, as DataHub calls them."""
+        """The DataHub URNs of the datasets in relations."""
         return [
             urn
             for relation in (self._kind.relations if self._kind else ())
@@ -273,7 +267,7 @@ class EntityCodec(Codec[CatalogEntity]):
             return CatalogEntity(urn=key)
         body, parts = aspects.get(kind.aspect) or {}, entity_id(key)
         name: str | None = body.get(kind.name)
-        if kind.title is not None and name == _title(kind, key):
+        if kind.title is not None and name == _default_title(kind, key):
             name = None
         edited = (aspects.get(kind.edited) or {}).get("description")
         parent: str | None = None
@@ -299,11 +293,11 @@ class EntityCodec(Codec[CatalogEntity]):
         kind = self._kind
         if kind is None:
             return
-        now = self.read_native(self.key(item), aspects)
+        current = self.read_native(self.key(item), aspects)
         shown = ("display_name", "description", "parent")
-        if is_new or any(getattr(now, name) != getattr(item, name) for name in shown):
-            self._write_properties(kind, aspects, item, now)
-        if "ownership" in kind.annotations and now.owners != item.owners:
+        if is_new or any(getattr(current, name) != getattr(item, name) for name in shown):
+            self._write_properties(kind, aspects, item, current)
+        if "ownership" in kind.annotations and current.owners != item.owners:
             owners = Ownership(owners=item.owners) if item.owners else None
             common.write_ownership(aspects, owners)
         if TAGS.aspect in kind.annotations:
@@ -312,11 +306,11 @@ class EntityCodec(Codec[CatalogEntity]):
             write_labels(TERMS, aspects, item.references.get("terms", ()))
         for relation in _relations(kind):
             wanted = item.references.get(relation.name, ())
-            if now.references.get(relation.name, ()) != wanted:
+            if current.references.get(relation.name, ()) != wanted:
                 self._write_relation(relation, aspects, wanted)
 
-    def with_names_of(self, shown: CatalogEntity, item: CatalogEntity) -> CatalogEntity:
-        # The instance of a dataset is unknown until the dataset itself is there.
+    def with_references_of(self, shown: CatalogEntity, item: CatalogEntity) -> CatalogEntity:
+        # The instance of a dataset is unknown until the dataset exists.
         kind = self._kind
         same = {
             relation.name: item.references[relation.name]
@@ -330,17 +324,17 @@ class EntityCodec(Codec[CatalogEntity]):
         return [self._native(relation, name) for name in item.references.get(relation.name, ())]
 
     def _write_properties(
-        self, kind: _EntityKind, aspects: Aspects, item: CatalogEntity, now: CatalogEntity
+        self, kind: _EntityKind, aspects: Aspects, item: CatalogEntity, current: CatalogEntity
     ) -> None:
         name = item.display_name
         if name is None and kind.title is not None:
-            name = _title(kind, self.key(item))
+            name = _default_title(kind, self.key(item))
         found: dict[str, Any] = {kind.name: name}
         if kind.parent is not None:
             parent = native_entity(item.parent or "")
             is_same_kind = parent is not None and parent.type == kind.type
             found[kind.parent[0]] = parent.urn if parent is not None and is_same_kind else None
-        if now.description != item.description:
+        if current.description != item.description:
             if (aspects.get(kind.edited) or {}).get("description") is not None:
                 update_aspect(aspects, kind.edited, description=None)
             found[kind.description] = item.description or kind.required.get(kind.description)
@@ -355,7 +349,7 @@ class EntityCodec(Codec[CatalogEntity]):
             if urns is None:
                 continue
             names = tuple(dict.fromkeys(self._lumos(relation, urn) for urn in urns))
-            # A relation is read if it can be written again, and is only in `raw` otherwise.
+            # A relation that could not be written again is only kept in `raw`.
             if names and [self._native(relation, name) for name in names] == urns:
                 found[relation.name] = names
         if TERMS.aspect in kind.annotations and (terms := read_labels(TERMS, aspects)):
@@ -365,7 +359,7 @@ class EntityCodec(Codec[CatalogEntity]):
     def _write_relation(
         self, relation: _Relation, aspects: Aspects, wanted: tuple[str, ...]
     ) -> None:
-        """Members and edges that are wanted stay as they are; new ones become members."""
+        """Keep wanted members and edges, and add new ones as members."""
         if _members(relation, aspects) is None:
             return
         natives = [native for name in wanted if (native := self._native(relation, name))]
@@ -389,11 +383,13 @@ class EntityCodec(Codec[CatalogEntity]):
             aspects.pop(relation.aspect, None)
 
     def _lumos(self, relation: _Relation, native: str) -> str:
-        return self._naming.lumos(native) if relation.target == "dataset" else canonical_urn(native)
+        return (
+            self._naming.to_lumos(native) if relation.target == "dataset" else canonical_urn(native)
+        )
 
     def _native(self, relation: _Relation, name: str) -> str | None:
         if relation.target == "dataset":
-            return self._naming.datahub(name)
+            return self._naming.to_datahub(name)
         found = native_entity(name)
         return (
             found.urn
@@ -407,7 +403,7 @@ def _relations(kind: _EntityKind) -> tuple[_Relation, ...]:
 
 
 def _members(relation: _Relation, aspects: Aspects) -> list[str] | None:
-    """The URNs in a relation, or None where it is not as DataHub's model has it."""
+    """The URNs in a relation, or None if it does not match DataHub's model."""
     body = aspects.get(relation.aspect) or {}
     try:
         urns = [
@@ -423,18 +419,18 @@ def _urn_in(relation: _Relation, member: Any) -> Any:
     return member[relation.member] if isinstance(member, dict) else member
 
 
-def _title(kind: _EntityKind, key: str) -> str:
-    """What DataHub shows for an entity that nobody named."""
+def _default_title(kind: _EntityKind, key: str) -> str:
+    """The title of an entity without a display name."""
     parts = entity_id(key)
     if parts is None or kind.title is None:
         return key
     return "/".join(parts) if kind.urn.count("{") == 1 else parts[kind.title]
 
 
-class _NamedItem(NamedTuple):
-    """How terms, users or groups are in DataHub: fields of an aspect, and lists of names.
+class _NamedItemKind(NamedTuple):
+    """A kind of item with a name in DataHub: fields of an aspect, and lists of names.
 
-    A list is in an aspect, under a key, and has entities of a type.
+    Each list has an aspect, a key in it, and the type of its entities.
     """
 
     item: Any
@@ -446,30 +442,30 @@ class _NamedItem(NamedTuple):
     has_custom: bool = True
 
 
-_NAMED_ITEMS: Final = (
-    _NamedItem(
+_NAMED_ITEM_KINDS: Final = (
+    _NamedItemKind(
         User, "corpuser", "corpUserInfo",
         {"display_name": "displayName", "email": "email", "title": "title", "active": "active"},
         {"groups": ("groupMembership", "groups", "corpGroup")},
     ),
-    _NamedItem(
+    _NamedItemKind(
         Group, "corpGroup", "corpGroupInfo",
         {"display_name": "displayName", "description": "description", "email": "email"},
         {"members": ("corpGroupInfo", "members", "corpuser")},
         {"admins": [], "members": [], "groups": []}, has_custom=False,
     ),
-    _NamedItem(
+    _NamedItemKind(
         GlossaryTerm, "glossaryTerm", "glossaryTermInfo", {"display_name": "name"},
         {"related": ("glossaryRelatedTerms", "relatedTerms", "glossaryTerm")},
         {"definition": "", "termSource": "INTERNAL"},
     ),
 )  # fmt: skip
-NAMED_TYPES: Final = {each.type: each.item for each in _NAMED_ITEMS}
-"""Types of entities that are terms, users and groups."""
+NAMED_TYPES: Final = {each.type: each.item for each in _NAMED_ITEM_KINDS}
+"""The item types of terms, users and groups, by entity type."""
 
 
 class NamedCodec(Codec[Any]):
-    """Terms, users and groups: their names are those of DataHub's entities."""
+    """Encodes terms, users and groups, which have the same names in DataHub."""
 
     shown: ClassVar[frozenset[str]] = frozenset(
         {"display_name", "email", "title", "active", "groups", "definition", "parent", "related",
@@ -479,20 +475,20 @@ class NamedCodec(Codec[Any]):
     def __init__(self, type: Any, server: ServerModel | None = None) -> None:
         super().__init__(server)
         self.type = type
-        self._named = next(each for each in _NAMED_ITEMS if each.item is type)
-        self.custom = self._named.aspect if self._named.has_custom else None
+        self._kind = next(each for each in _NAMED_ITEM_KINDS if each.item is type)
+        self.custom = self._kind.aspect if self._kind.has_custom else None
 
     def entity(self, key: str) -> Entity:
-        return Entity(self._named.type, native_urn_of(self._named.type, key))
+        return Entity(self._kind.type, native_urn_of(self._kind.type, key))
 
     def key(self, item: Any) -> str:
         name: str = item.name
         return name
 
     def read_native(self, key: str, aspects: Aspects) -> Any:
-        body = aspects.get(self._named.aspect) or {}
-        found = {field: body[name] for field, name in self._named.fields.items() if name in body}
-        for field, (aspect, name, type) in self._named.lists.items():
+        body = aspects.get(self._kind.aspect) or {}
+        found = {field: body[name] for field, name in self._kind.fields.items() if name in body}
+        for field, (aspect, name, type) in self._kind.lists.items():
             urns = (aspects.get(aspect) or {}).get(name) or ()
             found[field] = read_list(urns, lambda urn, type=type: entity_name(type, urn))  # type: ignore[misc]
         if self.custom is not None:
@@ -508,15 +504,15 @@ class NamedCodec(Codec[Any]):
         return self.type(name=key, **found)
 
     def write_native(self, aspects: Aspects, item: Any, *, is_new: bool) -> None:
-        now = self.read_native(item.name, aspects)
-        if is_new or now != item:
-            body = {name: getattr(item, field) for field, name in self._named.fields.items()}
+        current = self.read_native(item.name, aspects)
+        if is_new or current != item:
+            body = {name: getattr(item, field) for field, name in self._kind.fields.items()}
             if self.type is GlossaryTerm:
                 parent = native_urn_of("glossaryNode", item.parent) if item.parent else None
                 body |= {"definition": item.definition or "", "parentNode": parent}
-            update_aspect(aspects, self._named.aspect, self._named.empty, **body)
-        for field, (aspect, name, type) in self._named.lists.items():
-            if getattr(now, field) != getattr(item, field):
+            update_aspect(aspects, self._kind.aspect, self._kind.empty, **body)
+        for field, (aspect, name, type) in self._kind.lists.items():
+            if getattr(current, field) != getattr(item, field):
                 urns: Any = update_list(
                     (aspects.get(aspect) or {}).get(name) or (),
                     lambda urn, type=type: entity_name(type, urn),  # type: ignore[misc]
@@ -525,9 +521,9 @@ class NamedCodec(Codec[Any]):
                 )
                 update_aspect(aspects, aspect, **{name: urns})
         if self.type is GlossaryTerm:
-            if now.domain != item.domain:
+            if current.domain != item.domain:
                 common.write_domain(aspects, item.domain)
-            if now.owners != item.owners:
+            if current.owners != item.owners:
                 known = (common.read_ownership(aspects) or Ownership()).owners
                 by_name = {owner.name: owner for owner in known}
                 owners = tuple(by_name.get(name) or Owner(name=name) for name in item.owners)

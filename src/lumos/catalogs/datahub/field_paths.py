@@ -1,8 +1,8 @@
-"""The paths of fields: DataHub's plain ones, its second version with types, and Lumos's own.
+"""Paths of fields: plain and typed ones in DataHub, and those of Lumos.
 
 `orders.items[].price` in Lumos is `orders.items.price` as a plain path and
 `[version=2.0].[type=struct].[type=struct].orders.[type=array].[type=struct].items.[type=double].price`
-in the second version.
+as a typed path (version 2.0).
 """
 
 import re
@@ -15,10 +15,10 @@ VERSION: Final = "[version=2.0]"
 ROOT: Final = f"{VERSION}.[type=struct]"
 KEY_ROOT: Final = f"{VERSION}.[key=True].[type=struct]"
 _TOKEN: Final = re.compile(r"\[(?P<key>type|key)=(?P<value>[^\]]*)\](?=\.|\Z)")
-_NEXT: Final = re.compile(r"\.(?=\[(?:type|key)=[^\]]*\](?:\.|\Z))")
+_NEXT_TYPE: Final = re.compile(r"\.(?=\[(?:type|key)=[^\]]*\](?:\.|\Z))")
 _CONTAINERS: Final = {"array": "[]", "map": "{}"}
 _STEP: Final = re.compile(r"`((?:[^`]|``)*)`|\[\]|\{key\}|\{\}|<\d+>|[^.`\[\]{}<>]+|.", re.DOTALL)
-_MARK: Final = re.compile(r"\[\]|\{key\}|\{\}|<\d+>|\.", re.DOTALL)
+_CONTAINER_MARK: Final = re.compile(r"\[\]|\{key\}|\{\}|<\d+>|\.", re.DOTALL)
 _TOKENS: Final = {
     "INT8": "int", "INT16": "int", "INT32": "int", "INT64": "long",
     "UINT8": "int", "UINT16": "int", "UINT32": "long", "UINT64": "long",
@@ -27,14 +27,14 @@ _TOKENS: Final = {
 
 
 class FieldPathStep(NamedTuple):
-    """A name on the way to a field, and the types that stand before it."""
+    """A name in a path, and the types before it."""
 
     name: str
     types: tuple[str, ...] = ()
 
 
 class FieldPath(NamedTuple):
-    """The way to a field, and whether it is part of a key that is kept apart."""
+    """The path of a field, and whether it is part of a separate key schema."""
 
     steps: tuple[FieldPathStep, ...]
     is_key: bool = False
@@ -44,11 +44,11 @@ class FieldPath(NamedTuple):
     def lumos(self) -> str:
         """The path as Lumos writes it."""
         *above, last = self.steps
-        return "".join(f"{_way(step)}." for step in above) + quoted_name(last.name)
+        return "".join(f"{_lumos_step(step)}." for step in above) + quoted_name(last.name)
 
 
-def parsed(text: str) -> FieldPath:
-    """The path that a text means; a plain one is one name until others show what is inside."""
+def parse(text: str) -> FieldPath:
+    """Parse a path; a plain one is a single step, since names may contain dots."""
     if not text.startswith(VERSION):
         return FieldPath((FieldPathStep(text),))
     steps: list[FieldPathStep] = []
@@ -63,7 +63,7 @@ def parsed(text: str) -> FieldPath:
                 types.append(token["value"])
             rest = rest[token.end() :].removeprefix(".")
             continue
-        end = _NEXT.search(rest)
+        end = _NEXT_TYPE.search(rest)
         name = rest[: end.start()] if end else rest
         steps.append(FieldPathStep(name, tuple(types)))
         types = []
@@ -73,17 +73,17 @@ def parsed(text: str) -> FieldPath:
     return FieldPath((_without_root(steps[0]), *steps[1:]), is_key, is_typed=True)
 
 
-def plain(lumos: str) -> str:
-    """A path of Lumos as a plain one of DataHub: names and dots."""
+def to_plain(lumos: str) -> str:
+    """The plain DataHub path of a path in Lumos: names and dots."""
     return "".join(
         step[1].replace("``", "`") if step.group().startswith("`") and step[1] is not None
-        else "" if _MARK.fullmatch(step.group()) and step.group() != "." else step.group()
+        else "" if _CONTAINER_MARK.fullmatch(step.group()) and step.group() != "." else step.group()
         for step in _STEP.finditer(lumos)
     )  # fmt: skip
 
 
-def below(path: str, name: str, type: DataType) -> str:
-    """The typed path of a member inside what another typed path leads to."""
+def typed_path(path: str, name: str, type: DataType) -> str:
+    """The typed path of a member of the field at `path`."""
     tokens = ".".join(f"[type={token}]" for token in _tokens(type))
     return f"{path}.{tokens}.{name}" if name else f"{path}.{tokens}"
 
@@ -107,11 +107,11 @@ def _tokens(type: DataType) -> Iterator[str]:
 
 
 def _without_root(step: FieldPathStep) -> FieldPathStep:
-    """The first step without the record that all columns are in, where it is named."""
+    """The first step without the type of the root record, if it has one."""
     has_root = len(step.types) > 1 and step.types[0] not in {*_CONTAINERS, "union"}
     return FieldPathStep(step.name, step.types[1:] if has_root else step.types)
 
 
-def _way(step: FieldPathStep) -> str:
+def _lumos_step(step: FieldPathStep) -> str:
     marks = (_CONTAINERS.get(type, "") for type in step.types)
     return quoted_name(step.name) + "".join(marks)

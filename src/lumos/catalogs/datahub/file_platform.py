@@ -1,4 +1,4 @@
-"""The catalog: entries and items of a metadata file, read when asked for and written whole."""
+"""A metadata file of DataHub as a catalog."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from lumos.catalogs.datahub import lineage
-from lumos.catalogs.datahub.aspects import CATALOG, AspectWrite, Entity, aspects_after, read_writes
+from lumos.catalogs.datahub.aspects import CATALOG, Entity, aspects_after, read_writes
 from lumos.catalogs.datahub.dataset import (
     INSTANCE,
     NATIVE,
@@ -17,7 +17,7 @@ from lumos.catalogs.datahub.dataset import (
 )
 from lumos.catalogs.datahub.items import DataHubItems
 from lumos.catalogs.datahub.metadata_file import MetadataFile, check_writable
-from lumos.catalogs.datahub.names import Naming
+from lumos.catalogs.datahub.names import Naming, check_dataset_urn
 from lumos.catalogs.interface import (
     NO_FILTERS,
     Filters,
@@ -34,7 +34,7 @@ from lumos.catalogs.interface import (
     WrittenEntry,
     each_or_raise,
 )
-from lumos.catalogs.search import found
+from lumos.catalogs.search import search_entries
 from lumos.errors import LumosError, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
@@ -58,7 +58,7 @@ class DatahubFile(
     HoldsItems,
     WritesInBatches,
 ):
-    """A metadata file of DataHub; it is made by the first write where there is none."""
+    """A metadata file of DataHub; the first write creates it."""
 
     kind: ClassVar[str] = "datahub-file"
     shows_display_names: ClassVar[bool] = True
@@ -69,10 +69,11 @@ class DatahubFile(
         if not isinstance(path, str) or not path:
             raise MisuseError(
                 "The platform 'datahub-file' needs the path of its file, as in "
-                "datahub-file:estate.json, or as 'path' under platform_config.datahub-file."
+                "datahub-file:metadata.json, or as 'path' under platform_config.datahub-file."
             )
         self.path = Path(path)
         self._in_batch = False
+        # Entries in the batch by the datasets that their edges refer to and that are expected.
         self._waiting: dict[str, dict[str, CatalogEntry]] = {}
 
     @classmethod
@@ -91,7 +92,7 @@ class DatahubFile(
 
     def get(self, urn: str) -> CatalogEntry | None:
         opened = self._opened
-        name = opened.naming.known().get(urn)
+        name = opened.naming.existing().get(urn)
         if name is None:
             return None
         return opened.datasets.read(urn, read_writes(opened.file, name))
@@ -101,7 +102,7 @@ class DatahubFile(
 
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | Refused]:
         opened = self._opened
-        for urn, name in sorted(opened.naming.known().items()):
+        for urn, name in sorted(opened.naming.existing().items()):
             if after is not None and urn <= after:
                 continue
             try:
@@ -114,27 +115,33 @@ class DatahubFile(
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        return found(self.export(), text, filters, limit=limit)
+        return search_entries(self.export(), text, filters, limit=limit)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         opened = self._opened
-        name = _name_of(opened.naming, entry.urn)
-        opened.naming.know(name, Urn.parse(entry.urn).instance or None)
-        self._refer(entry)
+        check_dataset_urn(entry.urn)
+        name = opened.datasets.entity(entry.urn).urn
+        opened.naming.add(name, Urn.parse(entry.urn).instance or None)
+        self._reserve_upstream(entry)
         rendered = opened.datasets.render(entry)
         before = opened.file.writes(name)
-        is_other = opened.file.replace(Entity("dataset", name), rendered.writes)
+        is_changed = opened.file.replace(Entity("dataset", name), rendered.writes)
         self._save()
-        changed = is_other and self._differ(before, rendered.writes)
-        return WrittenEntry(urn=entry.urn, changed=changed, held=rendered.held)
+        if is_changed:
+            old, new = (
+                sorted(map(lineage.without_stated_urns, side), key=lambda each: each.aspect)
+                for side in (before, rendered.writes)
+            )
+            is_changed = old != new
+        return WrittenEntry(urn=entry.urn, changed=is_changed, held=rendered.held)
 
     def as_held(self, entry: CatalogEntry) -> CatalogEntry:
         if CATALOG not in entry.raw:
             return entry
         opened = self._opened
-        _name_of(opened.naming, entry.urn)
-        for urn in (entry.urn, *_upstream(entry)):
-            opened.naming.refer(urn)
+        check_dataset_urn(entry.urn)
+        for urn in (entry.urn, *lineage.upstream_urns(entry)):
+            opened.naming.reserve(urn)
         return opened.datasets.read(entry.urn, opened.datasets.render(entry).writes)
 
     def sides(
@@ -144,9 +151,9 @@ class DatahubFile(
 
     def erase(self, urn: str) -> None:
         opened = self._opened
-        if (name := opened.naming.known().get(urn)) is not None:
+        if (name := opened.naming.existing().get(urn)) is not None:
             opened.file.replace(Entity("dataset", name), [])
-            opened.naming.forget(name)
+            opened.naming.remove(name)
             self._save()
 
     def items(self) -> Iterator[Item]:
@@ -174,47 +181,39 @@ class DatahubFile(
         self._in_batch = True
         try:
             yield
-            self._settle()
+            self._rewrite_edges()
             self._opened.file.save()
         except BaseException:
-            # What was changed in memory must not be written by the next batch.
+            # Discard changes in memory, which the next batch would write.
             self.__dict__.pop("_opened", None)
             raise
         finally:
             self._in_batch = False
             self._waiting.clear()
 
-    @staticmethod
-    def _differ(before: list[AspectWrite], after: list[AspectWrite]) -> bool:
-        old, new = (
-            sorted(map(lineage.without_stated_urns, side), key=lambda each: each.aspect)
-            for side in (before, after)
-        )
-        return old != new
+    def _reserve_upstream(self, entry: CatalogEntry) -> None:
+        """Reserve the names of upstream datasets.
 
-    def _refer(self, entry: CatalogEntry) -> None:
-        """Settles the names of the datasets that an entry's edges lead to.
-
-        In a batch, edges to datasets of instances are read as if those were there, as they may be
-        at its end: only with the dataset itself does DataHub say what instance a name has.
+        DataHub stores the instance of a dataset with the dataset itself. In a batch, upstream
+        datasets with an instance are assumed to follow.
         """
         naming = self._opened.naming
-        for urn in _upstream(entry):
-            naming.refer(urn)
+        for urn in lineage.upstream_urns(entry):
+            naming.reserve(urn)
             is_expected = self._in_batch and "@" in urn
             if is_expected and (name := naming.expect(urn)) is not None:
                 self._waiting.setdefault(name, {})[entry.urn] = entry
 
-    def _settle(self) -> None:
-        """Writes edges again that lead to datasets which did not come after all."""
+    def _rewrite_edges(self) -> None:
+        """Write edges again if the expected upstream datasets did not follow."""
         opened = self._opened
-        again = {
+        entries = {
             urn: entry
-            for name in opened.naming.missing()
+            for name in opened.naming.take_missing()
             for urn, entry in self._waiting.get(name, {}).items()
         }
-        for urn, entry in again.items():
-            if (name := opened.naming.known().get(urn)) is not None:
+        for urn, entry in entries.items():
+            if (name := opened.naming.existing().get(urn)) is not None:
                 rendered = opened.datasets.render(entry)
                 opened.file.replace(Entity("dataset", name), rendered.writes)
 
@@ -224,30 +223,16 @@ class DatahubFile(
         naming = Naming()
         for entity in file.entities():
             if entity.type == "dataset":
-                naming.know(
+                naming.add(
                     entity.urn,
                     read_instance(aspects_after(read_writes(file, entity.urn, INSTANCE))),
                 )
-                if file.mentions(entity.urn, lineage.UPSTREAM, lineage.MARKS):
+                if file.mentions(entity.urn, lineage.UPSTREAM, lineage.URN_MARKERS):
                     aspects = aspects_after(read_writes(file, entity.urn, lineage.UPSTREAM))
                     for name, urn in lineage.stated_datasets(aspects):
-                        naming.mean(name, urn)
+                        naming.reserve(urn, name)
         return _Opened(file, naming, DatasetCodec(naming), DataHubItems(file, naming))
 
     def _save(self) -> None:
         if not self._in_batch:
             self._opened.file.save()
-
-
-def _name_of(naming: Naming, urn: str) -> str:
-    name = naming.datahub(urn)
-    if name is None:
-        # Explains what is wrong with it.
-        Urn.parse(urn)
-        raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
-    return name
-
-
-def _upstream(entry: CatalogEntry) -> Iterator[str]:
-    for edge in entry.lineage.upstream if entry.lineage else ():
-        yield edge.urn

@@ -1,7 +1,7 @@
-"""What is not a dataset: terms, users, groups and entities of any kind, in a file or on a server.
+"""Items in a file or on a server: terms, users, groups and all entities that are not datasets.
 
-DataHub has no entities like the jobs of Lumos, and none for entities that only another catalog can
-name. These are platform resources, DataHub's own kind of entity for what only a tool knows.
+DataHub has no entities for the jobs of Lumos and for entities with URNs of other catalogs. These
+are stored as platform resources, DataHub's kind of entity for data of tools.
 """
 
 import hashlib
@@ -30,15 +30,16 @@ from lumos.catalogs.datahub.entities import (
     canonical_urn,
     native_entity,
 )
+from lumos.catalogs.datahub.metadata_file import MetadataFile
 from lumos.catalogs.datahub.names import Naming, entity_name, entity_urn, is_acceptable
-from lumos.catalogs.interface import Item
+from lumos.catalogs.interface import Item, item_key
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.json_codec import from_json, to_json
 
 _RESOURCE: Final = "platformResource"
 _INFO: Final = "platformResourceInfo"
-_UNNAMED: Final = "urn:lumos:change:"
-_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
+_CHANGE_PREFIX: Final = "urn:lumos:change:"
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _RESOURCE_TYPES: Final[dict[type[Any], str]] = {
     GlossaryTerm: "lumos-term",
     User: "lumos-user",
@@ -50,11 +51,6 @@ _ITEM_TYPES: Final = {text: type for type, text in _RESOURCE_TYPES.items()}
 _NAMED: Final = {item_type: entity_type for entity_type, item_type in NAMED_TYPES.items()}
 
 
-def key_of(item: Item) -> str:
-    """The name or URN of an item."""
-    return item.urn if isinstance(item, Job | CatalogEntity) else item.name
-
-
 class DataHubItems:
     """The items in a file or on a server."""
 
@@ -62,135 +58,132 @@ class DataHubItems:
         self, store: EntityStore, naming: Naming, server: ServerModel | None = None
     ) -> None:
         self._store = store
+        self._file = store if isinstance(store, MetadataFile) else None
         self._naming = naming
         self._server = server
         self._codecs: dict[tuple[type[Item], str], Codec[Any]] = {}
 
     def all(self) -> Iterator[Item]:
-        """Every item of a file, in its order."""
+        """All items of a file, in the order of the file."""
         entities = list(self._store.entities())
         yield from self.of(entities, {entity.urn for entity in entities})
-        for name in self._store.unnamed():
-            yield self._change(name)
+        if self._file is not None:
+            for name, change in self._file.changes_without_urn().items():
+                yield _change_item(name, change)
 
     def of(self, entities: Iterable[Entity], known: Container[str]) -> Iterator[Item]:
-        """The items that some entities are, of all that are known by their URNs."""
+        """The items of some entities; `known` are the URNs of all entities."""
         for entity in entities:
             if entity.type == "dataset":
                 continue
-            if entity.type == _RESOURCE and (exact := self._exact(entity)) is not None:
-                home = self._home(type(exact), key_of(exact))
-                if home is None or home.urn not in known:
+            if entity.type == _RESOURCE and (exact := self._item_in_resource(entity)) is not None:
+                native = self._native_entity(type(exact), item_key(exact))
+                if native is None or native.urn not in known:
                     yield exact
                 continue
-            if (item := self.get(*_item_of(entity))) is not None:
+            if (item := self.get(*_item_key_of(entity))) is not None:
                 yield item
 
     def get(self, type: type[Item], key: str) -> Item | None:
-        if self._is_unnamed(key):
-            name = key.removeprefix(_UNNAMED)
-            return self._change(name) if name in self._store.unnamed() else None
-        home = self._home(type, key)
-        if home is not None and (writes := read_writes(self._store, home.urn)):
-            item: Item = self._codec(type, home).read(_canonical(type, key), writes)
+        if self._file is not None and key.startswith(_CHANGE_PREFIX):
+            name = key.removeprefix(_CHANGE_PREFIX)
+            change = self._file.changes_without_urn().get(name)
+            return None if change is None else _change_item(name, change)
+        native = self._native_entity(type, key)
+        if native is not None and (writes := read_writes(self._store, native.urn)):
+            item: Item = self._codec(type, native).read(_canonical(type, key), writes)
             return item
-        return self._exact(_resource(type, key))
+        return self._item_in_resource(_resource_of(type, key))
 
     def as_held(self, item: Item) -> Item:
         """The item that `get` returns after this one is put."""
-        home = self._home(type(item), key_of(item))
-        if home is None or self._is_unnamed(key_of(item)):
+        native = self._native_entity(type(item), item_key(item))
+        is_change = self._file is not None and item_key(item).startswith(_CHANGE_PREFIX)
+        if native is None or is_change:
             return item
-        writes = self._writes(item, home)
+        writes = self._writes(item, native)
         if not writes:
             return item
-        codec, key = self._codec(type(item), home), canonical_key(item)
-        held: Item = codec.with_names_of(codec.read(key, writes), item)
+        codec, key = self._codec(type(item), native), canonical_key(item)
+        held: Item = codec.with_references_of(codec.read(key, writes), item)
         return held
 
     def put(self, item: Item) -> None:
-        """Makes an item exactly this, as far as DataHub can hold it."""
-        item_type, key = type(item), key_of(item)
-        if self._is_unnamed(key):
+        """Replace an item, as far as DataHub can hold it."""
+        item_type, key = type(item), item_key(item)
+        if self._file is not None and key.startswith(_CHANGE_PREFIX):
             change = writes_in_raw(item.raw)[""][0].body
-            self._store.add_unnamed(key.removeprefix(_UNNAMED), change)
+            self._file.add_change_without_urn(key.removeprefix(_CHANGE_PREFIX), change)
             return
-        home, resource = self._home(item_type, key), _resource(item_type, key)
-        writes = [] if home is None else self._writes(item, home, is_sent=False)
-        if home is not None:
-            self._store.replace(home, writes)
+        native, resource = self._native_entity(item_type, key), _resource_of(item_type, key)
+        writes = [] if native is None else self._writes(item, native, is_sent=False)
+        if native is not None:
+            self._store.replace(native, writes)
         if writes:
             self._store.replace(resource, [])
-        elif self._exact(resource) != item:
-            value = {"blob": _in_ascii(to_json(item).decode()), "contentType": "JSON"}
+        elif self._item_in_resource(resource) != item:
+            value = {"blob": _escape_non_ascii(to_json(item).decode()), "contentType": "JSON"}
             info = {"resourceType": _RESOURCE_TYPES[item_type], "primaryKey": key, "value": value}
             self._store.replace(resource, [AspectWrite(aspect=_INFO, body=info)])
 
     def erase(self, item: Item) -> None:
-        key = key_of(item)
-        if self._is_unnamed(key):
-            self._store.remove_unnamed(key.removeprefix(_UNNAMED))
+        key = item_key(item)
+        if self._file is not None and key.startswith(_CHANGE_PREFIX):
+            self._file.remove_change_without_urn(key.removeprefix(_CHANGE_PREFIX))
             return
-        for entity in (self._home(type(item), key), _resource(type(item), key)):
+        for entity in (self._native_entity(type(item), key), _resource_of(type(item), key)):
             if entity is not None:
                 self._store.replace(entity, [])
 
-    def needed(self, type: type[Item], key: str) -> tuple[Entity, ...]:
-        """The entities that an item may be in."""
-        home, resource = self._home(type, key), _resource(type, key)
-        if home is None:
+    def stored_in(self, type: type[Item], key: str) -> tuple[Entity, ...]:
+        """The entities that an item may be stored in."""
+        native, resource = self._native_entity(type, key), _resource_of(type, key)
+        if native is None:
             return (resource,)
-        # Of other types nothing may be left that a server can hold.
+        # A server may hold nothing of an entity of another type; then it is in a resource.
         is_always_held = type is not CatalogEntity or not key.startswith("urn:li:")
-        return (home,) if is_always_held else (home, resource)
+        return (native,) if is_always_held else (native, resource)
 
     def datasets(self, entity: Entity) -> list[str]:
-        """The datasets that an entity refers to, as DataHub calls them."""
-        codec = self._codec(_item_of(entity)[0], entity)
+        """The DataHub URNs of the datasets that an entity refers to."""
+        codec = self._codec(_item_key_of(entity)[0], entity)
         if not isinstance(codec, EntityCodec):
             return []
         return codec.datasets(aspects_after(self._store.writes(entity.urn)))
 
-    def _writes(self, item: Item, home: Entity, *, is_sent: bool = True) -> list[AspectWrite]:
-        """The writes that make an item, as a server holds them if they were sent."""
-        codec = self._codec(type(item), home)
+    def _writes(self, item: Item, native: Entity, *, is_sent: bool = True) -> list[AspectWrite]:
+        """The writes of an item; with `is_sent`, as a server returns them."""
+        codec = self._codec(type(item), native)
         writes = codec.render(item).writes
         if self._server is None:
             return writes or codec.render(_without_raw(item)).writes
-        # An entity of which DataHub can hold nothing else has at least a name.
-        aspects = self._server.sendable(home, aspects_after(writes)) or self._server.sendable(
-            home, aspects_after(codec.render(_without_raw(item)).writes)
+        # If DataHub can hold nothing of `raw`, at least the name is written.
+        aspects = self._server.sendable(native, aspects_after(writes)) or self._server.sendable(
+            native, aspects_after(codec.render(_without_raw(item)).writes)
         )
         if is_sent:
-            aspects = self._server.normalize(home, aspects)
+            aspects = self._server.normalize(native, aspects)
         return [AspectWrite(aspect=name, body=body) for name, body in aspects.items()]
 
-    def _codec(self, type: type[Item], home: Entity) -> Codec[Any]:
-        if (found := self._codecs.get((type, home.type))) is None:
-            found = self._codecs[type, home.type] = (
+    def _codec(self, type: type[Item], native: Entity) -> Codec[Any]:
+        if (found := self._codecs.get((type, native.type))) is None:
+            found = self._codecs[type, native.type] = (
                 NamedCodec(type, self._server)
                 if type in _NAMED
-                else EntityCodec(home.type, self._naming, self._server)
+                else EntityCodec(native.type, self._naming, self._server)
             )
         return found
 
-    def _is_unnamed(self, key: str) -> bool:
-        return self._store.has_unnamed and key.startswith(_UNNAMED)
-
-    def _home(self, type: type[Item], key: str) -> Entity | None:
-        """The entity that an item is in DataHub, if DataHub has entities of that kind and name."""
+    def _native_entity(self, type: type[Item], key: str) -> Entity | None:
+        """The DataHub entity of an item, or None if DataHub cannot have it."""
         if type in _NAMED:
-            home: Entity | None = self._codec(type, Entity(_NAMED[type], "")).entity(key)
+            native: Entity | None = self._codec(type, Entity(_NAMED[type], "")).entity(key)
         else:
-            home = native_entity(key) if type is CatalogEntity else None
-        is_held = home is not None and (self._server is None or self._server.holds(home))
-        return home if is_held else None
+            native = native_entity(key) if type is CatalogEntity else None
+        is_held = native is not None and (self._server is None or self._server.holds(native))
+        return native if is_held else None
 
-    def _change(self, name: str) -> CatalogEntity:
-        change = self._store.unnamed()[name]
-        return CatalogEntity(urn=f"{_UNNAMED}{name}", raw={CATALOG: {"": [{"body": change}]}})
-
-    def _exact(self, resource: Entity) -> Item | None:
+    def _item_in_resource(self, resource: Entity) -> Item | None:
         """The item that Lumos stored in a platform resource, or None."""
         info = aspects_after(read_writes(self._store, resource.urn)).get(_INFO) or {}
         type = _ITEM_TYPES.get(info.get("resourceType", ""))
@@ -204,11 +197,16 @@ class DataHubItems:
         return exact
 
 
-def _item_of(entity: Entity) -> tuple[type[Any], str]:
-    """The type of item that an entity is, and its name or URN."""
+def _change_item(name: str, change: Any) -> CatalogEntity:
+    """The item for a change that names no entity."""
+    return CatalogEntity(urn=f"{_CHANGE_PREFIX}{name}", raw={CATALOG: {"": [{"body": change}]}})
+
+
+def _item_key_of(entity: Entity) -> tuple[type[Any], str]:
+    """The item type of an entity, and the name or URN of the item."""
     type = NAMED_TYPES.get(entity.type)
     name = None if type is None else entity_name(entity.type, entity.urn)
-    # A name that Lumos would spell differently stays what it is.
+    # A URN that Lumos would write differently is kept.
     if type is None or name is None or entity_urn(entity.type, name) != entity.urn:
         return CatalogEntity, canonical_urn(entity.urn)
     return type, name
@@ -220,26 +218,26 @@ def _without_raw(item: Item) -> Item:
 
 def canonical_key(item: Item) -> str:
     """The name or URN under which an item is read."""
-    return _canonical(type(item), key_of(item))
+    return _canonical(type(item), item_key(item))
 
 
 def _canonical(type: type[Item], key: str) -> str:
     return canonical_urn(key) if type is CatalogEntity else key
 
 
-def _resource(type: type[Item], key: str) -> Entity:
+def _resource_of(type: type[Item], key: str) -> Entity:
     urn = entity_urn(_RESOURCE, f"{_RESOURCE_TYPES[type]}.{key}")
     if not is_acceptable(urn):
-        mark = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        urn = entity_urn(_RESOURCE, f"{_RESOURCE_TYPES[type]}~{mark}")
+        digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        urn = entity_urn(_RESOURCE, f"{_RESOURCE_TYPES[type]}~{digest}")
     return Entity(_RESOURCE, urn)
 
 
-def _in_ascii(text: str) -> str:
-    """The same JSON text with other characters escaped: DataHub takes it for bytes."""
+def _escape_non_ascii(text: str) -> str:
+    """Escape other characters in JSON, since DataHub stores the text as bytes."""
     if text.isascii():
         return text
-    return _BEYOND_ASCII.sub(
+    return _NOT_ASCII.sub(
         lambda found: "".join(
             f"\\u{unit:04x}" for unit in memoryview(found.group().encode("utf-16-le")).cast("H")
         ),

@@ -1,6 +1,6 @@
-"""Lineage: `upstreamLineage` holds the datasets that a dataset is made from, column by column.
+"""Lineage in `upstreamLineage`: the upstream datasets of a dataset, and of its columns.
 
-Downstream lineage is stored with the other datasets, and therefore in the properties.
+Downstream lineage belongs to the other datasets and is packed into properties.
 """
 
 from collections.abc import Collection, Iterator
@@ -12,28 +12,34 @@ from lumos.catalogs.datahub import field_paths
 from lumos.catalogs.datahub.aspects import STAMP, Aspects, AspectWrite
 from lumos.catalogs.datahub.names import (
     Naming,
-    can_mean,
     field_name,
     field_urn,
+    has_explicit_instance,
     is_ambiguous,
-    is_apart,
     lumos_urn,
+    may_refer_to,
 )
+from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, LineageType
 
 UPSTREAM: Final = "upstreamLineage"
-# The URN of the dataset that an edge written by Lumos leads to, since DataHub's name of a dataset
-# can mean several. Other edges follow the name.
-_URN: Final = "lumos.urn"
-# What the text of an aspect has somewhere if its edges settle what names mean.
-MARKS: Final = (_URN.encode(), b"%40")
+# The property of an edge with the URN of its dataset in Lumos, since DataHub's URN is ambiguous.
+_URN_PROPERTY: Final = "lumos.urn"
+# The text of an aspect contains one of these if its edges reserve names.
+URN_MARKERS: Final = (_URN_PROPERTY.encode(), b"%40")
 _TO_DATAHUB: Final[dict[LineageType, str]] = {
     "TRANSFORMED": "TRANSFORMED",
     "COPIED": "COPY",
     "VIEW": "VIEW",
 }
 _FROM_DATAHUB: Final = {text: type for type, text in _TO_DATAHUB.items()}
+
+
+def upstream_urns(entry: CatalogEntry) -> Iterator[str]:
+    """The URNs of the upstream datasets of an entry."""
+    for edge in entry.lineage.upstream if entry.lineage else ():
+        yield edge.urn
 
 
 def read_lineage(aspects: Aspects, naming: Naming) -> Lineage | None:
@@ -45,7 +51,7 @@ def read_lineage(aspects: Aspects, naming: Naming) -> Lineage | None:
             columns.setdefault(dataset, []).append(mapping)
     edges = []
     for item in aspects[UPSTREAM].get("upstreams") or ():
-        # An edge that is there twice has its columns once.
+        # A duplicate edge gets no columns.
         mappings = tuple(columns.pop(item["dataset"], ()))
         edges.append(
             UpstreamEdge(
@@ -58,7 +64,7 @@ def read_lineage(aspects: Aspects, naming: Naming) -> Lineage | None:
 
 
 def write_lineage(aspects: Aspects, lineage: Lineage | None, naming: Naming, own: str) -> None:
-    """Changes the edges that changed; `own` is the dataset's name in DataHub."""
+    """Write edges and keep unchanged ones; `own` is the dataset's DataHub URN."""
     if lineage is None:
         aspects.pop(UPSTREAM, None)
         return
@@ -66,13 +72,13 @@ def write_lineage(aspects: Aspects, lineage: Lineage | None, naming: Naming, own
     old = {item["dataset"]: item for item in body.get("upstreams") or ()}
     upstreams, wanted = [], []
     for edge in lineage.upstream:
-        dataset = naming.datahub(edge.urn)
+        dataset = naming.to_datahub(edge.urn)
         if dataset is None:
-            # No dataset; the properties carry it.
+            # Not the URN of a dataset; packed into the properties.
             continue
-        upstreams.append(_upstream(old.get(dataset), dataset, edge, naming))
-        shown = dict.fromkeys(map(_shown_mapping, edge.columns))
-        wanted += [(dataset, column) for column in shown if _has_names(column)]
+        upstreams.append(_upstream_item(old.get(dataset), dataset, edge, naming))
+        shown = dict.fromkeys(map(_storable_mapping, edge.columns))
+        wanted += [(dataset, column) for column in shown if _has_field_names(column)]
     seen = old.keys() | {item["dataset"] for item in upstreams}
     fields = _column_lineage(body.get("fineGrainedLineages") or (), wanted, own, seen)
     aspects[UPSTREAM] = {**body, "upstreams": upstreams}
@@ -81,45 +87,48 @@ def write_lineage(aspects: Aspects, lineage: Lineage | None, naming: Naming, own
 
 
 def without_stated_urns(write: AspectWrite) -> AspectWrite:
-    """A write without the URNs that Lumos wrote into edges."""
+    """A write without the URNs that Lumos added to edges."""
     if write.aspect != UPSTREAM or not write.replaces:
         return write
-    upstreams = [_plain_edge(item) for item in write.body.get("upstreams") or ()]
+    upstreams = [_without_stated_urn(item) for item in write.body.get("upstreams") or ()]
     if upstreams == (write.body.get("upstreams") or []):
         return write
     return msgspec.structs.replace(write, body={**write.body, "upstreams": upstreams})
 
 
 def stated_datasets(aspects: Aspects) -> Iterator[tuple[str, str]]:
-    """The names of datasets in edges, and the URNs that Lumos wrote into these."""
+    """The DataHub URNs in edges, and the URNs in Lumos that Lumos added to them."""
     for item in (aspects.get(UPSTREAM) or {}).get("upstreams") or ():
         if (stated := _stated_urn(item)) is not None:
             yield item["dataset"], stated
-        elif is_apart(item["dataset"]) and (urn := lumos_urn(item["dataset"])) is not None:
+        elif (
+            has_explicit_instance(item["dataset"])
+            and (urn := lumos_urn(item["dataset"])) is not None
+        ):
             yield item["dataset"], str(urn)
 
 
-def _plain_edge(item: Any) -> Any:
+def _without_stated_urn(item: Any) -> Any:
     if _stated_urn(item) is None:
         return item
-    left = {key: text for key, text in item["properties"].items() if key != _URN}
+    left = {key: text for key, text in item["properties"].items() if key != _URN_PROPERTY}
     plain = {key: value for key, value in item.items() if key != "properties"}
     return {**plain, "properties": left} if left else plain
 
 
-def _upstream(old: Any, dataset: str, edge: UpstreamEdge, naming: Naming) -> dict[str, Any]:
+def _upstream_item(old: Any, dataset: str, edge: UpstreamEdge, naming: Naming) -> dict[str, Any]:
     item = {**(old or {"auditStamp": STAMP}), "dataset": dataset, "type": _TO_DATAHUB[edge.type]}
-    if is_ambiguous(dataset) or naming.lumos(dataset) != edge.urn:
-        item["properties"] = {**(item.get("properties") or {}), _URN: edge.urn}
+    if is_ambiguous(dataset) or naming.to_lumos(dataset) != edge.urn:
+        item["properties"] = {**(item.get("properties") or {}), _URN_PROPERTY: edge.urn}
     return item
 
 
 def _column_lineage(
     items: Any, wanted: list[tuple[str, ColumnMapping]], own: str, seen: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Items with nothing but wanted mappings stay; the other mappings are added one by one.
+    """Keep items that contain only wanted mappings, and add the other mappings one by one.
 
-    Columns of datasets that no edge leads to are not seen as lineage, so they stay, too.
+    Items with columns of datasets without an edge are not read, and therefore kept.
     """
     left = list(wanted)
     found = []
@@ -135,9 +144,9 @@ def _column_lineage(
 def _column_item(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any]:
     item = {
         "upstreamType": "FIELD_SET",
-        "upstreams": [field_urn(dataset, field_paths.plain(column.upstream))],
+        "upstreams": [field_urn(dataset, field_paths.to_plain(column.upstream))],
         "downstreamType": "FIELD",
-        "downstreams": [field_urn(own, field_paths.plain(column.downstream))],
+        "downstreams": [field_urn(own, field_paths.to_plain(column.downstream))],
         "confidenceScore": 1.0,
     }
     if column.transformation is not None:
@@ -145,22 +154,20 @@ def _column_item(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any
     return item
 
 
-def _shown_mapping(column: ColumnMapping) -> ColumnMapping:
-    """As much of a mapping as DataHub has a place for."""
+def _storable_mapping(column: ColumnMapping) -> ColumnMapping:
+    """The part of a mapping that DataHub can hold."""
     return ColumnMapping(
-        upstream=column.upstream,
-        downstream=column.downstream,
-        transformation=column.transformation,
+        upstream=column.upstream, downstream=column.downstream, transformation=column.transformation
     )
 
 
-def _has_names(column: ColumnMapping) -> bool:
-    """DataHub has no field without a name."""
-    return all(map(field_paths.plain, (column.upstream, column.downstream)))
+def _has_field_names(column: ColumnMapping) -> bool:
+    """Whether both columns have a name, as DataHub requires."""
+    return all(map(field_paths.to_plain, (column.upstream, column.downstream)))
 
 
 def _mappings(item: Any) -> list[tuple[str, ColumnMapping]]:
-    """Which column of which dataset goes into which of ours."""
+    """The mappings in an item, each with the upstream dataset."""
     if item.get("upstreamType") != "FIELD_SET":
         return []
     upstreams, downstreams = (
@@ -182,15 +189,15 @@ def _mappings(item: Any) -> list[tuple[str, ColumnMapping]]:
 
 
 def _column_path(path: str) -> str:
-    return field_paths.parsed(path).lumos if path.startswith(field_paths.VERSION) else path
+    return field_paths.parse(path).lumos if path.startswith(field_paths.VERSION) else path
 
 
 def _edge_urn(item: Any, naming: Naming) -> str:
     stated = _stated_urn(item)
-    return naming.lumos(item["dataset"]) if stated is None else stated
+    return naming.to_lumos(item["dataset"]) if stated is None else stated
 
 
 def _stated_urn(item: Any) -> str | None:
-    """The URN that Lumos wrote into an edge."""
-    stated: str | None = (item.get("properties") or {}).get(_URN)
-    return stated if stated is not None and can_mean(item["dataset"], stated) else None
+    """The URN in Lumos that Lumos added to an edge, or None."""
+    stated: str | None = (item.get("properties") or {}).get(_URN_PROPERTY)
+    return stated if stated is not None and may_refer_to(item["dataset"], stated) else None

@@ -1,7 +1,7 @@
 """DataHub's metadata files: change proposals and change events in JSON, in the order of the file.
 
-A file is read as writes of aspects. What is not touched is written again byte for byte. A file is
-replaced as a whole, and never if another program wrote it in the meantime.
+A file is read as writes of aspects. Unchanged records are written byte for byte. The file is
+replaced atomically, and only if no other program wrote it in the meantime.
 """
 
 import errno
@@ -19,29 +19,29 @@ import msgspec
 from lumos.catalogs.datahub.aspects import AspectWrite, Entity, entity_of
 from lumos.errors import LumosError
 
-_READABLE: Final = 0o644
-# What file systems answer that cannot lock a folder, such as some across a network.
-_CANNOT_LOCK: Final = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
+_DEFAULT_MODE: Final = 0o644
+# Errors of file systems that cannot lock a folder, such as some network file systems.
+_LOCK_UNSUPPORTED: Final = frozenset({errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS})
 
-# Identifies a version of a file; None where there is no file.
-_Mark: TypeAlias = tuple[int, int, int] | None
+# Inode, modification time and size of a file, or None if it does not exist.
+_FileVersion: TypeAlias = tuple[int, int, int] | None
 _JSON: Final = "application/json"
-_IN_EVENTS: Final = "com.linkedin.pegasus2avro."
-_IN_PROPOSALS: Final = "com.linkedin."
+_EVENT_NAMESPACE: Final = "com.linkedin.pegasus2avro."
+_PROPOSAL_NAMESPACE: Final = "com.linkedin."
 _PLAIN_TYPES: Final = frozenset(
     {"array", "boolean", "bytes", "double", "float", "int", "long", "map", "string"}
 )
-# Maps whose keys anybody may choose.
+# Maps with arbitrary keys.
 _FREE_KEYS: Final = frozenset({"customProperties", "properties", "ownerTypes", "sourceDetail"})
 # Aspects of ML models whose types do not start with `MLModel`.
-_OF_MODELS: Final = frozenset(
+_ML_MODEL_ASPECTS: Final = frozenset(
     {"Metrics", "EvaluationData", "TrainingData", "QuantitativeAnalyses", "EthicalConsiderations",
      "CaveatsAndRecommendations"}
 )  # fmt: skip
 
 
 class NotMetadata(LumosError):
-    """A file that is no metadata file of DataHub; `position` leads into it."""
+    """A file that is not a metadata file of DataHub, with the position of the problem."""
 
     def __init__(self, path: Path, position: str, problem: str) -> None:
         self.path = path
@@ -70,7 +70,7 @@ class _Change(msgspec.Struct):
 
 
 class _Record(msgspec.Struct, eq=False):
-    """A change in the file; those that were added stand behind the one they belong to."""
+    """A change in the file, followed by the changes that were added for the same entity."""
 
     text: bytes | None
     added: list["_Record"] = []
@@ -83,34 +83,32 @@ class _Record(msgspec.Struct, eq=False):
 
 
 class _Position(msgspec.Struct, eq=False):
-    """Where a write stands: in which change, and as which aspect of it if it is an event."""
+    """The position of a write: its change, and the number of its aspect in an event."""
 
     record: _Record
     number: int | None
     aspect: str
 
 
-class _Named(Protocol):
+class _HasAspect(Protocol):
     @property
     def aspect(self) -> str: ...
 
 
-_Item = TypeVar("_Item", bound=_Named)
+_Item = TypeVar("_Item", bound=_HasAspect)
 
 
 class MetadataFile:
     """The writes of a file by entity; changes to them are written by `save`."""
 
-    has_unnamed: bool = True
-
-    def __init__(self, path: Path, data: bytes | None = None, mark: _Mark = None) -> None:
+    def __init__(self, path: Path, data: bytes | None = None, version: _FileVersion = None) -> None:
         self.path = path
         self._records: list[_Record] = []
         self._types: dict[str, str] = {}
         self._positions: dict[str, list[_Position]] = {}
-        self._unnamed: dict[str, _Record] = {}
+        self._without_urn: dict[str, _Record] = {}
         self._is_saved = data is not None
-        self._mark = mark
+        self._version = version
         for number, text in enumerate(self._parse(b"[]" if data is None else data)):
             self._add_change(number, bytes(text))
 
@@ -136,7 +134,7 @@ class MetadataFile:
             raise NotMetadata(self.path, urn, str(problem)) from None
 
     def error(self, position: str, problem: str) -> NotMetadata:
-        """The error for an aspect that is not as DataHub writes it."""
+        """The error for an invalid aspect."""
         return NotMetadata(self.path, position, problem)
 
     def mentions(self, urn: str, aspect: str, texts: Sequence[bytes]) -> bool:
@@ -148,31 +146,29 @@ class MetadataFile:
             for text in texts
         )
 
-    def unnamed(self) -> dict[str, Any]:
+    def changes_without_urn(self) -> dict[str, Any]:
         """Changes that name no entity, by a hash of their content."""
         return {
             name: msgspec.json.decode(record.text)
-            for name, record in self._unnamed.items()
+            for name, record in self._without_urn.items()
             if record.text is not None
         }
 
-    def add_unnamed(self, name: str, change: Any) -> bool:
-        """Adds a change that names no entity, once; returns whether it was new."""
-        if name in self._unnamed:
-            return False
-        self._unnamed[name] = _Record(_encode(change))
-        self._records.append(self._unnamed[name])
-        self._is_saved = False
-        return True
+    def add_change_without_urn(self, name: str, change: Any) -> None:
+        """Add a change that names no entity, unless it is known."""
+        if name not in self._without_urn:
+            self._without_urn[name] = _Record(_encode(change))
+            self._records.append(self._without_urn[name])
+            self._is_saved = False
 
-    def remove_unnamed(self, name: str) -> None:
-        """Takes such a change out."""
-        if (record := self._unnamed.pop(name, None)) is not None:
+    def remove_change_without_urn(self, name: str) -> None:
+        """Remove a change that names no entity."""
+        if (record := self._without_urn.pop(name, None)) is not None:
             record.text = None
             self._is_saved = False
 
     def replace(self, entity: Entity, writes: Sequence[AspectWrite]) -> bool:
-        """Makes these all writes of an entity; returns whether anything had to change."""
+        """Replace all writes of an entity; return whether anything changed."""
         old = _by_aspect(self._positions.get(entity.urn, []))
         new = _by_aspect(writes)
         changed = [
@@ -190,12 +186,12 @@ class MetadataFile:
         return bool(changed)
 
     def save(self) -> None:
-        """Writes the file if anything changed: whole, or not at all."""
+        """Write the file if anything changed."""
         if self._is_saved:
             return
         texts = [text for record in self._records for text in record.texts()]
         data = b"[\n" + b",\n".join(texts) + b"\n]\n" if texts else b"[]\n"
-        self._mark = _write_content(self.path, data, over=self._mark)
+        self._version = _write_content(self.path, data, over=self._version)
         self._is_saved = True
 
     def _parse(self, data: bytes) -> list[msgspec.Raw]:
@@ -223,10 +219,10 @@ class MetadataFile:
                 raise NotMetadata(self.path, f"[{number}].entityUrn", wrong)
             self._add(entity, _Position(record, None, change.aspectName or ""))
         elif change.entityType or change.resource or change.proposedSnapshot:
-            # An entity by its key alone, usage in its old form: nothing here can name these.
-            self._unnamed[_digest(text)] = record
+            # An entity with only a key aspect, or usage in its old form.
+            self._without_urn[_digest(text)] = record
         else:
-            raise NotMetadata(self.path, f"[{number}]", "it is about no entity")
+            raise NotMetadata(self.path, f"[{number}]", "the change names no entity")
 
     def _add_event(self, position: str, record: _Record, snapshots: dict[str, _Snapshot]) -> None:
         if len(snapshots) > 1:
@@ -244,12 +240,12 @@ class MetadataFile:
         self._positions.setdefault(entity.urn, []).append(position)
 
     def _decode_writes(self, positions: Sequence[_Position]) -> list[AspectWrite]:
-        # An event has several aspects and is decoded once for all of them.
+        # Each event is decoded once for all its aspects.
         changes: dict[int, dict[str, Any]] = {}
         writes = []
         for position in positions:
             if (change := changes.get(id(position.record))) is None:
-                change = changes[id(position.record)] = _decode(position.record)
+                change = changes[id(position.record)] = _decode_change(position.record)
             writes.append(
                 _write_in_proposal(change, position.aspect)
                 if position.number is None
@@ -270,9 +266,9 @@ class MetadataFile:
         if position.number is None:
             position.record.text = _proposal(entity, write)
         elif before.extras == write.extras:
-            event = _decode(position.record)
+            event = _decode_change(position.record)
             ((_, snapshot),) = event["proposedSnapshot"].items()
-            body = _rename_types(write.body, _IN_PROPOSALS, _IN_EVENTS)
+            body = _rename_types(write.body, _PROPOSAL_NAMESPACE, _EVENT_NAMESPACE)
             snapshot["aspects"][position.number] = dict.fromkeys(
                 snapshot["aspects"][position.number], body
             )
@@ -289,7 +285,7 @@ class MetadataFile:
             removed.record.text = None
             return
         assert removed.number is not None, "a proposal has one aspect"
-        event = _decode(removed.record)
+        event = _decode_change(removed.record)
         ((_, snapshot),) = event["proposedSnapshot"].items()
         del snapshot["aspects"][removed.number]
         removed.record.text = _encode(event)
@@ -324,7 +320,7 @@ def _write_in_proposal(change: dict[str, Any], aspect: str) -> AspectWrite:
                 aspect=aspect, body=msgspec.json.decode(value["value"]), extras=extras
             )
         except (msgspec.MsgspecError, KeyError, TypeError):
-            # Not JSON after all; kept as it is.
+            # Not valid JSON; kept unchanged.
             return AspectWrite(aspect=aspect, extras={**extras, "aspect": value})
     return AspectWrite(
         aspect=aspect, extras=extras if value is None else {**extras, "aspect": value}
@@ -340,7 +336,7 @@ def _write_in_event(event: dict[str, Any], number: int, aspect: str) -> AspectWr
         for key, value in event.items()
         if value is not None and key != "proposedSnapshot"
     }
-    body = _rename_types(_untag(body), _IN_EVENTS, _IN_PROPOSALS)
+    body = _rename_types(_without_type_names(body), _EVENT_NAMESPACE, _PROPOSAL_NAMESPACE)
     return AspectWrite(aspect=aspect, body=body, extras=extras)
 
 
@@ -352,20 +348,20 @@ def _proposal(entity: Entity, write: AspectWrite) -> bytes:
     if write.body:
         change["aspect"] = {"json": write.body}
     elif write.body is not None:
-        # DataHub takes an empty body in the short form for none at all.
+        # DataHub ignores an empty body in the short form.
         text = msgspec.json.encode(write.body).decode()
         change["aspect"] = {"value": text, "contentType": _JSON}
     return _encode({**change, **write.extras})
 
 
 def _rename_types(value: Any, old: str, new: str) -> Any:
-    """JSON with the types in its unions spelled as the other kind of change spells them."""
+    """Replace the namespace of type names in unions, which differs between the two formats."""
     if isinstance(value, list):
         return [_rename_types(item, old, new) for item in value]
     if not isinstance(value, dict):
         return value
     if chosen := value.get("fieldDiscriminator"):
-        # Only events repeat which of several keys it is that they have.
+        # Only events name the chosen key of a union separately.
         return {chosen: _rename_types(value[chosen], old, new)}
     if len(value) == 1:
         ((key, inside),) = value.items()
@@ -374,17 +370,17 @@ def _rename_types(value: Any, old: str, new: str) -> Any:
     return {key: _rename_types(inside, old, new) for key, inside in value.items()}
 
 
-def _untag(value: Any, key: str = "") -> Any:
-    """JSON without the names of plain types, which old events put around optional values."""
+def _without_type_names(value: Any, key: str = "") -> Any:
+    """Remove the names of plain types, which old events wrap around optional values."""
     if isinstance(value, list):
-        return [_untag(item) for item in value]
+        return [_without_type_names(item) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1 and key not in _FREE_KEYS:
         ((name, inside),) = value.items()
         if name in _PLAIN_TYPES:
-            return _untag(inside)
-    return {name: _untag(inside, name) for name, inside in value.items()}
+            return _without_type_names(inside)
+    return {name: _without_type_names(inside, name) for name, inside in value.items()}
 
 
 def _by_aspect(items: Sequence[_Item]) -> dict[str, list[_Item]]:
@@ -397,20 +393,20 @@ def _by_aspect(items: Sequence[_Item]) -> dict[str, list[_Item]]:
 def _aspect_name(type: str) -> str:
     """`com.linkedin.pegasus2avro.common.Ownership` as `ownership`."""
     name = type.rpartition(".")[2]
-    if name in _OF_MODELS:
+    if name in _ML_MODEL_ASPECTS:
         return f"mlModel{name}"
     capitals = 2 if name.startswith("ML") else 1
     return name[:capitals].lower() + name[capitals:]
 
 
-def _decode(record: _Record) -> dict[str, Any]:
+def _decode_change(record: _Record) -> dict[str, Any]:
     assert record.text is not None, "removed changes have no positions"
     change: dict[str, Any] = msgspec.json.decode(record.text)
     return change
 
 
 def _digest(text: bytes) -> str:
-    """A name for a change that has none, whatever its whitespace and order of keys."""
+    """A hash of a change, independent of whitespace and order of keys."""
     plain = msgspec.json.encode(msgspec.json.decode(text), order="sorted")
     return hashlib.blake2b(plain, digest_size=16).hexdigest()
 
@@ -420,29 +416,29 @@ def _encode(change: Any) -> bytes:
 
 
 class _FileContent(NamedTuple):
-    """What a file held, and the mark that it had then."""
+    """The content of a file and its version."""
 
     data: bytes | None
-    mark: _Mark
+    version: _FileVersion
 
 
 def _read_content(path: Path) -> _FileContent:
-    """A file's content; there is none where there is no file."""
-    # A file that changes after its mark was taken has another one when it is to be written.
-    mark = _file_mark(path)
+    """Read a file; both values are None if it does not exist."""
+    # Taken first: a change while the file is read is detected before it is written.
+    version = _file_version(path)
     try:
-        return _FileContent(path.read_bytes(), mark)
+        return _FileContent(path.read_bytes(), version)
     except FileNotFoundError:
         return _FileContent(None, None)
     except OSError as problem:
         raise LumosError(f"{path} cannot be read: {problem.strerror}.") from None
 
 
-def _write_content(path: Path, data: bytes, *, over: _Mark) -> _Mark:
-    """Puts a file in its place once all of it is on disk, if the one there still has that mark."""
-    # A link stays one: what it leads to is written.
+def _write_content(path: Path, data: bytes, *, over: _FileVersion) -> _FileVersion:
+    """Replace a file atomically, if it still has the version `over`."""
+    # The target of a link is written, and the link is kept.
     target = path.resolve()
-    descriptor, temporary, mode = _begin_file(target)
+    descriptor, temporary, mode = _create_temporary(target)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -450,13 +446,13 @@ def _write_content(path: Path, data: bytes, *, over: _Mark) -> _Mark:
             os.fsync(file.fileno())
         temporary.chmod(mode)
         with _lock_folder(target.parent):
-            if _file_mark(target) != over:
+            if _file_version(target) != over:
                 raise LumosError(
                     f"{path} was changed by another program since it was read. Nothing was "
                     "written; try again."
                 )
             temporary.replace(target)
-            return _file_mark(target)
+            return _file_version(target)
     except OSError as problem:
         temporary.unlink(missing_ok=True)
         raise LumosError(f"{path} cannot be written: {problem.strerror}.") from None
@@ -466,16 +462,16 @@ def _write_content(path: Path, data: bytes, *, over: _Mark) -> _Mark:
 
 
 def check_writable(path: Path) -> None:
-    """Fails where a file could not be put there."""
-    descriptor, temporary, _ = _begin_file(path.resolve())
+    """Raise an error if a file cannot be written."""
+    descriptor, temporary, _ = _create_temporary(path.resolve())
     os.close(descriptor)
     temporary.unlink()
 
 
-def _begin_file(path: Path) -> tuple[int, Path, int]:
-    """A new file in the same folder, opened, and the mode of the file at the path."""
+def _create_temporary(path: Path) -> tuple[int, Path, int]:
+    """Create a file in the same folder; return its descriptor, path and the mode to set."""
     try:
-        mode = path.stat().st_mode & 0o777 if path.exists() else _READABLE
+        mode = path.stat().st_mode & 0o777 if path.exists() else _DEFAULT_MODE
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as problem:
         raise LumosError(f"{path} cannot be written: {problem.strerror}.") from None
@@ -484,21 +480,21 @@ def _begin_file(path: Path) -> tuple[int, Path, int]:
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """Keeps others out who would put a file there in the same moment; they wait."""
+    """Lock a folder, so that only one process at a time replaces files in it."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         except OSError as problem:
-            # Then the mark alone has to do, which leaves a moment between looking and writing.
-            if problem.errno not in _CANNOT_LOCK:
+            # Without a lock, another program may write between the check and the replacement.
+            if problem.errno not in _LOCK_UNSUPPORTED:
                 raise
         yield
     finally:
         os.close(descriptor)
 
 
-def _file_mark(path: Path) -> _Mark:
+def _file_version(path: Path) -> _FileVersion:
     try:
         status = path.stat()
     except OSError:

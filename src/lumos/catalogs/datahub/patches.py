@@ -1,9 +1,9 @@
-"""What changed in an aspect as a patch by keys, so that other people's changes to it stay.
+"""Builds patches of aspects, which keep concurrent changes to other members of lists.
 
-A server turns a list into maps of maps by the values of some keys, applies the patch and turns the
-maps into a list again. What is put into a map comes last in it; so members that shall follow a new
-one are removed and added again. A list for which this does not lead to the wanted order is replaced
-as a whole. A patch can be sent again without harm.
+A server converts a list to nested maps by the values of some keys, applies the patch and converts
+the maps back. New members are added at the end, so members that must follow a new one are removed
+and added again. If this does not result in the wanted order, the list is replaced. Patches are
+idempotent.
 """
 
 from collections import Counter
@@ -30,50 +30,50 @@ EMPTY: Final[dict[str, Any]] = {
     "structuredProperties": {"properties": []},
     "upstreamLineage": {"upstreams": []},
 }
-"""Empty aspects; those without an entry are removed by a call of their own."""
+"""Empty bodies of aspects; other aspects can only be removed by a separate call."""
 STAMPS: Final = frozenset({"auditStamp", "created", "lastModified"})
-"""Keys for who changed an aspect and when; an aspect with nothing else is empty."""
+"""Audit stamps; an aspect that only has these is empty."""
 
 
-class _Keyed(NamedTuple):
+class _KeyedList(NamedTuple):
     """A list in an aspect, and the keys that identify its members.
 
-    Members with the same first keys end up next to each other, so that some lists have two orders
-    of keys to choose from. The last key of a path is never empty: servers forget it otherwise.
+    Members with the same first key become neighbours, so some lists have two orders of keys to
+    choose from. The last key of a path must not be empty: servers drop such members.
     """
 
     list: str
     orders: tuple[tuple[str, ...], ...]
 
 
-def _from_sources(list: str, key: str) -> _Keyed:
-    return _Keyed(list, ((_SOURCE, key), (key, _SOURCE, key)))
+def _attributed(list: str, key: str) -> _KeyedList:
+    return _KeyedList(list, ((_SOURCE, key), (key, _SOURCE, key)))
 
 
-_KEYED: Final = {
-    "domains": _Keyed("domains", ((),)),
-    "editableSchemaMetadata": _Keyed("editableSchemaFieldInfo", (("fieldPath",),)),
-    "globalTags": _from_sources("tags", "tag"),
-    "glossaryTerms": _from_sources("terms", "urn"),
-    "ownership": _Keyed(
+_KEYED_LISTS: Final = {
+    "domains": _KeyedList("domains", ((),)),
+    "editableSchemaMetadata": _KeyedList("editableSchemaFieldInfo", (("fieldPath",),)),
+    "globalTags": _attributed("tags", "tag"),
+    "glossaryTerms": _attributed("terms", "urn"),
+    "ownership": _KeyedList(
         "owners", ((_SOURCE, "typeUrn", "type", "owner"), ("owner", _SOURCE, "typeUrn", "type"))
     ),
-    "structuredProperties": _from_sources("properties", "propertyUrn"),
-    "upstreamLineage": _Keyed("upstreams", (("dataset",),)),
+    "structuredProperties": _attributed("properties", "propertyUrn"),
+    "upstreamLineage": _KeyedList("upstreams", (("dataset",),)),
 }
 
 
 def build_patch(aspect: str, old: Any, new: Any, sent: Any) -> bytes | None:
-    """The patch that makes one body of an aspect the other, or None if there is none.
+    """The patch between two bodies of an aspect, or None if it must be replaced.
 
-    Either may be None, for an aspect that is not there. Both are in their normal form; `sent` is
-    the new one in the form that servers take.
+    Both are normalized, and None if the aspect does not exist; `sent` is the new one as servers
+    accept it.
     """
-    if aspect in _KEYED:
+    if aspect in _KEYED_LISTS:
         if new is None:
             # An aspect cannot be removed by a patch, but it can be emptied.
             stamps = {name: old[name] for name in old if name in STAMPS}
-            new = sent = {_KEYED[aspect].list: [], **stamps}
+            new = sent = {_KEYED_LISTS[aspect].list: [], **stamps}
         return _list_patch(aspect, old, new, sent)
     if aspect == PROPERTIES and new is not None:
         return _properties_patch(old, new, sent)
@@ -83,7 +83,7 @@ def build_patch(aspect: str, old: Any, new: Any, sent: Any) -> bytes | None:
 def _list_patch(
     aspect: str, old: Mapping[str, Any] | None, new: Mapping[str, Any], sent: Mapping[str, Any]
 ) -> bytes | None:
-    name, orders = _KEYED[aspect]
+    name, orders = _KEYED_LISTS[aspect]
     before, after, full = ((body or {}).get(name) or [] for body in (old, new, sent))
     for keys in orders:
         trial = _list_operations(name, keys, before, after, after)
@@ -92,12 +92,12 @@ def _list_patch(
         primary = {name: list(keys)}
         once, twice = before, before
         for _ in range(2):
-            # A call may be repeated.
+            # A call may be retried.
             patch = {"arrayPrimaryKeys": primary, "patch": trial}
             once, twice = twice, apply_patch(aspect, {name: twice}, patch).get(name) or []
         if once == after == twice:
             operations = _list_operations(name, keys, before, after, full) or []
-            operations += _differences(old, new, sent, without=name)
+            operations += _field_operations(old, new, sent, without=name)
             return msgspec.json.encode({"arrayPrimaryKeys": primary, "patch": operations})
     return None
 
@@ -106,7 +106,7 @@ def _list_operations(
     name: str, keys: Sequence[str], old: Sequence[Any], new: Sequence[Any], sent: Sequence[Any]
 ) -> list[dict[str, Any]] | None:
     before, after, members = (
-        {_key(member, keys): member for member in some} for some in (old, new, sent)
+        {_key(member, keys): member for member in side} for side in (old, new, sent)
     )
     repeated = Counter(_key(member, keys) for member in old)
     if not all(key[-1] for key in (*before, *after)):
@@ -115,13 +115,13 @@ def _list_operations(
     for key in before:
         in_place += in_place < len(wanted) and key == wanted[in_place]
     later = wanted[in_place:]
-    gone = [key for key in before if key not in after]
+    removed = [key for key in before if key not in after]
     if any(key in before for key in later):
-        # New ones as well: they are there when the call is repeated.
-        gone += later
+        # Also new ones: they exist if the call is retried.
+        removed += later
     changed = (key for key in wanted[:in_place] if before[key] != after[key] or repeated[key] > 1)
     return [
-        *(_operation((name, *key), None) for key in gone),
+        *(_operation((name, *key), None) for key in removed),
         *(_operation((name, *key), members[key]) for key in (*changed, *later)),
     ]
 
@@ -143,15 +143,15 @@ def _properties_patch(
             for name, text in after.items()
             if before.get(name) != text
         ),
-        *_differences(old, new, sent, without=_CUSTOM),
+        *_field_operations(old, new, sent, without=_CUSTOM),
     ]
     return msgspec.json.encode(operations)
 
 
-def _differences(
+def _field_operations(
     old: Mapping[str, Any] | None, new: Mapping[str, Any], sent: Mapping[str, Any], *, without: str
 ) -> Iterator[dict[str, Any]]:
-    # Of an aspect that is not there yet, defaults have to be sent as well.
+    # Defaults are only sent if the aspect does not exist yet.
     before, after = ({}, sent) if old is None else (old, new)
     for name in {**before, **after}:
         if name != without and before.get(name) != after.get(name):

@@ -1,4 +1,4 @@
-"""The catalog: entries and items of a DataHub server."""
+"""A DataHub server as a catalog."""
 
 import base64
 import binascii
@@ -10,7 +10,9 @@ import msgspec
 
 from lumos.catalogs.datahub.aspects import CATALOG, Entity
 from lumos.catalogs.datahub.dataset import NATIVE, merge_sides
-from lumos.catalogs.datahub.reader import DATASET, DataHubReader, names_of
+from lumos.catalogs.datahub.lineage import upstream_urns
+from lumos.catalogs.datahub.names import check_dataset_urn
+from lumos.catalogs.datahub.reader import DATASET, DataHubReader, possible_names
 from lumos.catalogs.datahub.server import KIND, Gms, check_installed
 from lumos.catalogs.datahub.server_items import ServerItems
 from lumos.catalogs.datahub.server_model import DataHubModel
@@ -18,9 +20,9 @@ from lumos.catalogs.datahub.writer import (
     Change,
     WriteJob,
     change_entity,
+    check_urn,
     create_entity,
     plan_job,
-    refuse_name,
     send_jobs,
 )
 from lumos.catalogs.http import Caller
@@ -40,15 +42,15 @@ from lumos.catalogs.interface import (
     WrittenEntry,
     each_or_raise,
 )
-from lumos.catalogs.search import found
+from lumos.catalogs.search import search_entries
 from lumos.config.platforms import DatahubPlatform
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 
 
-class _Parts(NamedTuple):
+class _Connection(NamedTuple):
     gms: Gms
-    reading: DataHubReader
+    reader: DataHubReader
     items: ServerItems
 
 
@@ -77,63 +79,65 @@ class Datahub(
         return f"{self.kind}:{self._settings.address}"
 
     def check(self) -> str:
-        facts = self._parts.gms.config()
-        # The configuration is public; this call needs the token.
-        count = self._parts.gms.count(DATASET)
-        who = _owner_of(self._settings.secret())
+        version = self._connection.gms.version()
+        # The version is public; this call needs the token.
+        count = self._connection.gms.count(DATASET)
+        user = _token_owner(self._settings.secret())
         datasets = "" if count is None else f", {count} dataset{'' if count == 1 else 's'}"
         return (
-            f"DataHub {facts.version} at {self._settings.address}{datasets}; read as {who}; "
+            f"DataHub {version} at {self._settings.address}{datasets}; read as {user}; "
             "whether it may write is not checked"
         )
 
     def close(self) -> None:
-        self._parts.gms.close()
+        self._connection.gms.close()
 
     def count(self) -> int | None:
-        return self._parts.gms.count(DATASET)
+        return self._connection.gms.count(DATASET)
 
     def emit(self, dataset: Dataset) -> None:
         self.write(CatalogEntry.of(dataset))
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
-        return self._parts.reading.get_many(urns)
+        return self._connection.reader.get_many(urns)
 
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         return each_or_raise(self.export_each(after=after))
 
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | Refused]:
-        return self._parts.reading.all(after)
+        return self._connection.reader.all(after)
 
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        return found(self.export(), text, filters, limit=limit)
+        return search_entries(self.export(), text, filters, limit=limit)
 
     def put_many(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
     ) -> Iterator[WrittenEntry | Refused]:
-        self._parts.reading.prepare(entries)
-        for some in _without_repeats(entries):
-            # Entries that need no call are yielded as soon as possible.
-            at_once: list[WrittenEntry | Refused] = []
-            for outcome in send_jobs(self._parts.gms, self._jobs(some, over, at_once)):
-                yield from at_once
-                at_once.clear()
+        self._connection.reader.look_up_datasets(
+            urn for entry in entries for urn in (entry.urn, *upstream_urns(entry))
+        )
+        for part in _without_repeats(entries):
+            # Results of entries that need no call are yielded as soon as possible.
+            ready: list[WrittenEntry | Refused] = []
+            for outcome in send_jobs(self._connection.gms, self._jobs(part, over, ready)):
+                yield from ready
+                ready.clear()
                 written: WrittenEntry = outcome.subject
                 if outcome.problem is None:
                     yield written
                 else:
                     yield Refused(written.urn, outcome.problem)
-            yield from at_once
+            yield from ready
 
     def as_held(self, entry: CatalogEntry) -> CatalogEntry:
-        usual, *_ = names_of(entry.urn)
-        if (problem := refuse_name(self.name, usual)) is not None:
+        check_dataset_urn(entry.urn)
+        if (problem := check_urn(self.name, possible_names(entry.urn)[0])) is not None:
             raise problem
         if CATALOG not in entry.raw:
             return entry
-        return self._parts.reading.as_read(entry)
+        return self._connection.reader.as_read(entry)
 
     def sides(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
@@ -144,77 +148,76 @@ class Datahub(
         self.erase_many([urn])
 
     def erase_many(self, urns: Sequence[str]) -> None:
-        reading, gms = self._parts.reading, self._parts.gms
-        names = reading.there(urns)
+        reader = self._connection.reader
         jobs = [
-            WriteJob(name, [Change(Entity(DATASET, name), [], [], erased=True)]) for name in names
+            WriteJob(name, [Change(Entity(DATASET, name), [], [], is_erased=True)])
+            for name in reader.find_existing(urns)
         ]
-        for outcome in send_jobs(gms, jobs):
+        for outcome in send_jobs(self._connection.gms, jobs):
             if outcome.problem is not None:
                 raise outcome.problem
-            reading.erased(outcome.subject)
+            reader.naming.remove(outcome.subject)
 
     def items(self) -> Iterator[Item]:
-        return self._parts.items.all()
+        return self._connection.items.all()
 
     def get_item(self, type: type[Item], key: str) -> Item | None:
         return self.get_items(type, [key]).get(key)
 
     def get_items(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
-        return self._parts.items.get_many(type, keys)
+        return self._connection.items.get_many(type, keys)
 
     def put_item(self, item: Item) -> None:
         for refused in self.put_items([item]):
             raise refused.problem
 
     def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
-        return self._parts.items.put_many(items)
+        return self._connection.items.put_many(items)
 
     def item_as_held(self, item: Item) -> Item:
-        return self._parts.items.as_held(item)
+        return self._connection.items.as_held(item)
 
     def erase_item(self, item: Item) -> None:
-        self._parts.items.erase(item)
+        self._connection.items.erase(item)
 
     @cached_property
-    def _parts(self) -> _Parts:
+    def _connection(self) -> _Connection:
         gms, model = Gms(self._settings, self._caller), DataHubModel()
         reader = DataHubReader(gms, model)
-        return _Parts(gms, reader, ServerItems(gms, model, reader))
+        return _Connection(gms, reader, ServerItems(gms, model, reader))
 
     def _jobs(
         self,
         entries: Iterable[CatalogEntry],
         over: Mapping[str, CatalogEntry | None],
-        at_once: list[WrittenEntry | Refused],
+        ready: list[WrittenEntry | Refused],
     ) -> Iterator[WriteJob]:
         for entry in entries:
             plan = partial(self._plan, entry, over.get(entry.urn))
             job = plan_job(self.name, entry.urn, plan)
             if isinstance(job, Refused):
-                at_once.append(job)
+                ready.append(job)
             elif job.is_needed:
-                self._parts.reading.written(entry.urn, job.changes[0].entity.urn)
+                self._connection.reader.mark_written(entry.urn, job.changes[0].entity.urn)
                 yield job
             else:
-                at_once.append(job.subject)
+                ready.append(job.subject)
 
     def _plan(self, entry: CatalogEntry, old: CatalogEntry | None) -> WriteJob:
-        # Raises if the URN is invalid.
-        names_of(entry.urn)
-        reading = self._parts.reading
-        wanted = reading.render(entry)
+        check_dataset_urn(entry.urn)
+        reader = self._connection.reader
+        wanted = reader.render(entry)
         if old is None:
             change = create_entity(wanted.entity, wanted.aspects)
         else:
-            there = reading.render(old)
-            change = change_entity(wanted.entity, there.aspects, wanted.aspects, reading.model)
+            before = reader.render(old)
+            change = change_entity(wanted.entity, before.aspects, wanted.aspects, reader.model)
         written = WrittenEntry(urn=entry.urn, changed=change.is_needed, held=wanted.held)
         return WriteJob(written, [change])
 
 
 def _without_repeats(entries: Sequence[CatalogEntry]) -> Iterator[list[CatalogEntry]]:
-    """Entries in their order, in parts of which none has two of one dataset."""
+    """Split entries, in order, into parts without a repeated dataset."""
     part: dict[str, CatalogEntry] = {}
     for entry in entries:
         if entry.urn in part:
@@ -225,8 +228,8 @@ def _without_repeats(entries: Sequence[CatalogEntry]) -> Iterator[list[CatalogEn
         yield list(part.values())
 
 
-def _owner_of(secret: Any) -> str:
-    """The user of a token; DataHub's own tokens contain it."""
+def _token_owner(secret: Any) -> str:
+    """The user of a token, which DataHub's own tokens contain."""
     if secret is None:
         return "nobody (no token)"
     try:

@@ -1,4 +1,4 @@
-"""Schemas: the rows of `schemaMetadata`, and what people wrote over them."""
+"""Reads and writes schemas: rows of `schemaMetadata`, and edits of people in another aspect."""
 
 import itertools
 from collections import Counter
@@ -40,27 +40,27 @@ from lumos.model.types import (
 SCHEMA: Final = "schemaMetadata"
 EDITS: Final = "editableSchemaMetadata"
 _NESTED: Final = (Array, Map, Struct, Union)
-_HOLDING: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
-_OWN: Final = "lumos"
-# Before the name of a column of a key where the value has a column of the same name.
-_OF_KEY: Final = "[key=True]."
+_CONTAINER_CLASSES: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
+_FACTS_KEY: Final = "lumos"
+# Prefix of a key column if the value has a column of the same name.
+_KEY_PREFIX: Final = "[key=True]."
 _ANNOTATIONS: Final = ("description", TAGS.aspect, TERMS.aspect)
-_WRITTEN: Final = frozenset(
+_MODELLED: Final = frozenset(
     {"fieldPath", "nullable", "type", "nativeDataType", "recursive", "isPartOfKey",
      "isPartitioningKey", "jsonProps", *_ANNOTATIONS}
 )  # fmt: skip
 
 
 class Edits:
-    """What people wrote over the rows of a schema.
+    """Annotations that people typed on rows of a schema.
 
-    That stays when a row goes: a scan may have missed the column, which is there again tomorrow.
+    They are kept if a row is removed, since the column may come back.
     """
 
     def __init__(self, body: Any) -> None:
         self._body = body or {}
         self._infos: dict[str, dict[str, Any]] = {}
-        # Edits are mostly on plain paths, and rows may have typed ones.
+        # Edits mostly have plain paths, rows may have typed ones.
         self._paths: dict[str, str] = {}
         for info in self._body.get("editableSchemaFieldInfo") or ():
             self._infos.setdefault(info["fieldPath"], dict(info))
@@ -73,7 +73,7 @@ class Edits:
         return row.get("description") if written is None else written
 
     def descriptions(self) -> dict[str, str]:
-        """What people wrote on columns and on what is inside of them, by path."""
+        """Typed descriptions of columns and nested fields, by path."""
         found = (
             (path, self._infos[whole].get("description")) for path, whole in self._paths.items()
         )
@@ -91,7 +91,7 @@ class Edits:
         tags: tuple[str, ...],
         terms: tuple[str, ...],
     ) -> dict[str, Any]:
-        """A row with other annotations; those that people typed stay edits if they are wanted."""
+        """Change the annotations of a row; wanted ones that people typed stay edits."""
         if self.description(row) != description:
             self._info(row).pop("description", None)
             row = {key: value for key, value in row.items() if key != "description"}
@@ -123,7 +123,7 @@ class Edits:
         return self._infos.get(self._path(row), {})
 
     def _path(self, row: Mapping[str, Any]) -> str:
-        """The path of the edit of a row."""
+        """The path of the edit of a row, or of the row itself."""
         path: str = row["fieldPath"]
         return path if path in self._infos else self._paths.get(_plain_path(path), path)
 
@@ -131,39 +131,39 @@ class Edits:
 def _plain_path(path: str) -> str:
     if not path.startswith(field_paths.VERSION):
         return path
-    return ".".join(step.name for step in field_paths.parsed(path).steps)
+    return ".".join(step.name for step in field_paths.parse(path).steps)
 
 
 class _Node(msgspec.Struct, eq=False):
-    """A row, the facts that Lumos wrote into it, and the rows inside it."""
+    """A row, the facts that Lumos stored in it, and its nested rows."""
 
     row: dict[str, Any]
     step: FieldPathStep
     path: FieldPath
     lumos: str
     facts: dict[str, Any]
-    inside: list["_Node"] = []
+    children: list["_Node"] = []
     type: DataType | None = None
 
 
 class _Column(NamedTuple):
-    """A column and its rows, by their paths in Lumos."""
+    """A column, and its rows by path in Lumos."""
 
     field: Field
     rows: dict[str, dict[str, Any]]
 
 
 def read_schema(aspects: Aspects, platform: str) -> Schema | None:
-    """The schema as people see it: what they typed takes precedence over the source."""
+    """Read the schema as DataHub shows it: typed annotations override those of the source."""
     if SCHEMA not in aspects:
         return None
     return Schema(fields=tuple(column.field for column in _columns(aspects, platform)))
 
 
 def write_schema(aspects: Aspects, schema: Schema | None, platform: str, name: str) -> bool:
-    """Changes the rows of what changed, and leaves all other keys as they are.
+    """Write a schema; unchanged rows and keys that are not modelled are kept.
 
-    Returns whether it is certain that the schema will be read as it was written.
+    Return whether the schema will certainly be read as it was written.
     """
     if schema is None:
         aspects.pop(SCHEMA, None)
@@ -172,29 +172,29 @@ def write_schema(aspects: Aspects, schema: Schema | None, platform: str, name: s
     if SCHEMA not in aspects and EDITS not in aspects:
         plain_rows = [_plain_row(field, platform) for field in schema.fields]
         if None not in plain_rows:
-            aspects[SCHEMA] = {**_skeleton(platform, name), "fields": plain_rows}
+            aspects[SCHEMA] = {**_empty_schema(platform, name), "fields": plain_rows}
             return True
     before = _numbered(_columns(aspects, platform) if SCHEMA in aspects else [])
     edits = Edits(aspects.get(EDITS))
     rows: list[dict[str, Any]] = []
-    seen: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for field in schema.fields:
-        number = seen[field.name] = seen.get(field.name, 0) + 1
-        old = before.get((field.name, number))
+        counts[field.name] += 1
+        old = before.get((field.name, counts[field.name]))
         if old is not None and old.field == field:
             rows += old.rows.values()
         elif old is not None and _without_annotations(old.field) == _without_annotations(field):
             rows += _annotate_rows(old, field, edits)
         else:
             rows += _rebuild_rows(field, old.rows if old else {}, platform, edits)
-    aspects[SCHEMA] = {**(aspects.get(SCHEMA) or _skeleton(platform, name)), "fields": rows}
+    aspects[SCHEMA] = {**(aspects.get(SCHEMA) or _empty_schema(platform, name)), "fields": rows}
     if EDITS in aspects:
         aspects[EDITS] = edits.body()
     return False
 
 
 def fields_with_edits(edits: Any, fields: Sequence[Field], platform: str) -> list[Field]:
-    """Those of some columns that people annotated, with these annotations only."""
+    """The columns that people annotated, with only these annotations."""
     bare = (
         [{key: value for key, value in row.items() if key not in _ANNOTATIONS} for _, row in rows]
         for rows in (_rows(field, platform) for field in fields)
@@ -204,9 +204,9 @@ def fields_with_edits(edits: Any, fields: Sequence[Field], platform: str) -> lis
     return [field for field in found if field != _without_annotations(field)]
 
 
-def _skeleton(platform: str, name: str) -> dict[str, Any]:
+def _empty_schema(platform: str, name: str) -> dict[str, Any]:
     return {
-        # Names of files need not be Unicode, and this is only shown.
+        # Only for display; file names may be invalid Unicode.
         "schemaName": name.encode(errors="backslashreplace").decode(),
         "platform": platform_urn(platform),
         "version": 0,
@@ -216,9 +216,9 @@ def _skeleton(platform: str, name: str) -> dict[str, Any]:
 
 
 def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
-    """The row of a column that needs nothing else, as most do; None for other columns."""
+    """The row of a simple column, built quickly; None for other columns."""
     name, native = field.name, field.native_type
-    type_class = _reported_class(field.type, native, platform)
+    type_class = _exact_class(field.type, native, platform)
     has_more = (
         field.nested or field.compliance or field.properties
         or field.default is not None or field.field_id is not None
@@ -245,7 +245,7 @@ def _plain_row(field: Field, platform: str) -> dict[str, Any] | None:
 
 
 @lru_cache(maxsize=4_096)
-def _reported_class(type: DataType, native: str | None, platform: str) -> str | None:
+def _exact_class(type: DataType, native: str | None, platform: str) -> str | None:
     """The class of a type, if class and native text identify the type exactly."""
     if isinstance(type, _NESTED) or native in ("", type.text):
         return None
@@ -262,68 +262,68 @@ def _columns(aspects: Aspects, platform: str) -> list[_Column]:
 
 
 def _column_names(nodes: Sequence[_Node]) -> list[str]:
-    """A name for each column that no other has: a Kafka topic has keys and values apart."""
+    """Unique names of columns; a Kafka topic has separate schemas for keys and values."""
     names = [node.facts.get("name", node.step.name) for node in nodes]
     count = Counter(names)
     taken = {name for name in names if count[name] == 1}
     for index, node in enumerate(nodes):
         if count[names[index]] > 1:
             names[index] = next(
-                name for name in _names_for(node, names[index]) if name not in taken
+                name for name in _unique_names(node, names[index]) if name not in taken
             )
             taken.add(names[index])
     return names
 
 
-def _names_for(node: _Node, name: str) -> Iterator[str]:
-    """Names for a column that another one has the name of, the nicest first."""
-    whole = node.row["fieldPath"]
-    yield f"{_OF_KEY}{name}" if node.path.is_key else name
-    yield whole
-    yield from (f"{whole} ({number})" for number in itertools.count(2))
+def _unique_names(node: _Node, name: str) -> Iterator[str]:
+    """Candidates for the name of a column whose name is taken, the most readable first."""
+    path = node.row["fieldPath"]
+    yield f"{_KEY_PREFIX}{name}" if node.path.is_key else name
+    yield path
+    yield from (f"{path} ({number})" for number in itertools.count(2))
 
 
 def _tree(rows: Any) -> list[_Node]:
-    """The rows of columns, each with the rows of what is inside it."""
+    """The rows of columns, each with its nested rows."""
     tops: list[_Node] = []
     typed: dict[tuple[Any, ...], _Node] = {}
     plain: dict[str, _Node] = {}
     for row in rows:
-        path = field_paths.parsed(row["fieldPath"])
+        path = field_paths.parse(row["fieldPath"])
         if path.is_typed:
             # A key and a value can have the same names.
             *above, (name, option) = ((step.name, _option(step)) for step in path.steps)
             key = (path.is_key, *above, (name, option))
-            # The options of a union have its name; they are inside it.
+            # The options of a union have the same name and are nested in it.
             parent = typed.get((path.is_key, *above, (name, ())) if option else key[:-1])
-            node = _Node(row, path.steps[-1], path, path.lumos, _own_facts(row))
+            node = _Node(row, path.steps[-1], path, path.lumos, _read_facts(row))
             typed.setdefault(key, node)
         else:
             parent, step = _plain_parent(plain, row["fieldPath"])
-            lumos = quoted_name(step.name) if parent is None else _inside(parent, step.name)
-            node = _Node(row, step, path, lumos, _own_facts(row))
+            lumos = quoted_name(step.name) if parent is None else _nested_path(parent, step.name)
+            node = _Node(row, step, path, lumos, _read_facts(row))
             plain.setdefault(row["fieldPath"], node)
-        (tops if parent is None else parent.inside).append(node)
+        (tops if parent is None else parent.children).append(node)
     return tops
 
 
 def _option(step: FieldPathStep) -> tuple[str, ...]:
-    """Which of a union's options a step is, where it is one."""
+    """The types that identify an option of a union; empty for other steps."""
     return step.types[step.types.index("union") + 1 :] if "union" in step.types else ()
 
 
 def _plain_parent(plain: Mapping[str, _Node], path: str) -> tuple[_Node | None, FieldPathStep]:
-    """What a plain path is inside of: dots also stand in names, so only a holder counts."""
+    """The parent of a plain path: the nearest container, since names may contain dots."""
     end = path.rfind(".")
     while end > 0:
         parent = plain.get(path[:end])
-        if parent is not None and class_in(parent.row.get("type")) in _HOLDING:
+        if parent is not None and class_in(parent.row.get("type")) in _CONTAINER_CLASSES:
             return parent, FieldPathStep(path[end + 1 :])
         end = path.rfind(".", 0, end)
     return None, FieldPathStep(path)
 
 
-def _inside(parent: _Node, name: str) -> str:
+def _nested_path(parent: _Node, name: str) -> str:
     marks = {"ArrayType": "[]", "MapType": "{}"}
     mark = marks.get(class_in(parent.row.get("type")), "")
     return f"{parent.lumos}{mark}.{quoted_name(name)}"
@@ -332,18 +332,18 @@ def _inside(parent: _Node, name: str) -> str:
 def _column(node: _Node, name: str, platform: str, edits: Edits) -> _Column:
     rows = {}
     top = quoted_name(name)
-    notes = list(node.facts.get("nested", ()))
-    nodes = list(_walk(node)) if node.inside else [node]
+    nested_fields = list(node.facts.get("nested", ()))
+    nodes = list(_walk(node)) if node.children else [node]
     for each in reversed(nodes):
-        # What is inside comes first, so that no depth is too much.
+        # Nested types first, to avoid deep recursion.
         _type(each, platform)
     for each in nodes:
         path = f"{top}{each.lumos[len(node.lumos) :]}"
         rows[path] = each.row
         if each is not node:
-            note = NestedField(path=path, **_annotations(each, platform, edits))
-            if note != NestedField(path=path):
-                notes.append(note)
+            nested = NestedField(path=path, **_annotations(each, platform, edits))
+            if nested != NestedField(path=path):
+                nested_fields.append(nested)
     row = node.row
     field = Field(
         name=name,
@@ -353,10 +353,10 @@ def _column(node: _Node, name: str, platform: str, edits: Edits) -> _Column:
         partition=bool(row.get("isPartitioningKey")),
         **_annotations(node, platform, edits),
     )
-    if notes:
+    if nested_fields:
         order = {part.path: number for number, part in enumerate(nested_parts(field))}
-        notes.sort(key=lambda note: order.get(note.path, len(order)))
-        field = msgspec.structs.replace(field, nested=tuple(notes))
+        nested_fields.sort(key=lambda nested: order.get(nested.path, len(order)))
+        field = msgspec.structs.replace(field, nested=tuple(nested_fields))
     return _Column(field, rows)
 
 
@@ -364,11 +364,11 @@ def _walk(node: _Node) -> Iterator[_Node]:
     waiting = [node]
     while waiting:
         yield (next_one := waiting.pop())
-        waiting += reversed(next_one.inside)
+        waiting += reversed(next_one.children)
 
 
 def _annotations(node: _Node, platform: str, edits: Edits) -> dict[str, Any]:
-    """The fields of a column that are not its name and type."""
+    """The annotations and details of a column or nested field."""
     native = node.row.get("nativeDataType") or None
     if native == _type(node, platform).text:
         native = None
@@ -390,25 +390,25 @@ def _type(node: _Node, platform: str) -> DataType:
 
 def _reported_type(node: _Node, platform: str) -> DataType:
     native, type_class = node.row.get("nativeDataType") or "", class_in(node.row.get("type"))
-    if not node.inside:
+    if not node.children:
         return type_of(native, type_class, platform)
     exact = exact_type(native)
     if exact is not None and class_of(exact) == type_class:
         return exact
     try:
-        return _type_around(node, platform)
+        return _type_of_nested(node, platform)
     except ValueError:
         # Deeper than types can be; the rows are kept in `raw`.
         return Unknown(native)
 
 
-def _type_around(node: _Node, platform: str) -> DataType:
-    """The type of a field by the fields inside it."""
-    if options := [inside for inside in node.inside if inside.step.name == node.step.name]:
+def _type_of_nested(node: _Node, platform: str) -> DataType:
+    """The type of a field by its nested fields."""
+    if options := [child for child in node.children if child.step.name == node.step.name]:
         return Union(_type(option, platform) for option in options)
     struct: DataType = Struct(
-        Member(inside.step.name, _type(inside, platform), nullable=bool(inside.row.get("nullable")))
-        for inside in node.inside
+        Member(child.step.name, _type(child, platform), nullable=bool(child.row.get("nullable")))
+        for child in node.children
     )
     containers = [type for type in node.step.types if type in ("array", "map")]
     if not node.path.is_typed:
@@ -419,42 +419,41 @@ def _type_around(node: _Node, platform: str) -> DataType:
     return struct
 
 
-def _own_facts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What Lumos wrote into a row because DataHub has no place for it."""
+def _read_facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts that Lumos stored in a row because DataHub has no field for them."""
     text = row.get("jsonProps")
-    if not text or _OWN not in text:
+    if not text or _FACTS_KEY not in text:
         return {}
     try:
-        facts = msgspec.json.decode(text)[_OWN]
+        facts = msgspec.json.decode(text)[_FACTS_KEY]
         if "type" in facts:
             facts["type"] = parse_type(facts["type"])
         facts["nested"] = from_plain(facts.get("nested", []), tuple[NestedField, ...])
     except (msgspec.MsgspecError, LumosError, KeyError, TypeError):
-        # Whoever wrote this, it was not Lumos.
+        # Not written by Lumos.
         return {}
     return dict(facts)
 
 
 def _numbered(columns: list[_Column]) -> dict[tuple[str, int], _Column]:
-    seen: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     found = {}
     for column in columns:
-        name = column.field.name
-        seen[name] = seen.get(name, 0) + 1
-        found[name, seen[name]] = column
+        counts[column.field.name] += 1
+        found[column.field.name, counts[column.field.name]] = column
     return found
 
 
 def _without_annotations(field: Field) -> Field:
     bare: dict[str, Any] = {"description": None, "tags": (), "terms": ()}
-    notes = (msgspec.structs.replace(note, **bare) for note in field.nested)
-    left = tuple(note for note in notes if note != NestedField(path=note.path))
+    nested_fields = (msgspec.structs.replace(nested, **bare) for nested in field.nested)
+    left = tuple(nested for nested in nested_fields if nested != NestedField(path=nested.path))
     return msgspec.structs.replace(field, **bare, nested=left)
 
 
 def _annotate_rows(old: _Column, field: Field, edits: Edits) -> Iterator[dict[str, Any]]:
-    """A column's rows with other descriptions and tags."""
-    wanted: dict[str, Field | NestedField] = {note.path: note for note in field.nested}
+    """Change the annotations in the rows of a column."""
+    wanted: dict[str, Field | NestedField] = {nested.path: nested for nested in field.nested}
     wanted[quoted_name(field.name)] = field
     for path, row in old.rows.items():
         each = wanted.get(path) or NestedField(path=path)
@@ -464,41 +463,45 @@ def _annotate_rows(old: _Column, field: Field, edits: Edits) -> Iterator[dict[st
 def _rebuild_rows(
     field: Field, old: Mapping[str, Mapping[str, Any]], platform: str, edits: Edits
 ) -> Iterator[dict[str, Any]]:
-    """A column's rows anew, with what others wrote into the rows of the same paths."""
+    """Build the rows of a column again; keys that are not modelled are kept."""
     for path, row in _rows(field, platform):
         before = old.get(path, {})
-        # Annotations stay attributed to their authors where they are still wanted.
+        # Wanted annotations keep their attribution.
         annotations = {key: before[key] for key in _ANNOTATIONS if key in before}
-        others = {key: value for key, value in before.items() if key not in _WRITTEN}
+        others = {key: value for key, value in before.items() if key not in _MODELLED}
         bare = {key: value for key, value in row.items() if key not in _ANNOTATIONS}
         wanted = row.get("description"), read_labels(TAGS, row), read_labels(TERMS, row)
         yield edits.update_row({**bare, **annotations, **others}, *wanted)
 
 
 def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A column's rows by their paths in Lumos: its own, then those of the members inside."""
-    notes = {note.path: note for note in field.nested}
-    inside = list(_members(field))
-    left = [notes[path] for path in notes.keys() - {path for path, _, _ in inside}] if notes else []
+    """The rows of a column by path in Lumos: its own, then those of nested fields."""
+    nested_fields = {nested.path: nested for nested in field.nested}
+    members = list(_members(field))
+    left = (
+        [nested_fields[path] for path in nested_fields.keys() - {path for path, _, _ in members}]
+        if nested_fields
+        else []
+    )
     typed = isinstance(field.type, _NESTED) or not field.name or field.name.startswith("[")
     path = _typed_path(field) if typed else field.name
-    row = _row(path, field.type, field, platform)
+    row = _build_row(path, field.type, field, platform)
     row["nullable"] = field.nullable
     row["isPartOfKey"] = field.key
     if field.partition:
         row["isPartitioningKey"] = True
-    read = field_paths.parsed(path)
+    read = field_paths.parse(path)
     extra: dict[str, Any] = {}
     if read.steps[-1].name != field.name:
         extra["name"] = field.name
     if left:
-        extra["nested"] = to_plain(sorted(left, key=lambda note: note.path))
+        extra["nested"] = to_plain(sorted(left, key=lambda nested: nested.path))
     yield quoted_name(field.name), _with_facts(row, extra)
-    for place, typed_path, member in inside:
-        note = notes.get(place) or NestedField(path=place)
-        row = _row(typed_path, member.type, note, platform)
+    for lumos_path, typed_path, member in members:
+        nested = nested_fields.get(lumos_path) or NestedField(path=lumos_path)
+        row = _build_row(typed_path, member.type, nested, platform)
         row["nullable"] = member.nullable
-        yield place, row
+        yield lumos_path, row
 
 
 def _members(field: Field) -> Iterator[tuple[str, str, Member]]:
@@ -509,9 +512,9 @@ def _members(field: Field) -> Iterator[tuple[str, str, Member]]:
 
 
 def _typed_path(field: Field) -> str:
-    name = field.name.removeprefix(_OF_KEY)
+    name = field.name.removeprefix(_KEY_PREFIX)
     root = field_paths.ROOT if name == field.name else field_paths.KEY_ROOT
-    return field_paths.below(root, name, field.type)
+    return field_paths.typed_path(root, name, field.type)
 
 
 def _members_of(lumos: str, path: str, type: DataType) -> Iterator[tuple[str, str, Member]]:
@@ -522,17 +525,19 @@ def _members_of(lumos: str, path: str, type: DataType) -> Iterator[tuple[str, st
             yield from _members_of(f"{lumos}{{}}", path, value)
         case Struct(members):
             for member in members:
-                place = f"{lumos}.{quoted_name(member.name)}"
-                below = field_paths.below(path, member.name, member.type)
-                yield place, below, member
-                yield from _members_of(place, below, member.type)
+                lumos_path = f"{lumos}.{quoted_name(member.name)}"
+                below = field_paths.typed_path(path, member.name, member.type)
+                yield lumos_path, below, member
+                yield from _members_of(lumos_path, below, member.type)
         case _:
-            # The options of a union have names in DataHub, and none in Lumos.
+            # Options of a union have no names in Lumos.
             return
 
 
-def _row(path: str, type: DataType, said: Field | NestedField, platform: str) -> dict[str, Any]:
-    native = type.text if said.native_type is None else said.native_type
+def _build_row(
+    path: str, type: DataType, annotated: Field | NestedField, platform: str
+) -> dict[str, Any]:
+    native = type.text if annotated.native_type is None else annotated.native_type
     row: dict[str, Any] = {
         "fieldPath": path,
         "nullable": True,
@@ -541,18 +546,18 @@ def _row(path: str, type: DataType, said: Field | NestedField, platform: str) ->
         "recursive": False,
         "isPartOfKey": False,
     }
-    if said.description is not None:
-        row["description"] = said.description
-    row = with_labels(TERMS, with_labels(TAGS, row, said.tags), said.terms)
+    if annotated.description is not None:
+        row["description"] = annotated.description
+    row = with_labels(TERMS, with_labels(TAGS, row, annotated.tags), annotated.terms)
     facts: dict[str, Any] = {}
-    # The rows inside a nested type do not define it exactly.
-    is_told = type_of(native, class_of(type), platform) == type and not isinstance(type, _NESTED)
-    if native != type.text and not is_told:
+    # Nested rows do not define a nested type exactly.
+    is_exact = type_of(native, class_of(type), platform) == type and not isinstance(type, _NESTED)
+    if native != type.text and not is_exact:
         facts["type"] = type.text
-    if said.native_type is not None and said.native_type in ("", type.text):
-        facts["native_type"] = said.native_type
+    if annotated.native_type is not None and annotated.native_type in ("", type.text):
+        facts["native_type"] = annotated.native_type
     for name in ("default", "field_id"):
-        if (fact := getattr(said, name)) is not None:
+        if (fact := getattr(annotated, name)) is not None:
             facts[name] = fact
     return _with_facts(row, facts)
 
@@ -560,6 +565,6 @@ def _row(path: str, type: DataType, said: Field | NestedField, platform: str) ->
 def _with_facts(row: dict[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     if not facts:
         return row
-    known = msgspec.json.decode(row["jsonProps"])[_OWN] if "jsonProps" in row else {}
-    text = msgspec.json.encode({_OWN: {**known, **facts}}, order="sorted").decode()
+    known = msgspec.json.decode(row["jsonProps"])[_FACTS_KEY] if "jsonProps" in row else {}
+    text = msgspec.json.encode({_FACTS_KEY: {**known, **facts}}, order="sorted").decode()
     return {**row, "jsonProps": text}

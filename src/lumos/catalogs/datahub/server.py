@@ -1,6 +1,6 @@
-"""A DataHub server: its routes, one call each, and what its failures mean.
+"""Calls the routes of a DataHub server, and translates its errors.
 
-DataHub's own package is large and imported only where a server is used.
+DataHub's package is large and only imported when a server is used.
 """
 
 import logging
@@ -29,25 +29,25 @@ from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, Missin
 T = TypeVar("T")
 
 KIND: Final = "datahub"
-# As many entities as one question may name.
-ASKED_AT_ONCE: Final = 200
-_PAGE: Final = 1_000
-_NO_ROUTE: Final = (404, 405)
-_NEEDED: Final = "DataHub 1.0 or later"
-_EXPIRED: Final = 400
-_TYPES: Final = "/openapi/v1/registry/models/entity/specifications"
-_TYPES_AT_ONCE: Final = 100
-_WRITES: Final = "/aspects"
-# Stands for an empty response.
-_NOTHING: Final = b"null"
-_ELSEWHERE: Final = (301, 302, 303)
-_CONNECTING: Final = 10.0
+# The maximum number of entities per request.
+BATCH_SIZE: Final = 200
+_PAGE_SIZE: Final = 1_000
+_ROUTE_MISSING: Final = (404, 405)
+_REQUIRED_VERSION: Final = "DataHub 1.0 or later"
+_SCROLL_EXPIRED: Final = 400
+_TYPES_ROUTE: Final = "/openapi/v1/registry/models/entity/specifications"
+_TYPES_PAGE_SIZE: Final = 100
+_WRITE_ROUTE: Final = "/aspects"
+# JSON for an empty response.
+_EMPTY_RESPONSE: Final = b"null"
+_REDIRECTS: Final = (301, 302, 303)
+_CONNECT_TIMEOUT: Final = 10.0
 _JSON: Final = "application/json"
 _PATCH: Final = "application/json-patch+json"
 
 
 class MetadataProposal(NamedTuple):
-    """A change of one aspect: what it is from now on, or a patch of what it is."""
+    """A change of one aspect: its new body, or a patch."""
 
     type: str
     urn: str
@@ -57,7 +57,7 @@ class MetadataProposal(NamedTuple):
 
 
 def check_installed() -> None:
-    """Fails where the package is not there, and imports nothing."""
+    """Raise an error if DataHub's package is not installed, without importing it."""
     if find_spec("datahub") is None:
         raise MissingDependency("The platform 'datahub'", "acryl-datahub", "datahub")
 
@@ -65,18 +65,18 @@ def check_installed() -> None:
 @cache
 def classes() -> ModuleType:
     """The classes of DataHub's model."""
-    _prepare()
+    _configure_package()
     import datahub.metadata.schema_classes as found
 
     return found
 
 
 @cache
-def _ready() -> type[Any]:
-    """A proposal whose aspect is JSON already, so that little is left to turn into it."""
+def _encoded_proposal_class() -> type[Any]:
+    """A class for proposals whose aspects are already JSON, which is faster to serialize."""
     base: Any = classes().MetadataChangeProposalClass
 
-    class Ready(base):  # type: ignore[misc]
+    class EncodedProposal(base):  # type: ignore[misc]
         def to_obj(self, tuples: bool = False) -> dict[str, Any]:
             if tuples:
                 plain: dict[str, Any] = super().to_obj(tuples)
@@ -90,12 +90,12 @@ def _ready() -> type[Any]:
                 "systemMetadata": _metadata_json(self.systemMetadata),
             }
 
-    return Ready
+    return EncodedProposal
 
 
 def proposals_of(changes: Iterable[MetadataProposal]) -> list[Any]:
-    """Changes as the package's own proposals."""
-    ready, model = _ready(), classes()
+    """Convert changes to proposals of DataHub's package."""
+    ready, model = _encoded_proposal_class(), classes()
     metadata = model.SystemMetadataClass()
     return [
         ready(
@@ -112,9 +112,9 @@ def proposals_of(changes: Iterable[MetadataProposal]) -> list[Any]:
     ]
 
 
-def graph_of(settings: DatahubPlatform) -> Any:
-    """DataHub's graph client for a server; nothing is asked of the server yet."""
-    _prepare()
+def open_graph(settings: DatahubPlatform) -> Any:
+    """Open DataHub's graph client, without a call to the server."""
+    _configure_package()
     from datahub.ingestion.graph.client import DataHubGraph
     from datahub.ingestion.graph.config import DatahubClientConfig
 
@@ -122,11 +122,11 @@ def graph_of(settings: DatahubPlatform) -> Any:
         DatahubClientConfig(
             server=settings.address,
             timeout_sec=settings.timeout,
-            # Lumos itself tries again: it knows what is already there, and when to stop.
+            # Lumos retries itself: it knows what was already written, and when to stop.
             retry_max_times=0,
             pool_maxsize=settings.parallel + 2,
             ca_certificate_path=None if settings.ca_file is None else str(settings.ca_file),
-            # The other form changes the order of patches, and takes deletions for too much.
+            # The OpenAPI mode reorders patches, and deletes the entity instead of an aspect.
             openapi_ingestion=False,
         )
     )
@@ -143,25 +143,25 @@ def _metadata_json(metadata: Any) -> dict[str, Any]:
     }
 
 
-def _prepare() -> None:
+def _configure_package() -> None:
     check_installed()
-    # Honoured only if it is set before the first import.
+    # Only read at the first import.
     os.environ.setdefault("DATAHUB_TELEMETRY_ENABLED", "false")
     log = logging.getLogger("datahub")
     if log.level < logging.WARNING:
-        # At lower levels it writes whole bodies.
+        # Lower levels log complete request bodies.
         log.setLevel(logging.WARNING)
 
 
 def _authenticate(session: Any, settings: DatahubPlatform) -> None:
-    """Lets a session carry the token that was asked for, and no other, and not wait for ever."""
+    """Set the configured token and the timeouts of a session."""
     from requests import PreparedRequest
     from requests.auth import AuthBase
 
     secret = settings.secret()
 
     class Bearer(AuthBase):
-        # Without an object here, requests would take whatever ~/.netrc has for the host.
+        # Without an auth object, requests would use credentials of ~/.netrc.
         def __call__(self, request: PreparedRequest) -> PreparedRequest:
             request.headers.pop("Authorization", None)
             if secret is not None:
@@ -169,18 +169,12 @@ def _authenticate(session: Any, settings: DatahubPlatform) -> None:
             return request
 
     session.auth = Bearer()
-    timeout = (min(_CONNECTING, settings.timeout), settings.timeout)
+    timeout = (min(_CONNECT_TIMEOUT, settings.timeout), settings.timeout)
     session.request = partial(type(session).request, session, timeout=timeout)
 
 
-class ServerFacts(NamedTuple):
-    """The version of a server."""
-
-    version: str
-
-
 class EntityAspects(NamedTuple):
-    """An entity that a server lists, with the aspects that were asked for."""
+    """An entity in a list, with the requested aspects."""
 
     urn: str
     aspects: Mapping[str, Any]
@@ -215,28 +209,28 @@ class Gms:
     def _graph(self) -> Any:
         with self._opening:
             if self._opened is None:
-                self._opened = graph_of(self.settings)
-                self._opened.session.hooks["response"].append(self._check_written)
+                self._opened = open_graph(self.settings)
+                self._opened.session.hooks["response"].append(self._check_write_response)
             return self._opened
 
-    def config(self) -> ServerFacts:
-        """Asks the server who it is."""
+    def version(self) -> str:
+        """The version of the server."""
         config = self._request("its configuration", "get", "/config", dict[str, Any])
         if config.get("noCode") != "true":
             raise self._not_datahub()
         versions = config.get("versions") or {}
         server = versions.get("acryldata/datahub") or versions.get("linkedin/datahub") or {}
-        return ServerFacts(version=str(server.get("version", "of an unknown version")))
+        return str(server.get("version", "(unknown version)"))
 
     def types(self) -> frozenset[str] | None:
-        """The types of entities that the server knows, if it lists them."""
+        """The entity types that the server knows, or None if it does not list them."""
         found: set[str] = set()
         total = 1
         while len(found) < total:
-            query = {"start": str(len(found)), "count": str(_TYPES_AT_ONCE)}
+            query = {"start": str(len(found)), "count": str(_TYPES_PAGE_SIZE)}
             try:
                 page = self._request(
-                    "the types of its entities", "get", _TYPES, _Types, params=query
+                    "the types of its entities", "get", _TYPES_ROUTE, _Types, params=query
                 )
             except CatalogTooOld:
                 return None
@@ -247,29 +241,29 @@ class Gms:
         return frozenset(found)
 
     def count(self, type: str) -> int | None:
-        """About how many entities of a type there are, if the server counts them."""
+        """The approximate number of entities of a type, or None if the server does not count."""
         return self._page([type], None, count=1, cursor=None).totalCount
 
     def list_entities(
         self, types: Sequence[str], aspects: Sequence[str] | None
     ) -> Iterator[EntityAspects]:
-        """Every entity of some types, hidden ones too, page by page and not by any window.
+        """All entities of some types, including hidden ones; not limited by the search window.
 
         With aspects, only entities that have one of them.
         """
-        cursor, came, total = None, 0, None
+        cursor, received, total = None, 0, None
         while True:
-            page = self._page(types, aspects, count=_PAGE, cursor=cursor)
+            page = self._page(types, aspects, count=_PAGE_SIZE, cursor=cursor)
             for entity in page.entities:
-                yield EntityAspects(self._urn_of(entity), _bodies(entity))
-            came += len(page.entities)
+                yield EntityAspects(self._urn_of(entity), _aspect_bodies(entity))
+            received += len(page.entities)
             total, cursor = page.totalCount, page.scrollId
             if cursor is None or not page.entities:
                 break
-        if total is not None and came < total:
+        if total is not None and received < total:
             raise CatalogError(
-                f"{self.name} says that it has {total} entities ({', '.join(types)}) and listed "
-                f"{came} of them.",
+                f"{self.name} has {total} entities ({', '.join(types)}), but listed only "
+                f"{received}. Run the command again.",
                 platform=self.name,
                 retryable=True,
             )
@@ -277,15 +271,15 @@ class Gms:
     def get_entities(
         self, type: str, urns: Sequence[str], aspects: Sequence[str] = ()
     ) -> dict[str, dict[str, Any]]:
-        """The aspects of those entities that are there, all or those that are named."""
+        """All or the given aspects of the entities that exist, by URN."""
         wanted: dict[str, Any] = {aspect: {} for aspect in aspects}
         body = msgspec.json.encode([{"urn": urn, **wanted} for urn in urns])
         path = f"/openapi/v3/entity/{type}/batchGet"
         what = f"{len(urns)} entities ({type})"
         answer = self._request(what, "post", path, list[dict[str, Any]], data=body)
-        found = {self._urn_of(entity): _bodies(entity) for entity in answer}
+        found = {self._urn_of(entity): _aspect_bodies(entity) for entity in answer}
         key = key_aspect(type)
-        # Some servers answer for what is not there, with its key.
+        # Some servers return missing entities with only their key.
         return {
             urn: {name: body for name, body in bodies.items() if name != key}
             for urn, bodies in found.items()
@@ -293,20 +287,23 @@ class Gms:
         }
 
     def send(self, proposals: Sequence[MetadataProposal]) -> None:
-        """Makes changes by one call, in their order."""
+        """Send changes in one call, in order."""
         from datahub.emitter.emit_mode import EmitMode
 
-        made = proposals_of(proposals)
-        what = f"{len(made)} changes" if len(made) > 1 else _label(proposals[0])
-        self.caller.call(what, lambda: self._graph.emit_mcps(made, emit_mode=EmitMode.SYNC_PRIMARY))
+        first, *others = proposals
+        what = f"{len(proposals)} changes" if others else f"{first.urn} {first.aspect}"
+        encoded = proposals_of(proposals)
+        self.caller.call(
+            what, lambda: self._graph.emit_mcps(encoded, emit_mode=EmitMode.SYNC_PRIMARY)
+        )
 
-    def drop(self, type: str, urn: str, aspect: str) -> None:
-        """Takes one aspect of an entity out."""
+    def remove_aspect(self, type: str, urn: str, aspect: str) -> None:
+        """Delete one aspect of an entity."""
         path = f"/openapi/v3/entity/{type}/{quote(urn, safe='')}/{aspect}"
         self._request(f"{urn} {aspect}", "delete", path, Any)
 
     def erase(self, urn: str) -> None:
-        """Takes an entity out with all that is known of it."""
+        """Delete an entity permanently."""
         self.caller.call(urn, lambda: self._graph.hard_delete_entity(urn))
 
     def close(self) -> None:
@@ -338,20 +335,20 @@ class Gms:
             session = self._graph.session
             response = getattr(session, method)(f"{self.settings.address}{path}", **arguments)
             response.raise_for_status()
-            return self._decode(response.content or _NOTHING, type)
+            return self._decode(response.content or _EMPTY_RESPONSE, type)
 
         try:
             return self.caller.call(what, attempt)
         except CatalogError as problem:
-            if problem.status in _NO_ROUTE:
-                lacking = f"the route {path.partition('?')[0]}"
+            if problem.status in _ROUTE_MISSING:
+                missing = f"the route {path.partition('?')[0]}"
                 raise CatalogTooOld(
-                    self.name, lacking, needed=_NEEDED, status=problem.status
+                    self.name, missing, needed=_REQUIRED_VERSION, status=problem.status
                 ) from problem
             raise
 
     def fault_of(self, problem: Exception) -> Fault | None:
-        """What an exception of the package or of requests means."""
+        """The fault that an exception of the package or of requests means, or None."""
         from datahub.configuration.common import OperationalError
         from requests import exceptions
 
@@ -364,14 +361,16 @@ class Gms:
             problem = cause
         if isinstance(problem, exceptions.HTTPError) and problem.response is not None:
             response = problem.response
-            text = self._scrubbed(message or _message(response.content) or response.reason or "")
+            text = self._without_secret(
+                message or _message(response.content) or response.reason or ""
+            )
             return response_fault(response.status_code, text, response.headers.get("Retry-After"))
         if isinstance(problem, exceptions.SSLError | exceptions.ConnectTimeout):
-            return unreachable_fault(self._scrubbed(_reason(problem)))
+            return unreachable_fault(self._without_secret(_reason(problem)))
         if isinstance(problem, exceptions.ConnectionError) and _is_unreachable(problem):
-            return unreachable_fault(self._scrubbed(_reason(problem)))
+            return unreachable_fault(self._without_secret(_reason(problem)))
         if isinstance(problem, exceptions.RequestException):
-            return lost_fault(self._scrubbed(_reason(problem)))
+            return lost_fault(self._without_secret(_reason(problem)))
         return None
 
     def _decode(self, text: bytes, type: type[T]) -> T:
@@ -383,17 +382,17 @@ class Gms:
             raise self._not_datahub() from problem
         except (msgspec.DecodeError, UnicodeDecodeError) as problem:
             if text[:1] in (b"{", b"["):
-                # As with any other answer that was lost.
-                raise Lost("the answer broke off") from problem
+                # Retried like a lost connection.
+                raise Lost("the response is incomplete") from problem
             raise self._not_datahub() from problem
 
-    def _check_written(self, response: Any, *_: Any, **__: Any) -> None:
-        """Fails where something else answered a write; the emitter looks at failures only."""
+    def _check_write_response(self, response: Any, *_: Any, **__: Any) -> None:
+        """Raise an error if another server answered a write; the emitter only checks the status."""
         path = response.request.path_url.partition("?")[0]
-        if response.request.method != "POST" or not path.endswith(_WRITES):
+        if response.request.method != "POST" or not path.endswith(_WRITE_ROUTE):
             return
-        if response.status_code in _ELSEWHERE:
-            # A proposal would not go along.
+        if response.status_code in _REDIRECTS:
+            # A redirect drops the body of the request.
             raise self._not_datahub()
         if response.ok and not response.is_redirect:
             self._decode(response.content, dict[str, Any])
@@ -405,50 +404,43 @@ class Gms:
 
     def _not_datahub(self) -> CatalogUnavailable:
         return CatalogUnavailable(
-            f"{self.name} answers, but not as DataHub's metadata service does. Its address "
-            "usually ends in :8080, or in /api/gms behind the frontend.",
+            f"{self.name} is not DataHub's metadata service. Its address usually ends in :8080, "
+            "or in /api/gms behind the frontend.",
             platform=self.name,
         )
 
-    def _scrubbed(self, text: str) -> str:
+    def _without_secret(self, text: str) -> str:
         secret = self.settings.secret()
         return text if secret is None else text.replace(secret.reveal(), "***")
 
 
 def key_aspect(type: str) -> str:
-    """The aspect that every entity of a type has because of its name alone."""
+    """The aspect of an entity type that is derived from the URN."""
     key = classes().KEY_ASPECTS.get(type)
     return f"{type}Key" if key is None else str(key.ASPECT_NAME)
 
 
-def pages_of(urns: Iterable[T], size: int = ASKED_AT_ONCE) -> Iterator[list[T]]:
-    """Things in their order, as many together as one question may name."""
-    page: list[T] = []
-    for urn in urns:
-        page.append(urn)
-        if len(page) == size:
-            yield page
-            page = []
-    if page:
-        yield page
-
-
 def repeat_if_broken(read: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """The results of reading, which starts once more where it broke off."""
+    """Read everything, and once more if the first attempt breaks off."""
     try:
         found = list(read())
     except CatalogError as problem:
-        if not problem.retryable and problem.status != _EXPIRED:
+        if not problem.retryable and problem.status != _SCROLL_EXPIRED:
             raise
         found = list(read())
     yield from found
 
 
-def _label(proposal: MetadataProposal) -> str:
-    return f"{proposal.urn} {proposal.aspect}"
+def unexpected_response(name: str, position: str, problem: str) -> CatalogError:
+    """The error for an aspect that is not as DataHub's model defines it."""
+    return CatalogError(
+        f"Unexpected value in {name} at {position}: {problem}. Check that Lumos supports the "
+        f"version of the server, {_REQUIRED_VERSION}.",
+        platform=name,
+    )
 
 
-def _bodies(entity: Mapping[str, Any]) -> dict[str, Any]:
+def _aspect_bodies(entity: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: aspect["value"]
         for name, aspect in entity.items()
@@ -471,7 +463,7 @@ def _reason(problem: Exception) -> str:
 
 
 def _is_unreachable(problem: Exception) -> bool:
-    """Whether no connection came about at all."""
+    """Whether no connection was established."""
     from urllib3.exceptions import NameResolutionError, NewConnectionError
 
     inner: Any = problem.args[0] if problem.args else None

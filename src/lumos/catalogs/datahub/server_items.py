@@ -1,13 +1,14 @@
-"""What is no dataset: entities of any other type, read and written some at a time."""
+"""Reads and writes the entities of a DataHub server that are not datasets, in batches."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Final
 
+from lumos.catalogs.chunks import batched
 from lumos.catalogs.datahub.aspects import AspectWrite, Entity, aspects_after, entity_of
-from lumos.catalogs.datahub.items import DataHubItems, canonical_key, key_of
+from lumos.catalogs.datahub.items import DataHubItems, canonical_key
 from lumos.catalogs.datahub.reader import DATASET, DataHubReader
-from lumos.catalogs.datahub.server import Gms, pages_of, repeat_if_broken
+from lumos.catalogs.datahub.server import BATCH_SIZE, Gms, repeat_if_broken, unexpected_response
 from lumos.catalogs.datahub.server_model import DataHubModel
 from lumos.catalogs.datahub.writer import (
     Change,
@@ -17,12 +18,12 @@ from lumos.catalogs.datahub.writer import (
     plan_job,
     send_jobs,
 )
-from lumos.catalogs.interface import Item, Refused
-from lumos.errors import CatalogError, LumosError
+from lumos.catalogs.interface import Item, Refused, item_key
+from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntity
 
-_AT_ONCE: Final = 100
-_DEFINITION: Final = "urn:li:structuredProperty:"
+_ITEM_BATCH_SIZE: Final = 100
+_PROPERTY_DEFINITION: Final = "urn:li:structuredProperty:"
 
 
 class ServerItems:
@@ -34,50 +35,51 @@ class ServerItems:
         self._reader = reader
 
     def all(self) -> Iterator[Item]:
-        """Every item, by the types of their entities and their URNs."""
+        """All items, sorted by entity type and URN."""
         types = sorted(
             type for type in self._types if type != DATASET and not self._model.is_internal(type)
         )
         listed = repeat_if_broken(lambda: self._gms.list_entities(types, None))
-        entities = map(entity_of, sorted(found.urn for found in listed))
+        entities = map(entity_of, sorted(each.urn for each in listed))
         urns = [entity.urn for entity in entities if self._model.holds(entity)]
         known = frozenset(urns)
-        for page in pages_of(urns, _AT_ONCE):
-            held = self._read_entities(map(entity_of, page))
-            items = self._items(held)
-            self._learn_datasets(items, held)
-            yield from items.of((entity_of(urn) for urn in page if urn in held), known)
+        for batch in batched(urns, _ITEM_BATCH_SIZE):
+            items, buffer = self._load(map(entity_of, batch))
+            yield from items.of((entity_of(urn) for urn in batch if urn in buffer), known)
 
     def get_many(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
-        """Those of one type that are there."""
+        """The items of one type that exist, by key."""
         found = {}
-        for page in pages_of(keys, _AT_ONCE):
-            items, _ = self._with([(type, key) for key in page])
-            for key in page:
+        for batch in batched(keys, _ITEM_BATCH_SIZE):
+            items, _ = self._load_items([(type, key) for key in batch])
+            for key in batch:
                 if (item := items.get(type, key)) is not None:
                     found[key] = item
         return found
 
     def as_held(self, item: Item) -> Item:
-        return self._items(_ReadEntities(self._gms.name, {})).as_held(item)
+        """The item that the server returns after this one is written."""
+        return self._items(_EntityBuffer(self._gms.name, {})).as_held(item)
 
-    def put_many(self, wanted: Sequence[Item]) -> Iterator[Refused]:
-        """Makes items exactly these; yields those that the server refuses."""
-        for page in _pages(wanted):
-            items, held = self._with([(type(item), key_of(item)) for item in page])
-            self._reader.prepare_names(
+    def put_many(self, items: Sequence[Item]) -> Iterator[Refused]:
+        """Replace items; yield those that the server rejects."""
+        for batch in _batches(items):
+            codec, buffer = self._load_items([(type(item), item_key(item)) for item in batch])
+            self._reader.look_up_datasets(
                 urn
-                for item in page
+                for item in batch
                 if isinstance(item, CatalogEntity)
                 for urns in item.references.values()
                 for urn in urns
             )
             jobs = []
-            for item in page:
-                job = plan_job(self._gms.name, key_of(item), partial(self._plan, items, held, item))
+            for item in batch:
+                job = plan_job(
+                    self._gms.name, item_key(item), partial(self._plan, codec, buffer, item)
+                )
                 if isinstance(job, Refused):
                     yield job
-                    held.take_changes()
+                    buffer.take_changes()
                 elif job.is_needed:
                     jobs.append(job)
             for outcome in send_jobs(self._gms, jobs):
@@ -85,37 +87,30 @@ class ServerItems:
                     yield Refused(outcome.subject, outcome.problem)
 
     def erase(self, item: Item) -> None:
-        items, held = self._with([(type(item), key_of(item))])
+        """Delete an item permanently."""
+        items, buffer = self._load_items([(type(item), item_key(item))])
         items.erase(item)
-        for outcome in send_jobs(self._gms, [WriteJob(key_of(item), self._changes(held))]):
+        for outcome in send_jobs(self._gms, [WriteJob(item_key(item), self._changes(buffer))]):
             if outcome.problem is not None:
                 raise outcome.problem
 
     @cached_property
     def _types(self) -> frozenset[str]:
-        """What may be asked for: a server is asked in vain for types that it does not know."""
+        """The entity types that the server supports; requests for others fail."""
         return self._gms.types() or self._model.types()
 
-    def _with(
-        self, wanted: Iterable[tuple[type[Item], str]]
-    ) -> tuple[DataHubItems, "_ReadEntities"]:
-        """Items over all that has to be known of some of them."""
-        none = self._items(_ReadEntities(self._gms.name, {}))
-        held = self._read_entities(each for type, key in wanted for each in none.needed(type, key))
-        items = self._items(held)
-        self._learn_datasets(items, held)
-        return items, held
+    def _items(self, buffer: "_EntityBuffer") -> DataHubItems:
+        return DataHubItems(buffer, self._reader.naming, self._model)
 
-    def _items(self, held: "_ReadEntities") -> DataHubItems:
-        return DataHubItems(held, self._reader.naming, self._model)
+    def _load_items(
+        self, keys: Iterable[tuple[type[Item], str]]
+    ) -> tuple[DataHubItems, "_EntityBuffer"]:
+        """Read the entities that some items are stored in."""
+        empty = self._items(_EntityBuffer(self._gms.name, {}))
+        return self._load(each for type, key in keys for each in empty.stored_in(type, key))
 
-    def _learn_datasets(self, items: DataHubItems, held: "_ReadEntities") -> None:
-        """Asks which datasets the names mean that entities refer to."""
-        self._reader.learn_names(
-            name for entity in held.entities() for name in items.datasets(entity)
-        )
-
-    def _read_entities(self, entities: Iterable[Entity]) -> "_ReadEntities":
+    def _load(self, entities: Iterable[Entity]) -> tuple[DataHubItems, "_EntityBuffer"]:
+        """Read entities, and look up the datasets that they refer to."""
         by_type: dict[str, list[str]] = {}
         for entity in dict.fromkeys(entities):
             if entity.type in self._types:
@@ -123,53 +118,54 @@ class ServerItems:
         found = {
             urn: normal
             for type, urns in by_type.items()
-            for page in pages_of(urns)
-            for urn, aspects in self._gms.get_entities(type, page).items()
+            for batch in batched(urns, BATCH_SIZE)
+            for urn, aspects in self._gms.get_entities(type, batch).items()
             if (normal := self._model.read(Entity(type, urn), aspects))
         }
-        return _ReadEntities(self._gms.name, found)
+        buffer = _EntityBuffer(self._gms.name, found)
+        items = self._items(buffer)
+        self._reader.look_up(
+            name for entity in buffer.entities() for name in items.datasets(entity)
+        )
+        return items, buffer
 
-    def _plan(self, items: DataHubItems, held: "_ReadEntities", item: Item) -> WriteJob:
+    def _plan(self, items: DataHubItems, buffer: "_EntityBuffer", item: Item) -> WriteJob:
         items.put(item)
-        return WriteJob(key_of(item), self._changes(held))
+        return WriteJob(item_key(item), self._changes(buffer))
 
-    def _changes(self, held: "_ReadEntities") -> list[Change]:
+    def _changes(self, buffer: "_EntityBuffer") -> list[Change]:
         changes = []
-        for entity, old, new in held.take_changes():
-            if new:
-                aspects = aspects_after(new)
-                made = (
-                    change_entity(entity, old, aspects, self._model)
-                    if old
-                    else create_entity(entity, aspects)
-                )
+        for entity, before, writes in buffer.take_changes():
+            aspects = aspects_after(writes)
+            if not writes:
+                change = Change(entity, [], [], is_erased=bool(before))
+            elif before:
+                change = change_entity(entity, before, aspects, self._model)
             else:
-                made = Change(entity, [], [], erased=bool(old))
-            if made.is_needed:
-                changes.append(made)
+                change = create_entity(entity, aspects)
+            if change.is_needed:
+                changes.append(change)
         return changes
 
 
-class _ReadEntities:
-    """The writes about some entities as a server has them, and what shall replace them."""
-
-    has_unnamed: bool = False
+class _EntityBuffer:
+    """The aspects that a server has of some entities, and pending changes of them."""
 
     def __init__(self, name: str, aspects: Mapping[str, dict[str, Any]]) -> None:
         self._name = name
         self._aspects_of = dict(aspects)
         self._before: dict[Entity, dict[str, Any]] = {}
-        self._new: dict[Entity, list[AspectWrite]] = {}
+        self._writes: dict[Entity, list[AspectWrite]] = {}
 
     def __contains__(self, urn: str) -> bool:
         return urn in self._aspects_of
 
     def take_changes(self) -> list[tuple[Entity, dict[str, Any], list[AspectWrite]]]:
-        """What was replaced since this was last asked: the entity, what it was and what it is."""
-        found = [(entity, self._before[entity], new) for entity, new in self._new.items()]
+        """Return and clear the pending changes: entity, aspects before, writes."""
+        changes = [(entity, self._before[entity], new) for entity, new in self._writes.items()]
         self._before.clear()
-        self._new.clear()
-        return found
+        self._writes.clear()
+        return changes
 
     def entities(self) -> Iterator[Entity]:
         return map(entity_of, self._aspects_of)
@@ -182,34 +178,27 @@ class _ReadEntities:
         ]
 
     def replace(self, entity: Entity, writes: Sequence[AspectWrite]) -> bool:
-        old = self._aspects_of.get(entity.urn, {})
-        if not old and not writes:
+        before = self._aspects_of.get(entity.urn, {})
+        if not before and not writes:
             return False
-        self._before.setdefault(entity, old)
-        self._new[entity] = list(writes)
+        self._before.setdefault(entity, before)
+        self._writes[entity] = list(writes)
         self._aspects_of[entity.urn] = aspects_after(writes)
         return True
 
-    def unnamed(self) -> Mapping[str, Any]:
-        return {}
-
-    def add_unnamed(self, name: str, change: Any) -> bool:
-        raise AssertionError(f"a server has no changes without an entity: {name} {change}")
-
-    def remove_unnamed(self, name: str) -> None:
-        raise AssertionError(f"a server has no changes without an entity: {name}")
-
-    def error(self, place: str, problem: str) -> LumosError:
-        return CatalogError(
-            f"{self._name} has something that is not as DataHub writes it: {place}: {problem}",
-            platform=self._name,
-        )
+    def error(self, position: str, problem: str) -> LumosError:
+        return unexpected_response(self._name, position, problem)
 
 
-def _pages(items: Sequence[Item]) -> Iterator[list[Item]]:
-    """Items once each, those first that others may not be assigned before they are there."""
-    last = {(type(item), canonical_key(item)): item for item in items}.values()
+def _batches(items: Sequence[Item]) -> Iterator[list[Item]]:
+    """Items without duplicates; definitions of properties first, since values refer to them."""
+    unique = {(type(item), canonical_key(item)): item for item in items}.values()
     for is_first in (True, False):
-        yield from pages_of(
-            (item for item in last if key_of(item).startswith(_DEFINITION) == is_first), _AT_ONCE
+        yield from batched(
+            (
+                item
+                for item in unique
+                if item_key(item).startswith(_PROPERTY_DEFINITION) == is_first
+            ),
+            _ITEM_BATCH_SIZE,
         )

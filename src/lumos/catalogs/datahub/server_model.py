@@ -1,9 +1,8 @@
-"""DataHub's model as its package describes it, and what a server makes of aspects.
+"""Normalizes aspects by DataHub's model, which its package contains.
 
-A server may fill in each default of the model or none, and it creates some aspects itself. Both
-sides are compared without these. An empty aspect reads as a missing one, since no proposal can
-remove an aspect. Where a field is one of several types, a server writes the name of a plain type
-around the value, and DataHub's older files do not.
+A server may fill in defaults of the model, and creates some aspects itself. Aspects are compared
+without these. An empty aspect counts as missing, since no proposal can remove an aspect. In a
+union, a server wraps plain values in the name of their type, and DataHub's older files do not.
 """
 
 from collections.abc import Mapping
@@ -15,12 +14,12 @@ from lumos.catalogs.datahub.names import entity_name, is_acceptable, platform_ur
 from lumos.catalogs.datahub.patches import EMPTY, STAMPS
 from lumos.catalogs.datahub.server import classes, key_aspect
 
-# Records and the fields beyond the model that a server was seen to know.
-Seen: TypeAlias = set[tuple[str, str]]
+# Fields that a server has and the model does not, by record.
+KnownFields: TypeAlias = set[tuple[str, str]]
 
-_AVRO: Final = "com.linkedin.pegasus2avro."
-_SENT: Final = "com.linkedin."
-_NAMES_OF: Final[dict[type, tuple[str, ...]]] = {
+_MODEL_NAMESPACE: Final = "com.linkedin.pegasus2avro."
+_WIRE_NAMESPACE: Final = "com.linkedin."
+_UNION_NAMES: Final[dict[type, tuple[str, ...]]] = {
     bool: ("boolean",),
     int: ("long", "int", "double", "float"),
     float: ("double", "float"),
@@ -28,9 +27,9 @@ _NAMES_OF: Final[dict[type, tuple[str, ...]]] = {
 }
 _BROWSE: Final = "browsePathsV2"
 _INSTANCE: Final = "dataPlatformInstance"
-# What must not leave a server.
+# Never exported.
 _SECRET: Final = frozenset({"corpUserCredentials"})
-# A server's own business: settings, secrets, what it comes with.
+# Settings, secrets and built-in definitions of a server.
 _INTERNAL: Final = frozenset(
     {"dataType", "entityType", "globalSettings", "inviteToken", "telemetry"}
 )
@@ -38,7 +37,7 @@ _INTERNAL_PREFIX: Final = "dataHub"
 _BUILT_IN: Final = frozenset({"urn:li:corpuser:datahub", "urn:li:corpuser:__datahub_system"})
 _BUILT_IN_PREFIX: Final = "urn:li:ownershipType:__system__"
 # The platforms that servers create when they start, as of DataHub 1.7.
-_PLATFORMS: Final = frozenset(
+_BUILT_IN_PLATFORMS: Final = frozenset(
     """
     OpenApi abinitio adlsGen1 adlsGen2 aerospike airbyte airflow ambry athena
     azure-data-factory bigid bigquery bigtable cassandra clickhouse cloudsql cockroachdb
@@ -57,26 +56,26 @@ _PLATFORMS: Final = frozenset(
 
 
 class Shape:
-    """What values of a type look like; this one leaves all of them as they are."""
+    """The shape of values of a type; this one accepts all values unchanged."""
 
-    def convert(self, value: Any, seen: Seen, *, send: bool) -> Any:  # noqa: ARG002
-        """A value without defaults, or as it can be sent: without fields that are unknown.
+    def convert(self, value: Any, known_fields: KnownFields, *, send: bool) -> Any:  # noqa: ARG002
+        """Remove defaults from a value, or, to send it, fields that the server does not know.
 
-        Reading adds fields that the package does not know to `seen`, because the server does.
+        Reading adds fields that the package does not have to `known_fields`.
         """
         return value
 
 
-NO_SHAPE: Final = Shape()
+ANY_SHAPE: Final = Shape()
 
 
 def shape_of(schema: Any) -> Shape:
-    """The shape that a schema of the package describes."""
-    return _Schemas().shape(schema)
+    """The shape of a schema of the package."""
+    return _ShapeBuilder().shape(schema)
 
 
 class _Field(NamedTuple):
-    """A field of a record; one that may be missing may be empty as well, if it holds many."""
+    """A field of a record; an empty collection may be equivalent to a missing one."""
 
     shape: Shape
     has_default: bool
@@ -89,60 +88,61 @@ class _Record(Shape):
         self.name = name
         self.fields: dict[str, _Field] = {}
 
-    def convert(self, value: Any, seen: Seen, *, send: bool) -> Any:
+    def convert(self, value: Any, known_fields: KnownFields, *, send: bool) -> Any:
         if not isinstance(value, dict):
             return value
         found = {}
         for name, each in value.items():
             if (field := self.fields.get(name)) is None:
                 if not send:
-                    seen.add((self.name, name))
-                if (self.name, name) in seen:
+                    known_fields.add((self.name, name))
+                if (self.name, name) in known_fields:
                     found[name] = each
                 continue
             shape = field.shape
-            if shape is not NO_SHAPE and each is not None:
-                each = shape.convert(each, seen, send=send)
+            if shape is not ANY_SHAPE and each is not None:
+                each = shape.convert(each, known_fields, send=send)
             is_set = each != field.default and (each or not field.may_be_empty)
             if send or is_set or not field.has_default:
                 found[name] = each
         return found
 
 
-class _Many(Shape):
+class _Collection(Shape):
     """A list or a map."""
 
     def __init__(self, inner: Shape) -> None:
         self._inner = inner
 
-    def convert(self, value: Any, seen: Seen, *, send: bool) -> Any:
+    def convert(self, value: Any, known_fields: KnownFields, *, send: bool) -> Any:
         if type(value) is list:
-            return [self._inner.convert(each, seen, send=send) for each in value]
+            return [self._inner.convert(each, known_fields, send=send) for each in value]
         if isinstance(value, dict):
             return {
-                name: self._inner.convert(each, seen, send=send) for name, each in value.items()
+                name: self._inner.convert(each, known_fields, send=send)
+                for name, each in value.items()
             }
         return value
 
 
-class _Choice(Shape):
-    """One of several types, whose name stands around the value."""
+class _Union(Shape):
+    """A union: the value is wrapped in the name of its type."""
 
     def __init__(self, named: Mapping[str, Shape]) -> None:
         self._named = named
 
-    def convert(self, value: Any, seen: Seen, *, send: bool) -> Any:
+    def convert(self, value: Any, known_fields: KnownFields, *, send: bool) -> Any:
         if isinstance(value, dict) and len(value) == 1:
             ((name, inside),) = value.items()
-            shape = self._named.get(name, NO_SHAPE)
-            return {name: shape.convert(inside, seen, send=send)}
-        # Older files have no name around a plain value.
-        name = next((name for name in _NAMES_OF.get(type(value), ()) if name in self._named), "")
+            shape = self._named.get(name, ANY_SHAPE)
+            return {name: shape.convert(inside, known_fields, send=send)}
+        # Older files do not wrap plain values.
+        name = next((name for name in _UNION_NAMES.get(type(value), ()) if name in self._named), "")
         return {name: value} if name else value
 
 
-class _Schemas:
-    """Makes shapes of schemas, of each record once, since records may hold themselves."""
+class _ShapeBuilder:
+    """Builds shapes, one for each record, since records may be recursive."""
 
     def __init__(self) -> None:
         self._records: dict[str, _Record] = {}
@@ -153,13 +153,13 @@ class _Schemas:
                 return self._record(schema)
             case "array":
                 inner = self.shape(schema.items)
-                return inner if inner is NO_SHAPE else _Many(inner)
+                return inner if inner is ANY_SHAPE else _Collection(inner)
             case "map":
                 inner = self.shape(schema.values)
-                return inner if inner is NO_SHAPE else _Many(inner)
+                return inner if inner is ANY_SHAPE else _Collection(inner)
             case "union":
                 return self._union(schema)
-        return NO_SHAPE
+        return ANY_SHAPE
 
     def _record(self, schema: Any) -> _Record:
         if (known := self._records.get(schema.fullname)) is not None:
@@ -170,41 +170,45 @@ class _Schemas:
             default = field.default if field.has_default else None
             if default is not None:
                 default = shape.convert(default, set(), send=False)
-            may_be_empty = default is None and _holds_many(field.type)
+            may_be_empty = default is None and _is_collection(field.type)
             record.fields[field.name] = _Field(shape, field.has_default, default, may_be_empty)
         return record
 
     def _union(self, schema: Any) -> Shape:
         branches = [each for each in schema.schemas if each.type != "null"]
         if len(branches) == 1 and len(schema.schemas) > 1:
-            # Only something that may be missing.
+            # An optional value.
             return self.shape(branches[0])
-        return _Choice({_name_of(each): self.shape(each) for each in branches})
+        return _Union({_union_name(each): self.shape(each) for each in branches})
 
 
-def _name_of(schema: Any) -> str:
+def _union_name(schema: Any) -> str:
     name = str(getattr(schema, "fullname", schema.type))
-    return f"{_SENT}{name[len(_AVRO) :]}" if name.startswith(_AVRO) else name
+    return (
+        f"{_WIRE_NAMESPACE}{name[len(_MODEL_NAMESPACE) :]}"
+        if name.startswith(_MODEL_NAMESPACE)
+        else name
+    )
 
 
-def _holds_many(schema: Any) -> bool:
+def _is_collection(schema: Any) -> bool:
     branches = schema.schemas if schema.type == "union" else [schema]
     return all(each.type in ("array", "map", "null") for each in branches)
 
 
 class DataHubModel:
-    """DataHub's model as its package ships it, and what a server was seen to know beyond that."""
+    """The model in DataHub's package, extended by the aspects and fields that a server has."""
 
     def __init__(self) -> None:
-        self._seen_aspects: set[tuple[str, str]] = set()
-        self._seen: Seen = set()
+        self._known_aspects: set[tuple[str, str]] = set()
+        self._known_fields: KnownFields = set()
 
     def types(self) -> frozenset[str]:
         """The types of entities."""
         return frozenset(classes().KEY_ASPECTS)
 
     def is_internal(self, type: str) -> bool:
-        """Whether entities of a type are a server's own business."""
+        """Whether entities of a type are internal to a server."""
         return type in _INTERNAL or type.startswith(_INTERNAL_PREFIX)
 
     def holds(self, entity: Entity) -> bool:
@@ -212,22 +216,22 @@ class DataHubModel:
         is_built_in = (
             entity.urn in _BUILT_IN
             or entity.urn.startswith(_BUILT_IN_PREFIX)
-            or platform in _PLATFORMS
+            or platform in _BUILT_IN_PLATFORMS
         )
         return not is_built_in and not self.is_internal(entity.type) and is_acceptable(entity.urn)
 
     def sendable(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            name: _shape(name).convert(body, self._seen, send=True)
+            name: _shape(name).convert(body, self._known_fields, send=True)
             for name, body in aspects.items()
-            if name in _aspects(entity.type) or (entity.type, name) in self._seen_aspects
+            if name in _aspect_names(entity.type) or (entity.type, name) in self._known_aspects
         }
 
     def read(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
-        """The aspects of an entity as read from a server, which therefore knows all of them."""
-        known = _aspects(entity.type)
-        self._seen_aspects.update((entity.type, name) for name in aspects if name not in known)
-        return self._normalize(entity, aspects, self._seen)
+        """Normalize aspects from a server, and record those that the model does not have."""
+        known = _aspect_names(entity.type)
+        self._known_aspects.update((entity.type, name) for name in aspects if name not in known)
+        return self._normalize(entity, aspects, self._known_fields)
 
     def normalize(self, entity: Entity, aspects: Mapping[str, Any]) -> dict[str, Any]:
         return self._normalize(entity, aspects, set())
@@ -235,14 +239,16 @@ class DataHubModel:
     def without_empty(self, aspects: Mapping[str, Any]) -> dict[str, Any]:
         return {name: body for name, body in aspects.items() if not _is_empty(name, body)}
 
-    def _normalize(self, entity: Entity, aspects: Mapping[str, Any], seen: Seen) -> dict[str, Any]:
+    def _normalize(
+        self, entity: Entity, aspects: Mapping[str, Any], known_fields: KnownFields
+    ) -> dict[str, Any]:
         key = key_aspect(entity.type)
         found = {}
         for name, body in aspects.items():
             if name == key or name in _SECRET:
                 continue
-            normal = _shape(name).convert(body, seen, send=False)
-            if not _is_empty(name, normal) and not _is_made_by_server(entity, name, normal):
+            normal = _shape(name).convert(body, known_fields, send=False)
+            if not _is_empty(name, normal) and not _is_set_by_server(entity, name, normal):
                 found[name] = normal
         return found
 
@@ -250,12 +256,12 @@ class DataHubModel:
 @cache
 def _shape(aspect: str) -> Shape:
     found = classes().ASPECT_NAME_MAP.get(aspect)
-    return NO_SHAPE if found is None else shape_of(found.RECORD_SCHEMA)
+    return ANY_SHAPE if found is None else shape_of(found.RECORD_SCHEMA)
 
 
 @cache
-def _aspects(type: str) -> frozenset[str]:
-    """The aspects that an entity of a type can have, without its key and time series."""
+def _aspect_names(type: str) -> frozenset[str]:
+    """The aspects of an entity type, without its key and time series."""
     key = classes().KEY_ASPECTS.get(type)
     names = classes().ASPECT_NAME_MAP
     return frozenset(
@@ -271,24 +277,24 @@ def _is_empty(aspect: str, body: Any) -> bool:
     return all(value in ([], {}, None) for name, value in body.items() if name not in STAMPS)
 
 
-def _is_made_by_server(entity: Entity, aspect: str, body: Any) -> bool:
+def _is_set_by_server(entity: Entity, aspect: str, body: Any) -> bool:
     if aspect == _INSTANCE:
         return bool(body == {"platform": _default_platform(entity)})
     if aspect == _BROWSE:
         path = [tuple(step.items()) for step in body.get("path", ())]
-        return path in ([(("id", "Default"),)], _path_of(entity.urn))
+        return path in ([(("id", "Default"),)], _default_browse_path(entity.urn))
     return False
 
 
-def _path_of(urn: str) -> list[tuple[tuple[str, str], ...]]:
-    """The browse path that a server creates: the parts of the name."""
+def _default_browse_path(urn: str) -> list[tuple[tuple[str, str], ...]]:
+    """The browse path that a server creates from the name."""
     name = urn.partition(",")[2].rpartition(",")[0]
     *parents, _ = name.split("/" if "/" in name else ".")
     return [(("id", part),) for part in parents]
 
 
 def _default_platform(entity: Entity) -> str | None:
-    """The platform that a server gives to an entity of some types when it is created."""
+    """The platform that a server sets for new entities of some types."""
     key = entity.urn.split(":", 3)[-1].removeprefix("(")
     match entity.type:
         case "dataset" | "mlFeatureTable" | "mlModel" | "mlModelDeployment" | "mlModelGroup":

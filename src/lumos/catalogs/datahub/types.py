@@ -1,4 +1,4 @@
-"""Types of fields: DataHub's dozen classes, and native texts."""
+"""Converts types of fields from and to DataHub's type classes and native types."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -29,7 +29,7 @@ from lumos.model.types import (
 )
 
 _NAMESPACE: Final = "com.linkedin.schema."
-_CLASSES: Final = {
+_CLASS_BY_KIND: Final = {
     "BOOLEAN": "BooleanType", "UUID": "StringType", "JSON": "RecordType", "NULL": "NullType",
     "DATE": "DateType", "TIME": "TimeType", "TIMESTAMP": "TimeType", "TIMESTAMPTZ": "TimeType",
     "DURATION": "TimeType", "INTERVAL": "TimeType", "UNKNOWN": "NullType",
@@ -40,19 +40,19 @@ _DIALECTS: Final[dict[str, Dialect]] = {
     "iceberg": "hive", "spark": "hive",
 }  # fmt: skip
 _ALL_DIALECTS: Final[tuple[Dialect, ...]] = ("postgres", "snowflake", "bigquery", "hive")
-# As Avro, and with it the sources of DataHub that go through Avro, calls them.
+# Names in Avro, which many sources of DataHub use.
 _AVRO: Final[dict[str, DataType]] = {
     "boolean": BOOLEAN, "bytes": BINARY, "double": FLOAT64, "float": FLOAT32, "int": INT32,
     "long": INT64, "string": STRING,
 }  # fmt: skip
-_PLAIN: Final[dict[str, DataType]] = {
+_TYPE_BY_CLASS: Final[dict[str, DataType]] = {
     "BooleanType": BOOLEAN, "BytesType": BINARY, "DateType": DATE, "FixedType": BINARY,
     "StringType": STRING,
 }  # fmt: skip
 
 
 def class_of(type: DataType) -> str:
-    """The class that DataHub files a type under."""
+    """The DataHub class of a type."""
     match type:
         case String():
             return "StringType"
@@ -69,26 +69,26 @@ def class_of(type: DataType) -> str:
         case Union():
             return "UnionType"
         case _:
-            return _CLASSES.get(kind_of(type), "NumberType")
+            return _CLASS_BY_KIND.get(kind_of(type), "NumberType")
 
 
 def to_class(type: DataType) -> dict[str, Any]:
-    """A type as DataHub writes it."""
+    """Encode a type for DataHub."""
     details: dict[str, Any] = {}
     match type:
         case Array(element, _):
-            details = {"nestedType": [_word(element)]}
+            details = {"nestedType": [_type_name(element)]}
         case Map(key, value, _):
-            details = {"keyType": _word(key), "valueType": _word(value)}
+            details = {"keyType": _type_name(key), "valueType": _type_name(value)}
         case Union(options):
-            details = {"nestedTypes": [_word(option) for option in options]}
+            details = {"nestedTypes": [_type_name(option) for option in options]}
         case _:
             pass
     return {"type": {f"{_NAMESPACE}{class_of(type)}": details}}
 
 
 def class_in(value: Any) -> str:
-    """The class in what DataHub writes, or nothing where it is none."""
+    """The class in an encoded type, or an empty text."""
     inside = value.get("type") if isinstance(value, dict) else None
     name = next(iter(inside), "") if isinstance(inside, dict) else ""
     return name.rpartition(".")[2]
@@ -97,26 +97,26 @@ def class_in(value: Any) -> str:
 @lru_cache(maxsize=65_536)
 def type_of(native: str, type_class: str, platform: str) -> DataType:
     """The type of a field without nested fields, by its native text and its class."""
-    for read in _readings(native, platform):
+    for read in _interpretations(native, platform):
         if read is not None and class_of(read) == type_class:
             return read
     # DataHub uses the class; a native text that contradicts it is ignored.
-    return _PLAIN.get(type_class, Unknown(native))
+    return _TYPE_BY_CLASS.get(type_class, Unknown(native))
 
 
-def _readings(native: str, platform: str) -> Iterator[DataType | None]:
+def _interpretations(native: str, platform: str) -> Iterator[DataType | None]:
     yield exact_type(native)
     yield _AVRO.get(native.lower())
     own = _DIALECTS.get(platform, "postgres")
     for dialect in (own, *(each for each in _ALL_DIALECTS if each != own)):
         read = type_from_sql(native, dialect)
         yield None if isinstance(read, Unknown) else read
-    # Arrow and pandas write the same names small.
+    # Arrow and pandas write these names in lower case.
     yield exact_type(native.upper())
 
 
 def exact_type(text: str) -> DataType | None:
-    """The type whose canonical text this is."""
+    """The type with this canonical text, or None."""
     try:
         type = parse_type(text)
     except (LumosError, ValueError):
@@ -124,5 +124,5 @@ def exact_type(text: str) -> DataType | None:
     return type if type.text == text else None
 
 
-def _word(type: DataType) -> str:
+def _type_name(type: DataType) -> str:
     return kind_of(type).lower()

@@ -1,4 +1,4 @@
-"""Writes the differences to a server in as few proposals and calls as possible."""
+"""Sends changes to a server in as few proposals and calls as possible."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -7,31 +7,31 @@ import msgspec
 
 from lumos.catalogs.chunks import chunked, in_halves
 from lumos.catalogs.datahub.aspects import Entity, ServerModel
-from lumos.catalogs.datahub.names import LONGEST, is_acceptable
+from lumos.catalogs.datahub.names import MAX_URN_LENGTH, is_acceptable
 from lumos.catalogs.datahub.patches import EMPTY, build_patch
 from lumos.catalogs.datahub.server import Gms, MetadataProposal
 from lumos.catalogs.interface import Refused
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
 
-_MOST_PROPOSALS: Final = 200
-_CALL: Final = 20
-_MOST_BYTES: Final = 12 << 20
-# In a call each proposal has more around it, and quotation marks inside are escaped.
-_AROUND: Final = 600
-_SHOWN: Final = 80
+_MAX_PROPOSALS: Final = 200
+_PROPOSALS_PER_CALL: Final = 20
+_MAX_BYTES: Final = 12 << 20
+# Added for each proposal in a call.
+_OVERHEAD_BYTES: Final = 600
+_MAX_QUOTED: Final = 80
 
 
 class Change(NamedTuple):
-    """What has to be sent so that an entity is what it shall be."""
+    """The proposals and deletions that change an entity."""
 
     entity: Entity
     proposals: list[MetadataProposal]
-    dropped: list[str]
-    erased: bool = False
+    removed_aspects: list[str]
+    is_erased: bool = False
 
     @property
     def is_needed(self) -> bool:
-        return bool(self.proposals or self.dropped or self.erased)
+        return bool(self.proposals or self.removed_aspects or self.is_erased)
 
     @property
     def size(self) -> int:
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 
 class WriteJob(NamedTuple):
-    """The changes that belong together: they are all made, or their subject is refused."""
+    """Changes that belong together: if one is rejected, so is the subject."""
 
     subject: Any
     changes: Sequence[Change]
@@ -54,30 +54,32 @@ class WriteJob(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """How much of a call it is; what needs calls of its own counts for many proposals."""
-        alone = sum(len(change.dropped) + change.erased for change in self.changes)
-        return sum(len(change.proposals) for change in self.changes) + alone * _CALL
+        """The number of proposals; each deletion needs a call of its own and counts as many."""
+        deletions = sum(len(change.removed_aspects) + change.is_erased for change in self.changes)
+        return (
+            sum(len(change.proposals) for change in self.changes) + deletions * _PROPOSALS_PER_CALL
+        )
 
 
 class WriteOutcome(NamedTuple):
-    """What became of a job; without a problem all of it is there."""
+    """The result of a job; without a problem, it was written completely."""
 
     subject: Any
     problem: CatalogError | None
 
 
 def create_entity(entity: Entity, aspects: Mapping[str, Any]) -> Change:
-    """What makes an entity of which nothing is there."""
+    """The change that creates an entity."""
     return Change(entity, [_upsert(entity, name, body) for name, body in aspects.items()], [])
 
 
 def change_entity(
     entity: Entity, old: Mapping[str, Any], new: Mapping[str, Any], server: ServerModel
 ) -> Change:
-    """What makes some aspects of an entity others; members of lists one by one."""
+    """The change from old to new aspects; members of lists are changed one by one."""
     before, after = (server.normalize(entity, aspects) for aspects in (old, new))
     proposals: list[MetadataProposal] = []
-    dropped: list[str] = []
+    removed_aspects: list[str] = []
     for name in {**before, **after}:
         was, now = before.get(name), after.get(name)
         if was == now:
@@ -91,12 +93,12 @@ def change_entity(
         elif name in EMPTY:
             proposals.append(_upsert(entity, name, EMPTY[name]))
         else:
-            dropped.append(name)
-    return Change(entity, proposals, dropped)
+            removed_aspects.append(name)
+    return Change(entity, proposals, removed_aspects)
 
 
 def plan_job(name: str, subject: str, plan: Callable[[], WriteJob]) -> WriteJob | Refused:
-    """The job that is planned, or why the server would refuse it."""
+    """The planned job, or why the server would reject it."""
     try:
         job = plan()
     except CatalogUnavailable:
@@ -104,50 +106,48 @@ def plan_job(name: str, subject: str, plan: Callable[[], WriteJob]) -> WriteJob 
     except LumosError as problem:
         return Refused(subject, problem)
     except UnicodeEncodeError as problem:
-        where = subject.encode("ascii", "backslashreplace").decode()
-        text = f"something of {where} is not: {problem.object[:_SHOWN]!a}"
-        return Refused(
-            subject, CatalogError(f"{name} takes only text that is Unicode; {text}", platform=name)
-        )
-    refusals = (_find_refusal(name, change) for change in job.changes)
-    refusal = next(filter(None, refusals), None)
-    return job if refusal is None else Refused(subject, refusal)
+        shown = subject.encode("ascii", "backslashreplace").decode()
+        text = f"{shown} has invalid Unicode: {problem.object[:_MAX_QUOTED]!a}"
+        return Refused(subject, CatalogError(f"{name} cannot store it: {text}", platform=name))
+    problems = (_find_problem(name, change) for change in job.changes)
+    first = next(filter(None, problems), None)
+    return job if first is None else Refused(subject, first)
 
 
-def _find_refusal(name: str, change: Change) -> CatalogError | None:
-    """Why a server would not take a change, as far as that is known without asking."""
+def _find_problem(name: str, change: Change) -> CatalogError | None:
+    """Why a server would reject a change, as far as that is known in advance."""
     urn = change.entity.urn
-    if (problem := refuse_name(name, urn)) is not None:
+    if (problem := check_urn(name, urn)) is not None:
         return problem
     for proposal in change.proposals:
-        if (size := _size(proposal)) > _MOST_BYTES:
+        if (size := _size(proposal)) > _MAX_BYTES:
             return CatalogError(
-                f"{name} takes no aspect of more than {_MOST_BYTES >> 20} MB; {proposal.aspect} "
-                f"of {urn} has {size >> 20} MB",
+                f"{name} accepts aspects of up to {_MAX_BYTES >> 20} MB; {proposal.aspect} of "
+                f"{urn} has {size >> 20} MB",
                 platform=name,
             )
     return None
 
 
-def refuse_name(name: str, urn: str) -> CatalogError | None:
-    """Why a server would not take anything of that name."""
+def check_urn(name: str, urn: str) -> CatalogError | None:
+    """The error for a URN that is too long, or None."""
     if is_acceptable(urn):
         return None
     return CatalogError(
-        f"{name} takes no URN of more than {LONGEST} characters (percent-encoded): {urn}",
+        f"{name} accepts URNs of up to {MAX_URN_LENGTH} characters (percent-encoded), not {urn}",
         platform=name,
     )
 
 
 def send_jobs(gms: Gms, jobs: Iterable[WriteJob]) -> Iterator[WriteOutcome]:
-    """Sends jobs, many with one call and some calls in parallel; yields each when it is done.
+    """Send jobs, many in one call and some calls in parallel, and yield their outcomes.
 
-    No entity may be in two of them.
+    No entity may be in two jobs.
     """
     chunks = chunked(
         jobs,
-        most=_MOST_PROPOSALS,
-        most_bytes=_MOST_BYTES,
+        most=_MAX_PROPOSALS,
+        most_bytes=_MAX_BYTES,
         size=lambda job: job.size,
         count=lambda job: job.parts,
     )
@@ -165,9 +165,9 @@ def _send(gms: Gms, jobs: Sequence[WriteJob]) -> None:
     if proposals := [proposal for change in changes for proposal in change.proposals]:
         gms.send(proposals)
     for change in changes:
-        for aspect in change.dropped:
-            gms.drop(change.entity.type, change.entity.urn, aspect)
-        if change.erased:
+        for aspect in change.removed_aspects:
+            gms.remove_aspect(change.entity.type, change.entity.urn, aspect)
+        if change.is_erased:
             gms.erase(change.entity.urn)
 
 
@@ -176,4 +176,4 @@ def _upsert(entity: Entity, aspect: str, body: Any) -> MetadataProposal:
 
 
 def _size(proposal: MetadataProposal) -> int:
-    return len(proposal.body) * 5 // 4 + len(proposal.urn) + _AROUND
+    return len(proposal.body) * 5 // 4 + len(proposal.urn) + _OVERHEAD_BYTES

@@ -9,11 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.catalogs.migration.reports import (
-    AspectCount,
-    CertificateCheck,
-    MigrationReport,
-)
+from lumos.catalogs.migration.reports import AspectCount, CertificateCheck, MigrationReport
 from lumos.errors import MisuseError
 from lumos.model.json_codec import from_json, to_json, to_plain
 from lumos.progress import Progress
@@ -21,10 +17,10 @@ from lumos.snapshots.format.document import KINDS, EntryKind
 from lumos.version import __version__
 
 FORMAT_VERSION: Final = "1.0"
-# Aspects that change without an edit: the store and catalogs set them.
+# Set by the store and by catalogs, so that they change without an edit.
 _VOLATILE: Final = frozenset(("timestamps", "versioning", "usage", "runs", "cost"))
 _MAX_BYTES: Final = 1 << 30
-_BATCH_SIZE: Final = 500
+BATCH_SIZE: Final = 500
 
 
 class CertificateException(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,14 +125,14 @@ def check_certificate(
     done = 0
     for kind in KINDS:
         expected = iter(certificate.entries.get(kind.plural, {}).items())
-        while some := dict(islice(expected, _BATCH_SIZE)):
-            found = read(kind, list(some))
-            for key, digest in some.items():
+        while batch := dict(islice(expected, BATCH_SIZE)):
+            found = read(kind, list(batch))
+            for key, digest in batch.items():
                 if key not in found:
                     missing.append(key)
                 elif entry_hash(found[key]) != digest:
                     changed.append(key)
-            done += len(some)
+            done += len(batch)
             progress("", files=done, share=done / total, unit="entries")
     return CertificateCheck(
         source=certificate.source,
@@ -151,7 +147,7 @@ def check_certificate(
 
 
 def entry_hash(entry: Any) -> str:
-    """A hash of what people and catalogs record about an entry."""
+    """The hash of an entry without its volatile aspects."""
     fields = {
         name: value
         for name in entry.__struct_fields__

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from lumos.catalogs.migration.mapping import Mapping
-from lumos.catalogs.migration.reports import Need
+from lumos.catalogs.migration.reports import UnmappedName
 from lumos.errors import MisuseError
 from lumos.model.json_codec import from_json, to_json
 from lumos.snapshots.catalogs import SnapshotCatalog
@@ -16,8 +16,8 @@ from lumos.storage import storage_of
 from lumos.store import Store
 from lumos.store.journal import ImportRun
 
-_ORDER: Final = "order.json"
-_RECORD: Final = "migration.json"
+_REQUEST_FILE: Final = "request.json"
+_RECORD_FILE: Final = "migration.json"
 
 
 class UnfinishedMigration(MisuseError):
@@ -36,7 +36,7 @@ class UnfinishedMigration(MisuseError):
         )
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class MigrationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments of a migration while the source is being exported."""
 
     source: str
@@ -48,9 +48,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a migration after its export; `imported` is set once everything is written.
 
-    `file` is imported, `kept` is the exported file if the user wants to keep it. A migration is
-    `over` once it is verified or rolled back, and `lacking` if the verification found entries
-    missing. `skipped` datasets were left out of the export.
+    `file` is imported, `kept` is the exported file if the user wants to keep it. A migration
+    `is_finished` once it is verified or rolled back, and `has_missing_entries` if the verification
+    found entries missing. `skipped` datasets were left out of the export.
     """
 
     source: str
@@ -61,22 +61,22 @@ class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     kept: str | None
     mapping: Mapping
-    needs: tuple[Need, ...]
+    needs: tuple[UnmappedName, ...]
     remarks: tuple[str, ...]
     # Files of earlier migrations; one of them may be the last that changed anything.
     earlier: tuple[str, ...] = ()
     skipped: tuple[RefusedReport, ...] = ()
     imported: ImportReport | None = None
-    lacking: bool = False
-    over: bool = False
+    has_missing_entries: bool = msgspec.field(default=False, name="lacking")
+    is_finished: bool = msgspec.field(default=False, name="over")
 
 
 class MigrationLog:
     """The files with the state of migrations between two catalogs."""
 
     def __init__(self, folder: Path) -> None:
-        self._order = folder / _ORDER
-        self._record = folder / _RECORD
+        self._request = folder / _REQUEST_FILE
+        self._record = folder / _RECORD_FILE
 
     def last(self) -> MigrationRecord | None:
         """The last migration that was exported."""
@@ -84,16 +84,18 @@ class MigrationLog:
             from_json(self._record.read_bytes(), MigrationRecord) if self._record.exists() else None
         )
 
-    def waiting(self) -> Order | MigrationRecord | None:
-        """What can be resumed: an interrupted export, or a migration that is not over."""
-        if self._order.exists():
-            return from_json(self._order.read_bytes(), Order)
+    def resumable(self) -> MigrationRequest | MigrationRecord | None:
+        """The interrupted export or unfinished migration that can be resumed, or None."""
+        if self._request.exists():
+            return from_json(self._request.read_bytes(), MigrationRequest)
         last = self.last()
-        return last if last is not None and not last.over and Path(last.file).exists() else None
+        return (
+            last if last is not None and not last.is_finished and Path(last.file).exists() else None
+        )
 
-    def begin(self, order: Order) -> None:
+    def begin(self, request: MigrationRequest) -> None:
         """Record the start of an export; the last migration can still be rolled back."""
-        _write(self._order, order)
+        _write(self._request, request)
 
     def add(self, record: MigrationRecord) -> MigrationRecord:
         """Record a migration after its export."""
@@ -102,59 +104,59 @@ class MigrationLog:
             files = dict.fromkeys((*last.earlier, last.file))
             record = msgspec.structs.replace(record, earlier=tuple(files))
         self.save(record)
-        self._order.unlink(missing_ok=True)
+        self._request.unlink(missing_ok=True)
         return record
 
     def save(self, record: MigrationRecord) -> None:
         """Record the state of a migration."""
         _write(self._record, record)
 
-    def reopened(self, record: MigrationRecord, store: Store) -> MigrationRecord:
-        """The migration, ready to write the entries that are missing in the target."""
+    def reopen(self, record: MigrationRecord, store: Store) -> MigrationRecord:
+        """Prepare a migration to write the entries that are missing in the target."""
         imported = record.imported
-        if imported is None or not (imported.sums.refused or record.lacking):
+        if imported is None or not (imported.sums.refused or record.has_missing_entries):
             return record
         run = store.journal.open(record.target)
         # The same import continues, so that all of it can be rolled back.
         if imported.sums.refused and run and run.id == imported.import_id and run.state == "done":
             with store.transaction() as transaction:
                 transaction.journal.save_run(_restart(run))
-        record = msgspec.structs.replace(record, imported=None, lacking=False)
+        record = msgspec.structs.replace(record, imported=None, has_missing_entries=False)
         self.save(record)
         return record
 
 
-def check_finished(
+def check_can_start(
     store: Store,
-    words: str,
-    there: SnapshotCatalog,
+    catalog_arguments: str,
+    target: SnapshotCatalog,
     log: MigrationLog,
     *,
     resume: bool,
     mapping: Mapping | None,
 ) -> None:
-    """Raise errors of the import before the export, which may take hours."""
+    """Fail before the export, which may take hours, if the import could not start."""
     from lumos.snapshots.importer import UnfinishedImport
 
-    last, waiting = log.last(), log.waiting() if resume else None
-    run = store.journal.open(there.name)
+    last, resumable = log.last(), log.resumable() if resume else None
+    run = store.journal.open(target.name)
     if run is not None and run.state != "done":
         if last is None or last.file != run.file:
             raise UnfinishedImport(run)
         if not resume or run.state != "running":
-            raise UnfinishedMigration(last.source, last.target, words, run)
+            raise UnfinishedMigration(last.source, last.target, catalog_arguments, run)
         if not Path(last.file).exists():
             raise MisuseError(
                 f"The migration cannot be resumed: its export {last.file} is missing. Roll it "
-                f"back with: lumos migrate {words} --rollback"
+                f"back with: lumos migrate {catalog_arguments} --rollback"
             )
-    if isinstance(waiting, MigrationRecord):
-        if mapping is not None and mapping != waiting.mapping:
+    if isinstance(resumable, MigrationRecord):
+        if mapping is not None and mapping != resumable.mapping:
             raise MisuseError(
                 "The unfinished migration uses another mapping. Resume it "
                 "without --mapping, or undo it with --rollback and start again."
             )
-    elif waiting is None and mapping is None and last is not None and not last.mapping.is_empty:
+    elif resumable is None and mapping is None and last is not None and not last.mapping.is_empty:
         raise MisuseError(
             "The last migration between these catalogs had a mapping; without it, the target "
             "would have entities under both names. Pass it again with --mapping, or pass an "
@@ -163,7 +165,7 @@ def check_finished(
 
 
 def _restart(run: ImportRun) -> ImportRun:
-    """The import from its start; changes are counted already."""
+    """Restart an import; counts of changes stay, since repeated entries count as unchanged."""
     sums = from_json(run.sums, ImportTotals)
     for tally in sums.kinds.values():
         tally.unchanged = 0
@@ -174,5 +176,5 @@ def _restart(run: ImportRun) -> ImportRun:
     )
 
 
-def _write(path: Path, what: Order | MigrationRecord) -> None:
-    storage_of(str(path)).write(str(path), to_json(what))
+def _write(path: Path, state: MigrationRequest | MigrationRecord) -> None:
+    storage_of(str(path)).write(str(path), to_json(state))

@@ -1,4 +1,4 @@
-"""The mapping of a migration: names that are other ones in the target."""
+"""The mapping of a migration: names in the source and their names in the target."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -46,7 +46,7 @@ LABELS: Final = {"tag": "tags", "domain": "domains"}
 
 
 class Mapping(Section, frozen=True, kw_only=True):
-    """Names in the source and what they are in the target.
+    """New names by the names in the source.
 
     A service is a platform with its instance, as in `snowflake@eu`; a dataset is its URN, and takes
     precedence over its service. A name that is mapped to itself stays, without a warning.
@@ -135,15 +135,15 @@ def service_of(urn: Urn) -> str:
 
 
 def write_mapped(
-    snapshot: OpenSnapshot, mapping: Mapping, file: Path, *, moved: frozenset[str] = frozenset()
+    snapshot: OpenSnapshot, mapping: Mapping, file: Path, *, created: frozenset[str] = frozenset()
 ) -> None:
     """Write a snapshot with the names of the target.
 
-    A renamed term, owner, tag or domain is taken to exist in the target: it is referred to and not
-    written, unless its new name or URN is in `moved`.
+    A renamed term, owner, tag or domain is assumed to exist in the target and not written, unless
+    its new name or URN is in `created`.
     """
     _check_distinct(snapshot, mapping)
-    entries = {kind.plural: _map_entries(kind, snapshot, mapping, moved) for kind in KINDS}
+    entries = {kind.plural: _map_entries(kind, snapshot, mapping, created) for kind in KINDS}
     datasets = entries.pop(DATASETS.plural)
     write_snapshot(file, snapshot.header.facts, datasets, **entries)
 
@@ -175,7 +175,7 @@ def _check_distinct(snapshot: OpenSnapshot, mapping: Mapping) -> None:
 
 
 def _map_entries(
-    kind: EntryKind, snapshot: OpenSnapshot, mapping: Mapping, moved: frozenset[str]
+    kind: EntryKind, snapshot: OpenSnapshot, mapping: Mapping, created: frozenset[str]
 ) -> Iterator[Any]:
     rename = _new_key(kind, mapping)
     # If several entries get the same name, the first is written, unless one has that name already.
@@ -184,7 +184,7 @@ def _map_entries(
         key = getattr(value, kind.key)
         name = rename(key) if rename else key
         if name != key:
-            if name in taken or name not in moved:
+            if name in taken or name not in created:
                 continue
             taken.add(name)
             value = msgspec.structs.replace(value, **{kind.key: name})
@@ -192,7 +192,7 @@ def _map_entries(
 
 
 def _new_key(kind: EntryKind, mapping: Mapping) -> Callable[[str], str] | None:
-    """How keys of a kind change in the target; keys of datasets and jobs are mapped by entry."""
+    """The function that renames keys of a kind, or None; datasets and jobs are mapped by entry."""
     if kind is OTHERS and (mapping.tags or mapping.domains):
         return mapping.urn
     names = mapping.terms if kind is GLOSSARY else mapping.owners if kind in (USERS, GROUPS) else {}
@@ -231,7 +231,6 @@ def _map_dataset(entry: CatalogEntry, mapping: Mapping) -> CatalogEntry:
 
 
 def _map_labels(labelled: Any, mapping: Mapping) -> Any:
-    """Something that has tags and terms."""
     tags, terms = _rename(labelled.tags, mapping.tags), _rename(labelled.terms, mapping.terms)
     return msgspec.structs.replace(labelled, tags=tags, terms=terms)
 
@@ -300,7 +299,7 @@ def _map_domain(domain: str | None, mapping: Mapping) -> str | None:
 
 
 def _rename(names: Iterable[str], changes: Names) -> tuple[str, ...]:
-    """The names in the target; two that become the same appear once."""
+    """The names in the target, without duplicates."""
     return tuple(dict.fromkeys(changes.get(name, name) for name in names))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lumos.catalogs import HoldsItems, ReadsEntries, ReadsMany, ReplacesEntries, WritesMany
 from lumos.catalogs.local import LocalStorePlatform
+from lumos.catalogs.migration.certificate import BATCH_SIZE
 from lumos.catalogs.migration.reports import (
     Holding,
     LossyAspect,
@@ -19,8 +20,8 @@ from lumos.catalogs.migration.reports import (
     PlannedAspect,
     PlannedCalls,
 )
-from lumos.catalogs.migration.verification import BATCH_SIZE, aspects_of
-from lumos.snapshots.catalogs import LocalCatalog, PlatformCatalog, SnapshotCatalog
+from lumos.catalogs.migration.verification import aspects_of, platform_of_catalog
+from lumos.snapshots.catalogs import SnapshotCatalog
 from lumos.snapshots.format.document import DATASETS, KINDS, EntryKind
 from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
 
@@ -42,16 +43,16 @@ def plan_migration(
     `catalogs` are the source and the target as the user named them, for the commands; `seconds` is
     the time that the dry run took to read all of the source and of the target.
     """
-    platform = _platform(catalog)
+    platform = platform_of_catalog(catalog)
     with open_snapshot(file) as snapshot:
-        aspects, losses = _survey(snapshot, platform)
-        calls = _calls(report, snapshot, platform, is_remote=catalog.file is None)
-        round_trip = _round_trip(snapshot, platform) if calls.total else 0.0
+        aspects, lossy = _plan_aspects(snapshot, platform)
+        calls = _plan_calls(report, snapshot, platform, is_remote=catalog.file is None)
+        round_trip = _measure_round_trip(snapshot, platform) if calls.total else 0.0
     return MigrationPlan(
         source=report.source,
         target=report.target,
         aspects=aspects,
-        lossy=losses,
+        lossy=lossy,
         calls=calls,
         # Importing and verifying each read as much as the dry run did.
         seconds=round(2 * seconds + calls.write * round_trip, 1),
@@ -61,14 +62,7 @@ def plan_migration(
     )
 
 
-def _platform(catalog: SnapshotCatalog) -> Any:
-    if isinstance(catalog, LocalCatalog):
-        return LocalStorePlatform(catalog.store)
-    assert isinstance(catalog, PlatformCatalog)
-    return catalog.platform
-
-
-def _survey(
+def _plan_aspects(
     snapshot: OpenSnapshot, platform: Any
 ) -> tuple[dict[str, PlannedAspect], tuple[LossyAspect, ...]]:
     counts: Counter[str] = Counter()
@@ -83,9 +77,9 @@ def _survey(
                 holdings[aspect] = _holding(platform, kind, name)
             if held is not None and held != value:
                 key = getattr(value, kind.key)
-                here, there = aspects_of(value), aspects_of(held)
-                for name in here:
-                    if here[name] != there.get(name):
+                source, target = aspects_of(value), aspects_of(held)
+                for name in source:
+                    if source[name] != target.get(name):
                         lossy[kind.singular, name].append(key)
     aspects = {
         name: PlannedAspect(source=count, holding=holdings[name])
@@ -117,7 +111,7 @@ def _as_held(platform: Any, kind: EntryKind, value: Any) -> Any:
     return platform.item_as_held(value) if isinstance(platform, HoldsItems) else None
 
 
-def _calls(
+def _plan_calls(
     report: MigrationReport, snapshot: OpenSnapshot, platform: Any, *, is_remote: bool
 ) -> PlannedCalls:
     """The calls of the import and of the verification; a file or store needs none."""
@@ -136,7 +130,7 @@ def _calls(
     return PlannedCalls(read=2 * ceil(entries / per_read), write=writes)
 
 
-def _round_trip(snapshot: OpenSnapshot, platform: Any) -> float:
+def _measure_round_trip(snapshot: OpenSnapshot, platform: Any) -> float:
     """The seconds that the target needs to answer one call."""
     if not isinstance(platform, ReadsEntries):
         return 0.0

@@ -14,18 +14,18 @@ from lumos.snapshots.reports import RefusedReport
 OnError: TypeAlias = Literal["stop", "skip"]
 
 
-class UnsoundDataset(LumosError):
+class InvalidDataset(LumosError):
     """A dataset is not valid in a snapshot; nothing was written."""
 
     def __init__(self, urn: str, reason: str) -> None:
         self.urn = urn
         super().__init__(
             f"The dataset {urn} cannot be migrated: {reason.rstrip('.')}. Nothing was written. "
-            "To leave it out: --on-error skip"
+            "Skip such datasets with: --on-error skip"
         )
 
 
-class SoundDatasets(SnapshotCatalog):
+class ValidatedCatalog(SnapshotCatalog):
     """A catalog without invalid datasets: they raise an error or are `skipped`."""
 
     def __init__(self, catalog: SnapshotCatalog, on_error: OnError) -> None:
@@ -35,13 +35,13 @@ class SoundDatasets(SnapshotCatalog):
         self.skipped: list[RefusedReport] = []
 
     def datasets(self) -> Iterator[CatalogEntry]:
-        for each in self._each():
-            reason = str(each.problem) if isinstance(each, Refused) else _reason(each)
+        for each in self._read_each():
+            reason = str(each.problem) if isinstance(each, Refused) else _find_error(each)
             if reason is None:
                 assert isinstance(each, CatalogEntry)
                 yield each
             elif self._on_error == "stop":
-                raise UnsoundDataset(each.urn, reason)
+                raise InvalidDataset(each.urn, reason)
             else:
                 self.skipped.append(
                     RefusedReport(kind=DATASETS.singular, key=each.urn, problem=reason)
@@ -59,14 +59,14 @@ class SoundDatasets(SnapshotCatalog):
     def close(self) -> None:
         self._catalog.close()
 
-    def _each(self) -> Iterator[CatalogEntry | Refused]:
+    def _read_each(self) -> Iterator[CatalogEntry | Refused]:
         catalog = self._catalog
         if isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, ReadsEntries):
             return catalog.platform.export_each()
         return iter(catalog.datasets())
 
 
-def _reason(entry: CatalogEntry) -> str | None:
+def _find_error(entry: CatalogEntry) -> str | None:
     """Why a snapshot with this dataset would be invalid, or None."""
     errors = (each for each in implausible_values(entry.urn, entry) if each.is_error)
     first = next(errors, None)

@@ -10,17 +10,17 @@ from lumos.model.report import FORMAT_VERSION, Report
 from lumos.snapshots.format.document import SnapshotCounts
 from lumos.snapshots.reports import DiffSummary, ImportReport, MigratedCount, RefusedReport
 
-NeedKind: TypeAlias = Literal["tag", "term", "owner", "domain", "service", "dataset"]
+UnmappedNameKind: TypeAlias = Literal["tag", "term", "owner", "domain", "service", "dataset"]
 
 
-class Need(Report, frozen=True, kw_only=True):
+class UnmappedName(Report, frozen=True, kw_only=True):
     """A name that should be mapped, the number of datasets that use it, and similar names.
 
-    Without similar names, the target did not accept the name. `by_title`: a tag or domain whose
-    name is an id, with its display name as a suggestion, unless several share that display name.
+    `like` are similar names in the target; none if the target did not accept the name. `by_title`:
+    a tag or domain whose name is an id, with its display name in `like` if that is unique.
     """
 
-    kind: NeedKind
+    kind: UnmappedNameKind
     name: str
     like: tuple[str, ...] = ()
     datasets: int = 0
@@ -76,7 +76,7 @@ class MigrationReport(Report, frozen=True, kw_only=True):
     dry_run: bool
     resumed: bool
     exported: SnapshotCounts
-    needs: tuple[Need, ...]
+    needs: tuple[UnmappedName, ...]
     imported: ImportReport
     verified: Verification | None
     remarks: tuple[str, ...]

@@ -7,30 +7,34 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from lumos.catalogs import Connects, HoldsItems
 from lumos.catalogs.migration.certificate import (
-    Certificate,
     check_certificate,
     make_certificate,
     read_certificate,
     write_certificate,
 )
-from lumos.catalogs.migration.log import MigrationLog, MigrationRecord, Order, check_finished
+from lumos.catalogs.migration.log import (
+    MigrationLog,
+    MigrationRecord,
+    MigrationRequest,
+    check_can_start,
+)
 from lumos.catalogs.migration.mapping import LABELS, Mapping, write_mapped
-from lumos.catalogs.migration.quarantine import OnError, SoundDatasets
+from lumos.catalogs.migration.quarantine import OnError, ValidatedCatalog
 from lumos.catalogs.migration.reports import (
     CertificateCheck,
     MigrationPlan,
     MigrationReport,
-    Need,
     SyncReport,
+    UnmappedName,
 )
-from lumos.catalogs.migration.survey import Survey, needs
-from lumos.catalogs.migration.verification import reader_of, verify
+from lumos.catalogs.migration.unmapped_names import CatalogNames, find_unmapped_names
+from lumos.catalogs.migration.verification import entry_reader, verify
 from lumos.config import Settings
 from lumos.errors import LumosError, MisuseError
 from lumos.model.catalog import entity_urn
@@ -50,7 +54,12 @@ if TYPE_CHECKING:
 
 _EXPORTED: Final = "exported.jsonl.zst"
 _MAPPED: Final = "mapped.jsonl.zst"
-_NAMING: Final = (GLOSSARY, USERS, GROUPS, OTHERS)
+_NAMED_KINDS: Final = (GLOSSARY, USERS, GROUPS, OTHERS)
+
+
+class _CatalogPair(NamedTuple):
+    source: SnapshotCatalog
+    target: SnapshotCatalog
 
 
 class Migrations:
@@ -88,37 +97,39 @@ class Migrations:
         """Export, validate, import, and read every entry back.
 
         A second migration writes what changed since then and keeps edits in the target. `resume`
-        continues an interrupted one. `mapping` is a file with names that are other ones in the
-        target. The export is kept as `keep`, or deleted after the verification. A dataset that
-        cannot be migrated stops the migration; with `on_error="skip"` it is left out and reported.
-        The certificate is written to `certificate`, or next to the store.
+        continues an interrupted one. `mapping` is a file with the names of the target. The export
+        is kept as `keep`, or deleted after the verification. A dataset that cannot be migrated
+        stops the migration; with `on_error="skip"` it is left out and reported. The certificate is
+        written to `certificate`, or next to the store.
         """
         store = self._make_store()
         catalogs = SnapshotCatalogs(self._settings, lambda: store)
-        wanted = None if mapping is None else Mapping.read(Path(mapping))
+        given_mapping = None if mapping is None else Mapping.read(Path(mapping))
         with (
-            self._sides(catalogs, source, target) as (here, there),
-            self._alone(store, here, there) as folder,
+            self._open_catalogs(catalogs, source, target) as pair,
+            self._lock_folder(store, pair) as folder,
         ):
             log = MigrationLog(folder)
-            check_finished(store, f"{source} {target}", there, log, resume=resume, mapping=wanted)
-            waiting = log.waiting() if resume else None
-            if isinstance(waiting, MigrationRecord):
-                record = log.reopened(waiting, store)
+            check_can_start(
+                store, f"{source} {target}", pair.target, log, resume=resume, mapping=given_mapping
+            )
+            resumable = log.resumable() if resume else None
+            if isinstance(resumable, MigrationRecord):
+                record = log.reopen(resumable, store)
                 if keep is not None and str(keep) != record.kept:
-                    record = _kept_as(record, Path(keep), folder)
+                    record = _keep_export(record, Path(keep), folder)
                     log.save(record)
             else:
-                order = Order(
-                    source=here.name,
-                    target=there.name,
-                    mapping=wanted or (waiting.mapping if waiting else Mapping()),
-                    keep=str(keep) if keep else (waiting.keep if waiting else None),
+                request = MigrationRequest(
+                    source=pair.source.name,
+                    target=pair.target.name,
+                    mapping=given_mapping or (resumable.mapping if resumable else Mapping()),
+                    keep=str(keep) if keep else (resumable.keep if resumable else None),
                 )
                 # Recorded first: an export may take hours and be interrupted.
-                log.begin(order)
+                log.begin(request)
                 record = log.add(
-                    self._export_source(here, there, order, store, folder, progress, on_error)
+                    self._export_source(pair, request, store, folder, progress, on_error)
                 )
             if record.imported is None:
                 imported = self._snapshots().load(
@@ -131,15 +142,17 @@ class Migrations:
                 record = msgspec.structs.replace(record, imported=imported)
                 log.save(record)
             # Opened again, so that nothing is read from a cache.
-            with closing(catalogs.named(target)) as there:
-                is_resumed = isinstance(waiting, MigrationRecord)
+            with closing(catalogs.named(target)) as reopened:
+                is_resumed = isinstance(resumable, MigrationRecord)
                 report, hashes = self._verify(
-                    record, there, store, folder, progress, resumed=is_resumed
+                    record, reopened, store, folder, progress, resumed=is_resumed
                 )
             written = make_certificate(
                 report, hashes, target_address=target, snapshot_hash=record.hash
             )
-            file = Path(certificate) if certificate else _certificate_file(folder, written)
+            file = folder / f"certificate-{written.finished_at:%Y%m%dT%H%M%SZ}.json"
+            if certificate:
+                file = Path(certificate)
             write_certificate(written, file)
             return msgspec.structs.replace(report, certificate=str(file))
 
@@ -171,10 +184,12 @@ class Migrations:
 
         start = time.perf_counter()
         with self._dry_run(source, target, mapping, None, on_error, progress) as tried:
-            report, file, there = tried
+            report, file, target_catalog = tried
             seconds = time.perf_counter() - start
             progress("planning")
-            return plan_migration(report, file, there, catalogs=(source, target), seconds=seconds)
+            return plan_migration(
+                report, file, target_catalog, catalogs=(source, target), seconds=seconds
+            )
 
     @contextmanager
     def _dry_run(
@@ -187,29 +202,29 @@ class Migrations:
         progress: Progress,
     ) -> Iterator[tuple[MigrationReport, Path, SnapshotCatalog]]:
         """The report of a dry run, the snapshot that it would import, and the target."""
-        wanted = None if mapping is None else Mapping.read(Path(mapping))
+        given_mapping = None if mapping is None else Mapping.read(Path(mapping))
         catalogs = SnapshotCatalogs(self._settings, self._store)
         with (
-            self._sides(catalogs, source, target) as (here, there),
+            self._open_catalogs(catalogs, source, target) as pair,
             TemporaryDirectory(prefix="lumos-") as folder,
         ):
-            order = Order(
-                source=here.name,
-                target=there.name,
-                mapping=wanted or Mapping(),
+            request = MigrationRequest(
+                source=pair.source.name,
+                target=pair.target.name,
+                mapping=given_mapping or Mapping(),
                 keep=None if keep is None else str(keep),
             )
             try:
                 store = self._store()
             except NoStore:
                 store = None
-            found = self._export_source(here, there, order, store, Path(folder), progress, on_error)
+            found = self._export_source(pair, request, store, Path(folder), progress, on_error)
             tried = self._snapshots().try_load(
                 found.file, platform=target, allow_dangling=True, progress=progress
             )
             report = MigrationReport(
-                source=here.name,
-                target=there.name,
+                source=pair.source.name,
+                target=pair.target.name,
                 dry_run=True,
                 resumed=False,
                 exported=found.exported,
@@ -220,7 +235,7 @@ class Migrations:
                 snapshot=found.kept,
                 skipped=found.skipped,
             )
-            yield report, Path(found.file), there
+            yield report, Path(found.file), pair.target
 
     def verify(
         self,
@@ -235,9 +250,9 @@ class Migrations:
         """
         known = read_certificate(Path(certificate))
         catalogs = SnapshotCatalogs(self._settings, self._store)
-        with closing(catalogs.named_for_reading(target or known.target_address)) as there:
-            progress(f"reading {there.name}")
-            return check_certificate(known, reader_of(there), progress)
+        with closing(catalogs.named_for_reading(target or known.target_address)) as target_catalog:
+            progress(f"reading {target_catalog.name}")
+            return check_certificate(known, entry_reader(target_catalog), progress)
 
     def roll_back(
         self, source: str, target: str, *, progress: Progress = no_progress
@@ -249,8 +264,8 @@ class Migrations:
         store = self._store()
         catalogs = SnapshotCatalogs(self._settings, lambda: store)
         with (
-            self._sides(catalogs, source, target) as (here, there),
-            self._alone(store, here, there) as folder,
+            self._open_catalogs(catalogs, source, target) as pair,
+            self._lock_folder(store, pair) as folder,
         ):
             log = MigrationLog(folder)
             last = log.last()
@@ -259,9 +274,9 @@ class Migrations:
                     f"Nothing was migrated from {source} to {target} yet. "
                     f"Begin with: lumos migrate {source} {target} --dry-run"
                 )
-            file = _rollback_file(store, there, last, folder)
+            file = _rollback_file(store, pair.target.name, last, folder)
             report = self._snapshots().roll_back(file, platform=target, progress=progress)
-            log.save(msgspec.structs.replace(last, over=True))
+            log.save(msgspec.structs.replace(last, is_finished=True))
             return report
 
     def sync(
@@ -272,38 +287,42 @@ class Migrations:
         full: bool = False,
         progress: Progress = no_progress,
     ) -> SyncReport:
-        """Scan the named sources, or all, and publish what catalogs lack.
+        """Scan the named sources, or all, and publish pending changes to catalogs.
 
-        Without `scan`, or if no sources are configured, only what is still unpublished goes out. A
+        Without `scan`, or if no sources are configured, nothing is scanned. A
         source that fails does not stop the others. A catalog that is published to for the first
         time, and every catalog with `full`, gets everything. `outputs` are catalogs to publish to
         instead of the configured one. What a catalog rejects is retried by the next sync.
         """
-        from lumos.catalogs.sync import Syncing
+        from lumos.catalogs.sync import SyncRun
 
-        syncing = Syncing(self._settings, self._scan, self._make_store)
-        return syncing.run(sources, outputs=tuple(outputs), scan=scan, full=full, progress=progress)
+        run = SyncRun(self._settings, self._scan, self._make_store)
+        return run.run(sources, outputs=tuple(outputs), scan=scan, full=full, progress=progress)
 
     @staticmethod
     @contextmanager
-    def _sides(
+    def _open_catalogs(
         catalogs: SnapshotCatalogs, source: str, target: str
-    ) -> Iterator[tuple[SnapshotCatalog, SnapshotCatalog]]:
+    ) -> Iterator[_CatalogPair]:
         with (
-            closing(catalogs.named_for_reading(source)) as here,
-            closing(catalogs.named(target)) as there,
+            closing(catalogs.named_for_reading(source)) as source_catalog,
+            closing(catalogs.named(target)) as target_catalog,
         ):
-            if here.name == there.name:
-                raise MisuseError(f"'{source}' and '{target}' are the same catalog, {here.name}.")
-            yield here, there
+            if source_catalog.name == target_catalog.name:
+                raise MisuseError(
+                    f"'{source}' and '{target}' are the same catalog, {source_catalog.name}."
+                )
+            yield _CatalogPair(source_catalog, target_catalog)
 
     @contextmanager
-    def _alone(self, store: Store, here: SnapshotCatalog, there: SnapshotCatalog) -> Iterator[Path]:
-        """The folder of the migration between two catalogs, for this process alone."""
-        what = f"migration from {here.name} to {there.name}"
+    def _lock_folder(self, store: Store, pair: _CatalogPair) -> Iterator[Path]:
+        """Lock the folder of the migration between two catalogs."""
+        what = f"migration from {pair.source.name} to {pair.target.name}"
         try:
             with store.lock(what):
-                key = hashlib.sha256(f"{here.name}\n{there.name}".encode()).hexdigest()[:16]
+                key = hashlib.sha256(
+                    f"{pair.source.name}\n{pair.target.name}".encode()
+                ).hexdigest()[:16]
                 folder = self._folder() / key
                 folder.mkdir(mode=0o770, parents=True, exist_ok=True)
                 yield folder
@@ -312,74 +331,87 @@ class Migrations:
 
     def _export_source(
         self,
-        here: SnapshotCatalog,
-        there: SnapshotCatalog,
-        order: Order,
+        pair: _CatalogPair,
+        request: MigrationRequest,
         store: Store | None,
         folder: Path,
         progress: Progress,
         on_error: OnError,
     ) -> MigrationRecord:
         """Export the source while the names in the target are collected."""
-        for catalog in (here, there):
-            # Errors are raised now, not after an export of hours.
+        for catalog in (pair.source, pair.target):
+            # Fail now and not after the export, which may take hours.
             if isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, Connects):
                 catalog.platform.check()
-        file = Path(order.keep) if order.keep else folder / _EXPORTED
-        mapping = order.mapping
+        file = Path(request.keep) if request.keep else folder / _EXPORTED
+        mapping = request.mapping
         cancellation = Cancellation()
-        surveyed = start_thread(lambda: _survey(there, cancellation), "lumos-survey")
+        target_names = start_thread(
+            lambda: _collect_names(pair.target, cancellation), "lumos-names"
+        )
 
         def report_or_fail(step: str, **facts: Any) -> None:
-            if surveyed.done():
-                surveyed.result()
+            if target_names.done():
+                target_names.result()
             progress(step, **facts)
 
-        sound = SoundDatasets(here, on_error)
+        validated = ValidatedCatalog(pair.source, on_error)
         try:
             report = export(
-                sound,
+                validated,
                 file,
                 ExportOptions(ranges=True),
                 at=datetime.now(UTC),
                 progress=report_or_fail,
             )
-            target = surveyed.result()
+            target = target_names.result()
         finally:
             cancellation.cancel()
         with open_snapshot(file) as snapshot:
-            source = Survey.of(snapshot.entries(DATASETS), _items(snapshot))
-            platform: Any = there.platform if isinstance(there, PlatformCatalog) else None
-            unmapped = needs(
+            items = (item for kind in _NAMED_KINDS for item in snapshot.entries(kind))
+            source = CatalogNames.of(snapshot.entries(DATASETS), items)
+            platform: Any = (
+                pair.target.platform if isinstance(pair.target, PlatformCatalog) else None
+            )
+            unmapped = find_unmapped_names(
                 source,
                 target,
                 mapping,
                 shows_display_names=isinstance(platform, HoldsItems)
                 and platform.shows_display_names,
             )
-            new_names = _names_new_to_target(mapping, source, target)
+            new_names = _new_name_remarks(mapping, source, target)
             if not mapping.is_empty:
-                progress(f"mapping {here.name}")
+                progress(f"mapping {pair.source.name}")
                 mapped = folder / _MAPPED
-                write_mapped(snapshot, mapping, mapped, moved=_moved(mapping, target, store, there))
+                write_mapped(
+                    snapshot,
+                    mapping,
+                    mapped,
+                    created=_names_to_create(mapping, target, store, pair.target.name),
+                )
                 file = mapped
         return MigrationRecord(
-            source=order.source,
-            target=order.target,
+            source=request.source,
+            target=request.target,
             exported=report.counts,
             hash=report.hash,
             file=str(file.resolve()),
-            kept=order.keep,
+            kept=request.keep,
             mapping=mapping,
             needs=unmapped,
-            skipped=tuple(sound.skipped),
-            remarks=(*_validated(file, here), *_unused(mapping, source), *new_names),
+            skipped=tuple(validated.skipped),
+            remarks=(
+                *_validate_export(file, pair.source),
+                *_unused_names(mapping, source),
+                *new_names,
+            ),
         )
 
     @staticmethod
     def _verify(
         record: MigrationRecord,
-        there: SnapshotCatalog,
+        target: SnapshotCatalog,
         store: Store,
         folder: Path,
         progress: Progress,
@@ -390,21 +422,23 @@ class Migrations:
         assert imported is not None
         assert imported.import_id is not None, "it was not a dry run"
         file = Path(record.file)
-        found, hashes = verify(file, there, store, run=imported.import_id, progress=progress)
-        lost = {need.name for need in record.needs if need.kind == "tag"}
+        found, hashes = verify(file, target, store, run=imported.import_id, progress=progress)
+        listed = {each.name for each in record.needs if each.kind == "tag"}
         unmapped = record.needs + tuple(
-            Need(kind="tag", name=tag) for tag in found.missing_tags if tag not in lost
+            UnmappedName(kind="tag", name=tag) for tag in found.missing_tags if tag not in listed
         )
-        is_over = found.is_whole and not imported.sums.refused
+        is_finished = found.is_whole and not imported.sums.refused
         MigrationLog(folder).save(
-            msgspec.structs.replace(record, over=is_over, lacking=not is_over)
+            msgspec.structs.replace(
+                record, is_finished=is_finished, has_missing_entries=not is_finished
+            )
         )
-        if is_over:
+        if is_finished:
             for name in (_EXPORTED, _MAPPED):
                 (folder / name).unlink(missing_ok=True)
         report = MigrationReport(
             source=record.source,
-            target=there.name,
+            target=target.name,
             dry_run=False,
             resumed=resumed,
             exported=record.exported,
@@ -418,22 +452,16 @@ class Migrations:
         return report, hashes
 
 
-def _certificate_file(folder: Path, certificate: Certificate) -> Path:
-    return folder / f"certificate-{certificate.finished_at:%Y%m%dT%H%M%SZ}.json"
-
-
-def _survey(catalog: SnapshotCatalog, cancellation: Cancellation) -> Survey:
-    items = (item for kind in _NAMING for item in catalog.items(kind))
-    return Survey.of(
+def _collect_names(catalog: SnapshotCatalog, cancellation: Cancellation) -> CatalogNames:
+    items = (item for kind in _NAMED_KINDS for item in catalog.items(kind))
+    return CatalogNames.of(
         cancellation.until_cancelled(catalog.datasets()), cancellation.until_cancelled(items)
     )
 
 
-def _rollback_file(
-    store: Store, there: SnapshotCatalog, last: MigrationRecord, folder: Path
-) -> str | None:
+def _rollback_file(store: Store, catalog: str, last: MigrationRecord, folder: Path) -> str | None:
     """The file of the import to roll back, or None for the newest one."""
-    run, newest = store.journal.open(there.name), store.journal.last(there.name)
+    run, newest = store.journal.open(catalog), store.journal.last(catalog)
     if run is None or newest is None:
         return last.file
     is_ours = run.file in (last.file, *last.earlier) or Path(run.file).parent == folder.resolve()
@@ -442,40 +470,38 @@ def _rollback_file(
     return None if run.id == newest.id else run.file
 
 
-def _kept_as(record: MigrationRecord, keep: Path, folder: Path) -> MigrationRecord:
-    """The migration with its export kept as another file."""
+def _keep_export(record: MigrationRecord, keep: Path, folder: Path) -> MigrationRecord:
+    """Keep the export of a migration as another file."""
     exported = Path(record.kept) if record.kept else folder / _EXPORTED
     with open_snapshot(exported) as snapshot:
         write_mapped(snapshot, Mapping(), keep)
     return msgspec.structs.replace(record, kept=str(keep))
 
 
-def _items(snapshot: Any) -> Iterator[object]:
-    return (item for kind in _NAMING for item in snapshot.entries(kind))
-
-
-def _validated(file: Path, source: SnapshotCatalog) -> tuple[str, ...]:
-    """Validate the export; lineage to datasets outside of the catalog is only a remark."""
+def _validate_export(file: Path, source: SnapshotCatalog) -> tuple[str, ...]:
+    """Validate the export; return a remark on lineage to datasets outside of the catalog."""
     from lumos.snapshots.importer import InvalidSnapshot
     from lumos.snapshots.validate import validate_snapshot
 
     report = validate_snapshot(file)
     errors = [each for each in report.problems if each.severity == "error"]
-    if unsound := tuple(each for each in errors if each.code != "reference"):
-        raise InvalidSnapshot(file, unsound, len(unsound))
-    leading_out = [each for each in report.problems if each.is_lineage]
-    if not leading_out:
+    if invalid := tuple(each for each in errors if each.code != "reference"):
+        raise InvalidSnapshot(file, invalid, len(invalid))
+    dangling = [each for each in report.problems if each.is_lineage]
+    if not dangling:
         return ()
-    many = len(leading_out) > 1
-    count = f"{len(leading_out):,} references lead" if many else "1 reference leads"
+    many = len(dangling) > 1
+    count = f"{len(dangling):,} references lead" if many else "1 reference leads"
     return (
-        f"{count} to what {source.name} does not contain; migrated anyway. "
-        f"{'The first: ' if many else ''}{leading_out[0].text}",
+        f"{count} to datasets that {source.name} does not contain; migrated anyway. "
+        f"{'The first: ' if many else ''}{dangling[0].text}",
     )
 
 
-def _names_new_to_target(mapping: Mapping, source: Survey, target: Survey) -> tuple[str, ...]:
-    """Remarks on names that the mapping introduces in the target, which may be typing errors."""
+def _new_name_remarks(
+    mapping: Mapping, source: CatalogNames, target: CatalogNames
+) -> tuple[str, ...]:
+    """Remarks on names that the mapping introduces in the target, which may be typos."""
     return tuple(
         f"The mapping renames {what[:-1]} '{name}' to '{new}', which the target does not have yet. "
         "It is created under that name."
@@ -485,21 +511,21 @@ def _names_new_to_target(mapping: Mapping, source: Survey, target: Survey) -> tu
     )
 
 
-def _moved(
-    mapping: Mapping, target: Survey, store: Store | None, there: SnapshotCatalog
+def _names_to_create(
+    mapping: Mapping, target: CatalogNames, store: Store | None, catalog: str
 ) -> frozenset[str]:
-    """The new names that the target does not have: entries that get them are written."""
+    """The new names that the target does not have, so that their entries must be created."""
     labels = (entity_urn(kind, name) for kind in LABELS for name in target.labels(kind))
     known = {*target.terms, *target.owners, *labels}
-    wanted = mapping.target_names
+    new_names = mapping.target_names
     if store is not None:
         # Entries that an earlier migration wrote still belong to the source.
-        for kind in _NAMING:
-            known -= store.journal.bases(there.name, kind.plural, wanted).keys()
-    return frozenset(wanted - known)
+        for kind in _NAMED_KINDS:
+            known -= store.journal.bases(catalog, kind.plural, new_names).keys()
+    return frozenset(new_names - known)
 
 
-def _unused(mapping: Mapping, source: Survey) -> Iterator[str]:
+def _unused_names(mapping: Mapping, source: CatalogNames) -> Iterator[str]:
     for what in ("tags", "terms", "owners", "domains", "services", "datasets"):
         for name in getattr(mapping, what):
             if name not in getattr(source, what):

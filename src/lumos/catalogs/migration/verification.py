@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from lumos.catalogs import HoldsItems
 from lumos.catalogs.local import LocalStorePlatform
-from lumos.catalogs.migration.certificate import entry_hash
+from lumos.catalogs.migration.certificate import BATCH_SIZE, entry_hash
 from lumos.catalogs.migration.reports import AspectCount, Verification
 from lumos.model.json_codec import from_json
 from lumos.progress import Progress
@@ -27,7 +27,6 @@ from lumos.snapshots.on_spark import judge_schemas
 from lumos.snapshots.reports import MigratedCount
 from lumos.store import Store
 
-BATCH_SIZE: Final = 500
 _MAX_LISTED: Final = 1000
 
 
@@ -42,12 +41,12 @@ def verify(
     progress(f"reading back from {catalog.name}")
     with open_snapshot(file) as snapshot, TemporaryDirectory(prefix="lumos-") as folder:
         reading = _ReadBack(snapshot, catalog, store, run, progress)
-        again = Path(folder) / "again.jsonl"
-        given = {kind.plural: reading.entries(kind) for kind in KINDS if kind is not DATASETS}
-        write_snapshot(again, snapshot.header.facts, reading.entries(DATASETS), **given)
+        copy = Path(folder) / "read-back.jsonl"
+        items = {kind.plural: reading.entries(kind) for kind in KINDS if kind is not DATASETS}
+        write_snapshot(copy, snapshot.header.facts, reading.entries(DATASETS), **items)
         progress("comparing")
         findings = DiffSummaryBuilder()
-        for difference in compare(file, again, judge=judge_schemas):
+        for difference in compare(file, copy, judge=judge_schemas):
             findings.add(difference)
         found = findings.report(str(file), catalog.name, file)
     counts = reading.counts
@@ -76,7 +75,7 @@ class _ReadBack:
         progress: Progress,
     ) -> None:
         self._snapshot = snapshot
-        self._get = reader_of(catalog)
+        self._get = entry_reader(catalog)
         self._holds_items = isinstance(catalog, LocalCatalog) or (
             isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, HoldsItems)
         )
@@ -98,13 +97,13 @@ class _ReadBack:
         header = self._snapshot.header.counts
         total = sum(getattr(header, each.plural) for each in KINDS) if header else 0
         values = self._snapshot.entries(kind)
-        while some := list(islice(values, BATCH_SIZE)):
-            there = self._get(kind, [getattr(value, kind.key) for value in some])
-            self._account(kind, some, there)
+        while batch := list(islice(values, BATCH_SIZE)):
+            found = self._get(kind, [getattr(value, kind.key) for value in batch])
+            self._compare(kind, batch, found)
             hashes = self.hashes.setdefault(kind.plural, {})
-            hashes.update((key, entry_hash(value)) for key, value in there.items())
-            yield from there.values()
-            self._done += len(some)
+            hashes.update((key, entry_hash(value)) for key, value in found.items())
+            yield from found.values()
+            self._done += len(batch)
             if total:
                 share = min(1.0, self._done / total)
                 self._progress("", files=self._done, share=share, unit="entries")
@@ -118,30 +117,31 @@ class _ReadBack:
             for name, found in sorted(self._aspects.items())
         }
 
-    def _count_aspects(self, kind: EntryKind, value: Any, there: Any | None) -> None:
-        here, now = aspects_of(value), {} if there is None else aspects_of(there)
-        for name in {**here, **now}:
-            found = self._aspects.setdefault(f"{kind.singular}.{name}", Counter())
-            found["source"] += name in here
-            found["target"] += name in now
-            found["changed"] += name in here and name in now and here[name] != now[name]
+    def _count_aspects(self, kind: EntryKind, value: Any, found: Any | None) -> None:
+        source, target = aspects_of(value), {} if found is None else aspects_of(found)
+        for name in {**source, **target}:
+            counts = self._aspects.setdefault(f"{kind.singular}.{name}", Counter())
+            is_in_both = name in source and name in target
+            counts["source"] += name in source
+            counts["target"] += name in target
+            counts["changed"] += is_in_both and source[name] != target[name]
 
-    def _account(self, kind: EntryKind, values: Sequence[Any], there: dict[str, Any]) -> None:
+    def _compare(self, kind: EntryKind, values: Sequence[Any], found: dict[str, Any]) -> None:
         keys = [getattr(value, kind.key) for value in values]
-        gone = [getattr(value, kind.key) for value in values if getattr(value, "deleted", False)]
-        lost = [key for key in keys if key not in there and key not in gone]
-        self.missing += lost[: _MAX_LISTED - len(self.missing)]
+        deleted = {getattr(value, kind.key) for value in values if getattr(value, "deleted", False)}
+        missing = [key for key in keys if key not in found and key not in deleted]
+        self.missing += missing[: _MAX_LISTED - len(self.missing)]
         for key, value in zip(keys, values, strict=True):
-            self._count_aspects(kind, value, there.get(key))
+            self._count_aspects(kind, value, found.get(key))
         if kind is not DATASETS:
             self.counts["items"] += len(keys)
-            self.counts["items read"] += len(keys) - len(lost)
+            self.counts["items read"] += len(keys) - len(missing)
         if self._journal is None:
             return
         for key, step in self._journal.planned(self._run, kind.plural, keys).items():
-            is_so = there.get(key) == from_json(step.after, kind.type)
+            is_as_written = found.get(key) == from_json(step.after, kind.type)
             # Rejected entries are in the report of the import.
-            if step.state == "done" and not is_so and len(self.unlike) < _MAX_LISTED:
+            if step.state == "done" and not is_as_written and len(self.unlike) < _MAX_LISTED:
                 self.unlike.append(key)
 
 
@@ -160,19 +160,21 @@ def aspects_of(value: Any) -> dict[str, Any]:
     return found
 
 
-def reader_of(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]], dict[str, Any]]:
-    """A function that reads entries by their keys; missing ones are left out."""
-    if isinstance(catalog, LocalCatalog):
-        platform: Any = LocalStorePlatform(catalog.store)
-    else:
-        assert isinstance(catalog, PlatformCatalog)
-        platform = catalog.platform
+def entry_reader(catalog: SnapshotCatalog) -> Callable[[EntryKind, Sequence[str]], dict[str, Any]]:
+    """A function that reads the entries that exist by their keys."""
+    platform = platform_of_catalog(catalog)
 
     def read(kind: EntryKind, keys: Sequence[str]) -> dict[str, Any]:
-        if kind is DATASETS:
-            found: dict[str, Any] = platform.get_many(keys)
-        else:
-            found = platform.get_items(kind.type, keys)
-        return found
+        is_dataset = kind is DATASETS
+        found = platform.get_many(keys) if is_dataset else platform.get_items(kind.type, keys)
+        return dict(found)
 
     return read
+
+
+def platform_of_catalog(catalog: SnapshotCatalog) -> Any:
+    """The adapter behind a catalog."""
+    if isinstance(catalog, LocalCatalog):
+        return LocalStorePlatform(catalog.store)
+    assert isinstance(catalog, PlatformCatalog)
+    return catalog.platform

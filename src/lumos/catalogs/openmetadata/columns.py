@@ -1,17 +1,18 @@
-"""Schemas and the columns of OpenMetadata.
+"""Encodes schemas as columns of OpenMetadata, and decodes them.
 
-OpenMetadata keeps the text that it shows for a type in lower case, so a type is read from that text
-and from the columns inside it, whose names are exact.
+OpenMetadata stores the displayed type in lower case, so a type is read from that text and from the
+nested columns, whose names are exact.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
-from lumos.catalogs.openmetadata.names import meant, shortened, spelled
-from lumos.catalogs.openmetadata.texts import shown_text
+from lumos.catalogs.openmetadata.labels import LabelNames
+from lumos.catalogs.openmetadata.names import decode_name, encode_name, shorten_name
+from lumos.catalogs.openmetadata.texts import without_nul
 from lumos.errors import LumosError
 from lumos.model.conversions.sql_types import Dialect, type_from_sql
 from lumos.model.schema import Field, NestedField, Schema
@@ -49,9 +50,9 @@ from lumos.model.types import (
 )
 
 Column = dict[str, Any]
-"""A column as OpenMetadata's JSON, with only those keys that say something."""
+"""A column in OpenMetadata's JSON, without empty keys."""
 
-_TYPES: Final = {
+_OPENMETADATA_TYPES: Final = {
     "BOOLEAN": "BOOLEAN", "INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INT64": "BIGINT",
     "UINT8": "SMALLINT", "UINT16": "INT", "UINT32": "BIGINT", "UINT64": "NUMERIC",
     "FLOAT16": "FLOAT", "FLOAT32": "FLOAT", "FLOAT64": "DOUBLE", "DATE": "DATE", "TIME": "TIME",
@@ -60,7 +61,7 @@ _TYPES: Final = {
     "ENUM": "ENUM", "ARRAY": "ARRAY", "MAP": "MAP", "STRUCT": "STRUCT", "UNION": "UNION",
     "UNKNOWN": "UNKNOWN",
 }  # fmt: skip
-_PLAIN: Final[dict[str, DataType]] = {
+_LUMOS_TYPES: Final[dict[str, DataType]] = {
     "BOOLEAN": BOOLEAN, "TINYINT": INT8, "BYTEINT": INT8, "SMALLINT": INT16, "INT": INT32,
     "BIGINT": INT64, "LONG": INT64, "FLOAT": FLOAT32, "DOUBLE": FLOAT64, "NUMBER": Decimal(),
     "NUMERIC": Decimal(), "DECIMAL": Decimal(), "DATE": DATE, "TIME": Time(),
@@ -70,100 +71,103 @@ _PLAIN: Final[dict[str, DataType]] = {
     "SUPER": JSON, "NULL": NULL, "BYTES": BINARY, "BINARY": BINARY, "VARBINARY": BINARY,
     "BYTEA": BINARY, "BLOB": BINARY, "MEDIUMBLOB": BINARY, "LONGBLOB": BINARY,
 }  # fmt: skip
-_SIZED: Final = frozenset({"CHAR", "VARCHAR"})
-_EXACT_NUMBERS: Final = frozenset({"NUMBER", "NUMERIC", "DECIMAL"})
-_HOLDING: Final = frozenset({"STRUCT", "RECORD", "TUPLE"})
+_TEXT_TYPES: Final = frozenset({"CHAR", "VARCHAR"})
+_DECIMAL_TYPES: Final = frozenset({"NUMBER", "NUMERIC", "DECIMAL"})
+_STRUCT_TYPES: Final = frozenset({"STRUCT", "RECORD", "TUPLE"})
 _DIALECTS: Final[tuple[Dialect, ...]] = ("postgres", "snowflake", "bigquery", "hive")
-_LONGEST_DISPLAY: Final = 10_000
-_LARGEST: Final = 2**31 - 1
+_MAX_DISPLAY_LENGTH: Final = 10_000
+_MAX_INT: Final = 2**31 - 1
 _KEY: Final = "PRIMARY_KEY"
 _REQUIRED: Final = "NOT_NULL"
-_FACTS: Final = ("dataType", "arrayDataType", "dataLength", "precision", "scale")
+_TYPE_FIELDS: Final = ("dataType", "arrayDataType", "dataLength", "precision", "scale")
 
 
-class ColumnAnnotations(NamedTuple):
-    """Labels of a column or a dataset, by their names in Lumos."""
-
-    tags: tuple[str, ...]
-    terms: tuple[str, ...]
+LabelWriter = Callable[[Iterable[str], Iterable[str]], list[dict[str, Any]]]
+LabelReader = Callable[[Iterable[Mapping[str, Any]]], LabelNames]
 
 
-Labelling = Callable[[Iterable[str], Iterable[str]], list[dict[str, Any]]]
-Reading = Callable[[Iterable[Mapping[str, Any]]], ColumnAnnotations]
-
-
-def written(schema: Schema, labels: Labelling) -> list[Column]:
-    """The columns of a schema; what OpenMetadata has no place for is left out."""
+def encode_columns(schema: Schema, make_labels: LabelWriter) -> list[Column]:
+    """Encode the columns of a schema, as far as OpenMetadata can hold them."""
     keys = sum(field.key for field in schema.fields)
-    columns = [_column(field, labels, is_only_key=keys == 1) for field in schema.fields]
-    return _distinct(columns)
+    columns = [_encode_field(field, make_labels, is_only_key=keys == 1) for field in schema.fields]
+    return _without_duplicates(columns)
 
 
-def read(columns: Iterable[Column], said: Reading, keys: Iterable[str] = ()) -> Schema:
-    """The schema that columns show; `keys` are names of columns that are a key together."""
+def decode_columns(
+    columns: Iterable[Column], read_labels: LabelReader, keys: Iterable[str] = ()
+) -> Schema:
+    """Decode a schema; `keys` are the names of the columns of a compound key."""
     known = frozenset(keys)
-    return Schema(fields=tuple(_field(column, said, known) for column in columns))
+    return Schema(fields=tuple(_decode_column(column, read_labels, known) for column in columns))
 
 
 def key_columns(schema: Schema) -> list[str]:
-    """The names of the columns that are a key together, if several are."""
-    names = [shortened(spelled(field.name)) for field in schema.fields if field.key]
+    """The names of the columns of a compound key."""
+    names = [shorten_name(encode_name(field.name)) for field in schema.fields if field.key]
     return names if len(names) > 1 else []
 
 
-def _distinct(columns: list[Column]) -> list[Column]:
-    """The columns without those whose names come again, which OpenMetadata refuses."""
+def _without_duplicates(columns: list[Column]) -> list[Column]:
+    """Drop columns with duplicate names, which OpenMetadata rejects."""
     return list({column["name"]: column for column in reversed(columns)}.values())[::-1]
 
 
-def _column(field: Field, labels: Labelling, *, is_only_key: bool) -> Column:
-    notes = {note.path: note for note in field.nested}
-    column = _part(field.name, field.type, field.nullable, field, labels)
+def _encode_field(field: Field, make_labels: LabelWriter, *, is_only_key: bool) -> Column:
+    nested_fields = {nested.path: nested for nested in field.nested}
+    column = _encode_column(field.name, field.type, field.nullable, field, make_labels)
     if field.key and is_only_key:
         column["constraint"] = _KEY
-    _fill(column, quoted_name(field.name), field.type, notes, labels)
+    _add_children(column, quoted_name(field.name), field.type, nested_fields, make_labels)
     return column
 
 
-def _fill(
-    column: Column, path: str, type: DataType, notes: Mapping[str, NestedField], labels: Labelling
+def _add_children(
+    column: Column,
+    path: str,
+    type: DataType,
+    nested_fields: Mapping[str, NestedField],
+    make_labels: LabelWriter,
 ) -> None:
-    """Gives a column those that are inside it."""
-    place, struct = _struct_in(path, type)
+    """Add the nested columns of a column."""
+    struct_path, struct = _find_struct(path, type)
     if struct is None:
         return
     children = []
     for member in struct.members:
-        below = f"{place}.{quoted_name(member.name)}"
-        note = notes.get(below) or NestedField(path=below)
-        child = _part(member.name, member.type, member.nullable, note, labels)
-        _fill(child, below, member.type, notes, labels)
+        member_path = f"{struct_path}.{quoted_name(member.name)}"
+        nested = nested_fields.get(member_path) or NestedField(path=member_path)
+        child = _encode_column(member.name, member.type, member.nullable, nested, make_labels)
+        _add_children(child, member_path, member.type, nested_fields, make_labels)
         children.append(child)
     if children:
-        column["children"] = _distinct(children)
+        column["children"] = _without_duplicates(children)
 
 
-def _struct_in(path: str, type: DataType) -> tuple[str, Struct | None]:
-    """The struct whose members are the columns inside one, and the path to it."""
+def _find_struct(path: str, type: DataType) -> tuple[str, Struct | None]:
+    """The struct whose members are the nested columns, and its path."""
     match type:
         case Struct():
             return path, type
         case Array(element, _):
-            return _struct_in(f"{path}[]", element)
+            return _find_struct(f"{path}[]", element)
         case Map(_, value, _):
-            return _struct_in(f"{path}{{}}", value)
+            return _find_struct(f"{path}{{}}", value)
         case _:
             return path, None
 
 
-def _part(
-    name: str, type: DataType, nullable: bool, said: Field | NestedField, labels: Labelling
+def _encode_column(
+    name: str,
+    type: DataType,
+    nullable: bool,
+    annotated: Field | NestedField,
+    make_labels: LabelWriter,
 ) -> Column:
-    column: Column = {"name": shortened(spelled(name)), **_facts(type)}
-    column["dataTypeDisplay"] = _display(type, said.native_type)
-    if said.description is not None:
-        column["description"] = shown_text(said.description)
-    if tags := labels(said.tags, said.terms):
+    column: Column = {"name": shorten_name(encode_name(name)), **_type_fields(type)}
+    column["dataTypeDisplay"] = _display(type, annotated.native_type)
+    if annotated.description is not None:
+        column["description"] = without_nul(annotated.description)
+    if tags := make_labels(annotated.tags, annotated.terms):
         column["tags"] = tags
     if not nullable:
         column["constraint"] = _REQUIRED
@@ -172,120 +176,122 @@ def _part(
 
 def _display(type: DataType, native: str | None) -> str:
     text = native or type.text
-    is_plain = text.isascii() and text.isprintable() and len(text) <= _LONGEST_DISPLAY
-    return (text if is_plain else _facts(type)["dataType"]).lower()
+    is_plain = text.isascii() and text.isprintable() and len(text) <= _MAX_DISPLAY_LENGTH
+    return (text if is_plain else _type_fields(type)["dataType"]).lower()
 
 
 @lru_cache(maxsize=4096)
-def _known_facts(type: DataType) -> tuple[tuple[str, Any], ...]:
+def _cached_type_fields(type: DataType) -> tuple[tuple[str, Any], ...]:
     facts: dict[str, Any]
     match type:
-        case String(length) if length is not None and length <= _LARGEST:
+        case String(length) if length is not None and length <= _MAX_INT:
             facts = {"dataType": "VARCHAR", "dataLength": length}
         case String(_):
             facts = {"dataType": "STRING"}
-        case Binary(length) if length is not None and length <= _LARGEST:
+        case Binary(length) if length is not None and length <= _MAX_INT:
             facts = {"dataType": "BINARY", "dataLength": length}
         case Binary(_):
             facts = {"dataType": "BYTES"}
-        case Decimal(precision, scale) if precision is not None and precision <= _LARGEST:
+        case Decimal(precision, scale) if precision is not None and precision <= _MAX_INT:
             facts = {"dataType": "DECIMAL", "precision": precision}
-            if abs(scale) <= _LARGEST:
+            if abs(scale) <= _MAX_INT:
                 facts["scale"] = scale
         case Array(element, _):
-            facts = {"dataType": "ARRAY", "arrayDataType": _facts(element)["dataType"]}
+            facts = {"dataType": "ARRAY", "arrayDataType": _type_fields(element)["dataType"]}
         case _:
-            facts = {"dataType": _TYPES[kind_of(type)]}
+            facts = {"dataType": _OPENMETADATA_TYPES[kind_of(type)]}
     return tuple(facts.items())
 
 
-def _facts(type: DataType) -> dict[str, Any]:
-    return dict(_known_facts(type))
+def _type_fields(type: DataType) -> dict[str, Any]:
+    return dict(_cached_type_fields(type))
 
 
-def _field(column: Column, said: Reading, keys: frozenset[str]) -> Field:
+def _decode_column(column: Column, read_labels: LabelReader, keys: frozenset[str]) -> Field:
     type = _type(column)
     is_key = column.get("constraint") == _KEY
-    name = meant(column["name"])
+    name = decode_name(column["name"])
     field = Field(
         name=name,
         type=type,
         nullable=column.get("constraint") not in (_REQUIRED, _KEY),
         key=is_key or column["name"] in keys,
-        **_words(column, type, said),
+        **_annotations(column, type, read_labels),
     )
     if not column.get("children"):
         return field
-    notes = list(_notes(column, quoted_name(name), type, said))
-    if notes:
+    nested_fields = list(_nested_fields(column, quoted_name(name), type, read_labels))
+    if nested_fields:
         order = {part.path: number for number, part in enumerate(nested_parts(field))}
-        notes.sort(key=lambda note: order.get(note.path, len(order)))
-        field = msgspec.structs.replace(field, nested=tuple(notes))
+        nested_fields.sort(key=lambda nested: order.get(nested.path, len(order)))
+        field = msgspec.structs.replace(field, nested=tuple(nested_fields))
     return field
 
 
-def _notes(column: Column, path: str, type: DataType, said: Reading) -> Iterator[NestedField]:
-    place, struct = _struct_in(path, type)
+def _nested_fields(
+    column: Column, path: str, type: DataType, read_labels: LabelReader
+) -> Iterator[NestedField]:
+    struct_path, struct = _find_struct(path, type)
     members = struct.members if struct is not None else ()
     for child, member in zip(column.get("children") or (), members, strict=False):
-        below = f"{place}.{quoted_name(member.name)}"
-        note = NestedField(path=below, **_words(child, member.type, said))
-        if note != NestedField(path=below):
-            yield note
-        yield from _notes(child, below, member.type, said)
+        member_path = f"{struct_path}.{quoted_name(member.name)}"
+        nested = NestedField(path=member_path, **_annotations(child, member.type, read_labels))
+        if nested != NestedField(path=member_path):
+            yield nested
+        yield from _nested_fields(child, member_path, member.type, read_labels)
 
 
-def _words(column: Column, type: DataType, said: Reading) -> dict[str, Any]:
+def _annotations(column: Column, type: DataType, read_labels: LabelReader) -> dict[str, Any]:
     display = column.get("dataTypeDisplay")
-    labels = said(column.get("tags") or ())
-    is_ours = display in (None, "", _display(type, None), column["dataType"].lower())
+    make_labels = read_labels(column.get("tags") or ())
+    is_lumos_property = display in (None, "", _display(type, None), column["dataType"].lower())
     return {
         "description": column.get("description"),
-        "tags": labels.tags,
-        "terms": labels.terms,
-        "native_type": None if is_ours else display,
+        "tags": make_labels.tags,
+        "terms": make_labels.terms,
+        "native_type": None if is_lumos_property else display,
     }
 
 
 def _type(column: Column) -> DataType:
     display = column.get("dataTypeDisplay") or ""
     children = column.get("children") or ()
-    parsed = _parsed(display)
-    stated = {key: column[key] for key in _FACTS if column.get(key) is not None}
-    if parsed is not None and _facts(parsed) == stated:
-        named = _with_names(parsed, children)
+    parsed = _parse_type(display)
+    stated = {key: column[key] for key in _TYPE_FIELDS if column.get(key) is not None}
+    if parsed is not None and _type_fields(parsed) == stated:
+        named = _with_member_names(parsed, children)
         if named is not None:
             return named
     try:
-        return _reported(column, display, children)
+        return _type_of_foreign_column(column, display, children)
     except ValueError:
-        # Deeper than types go. The columns are carried, and nothing more is said of this one.
+        # Nested too deeply; the columns are kept in `raw`.
         return Unknown(display)
 
 
 @lru_cache(maxsize=65_536)
-def _parsed(display: str) -> DataType | None:
+def _parse_type(display: str) -> DataType | None:
     try:
         return parse_type(display)
     except (LumosError, ValueError):
         return None
 
 
-def _with_names(type: DataType, children: Iterable[Column]) -> DataType | None:
-    """A type that was read from small letters, with the members that the children are."""
+def _with_member_names(type: DataType, children: Iterable[Column]) -> DataType | None:
+    """Replace the lower-case names of members by those of the nested columns."""
     match type:
         case Struct(members):
-            names = [(meant(child["name"]), child) for child in children]
-            small = [name.lower() for name, _ in names]
-            if small != [member.name.lower() for member in members]:
+            names = [(decode_name(child["name"]), child) for child in children]
+            lower_names = [name.lower() for name, _ in names]
+            if lower_names != [member.name.lower() for member in members]:
                 return None
             return _struct(names)
         case Array(element, nullable):
-            inside = _with_names(element, children)
-            return None if inside is None else Array(inside, element_nullable=nullable)
+            struct = _with_member_names(element, children)
+            return None if struct is None else Array(struct, element_nullable=nullable)
         case Map(key, value, nullable):
-            inside = _with_names(value, children)
-            return None if inside is None else Map(key, inside, value_nullable=nullable)
+            struct = _with_member_names(value, children)
+            return None if struct is None else Map(key, struct, value_nullable=nullable)
         case _:
             return None if children else type
 
@@ -297,50 +303,52 @@ def _struct(children: Iterable[tuple[str, Column]]) -> Struct:
     )
 
 
-def _reported(column: Column, display: str, children: Iterable[Column]) -> DataType:
-    """The type of a column that somebody else described."""
+def _type_of_foreign_column(column: Column, display: str, children: Iterable[Column]) -> DataType:
+    """The type of a column that Lumos did not write."""
     kind = column["dataType"]
-    inside = _struct((meant(child["name"]), child) for child in children)
-    if kind in _HOLDING:
-        return inside
+    struct = _struct((decode_name(child["name"]), child) for child in children)
+    if kind in _STRUCT_TYPES:
+        return struct
     if kind == "ARRAY":
         element = column.get("arrayDataType") or "UNKNOWN"
-        if element in _HOLDING or inside.members:
-            return Array(inside)
-        read = _spoken(display, kind)
+        if element in _STRUCT_TYPES or struct.members:
+            return Array(struct)
+        parsed = _parse_sql_type(display, kind)
         return (
-            read
-            if isinstance(read, Array)
-            else Array(_PLAIN.get(element, Unknown(element.lower())))
+            parsed
+            if isinstance(parsed, Array)
+            else Array(_LUMOS_TYPES.get(element, Unknown(element.lower())))
         )
     if kind == "MAP":
-        read = _spoken(display, kind)
-        key = read.key if isinstance(read, Map) else STRING
-        if inside.members:
-            return Map(key, inside)
-        return read if isinstance(read, Map) else Map(STRING, Unknown())
-    if inside.members:
-        return inside
-    return _spoken(display, kind) or _sized(column, kind, display)
+        parsed = _parse_sql_type(display, kind)
+        key = parsed.key if isinstance(parsed, Map) else STRING
+        if struct.members:
+            return Map(key, struct)
+        return parsed if isinstance(parsed, Map) else Map(STRING, Unknown())
+    if struct.members:
+        return struct
+    return _parse_sql_type(display, kind) or _sized_type(column, kind, display)
 
 
-def _sized(column: Column, kind: str, display: str) -> DataType:
+def _sized_type(column: Column, kind: str, display: str) -> DataType:
     length, precision = column.get("dataLength"), column.get("precision")
-    if kind in _SIZED and length and length > 0:
+    if kind in _TEXT_TYPES and length and length > 0:
         return String(length)
-    if kind in _EXACT_NUMBERS and precision and precision > 0:
+    if kind in _DECIMAL_TYPES and precision and precision > 0:
         return Decimal(precision, column.get("scale") or 0)
-    return _PLAIN.get(kind) or Unknown(display or kind.lower())
+    return _LUMOS_TYPES.get(kind) or Unknown(display or kind.lower())
 
 
 @lru_cache(maxsize=16_384)
-def _spoken(display: str, kind: str) -> DataType | None:
-    """The type that a text of some dialect says, if OpenMetadata files it under that kind."""
+def _parse_sql_type(display: str, kind: str) -> DataType | None:
+    """Parse the type in any SQL dialect, if it has the given kind in OpenMetadata."""
     for dialect in _DIALECTS:
-        read = type_from_sql(display, dialect) if display else Unknown()
-        if isinstance(read, Unknown | Struct | Union):
+        parsed = type_from_sql(display, dialect) if display else Unknown()
+        if isinstance(parsed, Unknown | Struct | Union):
             continue
-        plain = _PLAIN.get(kind)
-        if _facts(read)["dataType"] == kind or (plain and kind_of(plain) == kind_of(read)):
-            return read
+        plain = _LUMOS_TYPES.get(kind)
+        if _type_fields(parsed)["dataType"] == kind or (
+            plain and kind_of(plain) == kind_of(parsed)
+        ):
+            return parsed
     return None

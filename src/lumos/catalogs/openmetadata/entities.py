@@ -1,9 +1,9 @@
-"""Items that are not datasets: terms, users, groups, jobs and all other entities of a server.
+"""Reads and writes items: terms, users, groups, jobs and all other entities of a server.
 
-Each is mapped by `kinds` to a record of one entity. What the entity does not show completely is in
-a custom property, exactly, together with what it showed when it was written, so that later edits
-by people can be told from what was never shown. Kinds without custom properties hold only what
-they show; `as_held` returns that. Tasks are parts of a pipeline and are written with it.
+`kinds` encodes each item as the record of one entity. If the entity cannot hold all of it, the
+exact item is stored in a custom property, together with what the entity showed when it was written,
+so that later edits of people are recognized. Kinds without custom properties lose the rest; see
+`as_held`. Tasks are parts of a pipeline and are written with it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,27 +12,25 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from lumos.catalogs.interface import Item, Refused
+from lumos.catalogs.interface import Item, Refused, item_key
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.kinds import (
     CATALOG,
+    EMPTY_DESCRIPTION,
+    EXACT_ITEM,
     GENERIC,
     JOB,
-    KEPT,
     KINDS,
-    NOTHING_SAID,
-    OWN_TERM,
+    LUMOS_TERM,
     RANKS,
     TASKS,
     EntityKind,
     Record,
     is_placeholder,
-    key_of,
     labels,
-    labels_in,
     locate,
+    lumos_query_fqn,
     name_of,
-    own_query_fqn,
     read_item,
     record_of,
     task_of,
@@ -40,28 +38,29 @@ from lumos.catalogs.openmetadata.kinds import (
     write_record,
 )
 from lumos.catalogs.openmetadata.labels import (
-    MADE,
-    OWN,
+    LUMOS,
+    PLACEHOLDER_TEXT,
     OpenMetadataLabels,
     is_qualified,
-    own_fqn,
+    lumos_fqn,
+    read_labels,
     team_name,
     user_name,
 )
 from lumos.catalogs.openmetadata.names import (
-    HOMES,
-    OWN_SERVICE,
-    joined,
-    shortened,
-    spelled,
-    split,
+    DATASET_TYPES,
+    LUMOS_SERVICE,
+    encode_name,
+    join_fqn,
+    shorten_name,
+    split_fqn,
 )
 from lumos.catalogs.openmetadata.properties import CustomProperties
-from lumos.catalogs.openmetadata.references import Referring
+from lumos.catalogs.openmetadata.references import References
 from lumos.catalogs.openmetadata.server import Outdated, Server
-from lumos.catalogs.openmetadata.states import guard
-from lumos.catalogs.openmetadata.texts import shown_text
-from lumos.catalogs.three_way_merge import merged_item
+from lumos.catalogs.openmetadata.states import Operation, guard, property_operations
+from lumos.catalogs.openmetadata.texts import without_nul
+from lumos.catalogs.three_way_merge import merge_item
 from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User, entity_id
 from lumos.model.json_codec import from_plain, to_json, to_plain
@@ -69,14 +68,14 @@ from lumos.model.json_codec import from_plain, to_json, to_plain
 T = TypeVar("T")
 
 _ATTEMPTS: Final = 3
-# Something is in it, or Lumos may not remove it.
-_STAYS: Final = (400, 403)
+# It is not empty, or Lumos is not allowed to delete it.
+_NOT_DELETABLE: Final = (400, 403)
 _TAKEN: Final = (400, 409)
 _TASK_FIELDS: Final = ("taskType", "taskSQL", "sourceUrl", "startDate", "endDate")
 
 
-class Kept(NamedTuple):
-    """An item exactly, and what its entity showed when it was written."""
+class ExactItem(NamedTuple):
+    """An exact item, and what its entity showed when it was written."""
 
     item: Any
     shown: Any
@@ -95,37 +94,37 @@ class Entities:
         index: Index,
         labels: OpenMetadataLabels,
         properties: CustomProperties,
-        referring: Referring,
+        references: References,
     ) -> None:
         self._server = server
         self._index = index
         self._labels = labels
         self._properties = properties
-        self._referring = referring
-        # Items that refer to something that is not there, and to what.
+        self._references = references
+        # Items with references to missing entities, and these references.
         self._waiting: dict[str, tuple[Item, frozenset[tuple[str, str]]]] = {}
         self._has_searched = False
 
     # Reading
 
     def all(self) -> Iterator[Item]:
-        """Every item that somebody said something about."""
+        """All items, without placeholders."""
         for spec in (*KINDS.values(), GENERIC):
-            entities = [each for each in self._pages(spec) if not _is_left_out(spec, each)]
+            entities = [each for each in self._pages(spec) if not _is_skipped(spec, each)]
             found: list[Item] = []
-            for some in self._server.each(entities, partial(self._items_of, spec)):
-                found += some
-            yield from sorted(found, key=key_of)
+            for items in self._server.each(entities, partial(self._items_of, spec)):
+                found += items
+            yield from sorted(found, key=item_key)
 
     def _pages(self, spec: EntityKind) -> list[dict[str, Any]]:
         query: dict[str, Any] = {}
         if spec is GENERIC:
-            if self._server.named("services/storageServices", OWN_SERVICE) is None:
+            if self._server.named("services/storageServices", LUMOS_SERVICE) is None:
                 return []
-            query = {"service": OWN_SERVICE}
+            query = {"service": LUMOS_SERVICE}
         try:
             pages = self._server.pages(
-                spec.route, fields=spec.asked, include="non-deleted", **query
+                spec.route, fields=spec.requested_fields, include="non-deleted", **query
             )
             return list(pages)
         except CatalogTooOld:
@@ -133,76 +132,78 @@ class Entities:
             return []
 
     def _items_of(self, spec: EntityKind, entity: dict[str, Any]) -> list[Item]:
-        spec = _variant_of(spec, entity)
-        whole = self._entity(spec, entity["fullyQualifiedName"]) if spec.alone else entity
+        spec = _lumos_variant(spec, entity)
+        whole = self._entity(spec, entity["fullyQualifiedName"]) if spec.lists_partly else entity
         if whole is None:
             return []
         found = (
-            [] if is_placeholder(spec, entity) else [self._item(spec, self._linked(spec, whole))]
+            []
+            if is_placeholder(spec, entity)
+            else [self._item(spec, self._with_edges(spec, whole))]
         )
         if spec.type == "pipeline" and spec is not JOB:
             found += self._tasks(whole).values()
         return [each for each in found if each is not None]
 
     def get(self, type: type[Item], key: str) -> Item | None:
-        """One item by its name or URN."""
+        """The item with a name or URN, or None."""
         if type is CatalogEntity and (task := task_of(key)) is not None:
             pipeline = self._pipeline(task[0])
             return None if pipeline is None else self._tasks(pipeline).get(task[1])
-        spec, fqn = self._place(type, key)
+        spec, fqn = self._locate(type, key)
         entity = self._entity(spec, fqn)
         if entity is None or entity.get("deleted") or is_placeholder(spec, entity):
             return None
-        found: Item | None = self._item(spec, self._linked(spec, entity))
+        found: Item | None = self._item(spec, self._with_edges(spec, entity))
         return found
 
-    def _place(self, type: type[Item], key: str, item: Any = None) -> tuple[EntityKind, str]:
-        """Where an item is, or is to be written."""
+    def _locate(self, type: type[Item], key: str, item: Any = None) -> tuple[EntityKind, str]:
+        """The kind and qualified name of an item, whether or not it exists."""
         if type is User:
-            return KINDS["user"], joined(user_name(key))
+            return KINDS["user"], join_fqn(user_name(key))
         if type is Group:
-            return KINDS["team"], joined(team_name(key))
+            return KINDS["team"], join_fqn(team_name(key))
         if type is Job:
-            return JOB, joined(OWN_SERVICE, shortened(spelled(key)))
+            return JOB, join_fqn(LUMOS_SERVICE, shorten_name(encode_name(key)))
         if type is GlossaryTerm:
-            return self._term_place(key, item)
-        if (place := locate(key)) is None:
-            return GENERIC, joined(OWN_SERVICE, shortened(spelled(key)))
-        kind, fqn = place
+            return self._locate_term(key, item)
+        if (location := locate(key)) is None:
+            return GENERIC, join_fqn(LUMOS_SERVICE, shorten_name(encode_name(key)))
+        kind, fqn = location
         parts = entity_id(key)
-        if kind in ("tag", "domain") and parts is not None and len(split(fqn)) > 1:
+        if kind in ("tag", "domain") and parts is not None and len(split_fqn(fqn)) > 1:
             name = "/".join(parts)
-            flat = own_fqn(name) if kind == "tag" else joined(shortened(spelled(name)))
-            fqn = self._first(kind, fqn, flat) or (fqn if _is_inside(item, fqn) else flat)
+            flat = lumos_fqn(name) if kind == "tag" else join_fqn(shorten_name(encode_name(name)))
+            fqn = self._first_existing(kind, fqn, flat) or (fqn if _is_inside(item, fqn) else flat)
         elif kind == "query" and parts is not None and len(parts) > 1:
-            own, above = own_query_fqn(key), joined(split(fqn)[0])
-            is_own = self._first("query", fqn, own) == own
+            own, above = lumos_query_fqn(key), join_fqn(split_fqn(fqn)[0])
+            is_own = self._first_existing("query", fqn, own) == own
             if is_own or self._server.named(KINDS["databaseService"].route, above) is None:
                 fqn = own
         return KINDS[kind], fqn
 
-    def _term_place(self, name: str, item: GlossaryTerm | None) -> tuple[EntityKind, str]:
+    def _locate_term(self, name: str, item: GlossaryTerm | None) -> tuple[EntityKind, str]:
         known = self._labels.known_term(name)
-        fqn = own_fqn(name) if known is None else known["fullyQualifiedName"]
+        fqn = lumos_fqn(name) if known is None else known["fullyQualifiedName"]
         if known is None and item is not None and _is_inside(item, name):
             fqn = name
-        return (OWN_TERM if split(fqn)[0] == OWN else KINDS["glossaryTerm"]), fqn
+        return (LUMOS_TERM if split_fqn(fqn)[0] == LUMOS else KINDS["glossaryTerm"]), fqn
 
-    def _first(self, kind: str, *names: str) -> str | None:
+    def _first_existing(self, kind: str, *names: str) -> str | None:
         route = KINDS[kind].route
         return next((fqn for fqn in names if self._server.named(route, fqn)), None)
 
     def _entity(self, spec: EntityKind, fqn: str) -> dict[str, Any] | None:
-        found = self._server.named(spec.route, fqn, fields=spec.asked, include="all")
+        found = self._server.named(spec.route, fqn, fields=spec.requested_fields, include="all")
         return None if found is None else dict(found)
 
-    def _linked(self, spec: EntityKind, entity: dict[str, Any]) -> dict[str, Any]:
-        if spec.linked and not entity.get("deleted"):
-            entity["edges"] = self._referring.edges(spec.type, entity)
+    def _with_edges(self, spec: EntityKind, entity: dict[str, Any]) -> dict[str, Any]:
+        if spec.has_edges and not entity.get("deleted"):
+            entity["edges"] = self._references.edges(spec.type, entity)
         return entity
 
     def _record(self, spec: EntityKind, entity: Mapping[str, Any]) -> Record:
-        record: Record = self._referring.portable(record_of(spec, entity))
+        record: Record = self._references.portable(record_of(spec, entity))
         if entity.get("edges"):
             record["edges"] = entity["edges"]
         if "extension" in record:
@@ -214,74 +215,76 @@ class Entities:
         return read_item(spec, entity["fullyQualifiedName"], self._record(spec, entity))
 
     def _item(self, spec: EntityKind, entity: Mapping[str, Any]) -> Any:
-        shown, kept = self._shown(spec, entity), _kept(spec, entity)
-        if kept is None:
+        shown, exact = self._shown(spec, entity), _exact_item(spec, entity)
+        if exact is None:
             return None if spec in (JOB, GENERIC) else shown
-        return _with_edits(kept, shown)
+        return _with_edits(exact, shown)
 
     # Writing
 
     def as_held(self, item: Item) -> Item:
         """The item that `get` returns after this one is written."""
         if isinstance(item, CatalogEntity):
-            item = _in_new_form(item)
-            if (place := locate(item.urn)) is None:
+            item = _upgrade(item)
+            if (location := locate(item.urn)) is None:
                 return item
-            spec, fqn = KINDS[place[0]], place[1]
-            urn = name_of(*place)
+            spec, fqn = KINDS[location[0]], location[1]
+            urn = name_of(*location)
             if entity_id(urn) is None and entity_id(item.urn) is not None:
                 urn = item.urn
         elif isinstance(item, User | Group):
             spec = KINDS["user" if isinstance(item, User) else "team"]
-            fqn = joined((user_name if isinstance(item, User) else team_name)(item.name))
+            fqn = join_fqn((user_name if isinstance(item, User) else team_name)(item.name))
         else:
             return item
-        if spec.extends:
+        if spec.has_properties:
             return item
         held = read_item(spec, fqn, write_record(spec, item))
         return held if isinstance(held, User | Group) else msgspec.structs.replace(held, urn=urn)
 
     def put_all(self, items: Iterable[Item]) -> Iterator[Refused]:
-        """Write some items, those that others refer to first."""
-        given = [(key_of(item), each) for item in items for each in _with_former_tasks(item)]
-        arrived = set()
-        for key, item in sorted(given, key=lambda each: _rank(each[1])):
+        """Write items, those that others refer to first; yield the rejected ones."""
+        ordered = [(item_key(item), each) for item in items for each in _with_tasks_in_raw(item)]
+        written = set()
+        for key, item in sorted(ordered, key=lambda each: _rank(each[1])):
             try:
-                arrived |= self._retry(item)
+                written |= self._put_with_retries(item)
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
                 yield Refused(key, problem)
-        self._complete(arrived)
+        self._complete(written)
 
     def complete(self, datasets: Iterable[str]) -> None:
-        """Complete items that refer to datasets that are there now, also those of earlier runs."""
+        """Complete items, also of earlier runs, that refer to new datasets."""
         if not self._has_searched:
             self._has_searched = True
             for spec in KINDS.values():
-                if spec.linked and KEPT in self._properties.known(spec.type):
+                if spec.has_edges and EXACT_ITEM in self._properties.known(spec.type):
                     for entity in self._pages(spec):
-                        kept = _kept(_variant_of(spec, entity), entity)
-                        if kept is not None and (missing := _missing(spec, kept)):
-                            self._waiting.setdefault(key_of(kept.item), (kept.item, missing))
+                        exact = _exact_item(_lumos_variant(spec, entity), entity)
+                        if exact is not None and (missing := _missing(spec, exact)):
+                            self._waiting.setdefault(item_key(exact.item), (exact.item, missing))
         self._complete({("dataset", urn) for urn in datasets})
 
-    def _complete(self, arrived: set[tuple[str, str]]) -> None:
-        while ready := [key for key, (_, missing) in self._waiting.items() if missing & arrived]:
-            arrived = set()
+    def _complete(self, written: set[tuple[str, str]]) -> None:
+        while ready := [key for key, (_, missing) in self._waiting.items() if missing & written]:
+            written = set()
             for item in sorted((self._waiting.pop(key)[0] for key in ready), key=_rank):
-                now = self.get(type(item), key_of(item))
+                now = self.get(type(item), item_key(item))
                 try:
-                    # Of a kind without custom properties, nobody but Lumos knows what is missing.
-                    arrived |= self._retry(item if now is None or _is_plain(item) else now)
+                    # Without custom properties, only this process knows the missing references.
+                    written |= self._put_with_retries(
+                        item if now is None or _has_no_properties(item) else now
+                    )
                 except CatalogUnavailable:
                     raise
                 except LumosError:
-                    # The caller writes something else; the exact form of this one is held.
+                    # Not a problem of the caller: the exact item is stored.
                     continue
 
-    def _retry(self, item: Item) -> set[tuple[str, str]]:
-        """Write an item, again where somebody else was faster; returns what is there now."""
+    def _put_with_retries(self, item: Item) -> set[tuple[str, str]]:
+        """Write an item, again if it was changed in the meantime; return its possible names."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return self._put(item)
@@ -294,44 +297,44 @@ class Entities:
         if isinstance(item, CatalogEntity) and task_of(item.urn) is not None:
             return self._put_task(item)
         if isinstance(item, CatalogEntity):
-            item = _in_new_form(item)
-        spec, fqn = self._place(type(item), key_of(item), item)
+            item = _upgrade(item)
+        spec, fqn = self._locate(type(item), item_key(item), item)
         entity = self._entity(spec, fqn)
         if entity is not None and _is_built_in(entity):
             return set()
-        self._referring.missed.clear()
+        self._references.missing.clear()
         record = write_record(spec, item)
-        if not record and _may_be_placeholder(spec, fqn):
-            record["description"] = NOTHING_SAID
+        if not record and _looks_like_placeholder(spec, fqn):
+            record["description"] = EMPTY_DESCRIPTION
         is_new = entity is None
         if entity is None:
             predicted = read_item(spec, fqn, record)
-            kept = Kept(item, predicted)
-            entity = self._create(spec, fqn, record, item, kept if predicted != item else None)
+            exact = ExactItem(item, predicted)
+            entity = self._create(spec, fqn, record, item, exact if predicted != item else None)
         elif entity.get("deleted") or self._is_renamed(spec, entity, record):
-            entity = self._create(spec, fqn, record, item, None, over=entity)
+            entity = self._create(spec, fqn, record, item, None, current=entity)
         try:
-            entity = self._changed(spec, self._linked(spec, entity), record)
+            entity = self._update(spec, self._with_edges(spec, entity), record)
         except (CatalogUnavailable, Outdated):
             raise
         except LumosError:
-            # Nothing stays of an item that is refused.
+            # A rejected item must not leave an entity.
             if is_new:
                 self._delete(spec, entity)
             raise
-        if spec.extends:
-            self._keep(spec, entity, item)
-        missed = frozenset(self._referring.missed)
-        if missed:
-            self._waiting[key_of(item)] = (item, missed)
+        if spec.has_properties:
+            self._save_exact(spec, entity, item)
+        missing = frozenset(self._references.missing)
+        if missing:
+            self._waiting[item_key(item)] = (item, missing)
         fqn = entity["fullyQualifiedName"]
-        return {(spec.type, fqn), (spec.type, (locate(key_of(item)) or ("", fqn))[1])}
+        return {(spec.type, fqn), (spec.type, (locate(item_key(item)) or ("", fqn))[1])}
 
     def _is_renamed(self, spec: EntityKind, entity: Mapping[str, Any], record: Record) -> bool:
-        """Whether something differs that only a PUT may change: a bot may not patch titles."""
-        there = record_of(spec, entity)
-        is_other = there.get("displayName") != record.get("displayName") and self._is_bot
-        return is_other or ("email" in spec.fields and there.get("email") != record.get("email"))
+        """Whether a value differs that only a PUT can change: bots cannot patch display names."""
+        existing = record_of(spec, entity)
+        is_other = existing.get("displayName") != record.get("displayName") and self._is_bot
+        return is_other or ("email" in spec.fields and existing.get("email") != record.get("email"))
 
     def _create(
         self,
@@ -339,31 +342,33 @@ class Entities:
         fqn: str,
         record: Record,
         item: Any,
-        kept: Kept | None,
+        exact: ExactItem | None,
         *,
-        over: Mapping[str, Any] | None = None,
+        current: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Create an entity, or write it again with all that a PUT would otherwise remove."""
-        body = self._referring.body(spec, fqn, record)
-        if kept is not None and spec.extends:
-            self._properties.declare(spec.type, [KEPT])
-            body["extension"] = {**body.get("extension", {}), KEPT: kept.text}
-        if over is not None and over.get("tasks"):
-            body["tasks"] = [_sent_task(task) for task in over["tasks"]]
+        """Create an entity, or replace it with all values that a PUT would otherwise remove."""
+        body = self._references.body(spec, fqn, record)
+        if exact is not None and spec.has_properties:
+            self._properties.declare(spec.type, [EXACT_ITEM])
+            body["extension"] = {**body.get("extension", {}), EXACT_ITEM: exact.text}
+        if current is not None and current.get("tasks"):
+            body["tasks"] = [_task_request(task) for task in current["tasks"]]
         match spec.type:
             case "user":
                 teams = [
-                    t["id"] for t in (over or {}).get("teams") or () if t["name"] != "Organization"
+                    t["id"]
+                    for t in (current or {}).get("teams") or ()
+                    if t["name"] != "Organization"
                 ]
-                said = {**body, **({"teams": teams} if teams else {})}
-                del said["name"]
-                self._labels.make_user(item.name, said.pop("email", None), **said)
-            case "glossaryTerm" if spec is OWN_TERM:
-                name = split(fqn)[-1] if over is not None else None
-                said = {
+                fields = {**body, **({"teams": teams} if teams else {})}
+                del fields["name"]
+                self._labels.make_user(item.name, fields.pop("email", None), **fields)
+            case "glossaryTerm" if spec is LUMOS_TERM:
+                name = split_fqn(fqn)[-1] if current is not None else None
+                fields = {
                     key: value for key, value in body.items() if key not in ("name", "glossary")
                 }
-                made = self._labels.make_term(item.name, known_as=name, **said)
+                made = self._labels.make_term(item.name, stored_name=name, **fields)
                 fqn = made["fullyQualifiedName"]
             case _:
                 self._server.put(spec.route, body)
@@ -373,29 +378,31 @@ class Entities:
         assert found is not None, "it was just written"
         return found
 
-    def _changed(self, spec: EntityKind, entity: dict[str, Any], record: Record) -> dict[str, Any]:
-        """The entity after it shows as much of a record as it can."""
-        there = self._record(spec, entity)
-        words = entity.get("description")
-        if words in (MADE, NOTHING_SAID):
-            there["description"] = words
-        operations = self._referring.operations(spec, entity, there, record)
+    def _update(self, spec: EntityKind, entity: dict[str, Any], record: Record) -> dict[str, Any]:
+        """Patch an entity so that it shows a record, as far as it can; return the new one."""
+        existing = self._record(spec, entity)
+        description = entity.get("description")
+        if description in (PLACEHOLDER_TEXT, EMPTY_DESCRIPTION):
+            existing["description"] = description
+        operations = self._references.operations(spec, entity, existing, record)
         if operations:
             self._server.patch(f"{spec.route}/{entity['id']}", [*guard(entity), *operations])
-        drawn = spec.linked and self._referring.draw(spec.type, entity, there, record)
-        if operations or drawn:
+        has_new_edges = spec.has_edges and self._references.write_edges(
+            spec.type, entity, existing, record
+        )
+        if operations or has_new_edges:
             found = self._entity(spec, entity["fullyQualifiedName"])
             assert found is not None, "it was just written"
-            return self._linked(spec, found)
+            return self._with_edges(spec, found)
         return entity
 
-    def _keep(self, spec: EntityKind, entity: dict[str, Any], item: Any) -> None:
-        """Put the exact form of an item into a custom property, if the entity shows less."""
-        shown, before = self._shown(spec, entity), _kept(spec, entity)
+    def _save_exact(self, spec: EntityKind, entity: dict[str, Any], item: Any) -> None:
+        """Store the exact item in a custom property, if the entity does not show all of it."""
+        shown, before = self._shown(spec, entity), _exact_item(spec, entity)
         is_shown = shown == item and spec not in (JOB, GENERIC)
-        kept = None if is_shown else Kept(item, shown)
-        if kept != before:
-            self._write_property(spec, entity, KEPT, None if kept is None else kept.text)
+        exact = None if is_shown else ExactItem(item, shown)
+        if exact != before:
+            self._write_property(spec, entity, EXACT_ITEM, None if exact is None else exact.text)
 
     def _write_property(self, spec: EntityKind, entity: Any, key: str, text: str | None) -> None:
         operations = self._property(spec, entity, key, text)
@@ -403,13 +410,10 @@ class Entities:
 
     def _property(
         self, spec: EntityKind, entity: Any, key: str, text: str | None
-    ) -> list[dict[str, Any]]:
-        extension = entity.get("extension") or {}
-        if text is None:
-            return [{"op": "remove", "path": f"/extension/{key}"}] if key in extension else []
-        self._properties.declare(spec.type, [key])
-        path, value = (f"/extension/{key}", text) if extension else ("/extension", {key: text})
-        return [{"op": "add", "path": path, "value": value}]
+    ) -> Iterator[Operation]:
+        if text is not None:
+            self._properties.declare(spec.type, [key])
+        return property_operations(entity, key, text)
 
     @cached_property
     def _is_bot(self) -> bool:
@@ -418,16 +422,16 @@ class Entities:
     # Tasks
 
     def _pipeline(self, urn: str) -> dict[str, Any] | None:
-        place = locate(urn)
-        return None if place is None else self._entity(KINDS["pipeline"], place[1])
+        location = locate(urn)
+        return None if location is None else self._entity(KINDS["pipeline"], location[1])
 
     def _tasks(self, pipeline: Mapping[str, Any]) -> dict[str, CatalogEntity]:
         """The tasks of a pipeline by their names."""
         parent = name_of("pipeline", pipeline["fullyQualifiedName"])
         shown = _read_tasks(parent, pipeline.get("tasks") or ())
-        kept = _kept_tasks(pipeline)
+        exact = _exact_tasks(pipeline)
         return {
-            name: _with_edits(kept[name], task) if name in kept else task
+            name: _with_edits(exact[name], task) if name in exact else task
             for name, task in shown.items()
         }
 
@@ -435,10 +439,12 @@ class Entities:
         found = task_of(item.urn)
         assert found is not None, "only tasks are written here"
         urn, name = found
-        place = locate(urn)
-        assert place is not None, "a task names its pipeline"
+        location = locate(urn)
+        assert location is not None, "a task names its pipeline"
         if (pipeline := self._pipeline(urn)) is None:
-            body = self._referring.body(KINDS["pipeline"], place[1], {"description": MADE})
+            body = self._references.body(
+                KINDS["pipeline"], location[1], {"description": PLACEHOLDER_TEXT}
+            )
             self._server.put("pipelines", body)
             pipeline = self._pipeline(urn)
             assert pipeline is not None, "it was just written"
@@ -446,45 +452,50 @@ class Entities:
         return set()
 
     def _write_tasks(self, pipeline: dict[str, Any], tasks: Mapping[str, CatalogEntity]) -> None:
-        """Make the tasks of a pipeline exactly these."""
+        """Replace the tasks of a pipeline."""
         spec = KINDS["pipeline"]
         parent = name_of("pipeline", pipeline["fullyQualifiedName"])
-        there = {task["name"]: _sent_task(task) for task in pipeline.get("tasks") or ()}
+        existing = {task["name"]: _task_request(task) for task in pipeline.get("tasks") or ()}
         native = {
-            name: self._native_task(there.get(name, {}), name, task) for name, task in tasks.items()
+            name: self._native_task(existing.get(name, {}), name, task)
+            for name, task in tasks.items()
         }
-        following: dict[str, list[str]] = {name: [] for name in native}
+        downstream: dict[str, list[str]] = {name: [] for name in native}
         for name, task in tasks.items():
-            for earlier in task.references.get("upstream", ()):
-                before = task_of(earlier)
+            for upstream in task.references.get("upstream", ()):
+                before = task_of(upstream)
                 if before is not None and before[0] == parent and before[1] in native:
-                    following[before[1]].append(name)
-        for name, names in following.items():
+                    downstream[before[1]].append(name)
+        for name, names in downstream.items():
             native[name] |= {"downstreamTasks": sorted(set(names))} if names else {}
         shown = _read_tasks(parent, native.values())
-        kept = {
-            name: Kept(task, shown[name]) for name, task in tasks.items() if shown[name] != task
+        exact = {
+            name: ExactItem(task, shown[name])
+            for name, task in tasks.items()
+            if shown[name] != task
         }
         operations = []
-        if native != there:
+        if native != existing:
             operations.append({"op": "add", "path": "/tasks", "value": list(native.values())})
-        if kept != _kept_tasks(pipeline):
-            text = to_json({name: to_plain(each._asdict()) for name, each in kept.items()}).decode()
-            operations += self._property(spec, pipeline, TASKS, text if kept else None)
+        if exact != _exact_tasks(pipeline):
+            text = to_json(
+                {name: to_plain(each._asdict()) for name, each in exact.items()}
+            ).decode()
+            operations += self._property(spec, pipeline, TASKS, text if exact else None)
         if operations:
             self._server.patch(f"pipelines/{pipeline['id']}", [*guard(pipeline), *operations])
 
-    def _native_task(self, there: Record, name: str, task: CatalogEntity) -> Record:
+    def _native_task(self, existing: Record, name: str, task: CatalogEntity) -> Record:
         modelled = ("displayName", "description", "tags", "downstreamTasks", *_TASK_FIELDS)
-        native = {key: value for key, value in there.items() if key not in modelled}
-        mine = task.raw.get(CATALOG)
+        native = {key: value for key, value in existing.items() if key not in modelled}
+        record_in_raw = task.raw.get(CATALOG)
         for key in _TASK_FIELDS:
-            if isinstance(mine, dict) and isinstance(mine.get(key), str):
-                native[key] = mine[key]
+            if isinstance(record_in_raw, dict) and isinstance(record_in_raw.get(key), str):
+                native[key] = record_in_raw[key]
         if task.display_name:
-            native["displayName"] = shown_text(task.display_name)
+            native["displayName"] = without_nul(task.display_name)
         if task.description:
-            native["description"] = shown_text(task.description)
+            native["description"] = without_nul(task.description)
         wanted = labels(task.tags, task.references.get("terms", ()))
         possible = [
             {**label, "tagFQN": fqn}
@@ -496,50 +507,52 @@ class Entities:
     # Removing
 
     def erase(self, item: Item) -> None:
-        """Remove an item; an entity that others are in or use becomes a placeholder."""
-        self._waiting.pop(key_of(item), None)
+        """Delete an item; an entity that is used or contains others becomes a placeholder."""
+        self._waiting.pop(item_key(item), None)
         if isinstance(item, CatalogEntity) and (task := task_of(item.urn)) is not None:
             if (pipeline := self._pipeline(task[0])) is not None:
-                left = {n: each for n, each in self._tasks(pipeline).items() if n != task[1]}
-                self._write_tasks(pipeline, left)
-                if not left and pipeline.get("description") == MADE:
+                placeholders = {
+                    n: each for n, each in self._tasks(pipeline).items() if n != task[1]
+                }
+                self._write_tasks(pipeline, placeholders)
+                if not placeholders and pipeline.get("description") == PLACEHOLDER_TEXT:
                     self._delete(KINDS["pipeline"], pipeline)
             return
-        spec, fqn = self._place(type(item), key_of(item))
+        spec, fqn = self._locate(type(item), item_key(item))
         entity = self._entity(spec, fqn)
         if entity is None or _is_built_in(entity):
             return
-        # What is in a domain is only known once everything is looked at, which `tidy` does.
+        # The contents of a domain are only known after reading everything, which `tidy` does.
         if spec.type == "domain" or self._is_used(spec, entity) or not self._delete(spec, entity):
             self._empty(spec, fqn, entity, item)
         if spec.is_service:
             self._index.forget_services()
-        self._referring.forget()
+        self._references.forget()
         self._labels.forget()
 
     def _empty(self, spec: EntityKind, fqn: str, entity: dict[str, Any], item: Any) -> None:
-        """Make a placeholder of an entity."""
+        """Turn an entity into a placeholder."""
         record = {
-            **{key: entity[key] for key in spec.needed if key in entity},
-            "description": MADE,
+            **{key: entity[key] for key in spec.required if key in entity},
+            "description": PLACEHOLDER_TEXT,
         }
         if self._is_renamed(spec, entity, record):
-            entity = self._create(spec, fqn, record, item, None, over=entity)
-        entity = self._changed(spec, self._linked(spec, entity), record)
-        if KEPT in (entity.get("extension") or {}):
-            self._write_property(spec, entity, KEPT, None)
+            entity = self._create(spec, fqn, record, item, None, current=entity)
+        entity = self._update(spec, self._with_edges(spec, entity), record)
+        if EXACT_ITEM in (entity.get("extension") or {}):
+            self._write_property(spec, entity, EXACT_ITEM, None)
 
     def _delete(self, spec: EntityKind, entity: Mapping[str, Any]) -> bool:
         try:
             self._server.delete(f"{spec.route}/{entity['id']}", hardDelete=True)
         except CatalogError as problem:
-            if problem.status not in _STAYS:
+            if problem.status not in _NOT_DELETABLE:
                 raise
             return False
         return True
 
     def _is_used(self, spec: EntityKind, entity: Mapping[str, Any]) -> bool:
-        asked = {
+        usage_fields = {
             "tag": "usageCount",
             "glossaryTerm": "usageCount",
             "user": "owns,teams",
@@ -547,35 +560,39 @@ class Entities:
         }
         if spec.type == "pipeline":
             return bool(entity.get("tasks"))
-        if spec.type not in asked:
+        if spec.type not in usage_fields:
             return False
-        told = self._server.get(f"{spec.route}/{entity['id']}", fields=asked[spec.type]) or {}
-        teams = {each["name"] for each in told.get("teams") or ()} - {"Organization"}
-        return bool(told.get("usageCount") or told.get("owns") or teams)
+        response = (
+            self._server.get(f"{spec.route}/{entity['id']}", fields=usage_fields[spec.type]) or {}
+        )
+        teams = {each["name"] for each in response.get("teams") or ()} - {"Organization"}
+        return bool(response.get("usageCount") or response.get("owns") or teams)
 
     def tidy(self) -> None:
-        """Remove placeholders that nothing refers to or is in, and services of Lumos."""
+        """Delete unused placeholders and empty services of Lumos."""
         self._index.tidy()
         for spec in reversed(KINDS.values()):
-            left = [
+            placeholders = [
                 entity
                 for entity in self._pages(spec)
-                if entity.get("description") == MADE and is_placeholder(spec, entity)
+                if entity.get("description") == PLACEHOLDER_TEXT and is_placeholder(spec, entity)
             ]
-            if left and spec.type == "domain":
+            if placeholders and spec.type == "domain":
                 in_use = self._domains_in_use()
-                left = [entity for entity in left if entity["id"] not in in_use]
-            # What is in others goes before them.
-            for entity in sorted(left, key=lambda each: -len(split(each["fullyQualifiedName"]))):
+                placeholders = [entity for entity in placeholders if entity["id"] not in in_use]
+            # Children before their parents.
+            for entity in sorted(
+                placeholders, key=lambda each: -len(split_fqn(each["fullyQualifiedName"]))
+            ):
                 if not self._is_used(spec, entity):
                     self._delete(spec, entity)
         self._labels.forget()
-        self._referring.forget()
+        self._references.forget()
 
     def _domains_in_use(self) -> set[str]:
-        """Domains that something is in; no route of the server tells what is in one."""
-        routes = [home.route for home in HOMES.values()]
-        routes += [spec.route for spec in KINDS.values() if "domains" in spec.refers]
+        """The domains that contain something; the server has no route for this."""
+        routes = [entity_type.route for entity_type in DATASET_TYPES.values()]
+        routes += [spec.route for spec in KINDS.values() if "domains" in spec.references]
         return {
             domain["id"]
             for route in routes
@@ -585,17 +602,17 @@ class Entities:
         }
 
 
-def _variant_of(spec: EntityKind, entity: Mapping[str, Any]) -> EntityKind:
-    """The variant of a kind for what is Lumos's own."""
-    home = split(entity["fullyQualifiedName"])[0]
-    if spec.type == "pipeline" and home == OWN_SERVICE:
+def _lumos_variant(spec: EntityKind, entity: Mapping[str, Any]) -> EntityKind:
+    """The variant of a kind for entities in the service or glossary of Lumos."""
+    entity_type = split_fqn(entity["fullyQualifiedName"])[0]
+    if spec.type == "pipeline" and entity_type == LUMOS_SERVICE:
         return JOB
-    return OWN_TERM if spec.type == "glossaryTerm" and home == OWN else spec
+    return LUMOS_TERM if spec.type == "glossaryTerm" and entity_type == LUMOS else spec
 
 
-def _may_be_placeholder(spec: EntityKind, fqn: str) -> bool:
-    """Whether an entity that says nothing would be taken for a placeholder."""
-    is_own = split(fqn)[0] == OWN and spec.type in ("tag", "glossaryTerm")
+def _looks_like_placeholder(spec: EntityKind, fqn: str) -> bool:
+    """Whether an empty entity would be mistaken for a placeholder."""
+    is_own = split_fqn(fqn)[0] == LUMOS and spec.type in ("tag", "glossaryTerm")
     return is_own or spec.type in ("user", "team", "domain")
 
 
@@ -606,60 +623,64 @@ def _is_built_in(entity: Mapping[str, Any]) -> bool:
     return bool(is_first or is_system or entity.get("teamType") == "Organization")
 
 
-def _is_left_out(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
+def _is_skipped(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
     if _is_built_in(entity):
         return True
     is_empty = is_placeholder(spec, entity) and not (
         spec.type == "pipeline" and entity.get("tasks")
     )
-    return is_empty or (spec.is_service and entity["name"] == OWN_SERVICE)
+    return is_empty or (spec.is_service and entity["name"] == LUMOS_SERVICE)
 
 
 def _is_inside(item: Any, fqn: str) -> bool:
-    """Whether an item says that it is inside of what its name begins with."""
-    above = split(fqn)[:-1]
+    """Whether an item belongs to the parent that is the prefix of its name."""
+    above = split_fqn(fqn)[:-1]
     match item:
         case CatalogEntity(kind="domain"):
-            return item.parent == name_of("domain", joined(*above))
+            return item.parent == name_of("domain", join_fqn(*above))
         case CatalogEntity() | GlossaryTerm():
             return is_qualified(fqn) and isinstance(item.raw.get(CATALOG), dict)
         case _:
             return False
 
 
-def _in_new_form(item: CatalogEntity) -> CatalogEntity:
-    """An item under its canonical URN; records of format 1.0 become fields."""
-    place = locate(item.urn)
-    if place is None:
+def _upgrade(item: CatalogEntity) -> CatalogEntity:
+    """Convert an item of snapshot format 1.0: its URN, and its record to fields."""
+    location = locate(item.urn)
+    if location is None:
         return item
-    spec, urn = KINDS[place[0]], name_of(*place)
-    mine = item.raw.get(CATALOG)
-    is_former = isinstance(mine, dict) and item == CatalogEntity(
+    spec, urn = KINDS[location[0]], name_of(*location)
+    record_in_raw = item.raw.get(CATALOG)
+    is_format_1_0 = isinstance(record_in_raw, dict) and item == CatalogEntity(
         urn=item.urn, kind=item.kind, raw=item.raw
     )
-    if is_former:
+    if is_format_1_0:
         others = {key: value for key, value in item.raw.items() if key != CATALOG}
-        read: CatalogEntity = read_item(spec, place[1], write_record(spec, item))
+        read: CatalogEntity = read_item(spec, location[1], write_record(spec, item))
         return msgspec.structs.replace(read, raw={**read.raw, **others})
     if item.urn.startswith(f"{CATALOG}:"):
         return msgspec.structs.replace(item, urn=urn, kind=spec.kind or spec.type)
     return item
 
 
-def _with_former_tasks(item: Item) -> Iterator[Item]:
-    """An item, and the tasks that format 1.0 had in the record of a pipeline."""
+def _with_tasks_in_raw(item: Item) -> Iterator[Item]:
+    """An item, and the tasks that snapshot format 1.0 has in the record of a pipeline."""
     yield item
-    mine = item.raw.get(CATALOG) if isinstance(item, CatalogEntity) else None
-    if isinstance(item, CatalogEntity) and isinstance(mine, dict) and "tasks" in mine:
-        place = locate(item.urn)
-        if place is not None and isinstance(mine["tasks"], list):
-            yield from _read_tasks(name_of(*place), mine["tasks"]).values()
+    record_in_raw = item.raw.get(CATALOG) if isinstance(item, CatalogEntity) else None
+    if (
+        isinstance(item, CatalogEntity)
+        and isinstance(record_in_raw, dict)
+        and "tasks" in record_in_raw
+    ):
+        location = locate(item.urn)
+        if location is not None and isinstance(record_in_raw["tasks"], list):
+            yield from _read_tasks(name_of(*location), record_in_raw["tasks"]).values()
 
 
-def _is_plain(item: Item) -> bool:
+def _has_no_properties(item: Item) -> bool:
     """Whether the kind of an item has no custom properties."""
-    place = locate(item.urn) if isinstance(item, CatalogEntity) else None
-    return place is not None and not KINDS[place[0]].extends
+    location = locate(item.urn) if isinstance(item, CatalogEntity) else None
+    return location is not None and not KINDS[location[0]].has_properties
 
 
 def _rank(item: Item) -> tuple[int, int, str]:
@@ -669,20 +690,20 @@ def _rank(item: Item) -> tuple[int, int, str]:
         case Group():
             return RANKS["team"], 0, item.name
         case GlossaryTerm():
-            return RANKS["glossaryTerm"], len(split(item.name)), item.name
+            return RANKS["glossaryTerm"], len(split_fqn(item.name)), item.name
         case Job():
             return len(RANKS) + 1, 0, item.urn
         case _:
-            place = locate(item.urn)
-            if place is None:
+            location = locate(item.urn)
+            if location is None:
                 return len(RANKS), 0, item.urn
-            return RANKS[place[0]], len(split(place[1])), item.urn
+            return RANKS[location[0]], len(split_fqn(location[1])), item.urn
 
 
-def _missing(spec: EntityKind, kept: Kept) -> frozenset[tuple[str, str]]:
-    """The datasets and entities that an item refers to and its entity does not."""
-    mine, shown = (set(_references_in(write_record(spec, each))) for each in kept)
-    return frozenset(mine - shown)
+def _missing(spec: EntityKind, exact: ExactItem) -> frozenset[tuple[str, str]]:
+    """The references of an item that its entity lacks."""
+    record_in_raw, shown = (set(_references_in(write_record(spec, each))) for each in exact)
+    return frozenset(record_in_raw - shown)
 
 
 def _references_in(value: Any) -> Iterator[tuple[str, str]]:
@@ -699,39 +720,41 @@ def _references_in(value: Any) -> Iterator[tuple[str, str]]:
                 yield from _references_in(each)
 
 
-def _with_edits(kept: Kept, now: Any) -> Any:
-    """An item exactly as written, with what people changed since."""
-    if now == kept.shown:
-        return kept.item
-    if isinstance(now, Job) and now.schedule and kept.item.schedule:
-        schedule = msgspec.structs.replace(kept.item.schedule, cron=now.schedule.cron)
-        before = msgspec.structs.replace(kept.shown, schedule=kept.item.schedule)
-        kept, now = Kept(kept.item, before), msgspec.structs.replace(now, schedule=schedule)
-    return merged_item(kept.shown, now, kept.item).item
+def _with_edits(exact: ExactItem, now: Any) -> Any:
+    """An exact item with the edits of people."""
+    if now == exact.shown:
+        return exact.item
+    if isinstance(now, Job) and now.schedule and exact.item.schedule:
+        schedule = msgspec.structs.replace(exact.item.schedule, cron=now.schedule.cron)
+        before = msgspec.structs.replace(exact.shown, schedule=exact.item.schedule)
+        exact, now = ExactItem(exact.item, before), msgspec.structs.replace(now, schedule=schedule)
+    return merge_item(exact.shown, now, exact.item).item
 
 
-def _kept(spec: EntityKind, entity: Mapping[str, Any]) -> Kept | None:
-    """What Lumos put into a custom property; anything else there is ignored."""
+def _exact_item(spec: EntityKind, entity: Mapping[str, Any]) -> ExactItem | None:
+    """Decode the exact item in a custom property; invalid values are ignored."""
     types = {"glossaryTerm": GlossaryTerm, "pipeline": Job if spec == JOB else CatalogEntity}
     type = types.get(spec.type, CatalogEntity)
-    text = (entity.get("extension") or {}).get(KEPT)
-    found: Kept | None = _decoded(text, lambda said: _kept_from(said, type))
+    text = (entity.get("extension") or {}).get(EXACT_ITEM)
+    found: ExactItem | None = _decode_property(text, lambda fields: _decode_exact(fields, type))
     return found
 
 
-def _kept_tasks(pipeline: Mapping[str, Any]) -> dict[str, Kept]:
+def _exact_tasks(pipeline: Mapping[str, Any]) -> dict[str, ExactItem]:
     text = (pipeline.get("extension") or {}).get(TASKS)
     return (
-        _decoded(text, lambda said: {n: _kept_from(e, CatalogEntity) for n, e in said.items()})
+        _decode_property(
+            text, lambda fields: {n: _decode_exact(e, CatalogEntity) for n, e in fields.items()}
+        )
         or {}
     )
 
 
-def _kept_from(said: Any, type: type[Any]) -> Kept:
-    return Kept(from_plain(said["item"], type), from_plain(said["shown"], type))
+def _decode_exact(fields: Any, type: type[Any]) -> ExactItem:
+    return ExactItem(from_plain(fields["item"], type), from_plain(fields["shown"], type))
 
 
-def _decoded(text: Any, read: Any) -> Any:
+def _decode_property(text: Any, read: Any) -> Any:
     if not isinstance(text, str):
         return None
     try:
@@ -741,20 +764,20 @@ def _decoded(text: Any, read: Any) -> Any:
 
 
 def _read_tasks(pipeline: str, tasks: Iterable[Mapping[str, Any]]) -> dict[str, CatalogEntity]:
-    """Tasks as their pipeline shows them, by their names."""
+    """Decode the tasks of a pipeline, by name."""
     found = list(tasks)
-    earlier: dict[str, list[str]] = {}
+    upstream: dict[str, list[str]] = {}
     for task in found:
         for name in task.get("downstreamTasks") or ():
-            earlier.setdefault(name, []).append(task_urn(pipeline, task["name"]))
-    return {task["name"]: _read_task(pipeline, task, earlier) for task in found}
+            upstream.setdefault(name, []).append(task_urn(pipeline, task["name"]))
+    return {task["name"]: _read_task(pipeline, task, upstream) for task in found}
 
 
 def _read_task(
-    pipeline: str, task: Mapping[str, Any], earlier: Mapping[str, list[str]]
+    pipeline: str, task: Mapping[str, Any], upstream: Mapping[str, list[str]]
 ) -> CatalogEntity:
-    tags, terms = labels_in(task.get("tags") or ())
-    references = {"terms": terms, "upstream": tuple(sorted(earlier.get(task["name"], ())))}
+    tags, terms = read_labels(task.get("tags") or ())
+    references = {"terms": terms, "upstream": tuple(sorted(upstream.get(task["name"], ())))}
     rest = {key: task[key] for key in _TASK_FIELDS if task.get(key)}
     return CatalogEntity(
         urn=task_urn(pipeline, task["name"]),
@@ -768,11 +791,13 @@ def _read_task(
     )
 
 
-def _sent_task(task: Mapping[str, Any]) -> Record:
-    """A task as it may be written again."""
-    told = {key: value for key, value in task.items() if value not in (None, [])}
-    told.pop("fullyQualifiedName", None)
-    if "tags" in told:
+def _task_request(task: Mapping[str, Any]) -> Record:
+    """Encode a task of the server for a request."""
+    response = {key: value for key, value in task.items() if value not in (None, [])}
+    response.pop("fullyQualifiedName", None)
+    if "tags" in response:
         keys = ("tagFQN", "source", "labelType", "state")
-        told["tags"] = [{key: each[key] for key in keys if key in each} for each in told["tags"]]
-    return told
+        response["tags"] = [
+            {key: each[key] for key in keys if key in each} for each in response["tags"]
+        ]
+    return response

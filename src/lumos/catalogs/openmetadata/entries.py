@@ -1,7 +1,7 @@
-"""A dataset as the state of an entity and back.
+"""Encodes entries as states of entities, and decodes them.
 
-Reading gives an entry, and carries along what writing the entry would not make anew. Writing begins
-with what is carried and changes only what says something else than the entry.
+Reading returns an entry, and in `raw` what writing the entry would not reproduce. Writing starts
+with `raw` and changes only what contradicts the entry.
 """
 
 import re
@@ -10,24 +10,24 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.catalogs.carried_properties import Packed, pack, restored, unpack
 from lumos.catalogs.interface import How
 from lumos.catalogs.openmetadata import columns, labels, lineage, texts
-from lumos.catalogs.openmetadata.columns import Column, ColumnAnnotations, Reading
-from lumos.catalogs.openmetadata.kinds import CATALOG, canonical
-from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
+from lumos.catalogs.openmetadata.columns import Column
+from lumos.catalogs.openmetadata.kinds import CATALOG, canonical_urn
+from lumos.catalogs.openmetadata.labels import OpenMetadataLabels, read_labels
 from lumos.catalogs.openmetadata.lineage import Edges
-from lumos.catalogs.openmetadata.names import EntityLocation, joined
+from lumos.catalogs.openmetadata.names import EntityLocation, join_fqn
 from lumos.catalogs.openmetadata.states import (
     COLUMN_KEYS,
     COLUMNS,
-    OWN_FIELDS,
+    PORTABLE_FIELDS,
     PRODUCTS,
     State,
     names_in,
 )
-from lumos.catalogs.openmetadata.texts import kept_text, shown_text
-from lumos.catalogs.plain_merge import merged_objects
+from lumos.catalogs.openmetadata.texts import encode_own_text, without_nul
+from lumos.catalogs.packed_properties import Packed, pack, restore, unpack
+from lumos.catalogs.plain_merge import merge_json
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import (
     ASPECTS,
@@ -43,11 +43,11 @@ from lumos.model.dataset import (
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 
-_ENTITY: Final = "entity"
+_ENTITY_KEY: Final = "entity"
 EXTENSION: Final = "extension"
 DECLARED: Final = "declared"
-"""How the custom properties that people gave a dataset are declared."""
-_UNDERSTOOD: Final = frozenset({"name", "description", "tags", "children"})
+"""The key in `raw` with the definitions of custom properties of people."""
+_MODELLED_COLUMN_KEYS: Final = frozenset({"name", "description", "tags", "children"})
 NATIVE: Final = frozenset(
     {"schema", "lineage", "ownership", "governance", "documentation", "definition", "location",
      "statistics"}
@@ -57,126 +57,133 @@ PARENT: Final = "lumosParent"
 HIDDEN: Final = "lumosHidden"
 EDGES: Final = "lumosEdges"
 LINEAGE: Final = "lumosLineage"
-_DISPLAYED: Final = "lumosDisplayed"
-_MARKS: Final = frozenset({URN, PARENT, HIDDEN, EDGES, _DISPLAYED})
-# The parts of an entry that people may edit where they are shown.
-_EDITED: Final = frozenset(
+_DISPLAY_NAME_PROPERTY: Final = "lumosDisplayed"
+_MARKER_PROPERTIES: Final = frozenset({URN, PARENT, HIDDEN, EDGES, _DISPLAY_NAME_PROPERTY})
+# The fields that people can edit in OpenMetadata.
+_EDITABLE: Final = frozenset(
     {"format", "schema", "ownership", "governance", "documentation", "properties"}
 )
-_FOREIGN: Final = "openmetadata."
-_SAID_OF_EDGES: Final = "edges"
-_PACKED: Final = re.compile(r"lumos(?P<name>[A-Z][a-z]+)(?P<part>[1-9]\d{0,5})?\Z", re.ASCII)
-_NAMES: Final = frozenset(("name", "platform", "format", *ASPECTS, "timestamps", "raw"))
-_CARRIAGE: Final = re.compile(r"lumos\.(?P<name>[a-z]+)(?:\.(?P<part>\d+))?\Z", re.ASCII)
-_LONGEST: Final = 200_000
+_FOREIGN_PREFIX: Final = "openmetadata."
+_EDGE_DETAILS: Final = "edges"
+_PACKED_PROPERTY: Final = re.compile(
+    r"lumos(?P<name>[A-Z][a-z]+)(?P<part>[1-9]\d{0,5})?\Z", re.ASCII
+)
+_PACKED_FIELDS: Final = frozenset(("name", "platform", "format", *ASPECTS, "timestamps", "raw"))
+_PACKED_KEY: Final = re.compile(r"lumos\.(?P<name>[a-z]+)(?:\.(?P<part>\d+))?\Z", re.ASCII)
+_MAX_PROPERTY_LENGTH: Final = 200_000
 _FORMATS: Final = frozenset({"csv", "tsv", "json", "parquet", "avro"})
-_LARGEST: Final = 2**53
+_MAX_SAFE_INTEGER: Final = 2**53
 _VIEW: Final = "View"
 _KEY: Final = "PRIMARY_KEY"
 
 
 Definitions: TypeAlias = Callable[[str, Iterable[str]], dict[str, Any]]
-"""How some custom properties of a type are declared."""
+"""Returns the definitions of custom properties of an entity type."""
 
 
-class OpenMetadataEntity(NamedTuple):
-    """The state that says what an entry says, and how each of its aspects is held in it."""
+class RenderedState(NamedTuple):
+    """The state of an entry, and how it holds each aspect."""
 
     state: State
     held: dict[str, How]
 
 
-def is_parent_only(raw: Mapping[str, Any]) -> bool:
-    """Whether an entity is there only because others are in it."""
+def is_placeholder_parent(raw: Mapping[str, Any]) -> bool:
+    """Whether an entity is only the placeholder for a parent of others."""
     return PARENT in (raw.get("extension") or {})
 
 
 class OpenMetadataEntries:
-    """Turns entries into states and back."""
+    """Encodes entries as states, and decodes them."""
 
     def __init__(self, labels: OpenMetadataLabels, definitions: Definitions | None = None) -> None:
         self._labels = labels
         self._definitions = definitions
 
     def read(
-        self, urn: str, place: EntityLocation, state: State, edges: Edges, *, deleted: bool
+        self, urn: str, location: EntityLocation, state: State, edges: Edges, *, deleted: bool
     ) -> CatalogEntry:
-        """The dataset that a state and the edges that lead to it say."""
+        """Decode the entry of a state and its upstream edges."""
         extension = state.get("extension", {})
-        exact = unpack(_as_carriage(extension)).exact
-        shown = self._shown(urn, state)
-        named = exact.pop("name", None)
-        told = exact.pop("lineage", None)
+        exact = unpack(_packed_keys(extension)).exact
+        shown = self._decode(urn, state)
+        exact_name = exact.pop("name", None)
+        exact_lineage = exact.pop("lineage", None)
         packed = exact.pop("raw", None)
-        entry = restored(
+        entry = restore(
             shown,
             exact,
-            native=_EDITED,
-            as_shown=lambda claimed: self._shown(urn, self._native(claimed, place, like=state)),
+            native=_EDITABLE,
+            as_shown=lambda with_raw: self._decode(
+                urn, self._encode(with_raw, location, existing_state=state)
+            ),
         )
-        if named is not None and extension.get(_DISPLAYED, "") == state.get("displayName", ""):
-            entry = msgspec.structs.replace(entry, name=named)
-        marks = lineage.marked(extension.get(EDGES))
-        merged = lineage.merged(told, edges, marks)
-        carried = self._carried(entry, place, state, packed)
-        carried = self._with_declared(carried, place, extension)
+        if exact_name is not None and extension.get(_DISPLAY_NAME_PROPERTY, "") == state.get(
+            "displayName", ""
+        ):
+            entry = msgspec.structs.replace(entry, name=exact_name)
+        written = lineage.read_written_edges(extension.get(EDGES))
+        merged = lineage.merge_lineage(exact_lineage, edges, written)
+        raw = self._read_raw(entry, location, state, packed)
+        raw = self._with_definitions(raw, location, extension)
         return msgspec.structs.replace(
             entry,
             lineage=merged,
             deleted=deleted,
-            raw=_with_edges(carried, edges, marks, merged),
+            raw=_with_edge_details(raw, edges, written, merged),
         )
 
     def render(
         self,
         entry: CatalogEntry,
-        place: EntityLocation,
+        location: EntityLocation,
         *,
-        there: State | None,
+        existing: State | None,
         declared: Collection[str] = (),
-    ) -> OpenMetadataEntity:
-        """The state that says exactly what the entry says.
+    ) -> RenderedState:
+        """Encode an entry as a state.
 
-        `there` is the state that the entity is in, if it is there: what only people set stays.
-        `declared` are the custom properties that people have made for its type.
+        `existing` is the current state of the entity: what only people set is kept. `declared` are
+        the custom properties of its type.
         """
-        state = self._native(entry, place, like=there)
-        carried = usable(entry.raw)
-        if carried:
-            state = over(
+        state = self._encode(entry, location, existing_state=existing)
+        raw = raw_record(entry.raw)
+        if raw:
+            state = apply_raw(
                 state,
-                carried,
-                home=place.home,
-                said=said_in,
-                read=lambda changed: self._shown(entry.urn, changed),
+                raw,
+                entity_type=location.type,
+                read=lambda changed: self._decode(entry.urn, changed),
                 product=self._labels.product,
             )
-        before = there or {}
-        self._write_name(state, entry, there)
-        extension = self._foreign(entry.properties or {}, before, declared, carried)
+        before = existing or {}
+        self._write_name(state, entry, existing)
+        extension = self._foreign_properties(entry.properties or {}, before, declared, raw)
         if extension:
             state["extension"] = extension
-        packed = self._packed(entry, place, state)
-        extension |= {_as_property(key): kept_text(text) for key, text in packed.properties.items()}
+        packed = self._pack(entry, location, state)
+        extension |= {
+            _property_name(key): encode_own_text(text) for key, text in packed.properties.items()
+        }
         if "lumos.name" in packed.properties and "displayName" in state:
-            extension[_DISPLAYED] = state["displayName"]
-        # These two are told once the entity itself is written.
+            extension[_DISPLAY_NAME_PROPERTY] = state["displayName"]
+        # These are written after the entity itself.
         kept = (EDGES, HIDDEN) if entry.deleted else (EDGES,)
         known = before.get("extension", {})
         extension |= {key: known[key] for key in kept if key in known}
-        if place.is_shortened:
+        if location.is_shortened:
             extension[URN] = entry.urn
         if extension:
             state["extension"] = extension
-        return OpenMetadataEntity(state, packed.held)
+        return RenderedState(state, packed.held)
 
-    def _packed(self, entry: CatalogEntry, place: EntityLocation, state: State) -> Packed:
-        """What of an entry a state does not say."""
-        shown = self._shown(entry.urn, state)
-        left = left_over(state, self._native(shown, place))
-        # The query of a view is always carried, since any patch by others wipes what is shown.
+    def _pack(self, entry: CatalogEntry, location: EntityLocation, state: State) -> Packed:
+        """Pack the fields of an entry that a state does not hold."""
+        shown = self._decode(entry.urn, state)
+        left = unmodelled(state, self._encode(shown, location))
+        # The query of a view is always packed, since any patch by others removes it.
         shown = msgspec.structs.replace(shown, raw={CATALOG: left} if left else {}, definition=None)
-        packed = pack(entry, shown, longest=_LONGEST)
+        packed = pack(entry, shown, longest=_MAX_PROPERTY_LENGTH)
         held = dict(packed.held)
         if entry.lineage is not None:
             held["lineage"] = "partly"
@@ -184,110 +191,122 @@ class OpenMetadataEntries:
             held["definition"] = "partly"
         return Packed(packed.properties, held)
 
-    def _native(
-        self, entry: CatalogEntry, place: EntityLocation, *, like: State | None = None
+    def _encode(
+        self, entry: CatalogEntry, location: EntityLocation, *, existing_state: State | None = None
     ) -> State:
-        """What OpenMetadata has a place for; `like` says what is shown where not all can be."""
+        """Encode the fields that OpenMetadata has; `existing_state` has the owners to keep."""
         state: State = {}
         documentation, governance = entry.documentation, entry.governance
-        if documentation is not None and (text := texts.storable(documentation.description or "")):
+        if documentation is not None and (
+            text := texts.without_lost_characters(documentation.description or "")
+        ):
             state["description"] = text
         if documentation is not None and documentation.domain:
             state["domains"] = [self._labels.domain(documentation.domain)]
-        if governance is not None and (tags := self._labelled(governance.tags, governance.terms)):
+        if governance is not None and (
+            tags := self._make_labels(governance.tags, governance.terms)
+        ):
             state["tags"] = tags
         if entry.ownership is not None and entry.ownership.owners:
-            state["owners"] = self._owners(entry.ownership, (like or {}).get("owners", ()))
-        if entry.schema is not None and entry.schema.fields and place.home != "topic":
-            state[COLUMNS] = columns.written(entry.schema, self._labelled)
-        match place.home:
+            state["owners"] = self._owners(
+                entry.ownership, (existing_state or {}).get("owners", ())
+            )
+        if entry.schema is not None and entry.schema.fields and location.type != "topic":
+            state[COLUMNS] = columns.encode_columns(entry.schema, self._make_labels)
+        match location.type:
             case "table":
-                state |= _table_facts(entry)
+                state |= _table_fields(entry)
             case "container":
-                state |= _container_facts(entry)
+                state |= _container_fields(entry)
             case _:
-                # OpenMetadata knows no topic without a number of partitions.
+                # Topics require a number of partitions.
                 state["partitions"] = 1
         return state
 
-    def _labelled(self, tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
+    def _make_labels(self, tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
         found = [
             *self._labels.tags(dict.fromkeys(tags)),
             *(self._labels.term(name) for name in dict.fromkeys(terms)),
         ]
-        # A tag and a term of one qualified name are one label to the server, the tag.
+        # The server treats a tag and a term of the same qualified name as one label, the tag.
         distinct = {label["tagFQN"]: label for label in reversed(found)}
         return sorted(distinct.values(), key=lambda label: (label["source"], label["tagFQN"]))
 
     def _owners(
-        self, ownership: Ownership, there: Iterable[Mapping[str, Any]]
+        self, ownership: Ownership, existing: Iterable[Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
-        teams = {each["name"] for each in there if each["type"] == "team"}
-        found = map(self._labels.owner, labels.shown_owners(ownership.owners, teams))
+        teams = {each["name"] for each in existing if each["type"] == "team"}
+        found = map(self._labels.owner, labels.storable_owners(ownership.owners, teams))
         return list({(each["type"], each["name"]): each for each in found}.values())
 
     @staticmethod
-    def _write_name(state: State, entry: CatalogEntry, there: State | None) -> None:
-        """The name that people see is theirs once the entity is there; a bot may not change it."""
-        if there is not None:
-            if "displayName" in there:
-                state["displayName"] = there["displayName"]
-        elif (name := shown_text(entry.name)) != _plain_name(entry.urn) and name:
+    def _write_name(state: State, entry: CatalogEntry, existing: State | None) -> None:
+        """Set the display name of a new entity; a bot must not change it later."""
+        if existing is not None:
+            if "displayName" in existing:
+                state["displayName"] = existing["displayName"]
+        elif (name := without_nul(entry.name)) != _default_name(entry.urn) and name:
             state["displayName"] = name
 
     @staticmethod
-    def _foreign(
-        properties: Properties,
-        before: State,
-        declared: Collection[str],
-        carried: Mapping[str, Any],
+    def _foreign_properties(
+        properties: Properties, before: State, declared: Collection[str], raw: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Custom properties of people's own: those that are said, and those that are no text."""
+        """Custom properties of people: those in the entry, and those that are not text."""
         kept = {
             key: value
             for key, value in before.get("extension", {}).items()
             if not isinstance(value, str)
         }
-        said = {
-            key.removeprefix(_FOREIGN): text
+        texts_to_set = {
+            key.removeprefix(_FOREIGN_PREFIX): text
             for key, text in properties.items()
-            if key.startswith(_FOREIGN) and text and shown_text(text) == text
+            if key.startswith(_FOREIGN_PREFIX) and text and without_nul(text) == text
         }
-        # What is there was declared, be it since we asked.
-        known = {key for key in (*declared, *before.get("extension", {})) if not is_ours(key)}
-        others = carried.get(EXTENSION, {})
-        return kept | {key: value for key, value in {**others, **said}.items() if key in known}
+        # Existing properties are declared, even if that happened after the request.
+        known = {
+            key for key in (*declared, *before.get("extension", {})) if not is_lumos_property(key)
+        }
+        others = raw.get(EXTENSION, {})
+        return kept | {
+            key: value for key, value in {**others, **texts_to_set}.items() if key in known
+        }
 
-    def _with_declared(
-        self, carried: dict[str, Any], place: EntityLocation, extension: Mapping[str, Any]
+    def _with_definitions(
+        self, raw: dict[str, Any], location: EntityLocation, extension: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """What is carried, with how people's own properties are declared."""
-        mine = carried.get(CATALOG, {})
-        own = [key for key in extension if not is_ours(key)]
-        if not own or self._definitions is None or not isinstance(mine, dict) or DECLARED in mine:
-            return carried
-        declared = self._definitions(place.home, own)
-        return {**carried, CATALOG: {**mine, DECLARED: declared}} if declared else carried
+        """Add the definitions of custom properties to `raw`."""
+        record = raw.get(CATALOG, {})
+        own = [key for key in extension if not is_lumos_property(key)]
+        if (
+            not own
+            or self._definitions is None
+            or not isinstance(record, dict)
+            or DECLARED in record
+        ):
+            return raw
+        declared = self._definitions(location.type, own)
+        return {**raw, CATALOG: {**record, DECLARED: declared}} if declared else raw
 
-    def _shown(self, urn: str, state: State) -> CatalogEntry:
-        """The entry that OpenMetadata shows."""
+    def _decode(self, urn: str, state: State) -> CatalogEntry:
+        """Decode the entry that OpenMetadata shows."""
         parsed = Urn.parse(urn)
         own = {
-            f"{_FOREIGN}{key}": value
+            f"{_FOREIGN_PREFIX}{key}": value
             for key, value in state.get("extension", {}).items()
-            if isinstance(value, str) and not is_ours(key)
+            if isinstance(value, str) and not is_lumos_property(key)
         }
-        said = said_in(state.get("tags", ()))
+        names = read_labels(state.get("tags", ()))
         formats = state.get("fileFormats") or [state.get("fileFormat")]
         schema = self._schema(state)
         return CatalogEntry(
             urn=urn,
-            name=state.get("displayName") or _plain_name(urn),
+            name=state.get("displayName") or _default_name(urn),
             platform=parsed.platform,
             format=formats[0] if len(formats) == 1 else None,
             schema=schema,
             ownership=_ownership(state),
-            governance=Governance(tags=said.tags, terms=said.terms) if any(said) else None,
+            governance=Governance(tags=names.tags, terms=names.terms) if any(names) else None,
             documentation=_documentation(state),
             properties=own or None,
             definition=Definition(sql=state["schemaDefinition"], dialect=parsed.platform)
@@ -307,88 +326,79 @@ class OpenMetadataEntries:
             if constraint.get("constraintType") == _KEY
             for name in constraint.get("columns") or ()
         ]
-        return columns.read(state[COLUMNS], said_in, keys)
+        return columns.decode_columns(state[COLUMNS], read_labels, keys)
 
-    def _carried(
-        self, entry: CatalogEntry, place: EntityLocation, state: State, packed: Any
+    def _read_raw(
+        self, entry: CatalogEntry, location: EntityLocation, state: State, packed: Any
     ) -> dict[str, Any]:
-        now = left_over(state, self._native(self._shown(entry.urn, state), place))
+        current = unmodelled(state, self._encode(self._decode(entry.urn, state), location))
         if packed is None:
-            return {CATALOG: now} if now else {}
-        mine = packed.get(CATALOG, {})
-        claimed = msgspec.structs.replace(entry, raw=packed)
-        made = self.render(claimed, place, there=state).state
-        then = left_over(made, self._native(self._shown(entry.urn, made), place))
-        if then == now:
+            return {CATALOG: current} if current else {}
+        record = packed.get(CATALOG, {})
+        with_raw = msgspec.structs.replace(entry, raw=packed)
+        modelled = self.render(with_raw, location, existing=state).state
+        before_edits = unmodelled(
+            modelled, self._encode(self._decode(entry.urn, modelled), location)
+        )
+        if before_edits == current:
             return dict(packed)
         others = {key: value for key, value in packed.items() if key != CATALOG}
-        merged = merged_objects(CATALOG, then, now, mine, _untold)
+        merged = merge_json(CATALOG, before_edits, current, record, _ignore_conflict)
         return {**others, CATALOG: merged} if merged else others
 
 
-def declared_in(entry: CatalogEntry) -> dict[str, Any]:
-    """How people's own properties of a dataset were declared where it comes from."""
-    mine = entry.raw.get(CATALOG)
-    declared = mine.get(DECLARED) if isinstance(mine, dict) else None
+def definitions_in(entry: CatalogEntry) -> dict[str, Any]:
+    """The definitions of custom properties on the server that a dataset comes from."""
+    record = entry.raw.get(CATALOG)
+    declared = record.get(DECLARED) if isinstance(record, dict) else None
     if not isinstance(declared, dict):
         return {}
     return {
-        name: told
-        for name, told in declared.items()
-        if isinstance(told, dict) and isinstance(told.get("type"), str)
+        name: definition
+        for name, definition in declared.items()
+        if isinstance(definition, dict) and isinstance(definition.get("type"), str)
     }
 
 
-def said_of_edges(entry: CatalogEntry) -> dict[str, Any]:
-    """What is said of edges that lead to a dataset beyond what Lumos would write by itself."""
-    mine = entry.raw.get(CATALOG)
-    said: Any = mine.get(_SAID_OF_EDGES) if isinstance(mine, dict) else None
-    return dict(said) if lineage.is_said(said) else {}
+def edge_details_in(entry: CatalogEntry) -> dict[str, Any]:
+    """The details of upstream edges in `raw`, by upstream URN."""
+    record = entry.raw.get(CATALOG)
+    details: Any = record.get(_EDGE_DETAILS) if isinstance(record, dict) else None
+    return dict(details) if lineage.is_details_by_urn(details) else {}
 
 
 def with_canonical_edges(entry: CatalogEntry) -> CatalogEntry:
-    """An entry whose edges name entities as snapshots do since format 1.1."""
-    said = said_of_edges(entry)
-    named = {canonical(name): each for name, each in said.items()}
-    if named.keys() == said.keys():
+    """Rename entities in edges to the URNs of snapshot format 1.1."""
+    details = edge_details_in(entry)
+    renamed = {canonical_urn(name): each for name, each in details.items()}
+    if renamed.keys() == details.keys():
         return entry
-    mine = {**entry.raw[CATALOG], _SAID_OF_EDGES: named}
-    return msgspec.structs.replace(entry, raw={**entry.raw, CATALOG: mine})
+    record = {**entry.raw[CATALOG], _EDGE_DETAILS: renamed}
+    return msgspec.structs.replace(entry, raw={**entry.raw, CATALOG: record})
 
 
-def _with_edges(
-    carried: dict[str, Any], edges: Edges, marks: lineage.Marks, told: Lineage | None
+def _with_edge_details(
+    raw: dict[str, Any], edges: Edges, written: lineage.WrittenEdges, merged: Lineage | None
 ) -> dict[str, Any]:
-    mine = carried.get(CATALOG)
-    before = mine.get(_SAID_OF_EDGES) if isinstance(mine, dict) else None
-    if before is not None and not lineage.is_said(before):
-        return carried
-    upstream = {edge.urn for edge in told.upstream} if told is not None else set()
-    said = lineage.said_beside(before or {}, edges, marks, upstream)
-    if said == (before or {}):
-        return carried
-    others = {key: value for key, value in (mine or {}).items() if key != _SAID_OF_EDGES}
-    mine = {**others, _SAID_OF_EDGES: said} if said else others
-    rest = {key: value for key, value in carried.items() if key != CATALOG}
-    return {**rest, CATALOG: mine} if mine else rest
+    record = raw.get(CATALOG)
+    before = record.get(_EDGE_DETAILS) if isinstance(record, dict) else None
+    if before is not None and not lineage.is_details_by_urn(before):
+        return raw
+    upstream = {edge.urn for edge in merged.upstream} if merged is not None else set()
+    details = lineage.unmodelled_details(before or {}, edges, written, upstream)
+    if details == (before or {}):
+        return raw
+    others = {key: value for key, value in (record or {}).items() if key != _EDGE_DETAILS}
+    record = {**others, _EDGE_DETAILS: details} if details else others
+    rest = {key: value for key, value in raw.items() if key != CATALOG}
+    return {**rest, CATALOG: record} if record else rest
 
 
-def said_in(found: Iterable[Mapping[str, Any]]) -> ColumnAnnotations:
-    """The labels of an entity or a column, by their names in Lumos."""
-    tags, terms = set(), set()
-    for label in found:
-        if (tag := labels.tag_of(label)) is not None:
-            tags.add(tag)
-        elif (term := labels.term_of(label)) is not None:
-            terms.add(term)
-    return ColumnAnnotations(tuple(sorted(tags)), tuple(sorted(terms)))
+def _ignore_conflict(path: str, theirs: Any, ours: Any) -> None:
+    """Do nothing: the merge of the whole entry reports conflicts."""
 
 
-def _untold(path: str, theirs: Any, ours: Any) -> None:
-    """Conflicts in what is carried are told by the merge of the whole entry."""
-
-
-def _plain_name(urn: str) -> str:
+def _default_name(urn: str) -> str:
     return Urn.parse(urn).name
 
 
@@ -417,153 +427,156 @@ def _statistics(state: State) -> Statistics | None:
     )
 
 
-def _table_facts(entry: CatalogEntry) -> State:
-    facts: State = {}
+def _table_fields(entry: CatalogEntry) -> State:
+    fields: State = {}
     if entry.definition is not None and entry.definition.sql:
-        facts |= {"schemaDefinition": shown_text(entry.definition.sql), "tableType": _VIEW}
+        fields |= {"schemaDefinition": without_nul(entry.definition.sql), "tableType": _VIEW}
     if entry.format in _FORMATS:
-        facts["fileFormat"] = entry.format
+        fields["fileFormat"] = entry.format
     if entry.schema is not None and (keys := columns.key_columns(entry.schema)):
-        facts["tableConstraints"] = [{"constraintType": _KEY, "columns": keys}]
-    return facts
+        fields["tableConstraints"] = [{"constraintType": _KEY, "columns": keys}]
+    return fields
 
 
-def _container_facts(entry: CatalogEntry) -> State:
-    facts: State = {}
+def _container_fields(entry: CatalogEntry) -> State:
+    fields: State = {}
     if entry.format in _FORMATS:
-        facts["fileFormats"] = [entry.format]
+        fields["fileFormats"] = [entry.format]
     if entry.location is not None and entry.location.uri:
-        facts["fullPath"] = shown_text(entry.location.uri)
+        fields["fullPath"] = without_nul(entry.location.uri)
     measured = entry.statistics
     if measured is not None:
         for key, number in (
             ("size", measured.total_size_bytes), ("numberOfObjects", measured.file_count)
         ):  # fmt: skip
-            if 0 < number <= _LARGEST:
-                facts[key] = number
-    return facts
+            if 0 < number <= _MAX_SAFE_INTEGER:
+                fields[key] = number
+    return fields
 
 
-def is_ours(key: str) -> bool:
-    """Whether a custom property is one of Lumos's own."""
-    match = _PACKED.match(key)
-    return key in _MARKS or (match is not None and match["name"].lower() in _NAMES)
+def is_lumos_property(key: str) -> bool:
+    """Whether Lumos writes a custom property."""
+    match = _PACKED_PROPERTY.match(key)
+    return key in _MARKER_PROPERTIES or (
+        match is not None and match["name"].lower() in _PACKED_FIELDS
+    )
 
 
-def _as_property(key: str) -> str:
-    """The property of OpenMetadata for a key of the carriage: `lumos.schema.2` is lumosSchema2."""
-    match = _CARRIAGE.match(key)
-    assert match is not None, "nothing else is packed"
+def _property_name(key: str) -> str:
+    """The custom property for a packed key: `lumos.schema.2` becomes lumosSchema2."""
+    match = _PACKED_KEY.match(key)
+    assert match is not None, "only such keys are packed"
     return f"lumos{match['name'].capitalize()}{match['part'] or ''}"
 
 
-def _as_carriage(extension: Mapping[str, Any]) -> dict[str, str]:
+def _packed_keys(extension: Mapping[str, Any]) -> dict[str, str]:
     found = {}
     for key, text in extension.items():
-        if (match := _PACKED.match(key)) and is_ours(key) and key not in _MARKS:
+        if (
+            (match := _PACKED_PROPERTY.match(key))
+            and is_lumos_property(key)
+            and key not in _MARKER_PROPERTIES
+        ):
             part = f".{match['part']}" if match["part"] else ""
             found[f"lumos.{match['name'].lower()}{part}"] = text
     return found
 
 
-# What has to be carried because writing an entry would not produce it
+# What writing an entry would not reproduce
 
 
-def left_over(state: State, made: State) -> dict[str, Any]:
-    """What a state says beyond one that was made of the same entry; None is for what it lacks."""
-    fields = {field for each in OWN_FIELDS.values() for field in each}
+def unmodelled(state: State, modelled: State) -> dict[str, Any]:
+    """The values of a state that differ from the modelled one; None for missing ones."""
+    fields = {field for each in PORTABLE_FIELDS.values() for field in each}
     entity = {
         key: state.get(key)
-        for key in sorted(fields & (state.keys() | made.keys()))
-        if state.get(key) != made.get(key)
+        for key in sorted(fields & (state.keys() | modelled.keys()))
+        if state.get(key) != modelled.get(key)
     }
     if products := sorted(names_in(state, PRODUCTS)):
         entity[PRODUCTS] = products
-    inside = dict(_columns_left(state.get(COLUMNS, []), made.get(COLUMNS, []), ()))
+    inside = dict(_unmodelled_columns(state.get(COLUMNS, []), modelled.get(COLUMNS, []), ()))
     extension = {
         key: value
         for key, value in state.get(EXTENSION, {}).items()
         if not isinstance(value, str) and not key.startswith("lumos")
     }
-    found = {
-        _ENTITY: entity,
-        COLUMNS: inside,
-        EXTENSION: extension,
-    }
+    found = {_ENTITY_KEY: entity, COLUMNS: inside, EXTENSION: extension}
     return {key: value for key, value in found.items() if value}
 
 
-def usable(carried: Mapping[str, Any]) -> dict[str, Any]:
-    """What is carried for OpenMetadata, as far as it is in the form that reading gives it."""
-    mine = carried.get(CATALOG)
-    if not isinstance(mine, dict):
+def raw_record(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The valid parts of the record of OpenMetadata in `raw`."""
+    record = raw.get(CATALOG)
+    if not isinstance(record, dict):
         return {}
-    found = {key: mine.get(key) for key in (_ENTITY, COLUMNS, EXTENSION)}
+    found = {key: record.get(key) for key in (_ENTITY_KEY, COLUMNS, EXTENSION)}
     return {key: value for key, value in found.items() if isinstance(value, dict) and value}
 
 
-def over(
+def apply_raw(
     state: State,
-    carried: Mapping[str, Any],
+    raw: Mapping[str, Any],
     *,
-    home: str,
-    said: Reading,
+    entity_type: str,
     read: Callable[[State], CatalogEntry],
     product: Callable[[str], dict[str, Any] | None],
 ) -> State:
-    """A state with what is carried for it, as far as it still reads alike."""
+    """Override a state by values in `raw` that do not contradict the entry."""
     shown = read(state)
-    for key, value in carried.get(_ENTITY, {}).items():
+    for key, value in raw.get(_ENTITY_KEY, {}).items():
         if key == PRODUCTS and isinstance(value, list):
-            there = [found for fqn in value if isinstance(fqn, str) and (found := product(fqn))]
-            state = _with(state, PRODUCTS, there or None)
-        if key not in OWN_FIELDS[home]:
+            existing = [found for fqn in value if isinstance(fqn, str) and (found := product(fqn))]
+            state = _replace_key(state, PRODUCTS, existing or None)
+        if key not in PORTABLE_FIELDS[entity_type]:
             continue
-        changed = _with(state, key, value)
+        changed = _replace_key(state, key, value)
         if read(changed) == shown:
             state = changed
-    inside = carried.get(COLUMNS)
+    inside = raw.get(COLUMNS)
     if not inside or COLUMNS not in state:
         return state
-    return {**state, COLUMNS: [_column_over(each, inside, said) for each in state[COLUMNS]]}
+    return {**state, COLUMNS: [_apply_raw_to_column(each, inside) for each in state[COLUMNS]]}
 
 
-def _column_over(column: Column, carried: Mapping[str, Any], said: Reading) -> Column:
-    changed = _column_with(column, carried, ())
-    if changed == column or columns.read([changed], said) != columns.read([column], said):
+def _apply_raw_to_column(column: Column, raw: Mapping[str, Any]) -> Column:
+    changed = _override_column(column, raw, ())
+    if changed == column or columns.decode_columns(
+        [changed], read_labels
+    ) != columns.decode_columns([column], read_labels):
         return column
     return changed
 
 
-def _column_with(column: Column, carried: Mapping[str, Any], above: tuple[str, ...]) -> Column:
+def _override_column(column: Column, raw: Mapping[str, Any], above: tuple[str, ...]) -> Column:
     path = (*above, column["name"])
-    own = carried.get(joined(*path))
+    own = raw.get(join_fqn(*path))
     for key, value in own.items() if isinstance(own, dict) else ():
-        if key in COLUMN_KEYS and key not in _UNDERSTOOD:
-            column = _with(column, key, value)
+        if key in COLUMN_KEYS and key not in _MODELLED_COLUMN_KEYS:
+            column = _replace_key(column, key, value)
     if "children" in column:
-        children = [_column_with(child, carried, path) for child in column["children"]]
+        children = [_override_column(child, raw, path) for child in column["children"]]
         column = {**column, "children": children}
     return column
 
 
-def _with(holder: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
-    rest = {each: held for each, held in holder.items() if each != key}
+def _replace_key(target: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
+    rest = {each: held for each, held in target.items() if each != key}
     return rest if value is None else {**rest, key: value}
 
 
-def _columns_left(
-    there: list[Column], made: list[Column], above: tuple[str, ...]
+def _unmodelled_columns(
+    existing: list[Column], modelled: list[Column], above: tuple[str, ...]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    by_name = {column["name"]: column for column in made}
-    for column in there:
+    by_name = {column["name"]: column for column in modelled}
+    for column in existing:
         path = (*above, column["name"])
         other = by_name.get(column["name"], {})
         left = {
             key: column.get(key)
             for key in COLUMN_KEYS
-            if key not in _UNDERSTOOD and column.get(key) != other.get(key)
+            if key not in _MODELLED_COLUMN_KEYS and column.get(key) != other.get(key)
         }
         if left:
-            yield joined(*path), left
-        yield from _columns_left(column.get("children", []), other.get("children", []), path)
+            yield join_fqn(*path), left
+        yield from _unmodelled_columns(column.get("children", []), other.get("children", []), path)

@@ -1,4 +1,4 @@
-"""Which entity has which identifier, and the services, databases and buckets that hold them."""
+"""Finds identifiers of entities, and creates the services, databases and buckets they are in."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import ceil
@@ -6,92 +6,101 @@ from threading import Lock, RLock
 from typing import Any, Final, NamedTuple
 
 from lumos.catalogs.openmetadata.entries import HIDDEN, PARENT, URN
-from lumos.catalogs.openmetadata.labels import MADE
+from lumos.catalogs.openmetadata.labels import PLACEHOLDER_TEXT
 from lumos.catalogs.openmetadata.names import (
-    HOMES,
+    DATASET_TYPES,
     EntityLocation,
     OpenMetadataNames,
     Service,
-    joined,
-    split,
+    join_fqn,
+    split_fqn,
 )
 from lumos.catalogs.openmetadata.properties import CustomProperties
-from lumos.catalogs.openmetadata.server import Outdated, Server, Short
-from lumos.catalogs.openmetadata.states import guard
+from lumos.catalogs.openmetadata.server import IncompleteList, Outdated, Server
+from lumos.catalogs.openmetadata.states import guard, property_operations
 from lumos.errors import CatalogError
 
 _ATTEMPTS: Final = 4
-# A page costs the server more than one entity does.
-_WORTH_A_PAGE: Final = 4
-# Something is in it, or Lumos may not remove it.
-_STAYS: Final = (400, 403)
-# What is listed with all its columns, and what only by its name.
-_WHOLE: Final = 100
-_NAMES: Final = 1000
+# A page is only requested if it replaces this many requests for single entities.
+_ENTITIES_PER_PAGE: Final = 4
+# It is not empty, or Lumos is not allowed to delete it.
+_NOT_DELETABLE: Final = (400, 403)
+# Page sizes with all fields, and with only names.
+_FULL_PAGE_SIZE: Final = 100
+_NAME_PAGE_SIZE: Final = 1000
 
 
 class EntityFolder(NamedTuple):
-    """What can be listed alone: the tables of a schema, the containers or topics of a service."""
+    """A unit that can be listed: the tables of a schema, or containers or topics of a service."""
 
-    home: str
+    type: str
     field: str
     fqn: str
 
     @classmethod
-    def of(cls, place: EntityLocation) -> "EntityFolder":
-        if place.home == "table":
-            return cls(place.home, "databaseSchema", joined(*place.parts[:3]))
-        return cls(place.home, "service", joined(place.parts[0]))
+    def of(cls, location: EntityLocation) -> "EntityFolder":
+        if location.type == "table":
+            return cls(location.type, "databaseSchema", join_fqn(*location.parts[:3]))
+        return cls(location.type, "service", join_fqn(location.parts[0]))
 
 
-def by_shelf(
-    places: Collection[EntityLocation],
+def by_folder(
+    locations: Collection[EntityLocation],
 ) -> Iterator[tuple[EntityFolder, set[EntityLocation]]]:
-    """Places by what they are listed with."""
+    """Group locations by the folder that lists them."""
     found: dict[EntityFolder, set[EntityLocation]] = {}
-    for place in places:
-        found.setdefault(EntityFolder.of(place), set()).add(place)
+    for location in locations:
+        found.setdefault(EntityFolder.of(location), set()).add(location)
     yield from found.items()
 
 
-def listed(
+def list_entities(
     server: Server,
-    shelf: EntityFolder,
+    folder: EntityFolder,
     wanted: Collection[EntityLocation],
     *,
     fields: str = "",
     include: str,
 ) -> Mapping[EntityLocation, dict[str, Any]] | None:
-    """Those of some places that are there; nothing where asking for each is less work."""
-    if len(wanted) < 2 * _WORTH_A_PAGE:
+    """The entities that exist, or None if requests for single ones are cheaper."""
+    if len(wanted) < 2 * _ENTITIES_PER_PAGE:
         return None
-    route, narrowed = HOMES[shelf.home].route, {shelf.field: shelf.fqn}
-    limit = _WHOLE if fields else _NAMES
+    route, narrowed = DATASET_TYPES[folder.type].route, {folder.field: folder.fqn}
+    limit = _FULL_PAGE_SIZE if fields else _NAME_PAGE_SIZE
     first = server.get(route, limit=0, include="all", **narrowed)
     total = ((first or {}).get("paging") or {}).get("total")
-    if not isinstance(total, int) or ceil(total / limit) > len(wanted) / _WORTH_A_PAGE:
+    if not isinstance(total, int) or ceil(total / limit) > len(wanted) / _ENTITIES_PER_PAGE:
         return None
     asked = {"fields": fields} if fields else {}
     pages = server.pages(route, include=include, limit=limit, whole=True, **narrowed, **asked)
     try:
-        told = (
-            (EntityLocation(shelf.home, split(raw["fullyQualifiedName"])), raw) for raw in pages
+        found = (
+            (EntityLocation(folder.type, split_fqn(raw["fullyQualifiedName"])), raw)
+            for raw in pages
         )
-        return {place: raw for place, raw in told if place in wanted}
-    except Short:
-        # Somebody adds to the list or takes from it just now.
+        return {location: raw for location, raw in found if location in wanted}
+    except IncompleteList:
+        # The list changed while it was read.
         return None
 
 
 class IndexedEntity(NamedTuple):
-    """An entity that is there and not deleted."""
+    """An entity that exists and is not deleted."""
 
     id: str
-    place: EntityLocation
+    location: EntityLocation
+
+    @property
+    def reference(self) -> dict[str, str]:
+        return {"id": self.id, "type": self.location.type}
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return self.location.parts
 
 
 class Index:
-    """What is where on one server; filled as answers come in, and never kept for longer."""
+    """A cache of the entities and services of one server."""
 
     def __init__(
         self, server: Server, properties: CustomProperties, meanings: dict[str, str]
@@ -101,188 +110,191 @@ class Index:
         self._meanings = meanings
         self._names: OpenMetadataNames | None = None
         self._ids: dict[EntityLocation, str | None] = {}
-        self._held: dict[tuple[str, str], str] = {}
-        self._there: set[tuple[str, str]] = set()
-        self._absent: set[tuple[str, str]] = set()
+        self._parents: dict[tuple[str, str], str] = {}
+        self._existing_services: set[tuple[str, str]] = set()
+        self._missing_services: set[tuple[str, str]] = set()
         self._lock = Lock()
-        self._making = RLock()
+        self._creating = RLock()
 
     @property
     def names(self) -> OpenMetadataNames:
-        """The names of datasets, given the services that there are."""
-        with self._making:
+        """The names of datasets, given the services of the server."""
+        with self._creating:
             if self._names is None:
                 self._names = OpenMetadataNames(self._services(), self._meanings)
             return self._names
 
     def forget_services(self) -> None:
-        """Looks for services again, since one was made or is gone."""
-        with self._making, self._lock:
+        """Clear the cache, since a service was created or deleted."""
+        with self._creating, self._lock:
             self._names = None
-            for known in (self._ids, self._held, self._there, self._absent):
-                known.clear()
+            for caches in (
+                self._ids,
+                self._parents,
+                self._existing_services,
+                self._missing_services,
+            ):
+                caches.clear()
 
     def _services(self) -> Iterable[Service]:
-        for home in HOMES.values():
-            for service in self._server.pages(f"services/{home.services}"):
-                self._there.add((home.services, service["name"]))
-                yield Service(home.services, service["name"], service.get("serviceType", ""))
+        for entity_type in DATASET_TYPES.values():
+            for service in self._server.pages(f"services/{entity_type.services}"):
+                self._existing_services.add((entity_type.services, service["name"]))
+                yield Service(entity_type.services, service["name"], service.get("serviceType", ""))
 
-    def may_be_there(self, place: EntityLocation) -> bool:
-        """Whether the service of a place is there, so that it is worth asking for more."""
-        service = (HOMES[place.home].services, place.parts[0])
+    def has_service(self, location: EntityLocation) -> bool:
+        """Whether the service of a location exists."""
+        service = (DATASET_TYPES[location.type].services, location.parts[0])
         with self._lock:
-            if service in self._there:
+            if service in self._existing_services:
                 return True
-            if service in self._absent:
+            if service in self._missing_services:
                 return False
-        is_there = self._server.named(f"services/{service[0]}", joined(service[1])) is not None
+        exists = self._server.named(f"services/{service[0]}", join_fqn(service[1])) is not None
         with self._lock:
-            (self._there if is_there else self._absent).add(service)
-        return is_there
+            (self._existing_services if exists else self._missing_services).add(service)
+        return exists
 
-    def look_again(self) -> None:
-        """Forgets which services are not there: others may have made them meanwhile."""
+    def forget_missing_services(self) -> None:
+        """Look for missing services again, which others may have created."""
         with self._lock:
-            self._absent.clear()
+            self._missing_services.clear()
 
-    def is_holder(self, place: EntityLocation) -> bool:
-        """Whether others are known to be in an entity."""
-        with self._making:
-            return (HOMES[place.home].route, place.fqn) in self._held
+    def is_parent(self, location: EntityLocation) -> bool:
+        """Whether an entity is known to contain others."""
+        with self._creating:
+            return (location.route, location.fqn) in self._parents
 
-    def learn(self, place: EntityLocation, id: str | None) -> None:
-        """Notes what the server said of a place; None is for nothing there."""
+    def add(self, location: EntityLocation, id: str | None) -> None:
+        """Cache the identifier at a location, or None if there is no entity."""
         with self._lock:
-            self._ids[place] = id
+            self._ids[location] = id
 
-    def forget(self, place: EntityLocation) -> None:
+    def forget(self, location: EntityLocation) -> None:
         with self._lock:
-            self._ids.pop(place, None)
+            self._ids.pop(location, None)
 
-    def find(self, place: EntityLocation) -> IndexedEntity | None:
-        """The entity at a place, if one is there and not deleted."""
+    def find(self, location: EntityLocation) -> IndexedEntity | None:
+        """The entity at a location, unless it is deleted."""
         with self._lock:
-            known, id = place in self._ids, self._ids.get(place)
-        if not known:
-            raw = self._server.named(HOMES[place.home].route, place.fqn)
+            is_cached, id = location in self._ids, self._ids.get(location)
+        if not is_cached:
+            raw = self._server.named(location.route, location.fqn)
             id = raw["id"] if raw else None
-            self.learn(place, id)
-        return None if id is None else IndexedEntity(id, place)
+            self.add(location, id)
+        return None if id is None else IndexedEntity(id, location)
 
-    def find_many(self, places: Collection[EntityLocation]) -> None:
-        """Looks for some entities at once where that is less work than one by one."""
+    def find_many(self, locations: Collection[EntityLocation]) -> None:
+        """Cache entities by few requests, if that is cheaper than one request for each."""
         with self._lock:
-            unknown = [place for place in places if place not in self._ids]
-        for shelf, some in by_shelf(unknown):
-            told = listed(self._server, shelf, some, include="non-deleted")
-            if told is not None:
-                for place in some:
-                    self.learn(place, told[place]["id"] if place in told else None)
+            unknown = [location for location in locations if location not in self._ids]
+        for folder, members in by_folder(unknown):
+            found = list_entities(self._server, folder, members, include="non-deleted")
+            if found is not None:
+                for location in members:
+                    self.add(location, found[location]["id"] if location in found else None)
 
-    def written_urn(self, place: EntityLocation, id: str) -> str | None:
-        """The URN that Lumos wrote beside an entity whose name is only the beginning of it."""
-        raw = self._server.get(f"{HOMES[place.home].route}/{id}", fields="extension", include="all")
+    def written_urn(self, location: EntityLocation, id: str) -> str | None:
+        """The URN that Lumos stored in an entity with a shortened name."""
+        raw = self._server.get(f"{location.route}/{id}", fields="extension", include="all")
         urn = ((raw or {}).get("extension") or {}).get(URN)
         return urn if isinstance(urn, str) else None
 
-    def prepare(self, place: EntityLocation) -> dict[str, Any]:
-        """Makes sure that what a dataset is in is there; gives the fields that say so."""
-        home = HOMES[place.home]
-        service, *names = place.parts
-        with self._making:
-            self._service(place)
-            match place.home:
+    def prepare(self, location: EntityLocation) -> dict[str, Any]:
+        """Create the missing parents of a dataset; return the fields that refer to them."""
+        service, *names = location.parts
+        with self._creating:
+            self._service(location)
+            match location.type:
                 case "table":
                     database, schema = (service, names[0]), (service, *names[:2])
-                    self._hold("databases", database, {"service": joined(service)})
-                    self._hold("databaseSchemas", schema, {"database": joined(*database)})
-                    return {"name": names[-1], "databaseSchema": joined(*schema)}
+                    self._ensure_parent("databases", database, {"service": join_fqn(service)})
+                    self._ensure_parent(
+                        "databaseSchemas", schema, {"database": join_fqn(*database)}
+                    )
+                    return {"name": names[-1], "databaseSchema": join_fqn(*schema)}
                 case "container":
-                    body: dict[str, Any] = {"name": names[-1], "service": joined(service)}
+                    body: dict[str, Any] = {"name": names[-1], "service": join_fqn(service)}
                     for depth in range(1, len(names)):
-                        parent = self._bucket(
-                            EntityLocation(home.type, (service, *names[:depth])), body
+                        parent = self._ensure_container(
+                            EntityLocation("container", (service, *names[:depth])), body
                         )
                         body["parent"] = {"id": parent, "type": "container"}
                     return body
                 case _:
-                    return {"name": names[-1], "service": joined(service)}
+                    return {"name": names[-1], "service": join_fqn(service)}
 
-    def _service(self, place: EntityLocation) -> None:
-        route = f"services/{HOMES[place.home].services}"
-        name = place.parts[0]
-        self._hold(route, (name,), {"serviceType": self.names.service_type(place)})
+    def _service(self, location: EntityLocation) -> None:
+        route = f"services/{DATASET_TYPES[location.type].services}"
+        name = location.parts[0]
+        self._ensure_parent(route, (name,), {"serviceType": self.names.service_type(location)})
         with self._lock:
-            self._there.add((HOMES[place.home].services, name))
+            self._existing_services.add((DATASET_TYPES[location.type].services, name))
 
-    def _hold(self, route: str, parts: tuple[str, ...], body: dict[str, Any]) -> str:
-        """The identifier of something that holds datasets; made where it is not there."""
-        fqn = joined(*parts)
-        if (route, fqn) not in self._held:
-            there = self._server.named(route, fqn, include="all")
-            if there is None or there.get("deleted"):
-                whole = {"name": parts[-1], **body}
-                if there is None:
-                    whole["description"] = MADE
-                there = self._server.put(route, whole)
-            self._held[route, fqn] = there["id"]
-        return self._held[route, fqn]
+    def _ensure_parent(self, route: str, parts: tuple[str, ...], body: dict[str, Any]) -> str:
+        """The identifier of a service, database or schema; created if missing."""
+        fqn = join_fqn(*parts)
+        if (route, fqn) not in self._parents:
+            existing = self._server.named(route, fqn, include="all")
+            if existing is None or existing.get("deleted"):
+                request = {"name": parts[-1], **body}
+                if existing is None:
+                    request["description"] = PLACEHOLDER_TEXT
+                existing = self._server.put(route, request)
+            self._parents[route, fqn] = existing["id"]
+        return self._parents[route, fqn]
 
-    def _bucket(self, place: EntityLocation, body: dict[str, Any]) -> str:
-        """The identifier of a container that others are in."""
-        if ("containers", place.fqn) in self._held:
-            return self._held["containers", place.fqn]
-        there = self._server.named("containers", place.fqn, include="all", fields="extension")
-        if there is None:
+    def _ensure_container(self, location: EntityLocation, body: dict[str, Any]) -> str:
+        """The identifier of a container that contains others; created if missing."""
+        if ("containers", location.fqn) in self._parents:
+            return self._parents["containers", location.fqn]
+        existing = self._server.named("containers", location.fqn, include="all", fields="extension")
+        if existing is None:
             self._properties.declare("container", [PARENT])
-            whole = {
-                "name": place.parts[-1],
+            request = {
+                "name": location.parts[-1],
                 "service": body["service"],
-                "extension": {PARENT: MADE},
+                "extension": {PARENT: PLACEHOLDER_TEXT},
             }
             if "parent" in body:
-                whole["parent"] = body["parent"]
-            there = self._server.put("containers", whole)
-        elif there.get("deleted"):
-            # Nothing can be put into one that is hidden; that it was so is noted beside it.
-            self._server.put("containers/restore", {"id": there["id"]})
-            self.mark_hidden("container", there["id"])
-        self._held["containers", place.fqn] = there["id"]
-        return str(there["id"])
+                request["parent"] = body["parent"]
+            existing = self._server.put("containers", request)
+        elif existing.get("deleted"):
+            # A hidden container cannot contain others, so a property marks it as hidden.
+            self._server.put("containers/restore", {"id": existing["id"]})
+            self.mark_hidden("container", existing["id"])
+        self._parents["containers", location.fqn] = existing["id"]
+        return str(existing["id"])
 
-    def mark_hidden(self, home: str, id: str) -> None:
-        """Notes beside an entity that it is hidden, where the server cannot hide it."""
-        path = f"{HOMES[home].route}/{id}"
-        self._properties.declare(home, [HIDDEN])
+    def mark_hidden(self, entity_type: str, id: str) -> None:
+        """Mark an entity as hidden by a property, if the server cannot hide it."""
+        path = f"{DATASET_TYPES[entity_type].route}/{id}"
+        self._properties.declare(entity_type, [HIDDEN])
         for attempt in range(_ATTEMPTS):
             raw = self._server.get(path, fields="extension") or {}
-            extension = raw.get("extension") or {}
-            if HIDDEN in extension:
+            if HIDDEN in (raw.get("extension") or {}):
                 return
-            # Nothing can be added to an extension that is not there.
-            key, value = (f"/{HIDDEN}", "true") if extension else ("", {HIDDEN: "true"})
-            operation = {"op": "add", "path": f"/extension{key}", "value": value}
             try:
-                self._server.patch(path, [*guard(raw), operation])
+                operations = property_operations(raw, HIDDEN, "true")
+                self._server.patch(path, [*guard(raw), *operations])
                 return
             except Outdated:
                 if attempt == _ATTEMPTS - 1:
                     raise
 
-    def dropped(self, place: EntityLocation) -> None:
-        """Notes that an entity is gone for good."""
-        with self._making:
-            self._held.pop((HOMES[place.home].route, place.fqn), None)
-        self.learn(place, None)
+    def mark_erased(self, location: EntityLocation) -> None:
+        """Record that an entity was deleted permanently."""
+        with self._creating:
+            self._parents.pop((location.route, location.fqn), None)
+        self.add(location, None)
 
     def tidy(self) -> None:
-        """Remove containers that Lumos created for datasets, if nothing is in them."""
+        """Delete the empty containers that Lumos created for datasets."""
         for bucket in list(self._server.pages("containers", fields="extension", root="true")):
             if PARENT in (bucket.get("extension") or {}):
                 try:
                     self._server.delete(f"containers/{bucket['id']}", hardDelete=True)
                 except CatalogError as problem:
-                    if problem.status not in _STAYS:
+                    if problem.status not in _NOT_DELETABLE:
                         raise
         self.forget_services()

@@ -1,8 +1,7 @@
-"""The kinds of entity that are not datasets, and how each maps to the items of Lumos.
+"""Encodes items as records of entities, and decodes them.
 
-A record is what is said of an entity as JSON that another server understands: fields as they are,
-other entities by type and qualified name instead of by identifiers. Reading a record fills the
-fields of an item; what these do not reproduce is under `raw["openmetadata"]`.
+A record is the portable JSON of an entity: references have type and qualified name instead of
+identifiers. What the fields of an item do not reproduce is in `raw["openmetadata"]`.
 """
 
 import re
@@ -12,35 +11,40 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.catalogs.interface import Item
 from lumos.catalogs.openmetadata.labels import (
-    MADE,
-    OWN,
+    LUMOS,
+    PLACEHOLDER_TEXT,
     domain_fqn,
     domain_of,
-    is_stand_in,
+    is_placeholder_email,
     owner_of,
-    shown_owners,
+    read_labels,
+    storable_owners,
     tag_fqn,
     tag_of,
     team_name,
     term_fqn,
     term_named,
-    term_of,
     user_name,
 )
 from lumos.catalogs.openmetadata.names import (
-    OWN_SERVICE,
-    joined,
-    meant,
+    LUMOS_SERVICE,
+    decode_name,
+    encode_name,
+    join_fqn,
     service_of_tool,
-    shortened,
-    spelled,
-    split,
+    shorten_name,
+    split_fqn,
     tool_of_service,
 )
-from lumos.catalogs.openmetadata.states import is_own_label
-from lumos.catalogs.openmetadata.texts import decoded, encoded, has_markup, shown_text, storable
+from lumos.catalogs.openmetadata.states import is_direct_label
+from lumos.catalogs.openmetadata.texts import (
+    escape_html,
+    has_markup,
+    unescape_html,
+    without_lost_characters,
+    without_nul,
+)
 from lumos.model.catalog import (
     CatalogEntity,
     GlossaryTerm,
@@ -58,32 +62,32 @@ Form: TypeAlias = Literal["reference", "name", "id"]
 """How a request that creates an entity refers to others."""
 
 CATALOG: Final = "openmetadata"
-KEPT: Final = "lumosItem"
-"""The custom property with the exact form of an item that its entity does not show completely."""
+EXACT_ITEM: Final = "lumosItem"
+"""The custom property with the exact item, if its entity does not hold it completely."""
 TASKS: Final = "lumosTasks"
-"""The same for tasks of a pipeline, by their names."""
-NOTHING_SAID: Final = "Written by Lumos."
-"""The description of an entity that an item says nothing about."""
+"""The custom property of a pipeline with its exact tasks, by name."""
+EMPTY_DESCRIPTION: Final = "Written by Lumos."
+"""The description of an entity whose item has none, so that it is not a placeholder."""
 DATASET: Final = "dataset"
 FREE_FORM: Final = frozenset({"searchIndexSettings"})
-"""Fields whose values belong to people, whatever they look like."""
+"""Fields with free-form values, which are never changed."""
 _FQN: Final = "fullyQualifiedName"
 _TAGS: Final = "Classification"
 _TERMS: Final = "Glossary"
 _LABEL_KEYS: Final = ("tagFQN", "source", "labelType", "state")
-_NOISE: Final = frozenset({"href", _FQN, "id", "deleted", "inherited"})
+_SERVER_FIELDS: Final = frozenset({"href", _FQN, "id", "deleted", "inherited"})
 _FALSE_BY_DEFAULT: Final = frozenset({"mutuallyExclusive", "disabled", "default"})
-_MAIL: Final = re.compile(r"[a-z0-9_%+-]+(\.[a-z0-9_%+-]+)*@[a-z0-9-]+(\.[a-z0-9-]+)+")
-_LONGEST_MAIL: Final = 127
-_PROPERTY: Final = f"{CATALOG}."
+_MAIL_ADDRESS: Final = re.compile(r"[a-z0-9_%+-]+(\.[a-z0-9_%+-]+)*@[a-z0-9-]+(\.[a-z0-9-]+)+")
+_MAX_MAIL_LENGTH: Final = 127
+_PROPERTY_PREFIX: Final = f"{CATALOG}."
 _PROD: Final = "PROD"
-_NATIVE: Final = re.compile(rf"{CATALOG}:(?P<type>[A-Za-z]+):(?P<fqn>.+)\Z", re.DOTALL)
-_SHARED: Final[Mapping[str, Form]] = MappingProxyType({"owners": "reference", "domains": "name"})
-_PRODUCTS: Final[Mapping[str, Form]] = MappingProxyType({**_SHARED, "dataProducts": "name"})
+_NATIVE_URN: Final = re.compile(rf"{CATALOG}:(?P<type>[A-Za-z]+):(?P<fqn>.+)\Z", re.DOTALL)
+_COMMON: Final[Mapping[str, Form]] = MappingProxyType({"owners": "reference", "domains": "name"})
+_WITH_PRODUCTS: Final[Mapping[str, Form]] = MappingProxyType({**_COMMON, "dataProducts": "name"})
 # Relations of items to datasets that are edges in OpenMetadata.
-_EDGES: Final = {"chart": "datasets", "dashboard": "datasets", "pipeline": "inputs"}
+_EDGE_RELATIONS: Final = {"chart": "datasets", "dashboard": "datasets", "pipeline": "inputs"}
 # Types of services by tool, as of OpenMetadata 1.4; any other tool is a custom one.
-_TOOLS: Final = {
+_SERVICE_TYPE_BY_TOOL: Final = {
     "pipeline": {
         "airflow": "Airflow", "glue": "GluePipeline", "airbyte": "Airbyte", "fivetran": "Fivetran",
         "dagster": "Dagster", "nifi": "Nifi", "databricks": "DatabricksPipeline", "spark": "Spark",
@@ -100,39 +104,42 @@ _TOOLS: Final = {
 class EntityKind(NamedTuple):
     """A kind of entity.
 
-    `kind` is its name in Lumos. `above` are the fields that name what an entity is in, with its
-    type, the nearest last. `own` are fields that hold all they say in themselves, `refers` those
-    that lead to other entities. `needed` is what one cannot be created without, `later` own fields
-    that only a patch can set. One that `extends` may have custom properties; of one that is to be
-    read `alone` lists leave something out, and to one that is `linked` edges may lead.
+    `kind` is its name in Lumos. `parents` are the fields with the parents of an entity and their
+    types, the nearest last. `plain_fields` have no references, `references` refer to other
+    entities. `required` has defaults of required fields; `patch_only` fields can only be set by a
+    patch. `has_properties`: it can have custom properties. `lists_partly`: lists omit some
+    fields, so that each entity must be read. `has_edges`: it can have upstream edges.
     """
 
     type: str
     route: str
-    above: tuple[tuple[str, str], ...] = ()
-    own: tuple[str, ...] = ()
-    refers: Mapping[str, Form] = _SHARED
-    needed: Mapping[str, Any] = MappingProxyType({})
-    later: tuple[str, ...] = ()
+    parents: tuple[tuple[str, str], ...] = ()
+    plain_fields: tuple[str, ...] = ()
+    references: Mapping[str, Form] = _COMMON
+    required: Mapping[str, Any] = MappingProxyType({})
+    patch_only: tuple[str, ...] = ()
     kind: str = ""
-    tagged: bool = True
-    extends: bool = True
-    alone: bool = False
-    linked: bool = False
+    has_tags: bool = True
+    has_properties: bool = True
+    lists_partly: bool = False
+    has_edges: bool = False
 
     @property
-    def asked(self) -> str:
-        """The fields to ask for, in addition to those that are always told."""
-        more = (*(("tags",) if self.tagged else ()), *(("extension",) if self.extends else ()))
-        inside = tuple(field for field, _ in self.above if field == "parent")
+    def requested_fields(self) -> str:
+        """The fields to request in addition to those of every response."""
+        more = (
+            *(("tags",) if self.has_tags else ()),
+            *(("extension",) if self.has_properties else ()),
+        )
+        inside = tuple(field for field, _ in self.parents if field == "parent")
         also = {"pipeline": ("tasks",), "query": ("usedBy",), "user": ("teams",)}
-        return ",".join((*self.refers, *more, *also.get(self.type, ()), *inside))
+        return ",".join((*self.references, *more, *also.get(self.type, ()), *inside))
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """All that a record may have, except custom properties."""
-        tags = ("tags",) if self.tagged else ()
-        return ("displayName", "description", *self.own, *self.refers, *tags)
+        """The fields of a record, except custom properties."""
+        tags = ("tags",) if self.has_tags else ()
+        return ("displayName", "description", *self.plain_fields, *self.references, *tags)
 
     @property
     def is_service(self) -> bool:
@@ -142,39 +149,40 @@ class EntityKind(NamedTuple):
 def _service(type: str, custom: str) -> EntityKind:
     return EntityKind(
         f"{type}Service", f"services/{type}Services", (), ("serviceType",),
-        needed=MappingProxyType({"serviceType": custom}), extends=False,
+        required=MappingProxyType({"serviceType": custom}), has_properties=False,
     )  # fmt: skip
 
 
 def _in_service(
-    type: str, route: str, service: str, *own: str, needed: Mapping[str, Any] | None = None,
-    refers: Mapping[str, Form] = _PRODUCTS, kind: str = "",
+    type: str, route: str, service: str, *plain_fields: str,
+    required: Mapping[str, Any] | None = None, references: Mapping[str, Form] = _WITH_PRODUCTS,
+    kind: str = "",
 ) -> EntityKind:  # fmt: skip
     return EntityKind(
-        type, route, (("service", f"{service}Service"),), (*own, "sourceUrl"), refers, needed or {},
-        kind=kind, linked=True,
+        type, route, (("service", f"{service}Service"),), (*plain_fields, "sourceUrl"), references,
+        required or {}, kind=kind, has_edges=True,
     )  # fmt: skip
 
 
-# In the order in which they are written: what others are in or refer to comes first.
+# In the order in which they are written: parents and referenced entities first.
 KINDS: Final = {
     spec.type: spec
     for spec in (
-        EntityKind("user", "users", (), ("email",), {}, tagged=False, extends=False),
+        EntityKind("user", "users", (), ("email",), {}, has_tags=False, has_properties=False),
         EntityKind(
-            "team", "teams", (), ("email",), {"users": "id"}, {"teamType": "Group"}, tagged=False,
-            extends=False,
+            "team", "teams", (), ("email",), {"users": "id"}, {"teamType": "Group"}, has_tags=False,
+            has_properties=False,
         ),
         EntityKind(
             "classification", "classifications", (), ("mutuallyExclusive", "disabled"),
             {"owners": "reference", "reviewers": "reference"}, {"description": ""},
-            ("disabled",), tagged=False, extends=False,
+            ("disabled",), has_tags=False, has_properties=False,
         ),
         EntityKind(
             "tag", "tags", (("classification", "classification"), ("parent", "tag")),
             ("mutuallyExclusive", "style", "disabled"),
-            {**_SHARED, "reviewers": "reference"}, {"description": ""}, ("disabled",), "tag",
-            tagged=False, extends=False,
+            {**_COMMON, "reviewers": "reference"}, {"description": ""}, ("disabled",), "tag",
+            has_tags=False, has_properties=False,
         ),
         EntityKind(
             "domain", "domains", (("parent", "domain"),), ("domainType", "style"),
@@ -184,18 +192,18 @@ KINDS: Final = {
         EntityKind(
             "dataProduct", "dataProducts", (),
             ("style", "dataProductType", "visibility", "portfolioPriority", "lifecycleStage"),
-            {**_SHARED, "experts": "name", "reviewers": "reference"}, {"description": ""},
+            {**_COMMON, "experts": "name", "reviewers": "reference"}, {"description": ""},
             ("lifecycleStage",), "data_product",
         ),
         EntityKind(
             "glossary", "glossaries", (), ("mutuallyExclusive",),
-            {**_SHARED, "reviewers": "reference"}, {"description": ""}, kind="term_group",
+            {**_COMMON, "reviewers": "reference"}, {"description": ""}, kind="term_group",
         ),
         EntityKind(
             "glossaryTerm", "glossaryTerms", (("glossary", "glossary"), ("parent", "glossaryTerm")),
             ("synonyms", "references", "style", "mutuallyExclusive"),
-            {**_SHARED, "reviewers": "reference", "relatedTerms": "name"}, {"description": ""},
-            # Requests that create a term on older servers know no domains.
+            {**_COMMON, "reviewers": "reference", "relatedTerms": "name"}, {"description": ""},
+            # Older servers reject domains in requests that create a term.
             ("domains",),
         ),
         _service("database", "CustomDatabase"),
@@ -208,20 +216,20 @@ KINDS: Final = {
         _service("api", "Rest"),
         EntityKind(
             "database", "databases", (("service", "databaseService"),),
-            ("default", "retentionPeriod", "sourceUrl"), alone=True,
+            ("default", "retentionPeriod", "sourceUrl"), lists_partly=True,
         ),
         EntityKind(
             "databaseSchema", "databaseSchemas", (("database", "database"),),
-            ("retentionPeriod", "sourceUrl"), alone=True,
+            ("retentionPeriod", "sourceUrl"), lists_partly=True,
         ),
         _in_service("chart", "charts", "dashboard", "chartType", kind="chart"),
         _in_service(
             "dashboardDataModel", "dashboard/datamodels", "dashboard", "dataModelType", "sql",
-            "project", "columns", needed={"dataModelType": "MetabaseDataModel", "columns": []},
+            "project", "columns", required={"dataModelType": "MetabaseDataModel", "columns": []},
         ),
         _in_service(
             "dashboard", "dashboards", "dashboard", "dashboardType", "project",
-            refers={**_PRODUCTS, "charts": "name", "dataModels": "name"}, kind="dashboard",
+            references={**_WITH_PRODUCTS, "charts": "name", "dataModels": "name"}, kind="dashboard",
         ),
         _in_service(
             "pipeline", "pipelines", "pipeline", "scheduleInterval", "concurrency",
@@ -229,43 +237,45 @@ KINDS: Final = {
         ),
         _in_service(
             "mlmodel", "mlmodels", "mlmodel", "algorithm", "mlFeatures", "mlHyperParameters",
-            "mlStore", "server", "target", needed={"algorithm": "unknown"},
-            refers={**_PRODUCTS, "dashboard": "name"}, kind="ml_model",
-        )._replace(alone=True),
-        _in_service("searchIndex", "searchIndexes", "search", needed={"fields": []})._replace(
-            own=("fields", "searchIndexSettings", "indexType"), alone=True
+            "mlStore", "server", "target", required={"algorithm": "unknown"},
+            references={**_WITH_PRODUCTS, "dashboard": "name"}, kind="ml_model",
+        )._replace(lists_partly=True),
+        _in_service("searchIndex", "searchIndexes", "search", required={"fields": []})._replace(
+            plain_fields=("fields", "searchIndexSettings", "indexType"), lists_partly=True
         ),
         EntityKind(
             "apiCollection", "apiCollections", (("service", "apiService"),), ("endpointURL",),
-            needed={"endpointURL": "https://lumos.invalid"},
+            required={"endpointURL": "https://lumos.invalid"},
         ),
         EntityKind(
             "apiEndpoint", "apiEndpoints", (("apiCollection", "apiCollection"),),
             ("endpointURL", "requestMethod", "requestSchema", "responseSchema", "sourceUrl"),
-            _PRODUCTS, {"endpointURL": "https://lumos.invalid"}, alone=True, linked=True,
+            _WITH_PRODUCTS, {"endpointURL": "https://lumos.invalid"}, lists_partly=True,
+            has_edges=True,
         ),
         EntityKind(
             "storedProcedure", "storedProcedures", (("databaseSchema", "databaseSchema"),),
             ("storedProcedureCode", "storedProcedureType", "sourceUrl"),
-            needed={"storedProcedureCode": {}}, linked=True,
+            required={"storedProcedureCode": {}}, has_edges=True,
         ),
         EntityKind(
             "query", "queries", (("service", "databaseService"),),
             ("query", "duration", "queryDate", "dialect", "query_type", "exclude_usage"),
             {"owners": "reference", "queryUsedIn": "reference", "users": "name"},
-            {"query": "-"}, kind="query", extends=False,
+            {"query": "-"}, kind="query", has_properties=False,
         ),
     )
 }  # fmt: skip
 RANKS: Final = {type: rank for rank, type in enumerate(KINDS)}
-# Of a term in the glossary of Lumos nothing else is shown, since relations are mutual there.
-OWN_TERM: Final = KINDS["glossaryTerm"]._replace(refers={}, own=(), tagged=False)
+# Terms in the glossary of Lumos have no relations, since these would be mutual.
+LUMOS_TERM: Final = KINDS["glossaryTerm"]._replace(references={}, plain_fields=(), has_tags=False)
 JOB: Final = KINDS["pipeline"]._replace(
-    own=("scheduleInterval",), refers={}, tagged=False, linked=False
+    plain_fields=("scheduleInterval",), references={}, has_tags=False, has_edges=False
 )
-# What OpenMetadata has no kind for.
-GENERIC: Final = EntityKind("container", "containers", (("service", "storageService"),), refers={},
-                       tagged=False)  # fmt: skip
+# For items that OpenMetadata has no kind for.
+GENERIC: Final = EntityKind(
+    "container", "containers", (("service", "storageService"),), references={}, has_tags=False
+)
 _BY_KIND: Final = {spec.kind: spec for spec in KINDS.values() if spec.kind}
 
 
@@ -273,32 +283,32 @@ _BY_KIND: Final = {spec.kind: spec for spec in KINDS.values() if spec.kind}
 
 
 def name_of(type: str, fqn: str) -> str:
-    """The URN of an entity: `lumos:...` where other catalogs can name it, too."""
-    parts = split(fqn)
+    """The URN of an entity: `lumos:...` if other catalogs can have it, too."""
+    parts = split_fqn(fqn)
     match type, parts:
         case "tag", _:
             return entity_urn("tag", tag_of({"tagFQN": fqn, "source": _TAGS}) or fqn)
         case "domain", _:
             return entity_urn("domain", domain_of({_FQN: fqn}))
         case "dataProduct" | "glossary", (name,):
-            urn = entity_urn(KINDS[type].kind, meant(name))
-        case "query", (service, name) if service == OWN_SERVICE:
-            return entity_urn("query", *meant(name).split("/"))
+            urn = entity_urn(KINDS[type].kind, decode_name(name))
+        case "query", (service, name) if service == LUMOS_SERVICE:
+            return entity_urn("query", *decode_name(name).split("/"))
         case "query", (service, name):
-            urn = entity_urn("query", meant(service), meant(name))
+            urn = entity_urn("query", decode_name(service), decode_name(name))
         case "pipeline" | "dashboard" | "chart" | "mlmodel", (service, name):
             tool, cluster = tool_of_service(service)
-            urn = entity_urn(KINDS[type].kind, tool, meant(name), *filter(None, (cluster,)))
+            urn = entity_urn(KINDS[type].kind, tool, decode_name(name), *filter(None, (cluster,)))
         case _:
             urn = ""
     return urn if locate(urn) == (type, fqn) else f"{CATALOG}:{type}:{fqn}"
 
 
 def locate(urn: str) -> tuple[str, str] | None:
-    """The type and the qualified name that a URN stands for, if OpenMetadata has such a kind."""
-    if (match := _NATIVE.match(urn)) is not None:
+    """The type and qualified name of a URN, or None if OpenMetadata has no such kind."""
+    if (match := _NATIVE_URN.match(urn)) is not None:
         is_known = match["type"] in KINDS and match["type"] not in ("user", "team", "glossaryTerm")
-        return (match["type"], match["fqn"]) if is_known and all(split(match["fqn"])) else None
+        return (match["type"], match["fqn"]) if is_known and all(split_fqn(match["fqn"])) else None
     parts, spec = entity_id(urn), _BY_KIND.get(kind_in_urn(urn))
     if parts is None or spec is None:
         return None
@@ -308,38 +318,38 @@ def locate(urn: str) -> tuple[str, str] | None:
         case "domain", _:
             return "domain", domain_fqn("/".join(parts))
         case "dataProduct" | "glossary", _:
-            return spec.type, joined(_plain_name("/".join(parts)))
+            return spec.type, join_fqn(_encode_id("/".join(parts)))
         case "query", (id,):
-            return "query", joined(OWN_SERVICE, _plain_name(id))
+            return "query", join_fqn(LUMOS_SERVICE, _encode_id(id))
         case "query", (service, *names):
-            return "query", joined(_plain_name(service), _plain_name("/".join(names)))
+            return "query", join_fqn(_encode_id(service), _encode_id("/".join(names)))
         case (("pipeline" | "mlmodel"), (tool, id, cluster)) if cluster != _PROD:
-            return spec.type, joined(service_of_tool(tool, cluster), _plain_name(id))
+            return spec.type, join_fqn(service_of_tool(tool, cluster), _encode_id(id))
         case _, (tool, id):
-            return spec.type, joined(service_of_tool(tool), _plain_name(id))
+            return spec.type, join_fqn(service_of_tool(tool), _encode_id(id))
         case _:
             return None
 
 
-def canonical(urn: str) -> str:
-    """The URN of an entity in place of a former one."""
-    place = locate(urn)
-    return urn if place is None else name_of(*place)
+def canonical_urn(urn: str) -> str:
+    """Convert a URN of an earlier snapshot format."""
+    location = locate(urn)
+    return urn if location is None else name_of(*location)
 
 
-def own_query_fqn(urn: str) -> str:
+def lumos_query_fqn(urn: str) -> str:
     """The qualified name of a query in the service of Lumos."""
-    return joined(OWN_SERVICE, _plain_name("/".join(entity_id(urn) or ())))
+    return join_fqn(LUMOS_SERVICE, _encode_id("/".join(entity_id(urn) or ())))
 
 
 def task_of(urn: str) -> tuple[str, str] | None:
-    """The pipeline and the name of the task that a URN stands for."""
+    """The URN of the pipeline and the name of a task, or None for other URNs."""
     parts = entity_id(urn) if kind_in_urn(urn) == "task" else None
     match parts:
         case (tool, pipeline, task):
-            return entity_urn("pipeline", tool, pipeline), _plain_name(task)
+            return entity_urn("pipeline", tool, pipeline), _encode_id(task)
         case (tool, pipeline, task, cluster):
-            return entity_urn("pipeline", tool, pipeline, cluster), _plain_name(task)
+            return entity_urn("pipeline", tool, pipeline, cluster), _encode_id(task)
         case _:
             return None
 
@@ -347,67 +357,69 @@ def task_of(urn: str) -> tuple[str, str] | None:
 def task_urn(pipeline: str, task: str) -> str:
     """The URN of a task, given that of its pipeline."""
     tool, id, *cluster = entity_id(pipeline) or ("", pipeline)
-    return entity_urn("task", tool, id, meant(task), *cluster)
+    return entity_urn("task", tool, id, decode_name(task), *cluster)
 
 
 def service_type(spec: EntityKind, fqn: str) -> str:
-    """The type that the service of an entity is created with."""
-    service = spec.above[0][1]
-    known = _TOOLS.get(service.removesuffix("Service"), {})
-    custom: str = KINDS[service].needed["serviceType"]
-    return known.get(tool_of_service(split(fqn)[0])[0], custom)
+    """The type of a new service of an entity."""
+    service = spec.parents[0][1]
+    known = _SERVICE_TYPE_BY_TOOL.get(service.removesuffix("Service"), {})
+    custom: str = KINDS[service].required["serviceType"]
+    return known.get(tool_of_service(split_fqn(fqn)[0])[0], custom)
 
 
-def _plain_name(name: str) -> str:
-    return shortened(spelled(name))
+def _encode_id(name: str) -> str:
+    return shorten_name(encode_name(name))
 
 
 # Records
 
 
 def record_of(spec: EntityKind, entity: Mapping[str, Any]) -> Record:
-    """What is said of an entity; what follows from something else is left out."""
+    """The record of an entity, without defaults and derived values."""
     record = {
         field: value
         for field in spec.fields
-        if (value := _said(field, entity.get(field))) not in (None, "", [], {})
-        and value != spec.needed.get(field)
+        if (value := _field_value(field, entity.get(field))) not in (None, "", [], {})
+        and value != spec.required.get(field)
     }
-    if record.get("description") in (MADE, NOTHING_SAID):
+    if record.get("description") in (PLACEHOLDER_TEXT, EMPTY_DESCRIPTION):
         del record["description"]
-    if is_stand_in(record.get("email")):
+    if is_placeholder_email(record.get("email")):
         del record["email"]
-    own = (KEPT, TASKS)
+    internal = (EXACT_ITEM, TASKS)
     properties = {
-        key: value for key, value in (entity.get("extension") or {}).items() if key not in own
+        key: value for key, value in (entity.get("extension") or {}).items() if key not in internal
     }
-    if spec.extends and properties:
+    if spec.has_properties and properties:
         record["extension"] = properties
-    told = entity.get("serviceType")
-    if spec.kind and spec.linked and told not in (None, service_type(spec, entity[_FQN])):
-        record["serviceType"] = told
+    type = entity.get("serviceType")
+    if spec.kind and spec.has_edges and type not in (None, service_type(spec, entity[_FQN])):
+        record["serviceType"] = type
     return record
 
 
-def _said(field: str, value: Any) -> Any:
+def _field_value(field: str, value: Any) -> Any:
     if value is False and field in _FALSE_BY_DEFAULT:
         return None
-    return value if field in FREE_FORM else plain(value)
+    return value if field in FREE_FORM else to_portable(value)
 
 
-def plain(value: Any) -> Any:
-    """A value without what only its own server could understand."""
+def to_portable(value: Any) -> Any:
+    """A value without identifiers and other fields of its server."""
     match value:
         case {"tagFQN": _}:
             return {key: value[key] for key in _LABEL_KEYS if key in value}
         case {"id": id, "type": type}:
-            fqn = value.get(_FQN) or joined(value.get("name") or "")
+            fqn = value.get(_FQN) or join_fqn(value.get("name") or "")
             return {"type": type, **({_FQN: fqn} if fqn else {"id": id})}
         case dict():
-            told = {key: plain(each) for key, each in value.items() if key not in _NOISE}
-            return {key: each for key, each in told.items() if each not in (None, [], {})}
+            values = {
+                key: to_portable(each) for key, each in value.items() if key not in _SERVER_FIELDS
+            }
+            return {key: each for key, each in values.items() if each not in (None, [], {})}
         case list():
-            return [plain(each) for each in value if not _is_derived(each)]
+            return [to_portable(each) for each in value if not _is_derived(each)]
         case _:
             return value
 
@@ -415,28 +427,28 @@ def plain(value: Any) -> Any:
 def _is_derived(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    return bool(value.get("inherited")) or ("tagFQN" in value and not is_own_label(value))
+    return bool(value.get("inherited")) or ("tagFQN" in value and not is_direct_label(value))
 
 
 def is_placeholder(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
-    """Whether an entity is there only because others are in it or refer to it."""
-    if {KEPT, TASKS} & (entity.get("extension") or {}).keys():
+    """Whether an entity only exists because it contains others or others refer to it."""
+    if {EXACT_ITEM, TASKS} & (entity.get("extension") or {}).keys():
         return False
     record = record_of(spec, entity)
-    if record.keys() & {"displayName", "tags", "extension", "email", *spec.refers}:
+    if record.keys() & {"displayName", "tags", "extension", "email", *spec.references}:
         return False
-    if words := entity.get("description"):
-        return bool(words == MADE)
+    if description := entity.get("description"):
+        return bool(description == PLACEHOLDER_TEXT)
     fqn = entity[_FQN]
     match spec.type:
         case "tag":
-            return "style" not in record and split(fqn)[0] == OWN
+            return "style" not in record and split_fqn(fqn)[0] == LUMOS
         case "domain":
             return not {"style", "domainType"} & record.keys()
         case "glossaryTerm":
-            return split(fqn)[0] == OWN
+            return split_fqn(fqn)[0] == LUMOS
         case "user":
-            return is_stand_in(entity.get("email"))
+            return is_placeholder_email(entity.get("email"))
         case "team":
             return entity.get("isJoinable") is False
         case _:
@@ -447,33 +459,33 @@ def is_placeholder(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
 
 
 def read_item(spec: EntityKind, fqn: str, record: Record) -> Any:
-    """The item that a record describes."""
-    said = _neutral(spec, fqn, record)
-    again = write_record(spec, said)
+    """Decode an item; what it does not reproduce goes into `raw`."""
+    item = _decode(spec, fqn, record)
+    reproduced = write_record(spec, item)
     rest = {
         key: value
         for key, value in record.items()
-        if key not in ("extension", "edges") and not _is_reproduced(key, value, again.get(key))
+        if key not in ("extension", "edges") and not _is_reproduced(key, value, reproduced.get(key))
     }
-    if edges := _other_edges(record, again):
+    if edges := _unmodelled_edges(record, reproduced):
         rest["edges"] = edges
     numbers = {k: v for k, v in record.get("extension", {}).items() if not isinstance(v, str)}
     if numbers:
         rest["extension"] = numbers
-    if spec.type in ("tag", "glossaryTerm") and split(fqn)[0] != OWN:
+    if spec.type in ("tag", "glossaryTerm") and split_fqn(fqn)[0] != LUMOS:
         # Otherwise it would be written as a tag or term of Lumos.
-        rest[spec.above[0][0]] = split(fqn)[0]
-    return msgspec.structs.replace(said, raw={CATALOG: rest}) if rest else said
+        rest[spec.parents[0][0]] = split_fqn(fqn)[0]
+    return msgspec.structs.replace(item, raw={CATALOG: rest}) if rest else item
 
 
-def _is_reproduced(key: str, value: Any, again: Any) -> bool:
-    if again is None:
+def _is_reproduced(key: str, value: Any, reproduced: Any) -> bool:
+    if reproduced is None:
         return False
     if key == "description":
         return not has_markup(value)
     if key == "tags":
         return all((e["labelType"], e["state"]) == ("Manual", "Confirmed") for e in value)
-    return len(value) == 1 if key == "domains" else is_same(value, again)
+    return len(value) == 1 if key == "domains" else is_same(value, reproduced)
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -487,56 +499,59 @@ def is_same(one: Any, other: Any) -> bool:
     return is_set and len({tuple(sorted(map(str, side))) for side in sides}) == 1
 
 
-def _neutral(spec: EntityKind, fqn: str, record: Record) -> Any:
-    """What a record says in fields that all catalogs share."""
-    name = meant(split(fqn)[-1])
+def _decode(spec: EntityKind, fqn: str, record: Record) -> Any:
+    """Decode the fields of an item that all catalogs share."""
+    name = decode_name(split_fqn(fqn)[-1])
     title = record.get("displayName")
-    words = decoded(record.get("description") or "") or None
-    domains, owners = record.get("domains") or (), _owners(record)
+    description = unescape_html(record.get("description") or "") or None
+    domains, owners = record.get("domains") or (), _decode_owners(record)
     texts = record.get("extension", {}).items()
-    own = {f"{_PROPERTY}{key}": text for key, text in texts if isinstance(text, str)}
+    properties = {f"{_PROPERTY_PREFIX}{key}": text for key, text in texts if isinstance(text, str)}
     if spec.type == "user":
         return User(name=name, display_name=title, email=record.get("email"))
     if spec.type == "team":
-        members = (meant(split(each[_FQN])[0]) for each in record.get("users") or ())
+        members = (decode_name(split_fqn(each[_FQN])[0]) for each in record.get("users") or ())
         return Group(
-            name=name, display_name=title, description=words, email=record.get("email"),
+            name=name, display_name=title, description=description, email=record.get("email"),
             members=tuple(sorted(set(members))),
         )  # fmt: skip
     if spec == JOB:
         cron = record.get("scheduleInterval")
         schedule = Schedule(cron=cron) if cron else None
-        return Job(urn=name, name=title or "", platform="", description=words, schedule=schedule)
+        return Job(
+            urn=name, name=title or "", platform="", description=description, schedule=schedule
+        )
     if spec.type == "glossaryTerm":
-        parts = split(fqn)
-        is_inside = len(parts) > 2 and parts[0] != OWN
+        parts = split_fqn(fqn)
+        is_inside = len(parts) > 2 and parts[0] != LUMOS
         related = (
             term_named(each.get("term", each)[_FQN]) for each in record.get("relatedTerms") or ()
         )
         return GlossaryTerm(
-            name=term_named(fqn), display_name=title, definition=words,
-            parent=joined(*parts[:-1]) if is_inside else None, related=tuple(sorted(set(related))),
+            name=term_named(fqn), display_name=title, definition=description,
+            parent=join_fqn(*parts[:-1]) if is_inside else None,
+            related=tuple(sorted(set(related))),
             domain=domain_of(domains[0]) if domains else None,
             owners=tuple(owner.name for owner in owners),
-            properties=own,
+            properties=properties,
         )  # fmt: skip
-    tags, terms = labels_in(record.get("tags") or ())
+    tags, terms = read_labels(record.get("tags") or ())
     references = {
         "domain": tuple(entity_urn("domain", domain_of(each)) for each in domains),
         "terms": terms,
         **_relations(spec, record),
     }
-    above = split(fqn)[:-1]
+    parents = split_fqn(fqn)[:-1]
     return CatalogEntity(
         urn=name if spec == GENERIC else name_of(spec.type, fqn),
         kind="" if spec == GENERIC else spec.kind or spec.type,
         display_name=title,
-        description=words,
-        parent=name_of("domain", joined(*above)) if spec.type == "domain" and above else None,
+        description=description,
+        parent=name_of("domain", join_fqn(*parents)) if spec.type == "domain" and parents else None,
         owners=owners,
         tags=tags,
         references={relation: ends for relation, ends in references.items() if ends},
-        properties=own,
+        properties=properties,
     )
 
 
@@ -546,129 +561,148 @@ def _relations(spec: EntityKind, record: Record) -> dict[str, tuple[str, ...]]:
         found["charts"] = tuple(sorted(name_of("chart", each[_FQN]) for each in charts))
     if used := record.get("queryUsedIn"):
         found["datasets"] = tuple(sorted(each[_FQN] for each in used if each["type"] == DATASET))
-    if spec.type in _EDGES:
+    if spec.type in _EDGE_RELATIONS:
         starts = (each["from"] for each in record.get("edges") or ())
-        found[_EDGES[spec.type]] = tuple(sorted(filter(_is_dataset, starts)))
+        found[_EDGE_RELATIONS[spec.type]] = tuple(sorted(filter(_is_dataset, starts)))
     return found
 
 
 def write_record(spec: EntityKind, item: Any) -> Record:
-    """The record that says as much of an item as its kind of entity can hold."""
+    """Encode an item as a record, as far as its kind of entity can hold it."""
     record: Record = {}
     title = item.name if isinstance(item, Job) else item.display_name
-    words = item.definition if isinstance(item, GlossaryTerm) else _description(item)
+    description = item.definition if isinstance(item, GlossaryTerm) else _description(item)
     if title:
-        record["displayName"] = shown_text(title)
-    if words and (text := encoded(storable(words))):
+        record["displayName"] = without_nul(title)
+    if description and (text := escape_html(without_lost_characters(description))):
         record["description"] = text
-    if spec.extends:
-        _put(record, "extension", _custom_properties(item))
+    if spec.has_properties:
+        _set_if_any(record, "extension", _custom_properties(item))
     match item:
         case User() | Group():
-            if item.email and _MAIL.fullmatch(item.email) and len(item.email) <= _LONGEST_MAIL:
+            if (
+                item.email
+                and _MAIL_ADDRESS.fullmatch(item.email)
+                and len(item.email) <= _MAX_MAIL_LENGTH
+            ):
                 record["email"] = item.email
             if isinstance(item, Group) and item.members:
                 members = sorted({user_name(name) for name in item.members})
-                record["users"] = [{"type": "user", _FQN: joined(name)} for name in members]
+                record["users"] = [{"type": "user", _FQN: join_fqn(name)} for name in members]
         case Job():
             if item.schedule is not None and item.schedule.cron:
-                record["scheduleInterval"] = shown_text(item.schedule.cron)
+                record["scheduleInterval"] = without_nul(item.schedule.cron)
         case GlossaryTerm():
-            _put(record, "owners", list(map(_reference, shown_owners(_term_owners(item)))))
+            _set_if_any(
+                record, "owners", list(map(_owner_reference, storable_owners(_term_owners(item))))
+            )
             related = (
                 {"type": "glossaryTerm", _FQN: fqn} for fqn in sorted(map(term_fqn, item.related))
             )
-            _put(
+            _set_if_any(
                 record, "relatedTerms", [{"relationType": "relatedTo", "term": t} for t in related]
             )
             domains = [] if item.domain is None else [item.domain]
-            _put(record, "domains", [{"type": "domain", _FQN: domain_fqn(n)} for n in domains])
+            _set_if_any(
+                record, "domains", [{"type": "domain", _FQN: domain_fqn(n)} for n in domains]
+            )
         case CatalogEntity():
-            _put(record, "owners", list(map(_reference, shown_owners(item.owners))))
-            _put(record, "tags", labels(item.tags, item.references.get("terms", ())))
-            record |= _native_relations(spec, item)
+            _set_if_any(record, "owners", list(map(_owner_reference, storable_owners(item.owners))))
+            _set_if_any(record, "tags", labels(item.tags, item.references.get("terms", ())))
+            record |= _encode_relations(spec, item)
     record = {
         key: value for key, value in record.items() if key in (*spec.fields, "extension", "edges")
     }
-    return _over(spec, item, record)
+    return _apply_raw(spec, item, record)
 
 
-def _over(spec: EntityKind, item: Any, record: Record) -> Record:
-    """A record with what an item has from OpenMetadata, unless its fields say something else."""
-    mine = item.raw.get(CATALOG)
-    if not isinstance(mine, dict):
+def _apply_raw(spec: EntityKind, item: Any, record: Record) -> Record:
+    """Override a record by values in `raw` that do not contradict the fields of the item."""
+    record_in_raw = item.raw.get(CATALOG)
+    if not isinstance(record_in_raw, dict):
         return record
-    if isinstance(mine.get("edges"), list):
+    if isinstance(record_in_raw.get("edges"), list):
         found = [
-            {**each, "from": canonical(each["from"])} for each in mine["edges"] if _is_edge(each)
+            {**each, "from": canonical_urn(each["from"])}
+            for each in record_in_raw["edges"]
+            if _is_edge(each)
         ]
-        mine = {**mine, "edges": found}
+        record_in_raw = {**record_in_raw, "edges": found}
     if isinstance(item, CatalogEntity) and item == CatalogEntity(
         urn=item.urn, kind=item.kind, raw=item.raw
     ):
-        # As snapshots of format 1.0 have it: everything is in the record.
+        # Snapshots of format 1.0 have everything in the record.
         allowed = {*spec.fields, "extension", "declared", "edges", "serviceType"}
-        return {key: value for key, value in mine.items() if key in allowed}
+        return {key: value for key, value in record_in_raw.items() if key in allowed}
     for key in ("declared", "serviceType"):
-        if key in mine and spec.type != "user":
-            record[key] = mine[key]
+        if key in record_in_raw and spec.type != "user":
+            record[key] = record_in_raw[key]
     for key in spec.fields:
-        if key in mine and _reads_alike(spec, key, mine[key], record.get(key)):
-            record[key] = mine[key]
-    if isinstance(mine.get("extension"), dict) and spec.extends:
-        record["extension"] = {**mine["extension"], **record.get("extension", {})}
-    if isinstance(mine.get("edges"), list) and spec.linked:
-        exact = {each["from"]: each for each in mine["edges"]}
+        if key in record_in_raw and _is_equivalent(spec, key, record_in_raw[key], record.get(key)):
+            record[key] = record_in_raw[key]
+    if isinstance(record_in_raw.get("extension"), dict) and spec.has_properties:
+        record["extension"] = {**record_in_raw["extension"], **record.get("extension", {})}
+    if isinstance(record_in_raw.get("edges"), list) and spec.has_edges:
+        exact = {each["from"]: each for each in record_in_raw["edges"]}
         starts = {each["from"] for each in record.get("edges", ())}
         kept = [
             each
             for start, each in exact.items()
-            if start in starts or spec.type not in _EDGES or not _is_dataset(start)
+            if start in starts or spec.type not in _EDGE_RELATIONS or not _is_dataset(start)
         ]
         new = [each for each in record.get("edges", ()) if each["from"] not in exact]
-        _put(record, "edges", sorted([*kept, *new], key=lambda each: each["from"]))
+        _set_if_any(record, "edges", sorted([*kept, *new], key=lambda each: each["from"]))
     return record
 
 
-def _reads_alike(spec: EntityKind, key: str, mine: Any, native: Any) -> bool:
-    """Whether a value says the same in the fields of items as another one."""
+def _is_equivalent(spec: EntityKind, key: str, record_in_raw: Any, native: Any) -> bool:
+    """Whether two values of a field are decoded to the same item."""
     if key in ("owners", "tags", "domains", "charts", "queryUsedIn", "relatedTerms", "users"):
         try:
-            sides = [_neutral(spec, "x.x", {key: each} if each else {}) for each in (mine, native)]
+            sides = [
+                _decode(spec, "x.x", {key: each} if each else {})
+                for each in (record_in_raw, native)
+            ]
         except (KeyError, TypeError, AttributeError, IndexError):
             return False
         return bool(sides[0] == sides[1])
     if key == "description":
-        return isinstance(mine, str) and decoded(mine) == decoded(native or "")
+        return isinstance(record_in_raw, str) and unescape_html(record_in_raw) == unescape_html(
+            native or ""
+        )
     modelled = {"displayName", *(("email",) if spec.type in ("user", "team") else ())}
     return key not in modelled
 
 
-def _native_relations(spec: EntityKind, item: CatalogEntity) -> Record:
+def _encode_relations(spec: EntityKind, item: CatalogEntity) -> Record:
     found: Record = {}
     domains = [parts for urn in item.references.get("domain", ()) if (parts := entity_id(urn))]
     names = ["/".join(parts) for parts in domains[:1]]
-    _put(found, "domains", [{"type": "domain", _FQN: domain_fqn(name)} for name in names])
+    _set_if_any(found, "domains", [{"type": "domain", _FQN: domain_fqn(name)} for name in names])
     charts = sorted(filter(None, map(locate, item.references.get("charts", ()))))
-    _put(found, "charts", [{"type": type, _FQN: fqn} for type, fqn in charts if type == "chart"])
+    _set_if_any(
+        found, "charts", [{"type": type, _FQN: fqn} for type, fqn in charts if type == "chart"]
+    )
     datasets = sorted(filter(_is_dataset, item.references.get("datasets", ())))
     if spec.type == "query":
-        _put(found, "queryUsedIn", [{"type": DATASET, _FQN: urn} for urn in datasets])
-    if spec.type in _EDGES:
-        ends = sorted(filter(_is_dataset, item.references.get(_EDGES[spec.type], ())))
-        _put(found, "edges", [{"from": urn, "source": "Manual"} for urn in dict.fromkeys(ends)])
+        _set_if_any(found, "queryUsedIn", [{"type": DATASET, _FQN: urn} for urn in datasets])
+    if spec.type in _EDGE_RELATIONS:
+        ends = sorted(filter(_is_dataset, item.references.get(_EDGE_RELATIONS[spec.type], ())))
+        _set_if_any(
+            found, "edges", [{"from": urn, "source": "Manual"} for urn in dict.fromkeys(ends)]
+        )
     return found
 
 
-def _other_edges(record: Record, again: Record) -> list[Record]:
-    known = again.get("edges") or ()
+def _unmodelled_edges(record: Record, reproduced: Record) -> list[Record]:
+    known = reproduced.get("edges") or ()
     return [each for each in record.get("edges") or () if each not in known]
 
 
 def labels(tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
     """Labels of an entity by the names of tags and terms."""
     named = [(_TAGS, tag_fqn(name)) for name in tags] + [(_TERMS, term_fqn(n)) for n in terms]
-    # A tag and a term of one qualified name are one label to the server, the tag.
+    # The server treats a tag and a term of the same qualified name as one label, the tag.
     sources = {fqn: source for source, fqn in reversed(named)}
     return [
         {"tagFQN": fqn, "source": source, "labelType": "Manual", "state": "Confirmed"}
@@ -676,43 +710,32 @@ def labels(tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
     ]
 
 
-def labels_in(found: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the tags and terms among labels."""
-    tags, terms = set(), set()
-    for label in found:
-        if (tag := tag_of(label)) is not None:
-            tags.add(tag)
-        elif (term := term_of(label)) is not None:
-            terms.add(term)
-    return tuple(sorted(tags)), tuple(sorted(terms))
-
-
-def _owners(record: Record) -> tuple[Owner, ...]:
-    found = {owner_of({**e, "name": split(e[_FQN])[0]}) for e in record.get("owners") or ()}
+def _decode_owners(record: Record) -> tuple[Owner, ...]:
+    found = {owner_of({**e, "name": split_fqn(e[_FQN])[0]}) for e in record.get("owners") or ()}
     return tuple(sorted(found, key=lambda owner: (owner.kind, owner.name)))
 
 
 def _custom_properties(item: Any) -> dict[str, str]:
     return {
-        key.removeprefix(_PROPERTY): text
+        key.removeprefix(_PROPERTY_PREFIX): text
         for key, text in item.properties.items()
-        if key.startswith(_PROPERTY) and text and shown_text(text) == text
+        if key.startswith(_PROPERTY_PREFIX) and text and without_nul(text) == text
     }
 
 
 def _term_owners(term: GlossaryTerm) -> list[Owner]:
-    """The owners of a term; those that were groups in OpenMetadata still are."""
-    mine = term.raw.get(CATALOG)
-    known = mine.get("owners") if isinstance(mine, dict) else None
-    told = known if isinstance(known, list) else []
-    teams = {meant(split(each[_FQN])[0]) for each in told if each.get("type") == "team"}
+    """The owners of a term, which are groups if they are groups in `raw`."""
+    record_in_raw = term.raw.get(CATALOG)
+    known = record_in_raw.get("owners") if isinstance(record_in_raw, dict) else None
+    owners = known if isinstance(known, list) else []
+    teams = {decode_name(split_fqn(each[_FQN])[0]) for each in owners if each.get("type") == "team"}
     return [Owner(name=name, kind="group" if name in teams else "user") for name in term.owners]
 
 
-def _reference(owner: Owner) -> dict[str, str]:
+def _owner_reference(owner: Owner) -> dict[str, str]:
     is_team = owner.kind == "group"
     name = team_name(owner.name) if is_team else user_name(owner.name)
-    return {"type": "team" if is_team else "user", _FQN: joined(name)}
+    return {"type": "team" if is_team else "user", _FQN: join_fqn(name)}
 
 
 def _description(item: Any) -> str | None:
@@ -727,11 +750,6 @@ def _is_edge(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("from"), str)
 
 
-def _put(record: Record, key: str, value: Any) -> None:
+def _set_if_any(record: Record, key: str, value: Any) -> None:
     if value:
         record[key] = value
-
-
-def key_of(item: Item) -> str:
-    """The key of an item in its catalog."""
-    return item.urn if isinstance(item, Job | CatalogEntity) else item.name

@@ -1,8 +1,8 @@
-"""Edges: what OpenMetadata shows of a dataset's lineage, and what Lumos knows beyond it.
+"""Merges the edges of a dataset in OpenMetadata with the lineage of Lumos.
 
-Lumos keeps its whole lineage beside the entity, since OpenMetadata has only edges between what is
-there. It also keeps which edges and columns of edges it has written. So a missing one was taken
-away by people if it was written, and waits for its other end if it was not.
+OpenMetadata only has edges between existing entities, so Lumos stores its complete lineage in a
+property, and which edges and columns it has written in another one. A missing edge was removed by
+people if it was written before, and waits for its upstream dataset otherwise.
 """
 
 import re
@@ -12,18 +12,24 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.catalogs.openmetadata.names import joined, meant, shortened, spelled, split
-from lumos.catalogs.openmetadata.texts import shown_text
+from lumos.catalogs.openmetadata.names import (
+    decode_name,
+    encode_name,
+    join_fqn,
+    shorten_name,
+    split_fqn,
+)
+from lumos.catalogs.openmetadata.texts import without_nul
 from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.lineage import ColumnMapping, LineageType
 from lumos.model.types import quoted_name
 
 Pair: TypeAlias = tuple[str, str]
-"""The qualified names of a column and of the one that is made from it."""
+"""The qualified names of an upstream and a downstream column."""
 _VIEW: Final = "ViewLineage"
 _QUERY: Final = "QueryLineage"
-_SAID: Final = ("source", "sqlQuery", "description")
-_LONGEST: Final = 3072
+_DETAIL_KEYS: Final = ("source", "sqlQuery", "description")
+_MAX_FQN_LENGTH: Final = 3072
 _STEP: Final = re.compile(
     r"(?:\A|\.)(?:(?P<plain>[A-Za-z_][A-Za-z0-9_]*)|`(?P<quoted>(?:[^`]|``)+)`)"
     r"(?:\[\]|\{\}|\{key\}|<\d+>)*",
@@ -31,11 +37,11 @@ _STEP: Final = re.compile(
 )
 
 
-class Mark(NamedTuple):
-    """What Lumos wrote of an edge: from which entity, and which columns of it.
+class WrittenEdge(NamedTuple):
+    """An edge that Lumos wrote: its upstream entity and its columns.
 
-    `unknown` are columns that were sent, but which the server does not know; `at` is when the edge
-    was written, as the server tells it.
+    `unknown` columns were sent, but the server dropped them; `at` is the time of the write by the
+    clock of the server.
     """
 
     id: str
@@ -44,12 +50,12 @@ class Mark(NamedTuple):
     at: int | None = None
 
 
-Marks: TypeAlias = dict[str, Mark]
-"""What Lumos wrote, by the URNs of where edges come from."""
+WrittenEdges: TypeAlias = dict[str, WrittenEdge]
+"""The edges that Lumos wrote, by upstream URN."""
 
 
 class NativeEdge(NamedTuple):
-    """An edge as the server has it; `columns` gives functions by pairs."""
+    """An edge of the server; `columns` has the functions by pair of columns."""
 
     id: str
     type: str
@@ -57,174 +63,191 @@ class NativeEdge(NamedTuple):
     columns: dict[Pair, str | None]
     details: dict[str, Any]
 
+    @property
+    def reference(self) -> dict[str, str]:
+        return {"id": self.id, "type": self.type}
+
 
 class Edges(NamedTuple):
-    """The edges that lead to a dataset, by the URNs of where they come from.
+    """The upstream edges of a dataset, by upstream URN.
 
-    `others` come from what is no dataset, by their URNs.
+    `others` are edges from entities that are not datasets.
     """
 
     parts: tuple[str, ...]
     edges: dict[str, NativeEdge]
-    is_there: Callable[[str], bool]
-    """Whether some dataset, by its identifier, is there."""
+    exists: Callable[[str], bool]
+    """Whether the dataset with an identifier exists."""
     others: Mapping[str, NativeEdge] = MappingProxyType({})
 
 
 def no_edges(parts: tuple[str, ...]) -> Edges:
-    """Nothing known of the server's edges, and so nothing missing among them."""
+    """Unknown edges, none of which count as removed."""
     return Edges(parts, {}, lambda _: False)
 
 
-def marked(text: str | None) -> Marks:
-    """What Lumos wrote, from the property that it is kept in."""
+def read_written_edges(text: str | None) -> WrittenEdges:
+    """Decode the property with the edges that Lumos wrote."""
     try:
-        return msgspec.json.decode(text or "{}", type=Marks)
+        return msgspec.json.decode(text or "{}", type=WrittenEdges)
     except msgspec.MsgspecError:
-        # Whoever wrote this, it was not Lumos.
+        # Not written by Lumos.
         return {}
 
 
-def merged(told: Lineage | None, now: Edges, marks: Marks) -> Lineage | None:
-    """The lineage that Lumos told, with what people did to the edges since."""
-    told_ones = told.upstream if told is not None else ()
+def merge_lineage(ours: Lineage | None, current: Edges, written: WrittenEdges) -> Lineage | None:
+    """Our lineage with the edits that people made to its edges."""
+    our_edges = ours.upstream if ours is not None else ()
     kept: list[UpstreamEdge] = []
-    for edge in told_ones:
-        native, mark = now.edges.get(edge.urn), marks.get(edge.urn)
+    for edge in our_edges:
+        native, written_edge = current.edges.get(edge.urn), written.get(edge.urn)
         if native is not None:
-            kept.append(_since(edge, native, now.parts, mark))
-        elif mark is None or not now.is_there(mark.id):
+            kept.append(_with_edits(edge, native, current.parts, written_edge))
+        elif written_edge is None or not current.exists(written_edge.id):
             kept.append(edge)
-    known = {edge.urn for edge in told_ones}
+    kcurrentn = {edge.urn for edge in our_edges}
     theirs = (
-        _read(urn, native, now.parts)
-        for urn, native in sorted(now.edges.items())
-        if urn not in known
+        _decode_edge(urn, native, current.parts)
+        for urn, native in sorted(current.edges.items())
+        if urn not in kcurrentn
     )
     upstream = (*kept, *theirs)
-    if told is None:
+    if ours is None:
         return Lineage(upstream=upstream) if upstream else None
-    return msgspec.structs.replace(told, upstream=upstream)
+    return msgspec.structs.replace(ours, upstream=upstream)
 
 
 def pairs_of(
     edges: Iterable[UpstreamEdge], parts: tuple[str, ...], own: tuple[str, ...]
 ) -> dict[Pair, str | None]:
-    """The columns of edges between two entities, with the functions that make one of the other."""
+    """The pairs of columns in edges between two entities, with their functions."""
     found: dict[Pair, str | None] = {}
     for edge in edges:
         for mapping in edge.columns:
             pair = _pair(mapping, parts, own)
-            if max(map(len, pair)) <= _LONGEST:
+            if max(map(len, pair)) <= _MAX_FQN_LENGTH:
                 found.setdefault(pair, mapping.transformation)
     return found
 
 
 def details_of(
-    edges: Iterable[UpstreamEdge], columns: Mapping[Pair, str | None], there: Mapping[str, Any]
+    edges: Iterable[UpstreamEdge], columns: Mapping[Pair, str | None], current: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What is written of an edge, over what is there."""
+    """The details to write for an edge, given its current ones."""
     type: LineageType = next(iter(edges)).type
-    source = there.get("source")
+    source = current.get("source")
     if source is None or (source == _VIEW) != (type == "VIEW"):
         source = _VIEW if type == "VIEW" else _QUERY
-    kept = {key: there[key] for key in ("sqlQuery", "description", "pipeline") if there.get(key)}
+    kept = {
+        key: current[key] for key in ("sqlQuery", "description", "pipeline") if current.get(key)
+    }
     if "pipeline" in kept:
         kept["pipeline"] = {key: kept["pipeline"][key] for key in ("id", "type")}
-    lines = [
+    items = [
         {"fromColumns": [pair[0]], "toColumn": pair[1]}
-        | ({} if function is None else {"function": shown_text(function)})
+        | ({} if function is None else {"function": without_nul(function)})
         for pair, function in columns.items()
     ]
-    return {"source": source, "columnsLineage": lines, **kept}
+    return {"source": source, "columnsLineage": items, **kept}
 
 
 def portable_details(
     details: Mapping[str, Any], start: tuple[str, ...], end: tuple[str, ...]
 ) -> dict[str, Any]:
-    """What is said of an edge; columns by their names inside of what they are in."""
-    told: dict[str, Any] = {key: details[key] for key in _SAID if details.get(key)}
+    """The details of an edge for another server, with columns relative to their datasets."""
+    portable: dict[str, Any] = {key: details[key] for key in _DETAIL_KEYS if details.get(key)}
     pipeline = details.get("pipeline") or {}
     if fqn := pipeline.get("fullyQualifiedName"):
-        told["pipeline"] = {"type": "pipeline", "fullyQualifiedName": fqn}
-    lines = [
+        portable["pipeline"] = {"type": "pipeline", "fullyQualifiedName": fqn}
+    items = [
         {
-            "fromColumns": [joined(*split(each)[len(start) :]) for each in line["fromColumns"]],
-            "toColumn": joined(*split(line["toColumn"])[len(end) :]),
-            **({"function": line["function"]} if line.get("function") else {}),
+            "fromColumns": [
+                join_fqn(*split_fqn(each)[len(start) :]) for each in item["fromColumns"]
+            ],
+            "toColumn": join_fqn(*split_fqn(item["toColumn"])[len(end) :]),
+            **({"function": item["function"]} if item.get("function") else {}),
         }
-        for line in details.get("columnsLineage") or ()
-        if line.get("fromColumns") and line.get("toColumn")
+        for item in details.get("columnsLineage") or ()
+        if item.get("fromColumns") and item.get("toColumn")
     ]
-    return told | ({"columns": lines} if lines else {})
+    return portable | ({"columns": items} if items else {})
 
 
-def is_said(said: Any) -> bool:
-    """Whether something is what `said_beside` gives."""
-    return isinstance(said, dict) and all(
+def is_details_by_urn(value: Any) -> bool:
+    """Whether a value has the form that `unmodelled_details` returns."""
+    return isinstance(value, dict) and all(
         isinstance(name, str)
         and isinstance(each, dict)
-        and each.keys() <= {*_SAID, "pipeline", "columns"}
-        for name, each in said.items()
+        and each.keys() <= {*_DETAIL_KEYS, "pipeline", "columns"}
+        for name, each in value.items()
     )
 
 
-def said_beside(
-    before: Mapping[str, Any], now: Edges, marks: Marks, upstream: Collection[str]
+def unmodelled_details(
+    before: Mapping[str, Any], current: Edges, written: WrittenEdges, upstream: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """What edges say beyond what Lumos would write of them, with what Lumos said of them before.
+    """The details of edges, by upstream URN, that Lumos would not write itself.
 
-    That is `before`. It still holds of edges that were not drawn yet, and of pipelines that the
-    server does not have.
+    `before` are the details from the last time. They still apply to edges that could not be written
+    yet, and to pipelines that the server does not have.
     """
     found: dict[str, dict[str, Any]] = {}
-    for name, native in {**now.edges, **now.others}.items():
-        told = portable_details(native.details, native.parts, now.parts)
-        mine = before.get(name)
-        if mine is not None and "pipeline" in mine:
-            told.setdefault("pipeline", mine["pipeline"])
-        if name in now.others or not _is_as_written(told):
-            found[name] = told
-    for name, mine in before.items():
-        is_waiting = name not in marks and name not in now.edges and name not in now.others
+    for name, native in {**current.edges, **current.others}.items():
+        details = portable_details(native.details, native.parts, current.parts)
+        known = before.get(name)
+        if known is not None and "pipeline" in known:
+            details.setdefault("pipeline", known["pipeline"])
+        if name in current.others or not _is_reproducible(details):
+            found[name] = details
+    for name, known in before.items():
+        is_waiting = (
+            name not in written and name not in current.edges and name not in current.others
+        )
         if is_waiting and (name in upstream or not _is_dataset(name)):
-            found[name] = mine
+            found[name] = known
     return found
 
 
-def is_fit(mine: Mapping[str, Any], native: NativeEdge, own: tuple[str, ...]) -> bool:
-    """Whether an edge says what Lumos says of it, pipelines aside."""
-    told = portable_details(native.details, native.parts, own)
-    if any(told.get(key) != mine[key] for key in _SAID if key in mine):
+def has_details(wanted: Mapping[str, Any], native: NativeEdge, own: tuple[str, ...]) -> bool:
+    """Whether an edge has the wanted details, except for its pipeline."""
+    details = portable_details(native.details, native.parts, own)
+    if any(details.get(key) != wanted[key] for key in _DETAIL_KEYS if key in wanted):
         return False
-    lines, there = (_pairs_in(side.get("columns")) for side in (mine, told))
-    return lines != there or not mine.get("columns") or mine["columns"] == told["columns"]
+    wanted_pairs, current_pairs = (_pairs_in(side.get("columns")) for side in (wanted, details))
+    return (
+        wanted_pairs != current_pairs
+        or not wanted.get("columns")
+        or wanted["columns"] == details["columns"]
+    )
 
 
-def with_said(details: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """What is written of an edge, in the words and groups of columns that were said."""
-    words = {key: value for key, value in said.items() if key != "columnsLineage"}
-    grouped = columns_in(said)
+def with_details(details: dict[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Add wanted details to those of an edge, including its groups of columns."""
+    others = {key: value for key, value in wanted.items() if key != "columnsLineage"}
+    grouped = columns_in(wanted)
     if not grouped or grouped.keys() - columns_in(details).keys():
-        return {**details, **words}
+        return {**details, **others}
     rest = [
-        line
-        for line in details["columnsLineage"]
-        if (line["fromColumns"][0], line["toColumn"]) not in grouped
+        item
+        for item in details["columnsLineage"]
+        if (item["fromColumns"][0], item["toColumn"]) not in grouped
     ]
-    return {**details, **words, "columnsLineage": [*said["columnsLineage"], *rest]}
+    return {**details, **others, "columnsLineage": [*wanted["columnsLineage"], *rest]}
 
 
-def _is_as_written(told: Mapping[str, Any]) -> bool:
-    """Whether an edge says no more than Lumos would write by itself."""
-    lines = told.get("columns") or ()
-    is_by_lumos = told.get("source") in (_VIEW, _QUERY) and told.keys() <= {"source", "columns"}
-    return is_by_lumos and all(len(line["fromColumns"]) == 1 for line in lines)
+def _is_reproducible(details: Mapping[str, Any]) -> bool:
+    """Whether Lumos would write an edge with these details itself."""
+    items = details.get("columns") or ()
+    is_by_lumos = details.get("source") in (_VIEW, _QUERY) and details.keys() <= {
+        "source",
+        "columns",
+    }
+    return is_by_lumos and all(len(item["fromColumns"]) == 1 for item in items)
 
 
-def _pairs_in(lines: Any) -> set[Pair]:
+def _pairs_in(items: Any) -> set[Pair]:
     return {
-        (start, line["toColumn"]) for line in lines or () for start in line.get("fromColumns") or ()
+        (start, item["toColumn"]) for item in items or () for start in item.get("fromColumns") or ()
     }
 
 
@@ -233,43 +256,43 @@ def _is_dataset(name: str) -> bool:
 
 
 def columns_in(details: Mapping[str, Any]) -> dict[Pair, str | None]:
-    """The columns of an edge as the server tells it."""
+    """The pairs of columns in the details of an edge, with their functions."""
     return {
-        (start, line["toColumn"]): line.get("function")
-        for line in details.get("columnsLineage") or ()
-        for start in line.get("fromColumns") or ()
-        if line.get("toColumn")
+        (start, item["toColumn"]): item.get("function")
+        for item in details.get("columnsLineage") or ()
+        for start in item.get("fromColumns") or ()
+        if item.get("toColumn")
     }
 
 
 def written_at(details: Mapping[str, Any]) -> int | None:
-    """When an edge was written last."""
+    """The time of the last write of an edge, or None."""
     at = details.get("updatedAt")
     return at if isinstance(at, int) else None
 
 
-def _since(
-    edge: UpstreamEdge, native: NativeEdge, own: tuple[str, ...], mark: Mark | None
+def _with_edits(
+    edge: UpstreamEdge, native: NativeEdge, own: tuple[str, ...], written: WrittenEdge | None
 ) -> UpstreamEdge:
-    """An edge without the columns that people took away, and with those that they added."""
-    before = set(mark.pairs) if mark is not None and mark.id == native.id else set()
-    gone = before - native.columns.keys()
-    if mark is not None and mark.at is not None and mark.at == written_at(native.details):
-        # Nobody wrote the edge since: the columns themselves were gone for a while.
-        gone = set()
-    told = {_pair(mapping, native.parts, own) for mapping in edge.columns}
-    kept = [each for each in edge.columns if _pair(each, native.parts, own) not in gone]
+    """Our edge without the columns that people removed, and with those that they added."""
+    before = set(written.pairs) if written is not None and written.id == native.id else set()
+    removed = before - native.columns.keys()
+    if written is not None and written.at is not None and written.at == written_at(native.details):
+        # The edge was not edited: the columns themselves were missing for a while.
+        removed = set()
+    our_pairs = {_pair(mapping, native.parts, own) for mapping in edge.columns}
+    kept = [each for each in edge.columns if _pair(each, native.parts, own) not in removed]
     added = [
         _mapping(pair, function, native.parts, own)
         for pair, function in native.columns.items()
-        if pair not in before and pair not in told
+        if pair not in before and pair not in our_pairs
     ]
-    if not gone and not added:
+    if not removed and not added:
         return edge
     return msgspec.structs.replace(edge, columns=(*kept, *added))
 
 
-def _read(urn: str, native: NativeEdge, own: tuple[str, ...]) -> UpstreamEdge:
+def _decode_edge(urn: str, native: NativeEdge, own: tuple[str, ...]) -> UpstreamEdge:
     is_view = native.details.get("source") == _VIEW
     columns = (
         _mapping(pair, function, native.parts, own) for pair, function in native.columns.items()
@@ -281,13 +304,15 @@ def _mapping(
     pair: Pair, function: str | None, parts: tuple[str, ...], own: tuple[str, ...]
 ) -> ColumnMapping:
     return ColumnMapping(
-        upstream=_path(pair[0], parts), downstream=_path(pair[1], own), transformation=function
+        upstream=_column_path(pair[0], parts),
+        downstream=_column_path(pair[1], own),
+        transformation=function,
     )
 
 
-def _path(fqn: str, parts: tuple[str, ...]) -> str:
-    """The path of a column in Lumos; marks for what is in arrays and maps are not known."""
-    return ".".join(quoted_name(meant(name)) for name in split(fqn)[len(parts) :])
+def _column_path(fqn: str, parts: tuple[str, ...]) -> str:
+    """The path of a column in Lumos, without marks for arrays and maps, which are unknown."""
+    return ".".join(quoted_name(decode_name(name)) for name in split_fqn(fqn)[len(parts) :])
 
 
 def _pair(mapping: ColumnMapping, parts: tuple[str, ...], own: tuple[str, ...]) -> Pair:
@@ -295,16 +320,16 @@ def _pair(mapping: ColumnMapping, parts: tuple[str, ...], own: tuple[str, ...]) 
 
 
 def _fqn(path: str, parts: tuple[str, ...]) -> str:
-    return joined(*parts, *(shortened(spelled(name)) for name in _names(path)))
+    return join_fqn(*parts, *(shorten_name(encode_name(name)) for name in _names_in_path(path)))
 
 
-def _names(path: str) -> list[str]:
-    """The names in a path: of a column, and of members inside it."""
+def _names_in_path(path: str) -> list[str]:
+    """The names in a path: of a column, and of nested fields."""
     found, offset = [], 0
     while match := _STEP.match(path, offset):
         found.append(match["plain"] or match["quoted"].replace("``", "`"))
         offset = match.end()
         if offset == len(path):
             return found
-    # No path of Lumos, so it is the name of a column.
+    # Not a path of Lumos: the name of a column.
     return [path]

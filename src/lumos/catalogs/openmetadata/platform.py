@@ -1,4 +1,4 @@
-"""The catalog: an OpenMetadata server."""
+"""An OpenMetadata server as a catalog."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -27,12 +27,12 @@ from lumos.catalogs.openmetadata.entries import NATIVE, OpenMetadataEntries, wit
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
 from lumos.catalogs.openmetadata.properties import CustomProperties
-from lumos.catalogs.openmetadata.reader import Held, OpenMetadataReader
-from lumos.catalogs.openmetadata.references import Referring
+from lumos.catalogs.openmetadata.reader import OpenMetadataReader, ReadDataset
+from lumos.catalogs.openmetadata.references import References
 from lumos.catalogs.openmetadata.renaming import rename_record
 from lumos.catalogs.openmetadata.server import KIND, Server
-from lumos.catalogs.openmetadata.writer import MOST, Writer
-from lumos.catalogs.search import found
+from lumos.catalogs.openmetadata.writer import BATCH_SIZE, Writer
+from lumos.catalogs.search import search_entries
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.errors import MissingDependency, MisuseError
 from lumos.model.catalog import CatalogEntry
@@ -42,7 +42,7 @@ from lumos.model.urn import Urn
 
 class _Opened(NamedTuple):
     server: Server
-    places: Index
+    entity_index: Index
     reader: OpenMetadataReader
     writer: Writer
     entities: Entities
@@ -59,11 +59,11 @@ class Openmetadata(
     RenamesRaw,
     Tidies,
 ):
-    """An OpenMetadata server; it is connected to by the first call."""
+    """An OpenMetadata server; the first call connects to it."""
 
     kind: ClassVar[str] = KIND
     native: ClassVar[frozenset[str]] = NATIVE
-    most: ClassVar[int] = MOST
+    most: ClassVar[int] = BATCH_SIZE
 
     def __init__(self, settings: Any) -> None:
         if find_spec("httpx") is None:
@@ -74,9 +74,9 @@ class Openmetadata(
                 "platform_config.openmetadata, or as in openmetadata:https://catalog.example.com."
             )
         self._settings: OpenmetadataPlatform = settings
-        # What was asked for last, and what of it was there.
-        self._asked: set[str] = set()
-        self._read: dict[str, Held] = {}
+        # The datasets of the last request, and those that exist.
+        self._requested: set[str] = set()
+        self._read: dict[str, ReadDataset] = {}
 
     @classmethod
     def rename_raw(cls, raw: Any, names: NewNames) -> Any:
@@ -95,15 +95,15 @@ class Openmetadata(
         server = self._opened.server
         version = ".".join(map(str, server.version()))
         user = server.get("users/loggedInUser") or {}
-        whom = f"as {user['name']}" if user.get("name") else "by somebody it does not name"
-        may = "which may write" if self._may_write() else "which may not write"
-        return f"OpenMetadata {version} at {self._settings.address}, {whom}, {may}"
+        user_text = f"as {user['name']}" if user.get("name") else "as an unknown user"
+        rights = "which may write" if self._can_write() else "which may not write"
+        return f"OpenMetadata {version} at {self._settings.address}, {user_text}, {rights}"
 
-    def _may_write(self) -> bool:
-        told = self._opened.server.get("permissions/table") or {}
+    def _can_write(self) -> bool:
+        response = self._opened.server.get("permissions/table") or {}
         allowed = {
             each.get("operation")
-            for each in told.get("permissions") or ()
+            for each in response.get("permissions") or ()
             if each.get("access") in ("allow", "conditionalAllow")
         }
         return {"Create", "EditAll"} <= allowed or "All" in allowed
@@ -112,17 +112,17 @@ class Openmetadata(
         if "_opened" in self.__dict__:
             self._opened.server.close()
             del self.__dict__["_opened"]
-        self._forget()
+        self._clear_cache()
 
     def emit(self, dataset: Dataset) -> None:
         self.write(CatalogEntry.of(dataset))
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         opened = self._opened
-        opened.places.look_again()
-        # Kept for the write that mostly follows, so that nothing is asked for twice.
-        self._read = opened.reader.many(urns)
-        self._asked = set(urns)
+        opened.entity_index.forget_missing_services()
+        # Cached for the write that usually follows.
+        self._read = opened.reader.read_many(urns)
+        self._requested = set(urns)
         return {
             urn: opened.reader.entry(self._read[urn])
             for urn in dict.fromkeys(urns)
@@ -134,8 +134,8 @@ class Openmetadata(
 
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         reader = self._opened.reader
-        for held in reader.all(after=after):
-            yield reader.entry(held)
+        for dataset in reader.all(after=after):
+            yield reader.entry(dataset)
 
     def count(self) -> int:
         return self._opened.reader.count()
@@ -143,31 +143,31 @@ class Openmetadata(
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        # The server's own search lags behind, ends at 10,000 and knows nothing of what is carried.
+        # The server's search lags behind, ends at 10,000 and does not cover packed fields.
         reader = self._opened.reader
-        entries = (reader.entry(held) for held in reader.all(edges=False))
-        return found(entries, text, filters, limit=limit)
+        entries = (reader.entry(dataset) for dataset in reader.all(edges=False))
+        return search_entries(entries, text, filters, limit=limit)
 
     def put_many(
         self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
     ) -> Iterator[WrittenEntry | Refused]:
         opened = self._opened
         entries = list(map(with_canonical_edges, entries))
-        unknown = [entry.urn for entry in entries if entry.urn not in self._asked]
-        known = {urn: held for urn, held in self._read.items() if urn in self._asked}
-        there = {**known, **opened.reader.many(unknown)}
-        # What is written now is not any more as it was read.
-        self._asked -= {entry.urn for entry in entries}
-        yield from opened.writer.write(entries, over=over, there=there, newer=set(unknown))
-        # Something may have waited for them.
-        if new := [entry.urn for entry in entries if entry.urn not in there]:
+        unknown = [entry.urn for entry in entries if entry.urn not in self._requested]
+        known = {urn: dataset for urn, dataset in self._read.items() if urn in self._requested}
+        existing = {**known, **opened.reader.read_many(unknown)}
+        # The cache is outdated for the entries that are written.
+        self._requested -= {entry.urn for entry in entries}
+        yield from opened.writer.write(entries, over=over, existing=existing, newer=set(unknown))
+        # Items may refer to the new datasets.
+        if new := [entry.urn for entry in entries if entry.urn not in existing]:
             opened.entities.complete(new)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         return WritesMany.put(self, entry)
 
     def as_held(self, entry: CatalogEntry) -> CatalogEntry:
-        # Whatever the server would not give back as it is travels beside it, exactly.
+        # Fields that the server would not return unchanged are packed.
         Urn.parse(entry.urn)
         return with_canonical_edges(entry)
 
@@ -175,7 +175,7 @@ class Openmetadata(
         self.erase_many([urn])
 
     def erase_many(self, urns: Sequence[str]) -> None:
-        self._forget()
+        self._clear_cache()
         self._opened.writer.erase(list(dict.fromkeys(urns)))
 
     def items(self) -> Iterator[Item]:
@@ -198,11 +198,11 @@ class Openmetadata(
         self._opened.entities.erase(item)
 
     def tidy(self) -> None:
-        self._forget()
+        self._clear_cache()
         self._opened.entities.tidy()
 
-    def _forget(self) -> None:
-        self._asked, self._read = set(), {}
+    def _clear_cache(self) -> None:
+        self._requested, self._read = set(), {}
 
     @cached_property
     def _opened(self) -> _Opened:
@@ -212,7 +212,7 @@ class Openmetadata(
         entries = OpenMetadataEntries(labels, properties.definitions)
         index = Index(server, properties, dict(self._settings.services))
         reader = OpenMetadataReader(server, index, entries)
-        referring = Referring(server, labels, properties, index)
-        writer = Writer(server, index, entries, labels, properties, reader, referring)
-        items = Entities(server, index, labels, properties, referring)
+        references = References(server, labels, properties, index)
+        writer = Writer(server, index, entries, labels, properties, reader, references)
+        items = Entities(server, index, labels, properties, references)
         return _Opened(server, index, reader, writer, items)

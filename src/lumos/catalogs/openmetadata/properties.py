@@ -1,7 +1,7 @@
-"""The custom properties that Lumos keeps what OpenMetadata has no place for in.
+"""Declares custom properties, in which Lumos stores what OpenMetadata has no field for.
 
-OpenMetadata takes no property that was not declared for the type of entity. Each is declared when
-it is first needed.
+OpenMetadata rejects properties that are not declared for an entity type. Each is declared when it
+is first needed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,11 +12,11 @@ from typing import Any, Final
 from lumos.catalogs.openmetadata.server import Server
 from lumos.errors import CatalogTooOld
 
-_DESCRIPTION: Final = "Kept by Lumos: what OpenMetadata has no place of its own for."
+_DESCRIPTION: Final = "Written by Lumos: metadata that OpenMetadata has no field for."
 
 
 class CustomProperties:
-    """Which custom properties there are on one server."""
+    """The custom properties of one server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -26,13 +26,13 @@ class CustomProperties:
         self._lock = Lock()
 
     def declare(self, type: str, names: Iterable[str]) -> None:
-        """Makes sure that entities of a type can have these properties."""
+        """Declare the missing ones of some properties of Lumos for an entity type."""
         with self._lock:
             missing = set(names) - self._declared.get(type, set())
             if not missing:
                 return
             if type not in self._declared:
-                self._read(type)
+                self._load(type)
             for name in sorted(missing - self._declared[type]):
                 self._server.put(
                     f"metadata/types/{self._ids[type]}",
@@ -41,57 +41,61 @@ class CustomProperties:
                 self._declared[type].add(name)
 
     def known(self, type: str) -> frozenset[str]:
-        """All properties that entities of a type can have."""
+        """The declared properties of an entity type."""
         with self._lock:
             if type not in self._declared:
-                self._read(type)
+                self._load(type)
             return frozenset(self._declared[type])
 
     def definitions(self, type: str, names: Iterable[str]) -> dict[str, Any]:
-        """How some properties of a type were declared, without this server's identifiers."""
+        """The definitions of some properties, without identifiers of this server."""
         with self._lock:
             if type not in self._declared:
-                self._read(type)
+                self._load(type)
             known = self._definitions[type]
             return {name: known[name] for name in sorted(names) if name in known}
 
     def define(self, type: str, definitions: Mapping[str, Any]) -> None:
-        """Declares properties as they were on another server, where they are not there."""
+        """Declare missing properties with the definitions of another server."""
         if not definitions:
             return
         with self._lock:
             if type not in self._declared:
-                self._read(type)
+                self._load(type)
             for name in sorted(definitions.keys() - self._declared[type]):
-                told = definitions[name]
-                property_type = {"id": self._type(told["type"])["id"], "type": "type"}
+                definition = definitions[name]
+                property_type = {"id": self._type(definition["type"])["id"], "type": "type"}
                 body = {
                     "name": name,
-                    "description": told.get("description") or "",
+                    "description": definition.get("description") or "",
                     "propertyType": property_type,
                 }
-                if "config" in told:
-                    body["customPropertyConfig"] = told["config"]
+                if "config" in definition:
+                    body["customPropertyConfig"] = definition["config"]
                 self._server.put(f"metadata/types/{self._ids[type]}", body)
                 self._declared[type].add(name)
-                self._definitions[type][name] = told
+                self._definitions[type][name] = definition
 
-    def refused(self, type: str, extension: Mapping[str, Any], declared: Any) -> frozenset[str]:
-        """Properties whose values are no values here, as here they are declared in another way."""
-        there = declared if isinstance(declared, dict) else {}
-        here = self.definitions(type, extension)
+    def incompatible(
+        self, type: str, extension: Mapping[str, Any], declared: Any
+    ) -> frozenset[str]:
+        """Properties whose values are invalid here, because their definitions differ."""
+        source = declared if isinstance(declared, dict) else {}
+        target = self.definitions(type, extension)
         return frozenset(
             name
             for name, value in extension.items()
-            if name in here and name in there and not _fits(value, there[name], here[name])
+            if name in target
+            and name in source
+            and not _is_compatible(value, source[name], target[name])
         )
 
-    def _read(self, type: str) -> None:
+    def _load(self, type: str) -> None:
         found = self._type(type, fields="customProperties")
         self._ids[type] = found["id"]
         known = found.get("customProperties") or ()
         self._declared[type] = {each["name"] for each in known}
-        self._definitions[type] = {each["name"]: _definition(each) for each in known}
+        self._definitions[type] = {each["name"]: _portable_definition(each) for each in known}
 
     @cached_property
     def _string(self) -> dict[str, str]:
@@ -106,19 +110,19 @@ class CustomProperties:
         return found
 
 
-def _definition(declared: Mapping[str, Any]) -> dict[str, Any]:
-    told = {"type": declared["propertyType"].get("name", "string")}
+def _portable_definition(declared: Mapping[str, Any]) -> dict[str, Any]:
+    definition = {"type": declared["propertyType"].get("name", "string")}
     for key, field in (("description", "description"), ("config", "customPropertyConfig")):
         if declared.get(field):
-            told[key] = declared[field]
-    return told
+            definition[key] = declared[field]
+    return definition
 
 
-def _fits(value: Any, there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
-    if there.get("type") != here.get("type"):
+def _is_compatible(value: Any, source: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
+    if source.get("type") != target.get("type"):
         return False
-    match here.get("config"):
-        case config if config == there.get("config"):
+    match target.get("config"):
+        case config if config == source.get("config"):
             return True
         case {"config": {"values": list(allowed)}} if isinstance(value, list):
             return all(each in allowed for each in value)

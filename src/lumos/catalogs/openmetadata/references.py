@@ -1,7 +1,7 @@
-"""Records of one server made fit for another: what they refer to is found there by its name.
+"""Converts records between servers: references are resolved by name.
 
-People, labels and domains with plain names, and what an entity is in, are created. A record is
-written without references to anything else that is missing, and completed once that is there.
+Missing people, labels and domains of Lumos, and parents of an entity, are created. A record is
+written without references to other missing entities, and completed when these exist.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,19 +22,19 @@ from lumos.catalogs.openmetadata.kinds import (
     name_of,
     service_type,
 )
-from lumos.catalogs.openmetadata.labels import MADE, OpenMetadataLabels, domain_of
+from lumos.catalogs.openmetadata.labels import PLACEHOLDER_TEXT, OpenMetadataLabels, domain_of
 from lumos.catalogs.openmetadata.lineage import portable_details
 from lumos.catalogs.openmetadata.names import (
-    HOMES,
-    OWN_SERVICE,
+    DATASET_TYPES,
+    LUMOS_SERVICE,
     EntityLocation,
-    joined,
-    meant,
-    split,
+    decode_name,
+    join_fqn,
+    split_fqn,
 )
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.server import Server
-from lumos.catalogs.openmetadata.states import Operation, is_own_label, pointer
+from lumos.catalogs.openmetadata.states import Operation, extension_operations, is_direct_label
 from lumos.catalogs.openmetadata.texts import is_same_text
 from lumos.errors import CatalogError
 from lumos.model.dataset import Owner
@@ -43,15 +43,15 @@ from lumos.model.urn import InvalidUrn, Urn
 Reference: TypeAlias = dict[str, str]
 
 _FQN: Final = "fullyQualifiedName"
-# Of edges that follow from something else, such as the features of a model, nothing is told.
-_NO_DETAILS: Final = MappingProxyType({"source": "Manual"})
-_TIMES: Final = frozenset({"startDate"})
+# Derived edges, such as those of features of a model, have no details.
+_DEFAULT_DETAILS: Final = MappingProxyType({"source": "Manual"})
+_TIME_FIELDS: Final = frozenset({"startDate"})
 _DETAILS: Final = ("source", "sqlQuery", "description")
 _INTERNAL: Final = 500
 
 
-class Referring:
-    """What records of one server refer to."""
+class References:
+    """Resolves the references in records of one server."""
 
     def __init__(
         self, server: Server, labels: OpenMetadataLabels, properties: CustomProperties, index: Index
@@ -61,14 +61,14 @@ class Referring:
         self._properties = properties
         self._index = index
         self._found: dict[tuple[str, str], Reference] = {}
-        self._known_as: dict[tuple[str, str], str] = {}
+        self._resolved_names: dict[tuple[str, str], str] = {}
         self._names: dict[str, str | None] = {}
-        self.missed: set[tuple[str, str]] = set()
-        """What was looked for and is not there; cleared by the caller."""
+        self.missing: set[tuple[str, str]] = set()
+        """References that could not be resolved; cleared by the caller."""
         self._lock = RLock()
 
     def forget(self) -> None:
-        """Look for everything again."""
+        """Clear the cache."""
         with self._lock:
             self._found.clear()
             self._names.clear()
@@ -82,7 +82,7 @@ class Referring:
                 fqn = self._name_of(type, id)
                 return {} if fqn is None else self.portable({"type": type, _FQN: fqn})
             case {"type": str(type), "fullyQualifiedName": str(fqn)} if (
-                len(value) == 2 and type in HOMES
+                len(value) == 2 and type in DATASET_TYPES
             ):
                 return {"type": DATASET, _FQN: self._urn(type, fqn)}
             case dict():
@@ -95,55 +95,49 @@ class Referring:
             case _:
                 return value
 
-    def _urn(self, home: str, fqn: str) -> str:
-        return str(self._index.names.urn(EntityLocation(home, split(fqn))))
+    def _urn(self, entity_type: str, fqn: str) -> str:
+        return str(self._index.names.urn(EntityLocation(entity_type, split_fqn(fqn))))
 
     def _name_of(self, type: str, id: str) -> str | None:
         if id not in self._names:
-            known = HOMES.get(type) or KINDS.get(type)
+            known = DATASET_TYPES.get(type) or KINDS.get(type)
             entity = known and self._server.get(f"{known.route}/{id}", include="all")
             self._names[id] = entity[_FQN] if entity else None
         return self._names[id]
 
     def edges(self, type: str, entity: Mapping[str, Any]) -> list[Record]:
-        """The edges that lead to an entity."""
-        told = self._server.get(
-            f"lineage/{type}/{entity['id']}", upstreamDepth=1, downstreamDepth=0
-        )
-        nodes = {node["id"]: node for node in (told or {}).get("nodes") or ()}
-        to = split(entity[_FQN])
+        """The upstream edges of an entity."""
         found = []
-        for edge in (told or {}).get("upstreamEdges") or ():
-            start, end = (_id(edge[side]) for side in ("fromEntity", "toEntity"))
-            node, details = nodes.get(start), edge.get("lineageDetails") or _NO_DETAILS
-            if end == entity["id"] and node is not None:
-                parts = split(node[_FQN])
-                if parts[0] != OWN_SERVICE:
-                    is_dataset = node["type"] in HOMES
-                    name = (self._urn if is_dataset else name_of)(node["type"], node[_FQN])
-                    found.append({"from": name, **portable_details(details, parts, to)})
+        for node, details in self._server.upstream_edges(type, entity["id"]):
+            parts = split_fqn(node[_FQN])
+            if parts[0] != LUMOS_SERVICE:
+                to_urn = self._urn if node["type"] in DATASET_TYPES else name_of
+                portable = portable_details(
+                    details or _DEFAULT_DETAILS, parts, split_fqn(entity[_FQN])
+                )
+                found.append({"from": to_urn(node["type"], node[_FQN]), **portable})
         return sorted(found, key=lambda each: str(each["from"]))
 
     # To this server
 
     def find(self, type: str, fqn: str) -> Reference | None:
-        """An entity by its type and qualified name; created where that is possible."""
+        """Find an entity by type and qualified name, and create it if possible."""
         with self._lock:
             if (type, fqn) not in self._found:
-                if (found := self._looked_for(type, fqn)) is None:
-                    self.missed.add((type, fqn))
+                if (found := self._look_up(type, fqn)) is None:
+                    self.missing.add((type, fqn))
                     return None
                 self._found[type, fqn] = found
             return self._found[type, fqn]
 
-    def _looked_for(self, type: str, asked: str) -> Reference | None:
+    def _look_up(self, type: str, asked: str) -> Reference | None:
         fqn = asked
         match type:
             case "dataset":
                 return self._dataset(fqn)
             case "user" | "team":
                 kind: Any = "group" if type == "team" else "user"
-                owner = Owner(name=meant(split(fqn)[0]), kind=kind)
+                owner = Owner(name=decode_name(split_fqn(fqn)[0]), kind=kind)
                 self._labels.ensure(owners=[owner])
                 return {"id": self._labels.owner(owner)["id"], "type": type}
             case "tag":
@@ -151,237 +145,231 @@ class Referring:
             case "glossaryTerm":
                 fqn = self._labels.find("Glossary", fqn) or fqn
             case "domain":
-                parts = split(fqn)
-                if len(parts) == 1 or self.find(type, joined(*parts[:-1])) is None:
+                parts = split_fqn(fqn)
+                if len(parts) == 1 or self.find(type, join_fqn(*parts[:-1])) is None:
                     self._labels.ensure(domains=[domain_of({_FQN: fqn})])
                     fqn = self._labels.domain(domain_of({_FQN: fqn}))[_FQN]
                 else:
-                    self._above(KINDS[type], joined(fqn, "x"), {})
+                    self._parent_fields(KINDS[type], join_fqn(fqn, "x"), {})
         if (spec := KINDS.get(type)) is None:
             return None
-        there = self._server.named(spec.route, fqn)
-        if there is None:
+        existing = self._server.named(spec.route, fqn)
+        if existing is None:
             return None
         if fqn != asked:
-            self._known_as[type, asked] = fqn
-        return {"id": there["id"], "type": type}
+            self._resolved_names[type, asked] = fqn
+        return {"id": existing["id"], "type": type}
 
     def _dataset(self, urn: str) -> Reference | None:
         try:
-            found = self._index.find(self._index.names.place(Urn.parse(urn)))
+            found = self._index.find(self._index.names.locate(Urn.parse(urn)))
         except InvalidUrn:
             return None
-        return None if found is None else {"id": found.id, "type": found.place.home}
+        return None if found is None else {"id": found.id, "type": found.location.type}
 
     def body(self, spec: EntityKind, fqn: str, record: Record) -> Record:
-        """The request that creates an entity; what it is in is created first."""
-        body = {"name": split(fqn)[-1], **spec.needed, **self._above(spec, fqn, record)}
+        """The request that creates an entity; its parents are created first."""
+        body = {
+            "name": split_fqn(fqn)[-1],
+            **spec.required,
+            **self._parent_fields(spec, fqn, record),
+        }
         for field in spec.fields:
-            value = self._possible_in(field, record)
-            if value in (None, [], {}) or field in spec.later:
+            value = self._resolvable_field(field, record)
+            if value in (None, [], {}) or field in spec.patch_only:
                 continue
-            match spec.refers.get(field):
+            match spec.references.get(field):
                 case "name":
-                    body[field] = _names(value)
+                    body[field] = _qualified_names(value)
                 case "id":
-                    body[field] = [each["id"] for each in self._sent(field, value)]
+                    body[field] = [each["id"] for each in self._encode(field, value)]
                 case _:
-                    body[field] = self._sent(field, value)
+                    body[field] = self._encode(field, value)
         if extension := self._extension(spec, record, {}):
             body["extension"] = extension
         return body
 
-    def _above(self, spec: EntityKind, fqn: str, record: Record) -> Record:
-        """The fields that name what an entity is in."""
-        parts = split(fqn)
+    def _parent_fields(self, spec: EntityKind, fqn: str, record: Record) -> Record:
+        """The fields that refer to the parents of an entity."""
+        parts = split_fqn(fqn)
         fields: Record = {}
-        for field, type in spec.above:
-            if field == "parent" and len(parts) <= len(spec.above):
+        for field, type in spec.parents:
+            if field == "parent" and len(parts) <= len(spec.parents):
                 continue
-            is_first = type.endswith("Service") or (field != "parent" and len(spec.above) > 1)
-            above = joined(*(parts[:1] if is_first else parts[:-1]))
-            if (type, above) not in self._found:
-                self._hold(spec, type, above, record)
-            fields[field] = above
+            is_first = type.endswith("Service") or (field != "parent" and len(spec.parents) > 1)
+            parent = join_fqn(*(parts[:1] if is_first else parts[:-1]))
+            if (type, parent) not in self._found:
+                self._ensure_parent(spec, type, parent, record)
+            fields[field] = parent
         return fields
 
-    def _hold(self, spec: EntityKind, type: str, fqn: str, record: Record) -> None:
-        """Create what an entity is in, if it is missing."""
-        there = self._server.named(KINDS[type].route, fqn)
-        if there is None:
-            body = {"name": split(fqn)[-1], **KINDS[type].needed, "description": MADE}
-            body |= self._above(KINDS[type], fqn, {})
+    def _ensure_parent(self, spec: EntityKind, type: str, fqn: str, record: Record) -> None:
+        """Create a parent of an entity if it is missing."""
+        existing = self._server.named(KINDS[type].route, fqn)
+        if existing is None:
+            body = {
+                "name": split_fqn(fqn)[-1],
+                **KINDS[type].required,
+                "description": PLACEHOLDER_TEXT,
+            }
+            body |= self._parent_fields(KINDS[type], fqn, {})
             if KINDS[type].is_service:
-                told = record.get("serviceType")
-                body["serviceType"] = told or service_type(spec, joined(split(fqn)[0], "x"))
+                body["serviceType"] = record.get("serviceType") or service_type(
+                    spec, join_fqn(split_fqn(fqn)[0], "x")
+                )
                 self._index.forget_services()
-            there = self._server.put(KINDS[type].route, body)
-        self._found[type, fqn] = {"id": there["id"], "type": type}
+            existing = self._server.put(KINDS[type].route, body)
+        self._found[type, fqn] = {"id": existing["id"], "type": type}
 
     def operations(
-        self, spec: EntityKind, entity: Mapping[str, Any], there: Record, wanted: Record
+        self, spec: EntityKind, entity: Mapping[str, Any], existing: Record, wanted: Record
     ) -> list[Operation]:
-        """The changes that lead from one record to another, as far as possible here."""
+        """The operations that change one record to another, as far as this server allows."""
         operations: list[Operation] = []
         for field in spec.fields:
-            old, new = there.get(field), self._possible_in(field, wanted)
+            old, new = existing.get(field), self._resolvable_field(field, wanted)
             new = None if new in ([], {}, "") else new
             is_text = field == "description" and is_same_text(old, new)
             if is_text or is_same(old, new) or field in ("displayName", "email", "serviceType"):
                 continue
-            value = self._sent(field, new)
+            value = self._encode(field, new)
             if field == "tags":
-                others = [each for each in entity.get("tags") or () if not is_own_label(each)]
+                others = [each for each in entity.get("tags") or () if not is_direct_label(each)]
                 value = [*(value or ()), *others]
-            if value is None and (isinstance(old, list) or field in spec.needed):
-                value = [] if isinstance(old, list) else spec.needed[field]
-            operations.append(_set(f"/{field}", value))
-        return [*operations, *self._extended(spec, entity, there, wanted)]
+            if value is None and (isinstance(old, list) or field in spec.required):
+                value = [] if isinstance(old, list) else spec.required[field]
+            operation: Operation = {"op": "remove", "path": f"/{field}"}
+            if value is not None:
+                operation = {"op": "add", "path": f"/{field}", "value": value}
+            operations.append(operation)
+        new_extension = self._extension(spec, wanted, existing)
+        old_extension = existing.get("extension") or {}
+        return [*operations, *extension_operations(entity, old_extension, new_extension)]
 
-    def _extended(
-        self, spec: EntityKind, entity: Mapping[str, Any], there: Record, wanted: Record
-    ) -> list[Operation]:
-        old, new = there.get("extension") or {}, self._extension(spec, wanted, there)
-        if old == new:
-            return []
-        if not entity.get("extension"):
-            return [_set("/extension", new)]
-        return [
-            _set(f"/extension/{pointer(key)}", new.get(key))
-            for key in sorted(old.keys() | new.keys())
-            if old.get(key) != new.get(key)
-        ]
-
-    def _extension(self, spec: EntityKind, wanted: Record, there: Record) -> Record:
-        """Custom properties, without those that are declared here in another way or not at all."""
+    def _extension(self, spec: EntityKind, wanted: Record, existing: Record) -> Record:
+        """Custom properties without those that this server does not declare in the same way."""
         extension: Record = wanted.get("extension") or {}
         if not extension:
             return extension
         declared = wanted.get("declared")
         if isinstance(declared, dict):
             self._properties.define(spec.type, declared)
-        refused = self._properties.refused(spec.type, extension, declared)
-        refused |= extension.keys() - self._properties.known(spec.type)
-        old: Record = there.get("extension") or {}
-        taken = {key: value for key, value in extension.items() if key not in refused}
-        return taken | {key: old[key] for key in refused if key in old}
+        incompatible = self._properties.incompatible(spec.type, extension, declared)
+        incompatible |= extension.keys() - self._properties.known(spec.type)
+        old: Record = existing.get("extension") or {}
+        accepted = {key: value for key, value in extension.items() if key not in incompatible}
+        return accepted | {key: old[key] for key in incompatible if key in old}
 
-    def _possible_in(self, field: str, record: Record) -> Any:
+    def _resolvable_field(self, field: str, record: Record) -> Any:
         value = record.get(field)
         if field == "tags":
-            return self._labels.compatible(self._possible(value or []))
-        return value if field in FREE_FORM else self._possible(value)
+            return self._labels.without_exclusive_duplicates(self._resolvable(value or []))
+        return value if field in FREE_FORM else self._resolvable(value)
 
-    def _possible(self, value: Any) -> Any:
-        """A value without references to what is missing."""
+    def _resolvable(self, value: Any) -> Any:
+        """A value without references to missing entities."""
         match value:
             case {"tagFQN": str(fqn), "source": str(source)}:
                 if (found := self._labels.find(source, fqn)) is None:
-                    self.missed.add(("tag" if source == "Classification" else "glossaryTerm", fqn))
+                    self.missing.add(("tag" if source == "Classification" else "glossaryTerm", fqn))
                     return None
                 return {**value, "tagFQN": found}
             case {"type": str(type), "fullyQualifiedName": str(fqn)} if len(value) == 2:
                 if self.find(type, fqn) is None:
                     return None
-                return {"type": type, _FQN: self._known_as.get((type, fqn), fqn)}
+                return {"type": type, _FQN: self._resolved_names.get((type, fqn), fqn)}
             case {"relationType": _, "term": term}:
-                possible = self._possible(term)
-                return None if possible is None else {**value, "term": possible}
+                resolvable = self._resolvable(term)
+                return None if resolvable is None else {**value, "term": resolvable}
             case dict():
-                told = {key: self._possible(each) for key, each in value.items()}
-                return {key: each for key, each in told.items() if each is not None}
+                values = {key: self._resolvable(each) for key, each in value.items()}
+                return {key: each for key, each in values.items() if each is not None}
             case list():
-                told_ones = (self._possible(each) for each in value)
-                return [each for each in told_ones if each is not None]
+                resolved = (self._resolvable(each) for each in value)
+                return [each for each in resolved if each is not None]
             case _:
                 return value
 
-    def _sent(self, field: str, value: Any) -> Any:
-        """A value with this server's identifiers."""
+    def _encode(self, field: str, value: Any) -> Any:
+        """Encode a value with the identifiers of this server."""
         if field in FREE_FORM:
             return value
         match value:
             case {"type": str(type), "fullyQualifiedName": str(fqn)} if len(value) == 2:
                 return self.find(type, fqn)
             case dict():
-                return {key: self._sent(key, each) for key, each in value.items()}
+                return {key: self._encode(key, each) for key, each in value.items()}
             case list():
-                return [self._sent(field, each) for each in value]
-            case int() if field in _TIMES:
+                return [self._encode(field, each) for each in value]
+            case int() if field in _TIME_FIELDS:
                 return datetime.fromtimestamp(value / 1000, UTC).isoformat().replace("+00:00", "Z")
             case _:
                 return value
 
-    def draw(self, type: str, entity: Mapping[str, Any], there: Record, wanted: Record) -> bool:
-        """Make the edges that lead to an entity those of a record; True if any differed."""
-        old, new = ({each["from"]: each for each in _edges(side)} for side in (there, wanted))
+    def write_edges(
+        self, type: str, entity: Mapping[str, Any], existing: Record, wanted: Record
+    ) -> bool:
+        """Replace the upstream edges of an entity by those of a record; return if any differed."""
+        old, new = ({each["from"]: each for each in _edges(side)} for side in (existing, wanted))
         to = {"id": entity["id"], "type": type}
-        parts = split(entity[_FQN])
+        parts = split_fqn(entity[_FQN])
         is_changed = False
         for name, edge in new.items():
-            start = self.end(name)
+            start = self.edge_start(name)
             if old.get(name) != edge and start is not None:
-                self.link(start[0], to, self.details_sent(edge, start[1], parts))
+                self.link(start[0], to, self.encode_details(edge, start[1], parts))
                 is_changed = True
         for name in old.keys() - new.keys():
-            if (start := self.end(name)) is not None:
-                path = f"{start[0]['type']}/{start[0]['id']}/{type}/{entity['id']}"
-                is_changed = self._server.delete(f"lineage/{path}") or is_changed
+            if (start := self.edge_start(name)) is not None:
+                is_changed = self._server.delete_edge(start[0], to) or is_changed
         return is_changed
 
-    def end(self, name: str) -> tuple[Reference, tuple[str, ...]] | None:
-        """Where an edge begins, with the parts of its qualified name here."""
+    def edge_start(self, name: str) -> tuple[Reference, tuple[str, ...]] | None:
+        """The upstream entity of an edge, with the parts of its qualified name here, or None."""
         if name.startswith("lumos://"):
             found = self.find(DATASET, name)
-            parts = () if found is None else self._index.names.place(Urn.parse(name)).parts
+            parts = () if found is None else self._index.names.locate(Urn.parse(name)).parts
             return None if found is None else (found, parts)
-        place = locate(name)
-        found = None if place is None else self.find(*place)
-        return None if place is None or found is None else (found, split(place[1]))
+        location = locate(name)
+        found = None if location is None else self.find(*location)
+        return None if location is None or found is None else (found, split_fqn(location[1]))
 
-    def link(self, start: Reference, end: Reference, details: Record) -> None:
+    def link(self, upstream: Reference, downstream: Reference, details: Record) -> None:
+        """Write an edge."""
         try:
-            self._server.link({"fromEntity": start, "toEntity": end, "lineageDetails": details})
+            self._server.put_edge(upstream, downstream, details)
         except CatalogError as problem:
-            # Without its search engine the server fails after the edge is written.
+            # Without its search engine, the server fails after it has written the edge.
             if problem.status != _INTERNAL:
                 raise
 
-    def details_sent(
-        self, edge: Mapping[str, Any], start: tuple[str, ...], end: tuple[str, ...]
+    def encode_details(
+        self, edge: Mapping[str, Any], upstream: tuple[str, ...], downstream: tuple[str, ...]
     ) -> Record:
-        """What is said of an edge, with the names that its ends have here."""
+        """The details of an edge, with the names of columns on this server."""
         details: Record = {key: edge[key] for key in _DETAILS if key in edge}
-        pipeline = self._possible(edge.get("pipeline"))
+        pipeline = self._resolvable(edge.get("pipeline"))
         if pipeline:
-            details["pipeline"] = self._sent("pipeline", pipeline)
+            details["pipeline"] = self._encode("pipeline", pipeline)
         details["columnsLineage"] = [
             {
                 **line,
-                "fromColumns": [joined(*start, *split(each)) for each in line["fromColumns"]],
-                "toColumn": joined(*end, *split(line["toColumn"])),
+                "fromColumns": [
+                    join_fqn(*upstream, *split_fqn(each)) for each in line["fromColumns"]
+                ],
+                "toColumn": join_fqn(*downstream, *split_fqn(line["toColumn"])),
             }
             for line in edge.get("columns") or ()
         ]
         return details
 
 
-def _names(value: Any) -> Any:
-    """How a request that creates an entity names others."""
+def _qualified_names(value: Any) -> Any:
+    """The qualified names of references, for a request that creates an entity."""
     if isinstance(value, list):
-        return [_names(each) for each in value]
+        return [_qualified_names(each) for each in value]
     return value.get("term", value)[_FQN]
 
 
 def _edges(record: Record) -> Iterable[Record]:
     return [each for each in record.get("edges") or () if isinstance(each, dict)]
-
-
-def _set(path: str, value: Any) -> Operation:
-    if value is None:
-        return {"op": "remove", "path": path}
-    return {"op": "add", "path": path, "value": value}
-
-
-def _id(reference: Any) -> str:
-    return reference["id"] if isinstance(reference, dict) else str(reference)

@@ -14,38 +14,38 @@ from lumos.catalogs.openmetadata.labels import (
     term_of,
     user_name,
 )
-from lumos.catalogs.openmetadata.names import joined, meant, split
+from lumos.catalogs.openmetadata.names import decode_name, join_fqn, split_fqn
 
 _FQN: Final = "fullyQualifiedName"
 _TAGS: Final = "Classification"
 _TERMS: Final = "Glossary"
-# Values that people chose, whatever they look like.
-_UNCHANGED: Final = FREE_FORM | {"extension", "declared", _FQN}
+# Free-form values: never renamed, even if they look like a qualified name.
+_FREE_FORM_KEYS: Final = FREE_FORM | {"extension", "declared", _FQN}
 _EDGES: Final = "edges"
-_START: Final = "from"
+_UPSTREAM: Final = "from"
 
 
 def rename_record(record: Record, names: NewNames) -> Record:
-    """The record of an entity or dataset with new names, which qualified names follow from."""
+    """Rename what a record of an entity or dataset refers to."""
     renamed = {
-        key: value if key in _UNCHANGED else _rename_value(value, names)
+        key: value if key in _FREE_FORM_KEYS else _rename_value(value, names)
         for key, value in record.items()
     }
     match renamed.get(_EDGES):
         case list() as edges:
-            renamed[_EDGES] = sorted((_rename_edge(edge, names) for edge in edges), key=_start)
+            renamed[_EDGES] = sorted((_rename_edge(edge, names) for edge in edges), key=_upstream)
         case dict() as edges:
-            # Those of a dataset, by where they begin.
-            renamed[_EDGES] = {_rename_end(end, names): edge for end, edge in edges.items()}
+            # Records of datasets have edges by upstream URN.
+            renamed[_EDGES] = {_rename_upstream(urn, names): edge for urn, edge in edges.items()}
     return renamed
 
 
 def _rename_edge(edge: Any, names: NewNames) -> Any:
-    start = _start(edge)
-    return {**edge, _START: _rename_end(start, names)} if start else edge
+    upstream = _upstream(edge)
+    return {**edge, _UPSTREAM: _rename_upstream(upstream, names)} if upstream else edge
 
 
-def _rename_end(urn: str, names: NewNames) -> str:
+def _rename_upstream(urn: str, names: NewNames) -> str:
     return urn if urn.startswith(f"{CATALOG}:") else names.dataset(urn)
 
 
@@ -61,7 +61,7 @@ def _rename_value(value: Any, names: NewNames) -> Any:
             renamed: list[Any] = []
             for each in value:
                 new = _rename_value(each, names)
-                # Two that become the same appear once.
+                # Drop duplicates that the renaming creates.
                 if new == each or new not in renamed:
                     renamed.append(new)
             return renamed
@@ -84,11 +84,11 @@ def _rename_reference(type: str, fqn: str, names: NewNames) -> str:
         case "dataset":
             return names.dataset(fqn)
         case "user" | "team":
-            name = meant(split(fqn)[0])
+            name = decode_name(split_fqn(fqn)[0])
             if name not in names.owners:
                 return fqn
             spell = team_name if type == "team" else user_name
-            return joined(spell(names.owners[name]))
+            return join_fqn(spell(names.owners[name]))
         case "tag":
             return _rename_label(_TAGS, fqn, names)
         case "glossaryTerm":
@@ -99,6 +99,6 @@ def _rename_reference(type: str, fqn: str, names: NewNames) -> str:
             return fqn
 
 
-def _start(edge: Any) -> str:
-    start = edge.get(_START) if isinstance(edge, dict) else None
-    return start if isinstance(start, str) else ""
+def _upstream(edge: Any) -> str:
+    upstream = edge.get(_UPSTREAM) if isinstance(edge, dict) else None
+    return upstream if isinstance(upstream, str) else ""

@@ -33,58 +33,58 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 KIND: Final = "openmetadata"
-OLDEST: Final = (1, 9)
+OLDEST_VERSION: Final = (1, 9)
 _BASE: Final = "/api/v1/"
-_CONNECT: Final = 10.0
-_PAGE: Final = 1000
+_CONNECT_TIMEOUT: Final = 10.0
+_PAGE_SIZE: Final = 1000
 _NOT_FOUND: Final = 404
 _INTERNAL: Final = 500
 _OUTDATED: Final = 412
 _ERROR: Final = 400
 _REDIRECTED: Final = 300
-_DONE: Final = ("success", "partialSuccess")
+_SUCCESS: Final = ("success", "partialSuccess")
 _JSON: Final = "application/json"
 _PATCH: Final = "application/json-patch+json"
-# How the server words a patch that does not fit what it holds, beside the status of any mistake.
-_UNFIT: Final = ("JSON Patch", "Non-existing name/value pair", "array index")
+# Messages for a patch that does not match the entity; the status is the one of any error.
+_PATCH_MISMATCH: Final = ("JSON Patch", "Non-existing name/value pair", "array index")
 
 
 class Outdated(CatalogError):
-    """A change that was made for something which is not there any more as it was read."""
+    """A change of an entity that was changed since it was read."""
 
 
-class Another(CatalogUnavailable):
-    """An address where something else than OpenMetadata answers."""
+class NotOpenMetadata(CatalogUnavailable):
+    """An address that is not the one of an OpenMetadata server."""
 
-    def __init__(self, platform: str, answer: str) -> None:
+    def __init__(self, platform: str, response: str) -> None:
         super().__init__(
-            f"{platform} answers, but not as OpenMetadata does: {answer}. Give the address of the "
-            "server itself, such as http://localhost:8585, without a page of it.",
+            f"{platform} is not an OpenMetadata server: {response}. Use the address of the server, "
+            "such as http://localhost:8585, without a path.",
             platform=platform,
         )
 
 
-class Short(CatalogError):
-    """A list that ended before all was told that there is."""
+class IncompleteList(CatalogError):
+    """A list that has fewer entries than the server counts."""
 
-    def __init__(self, platform: str, path: str, *, told: int, total: int) -> None:
+    def __init__(self, platform: str, path: str, *, received: int, total: int) -> None:
         super().__init__(
-            f"{platform} told {told} of {total} in /{path} and then said that there are no more.",
+            f"{platform} listed only {received} of {total} in /{path}. Run the command again.",
             platform=platform,
             retryable=True,
         )
 
 
 class RequestRefused(NamedTuple):
-    """One of many bodies that the server did not take, by the body or by its qualified name."""
+    """An entity of a bulk request that the server rejected, by its body or qualified name."""
 
     request: Any
     message: str
     status: int
 
 
-class _Answered(Exception):
-    """An answer that tells of a failure."""
+class _ErrorResponse(Exception):
+    """A response with an error status."""
 
     def __init__(self, status: int, text: str, retry_after: str | None) -> None:
         self.status = status
@@ -94,7 +94,7 @@ class _Answered(Exception):
 
 
 class Server:
-    """One server; connections are opened by the first call and used again by the next ones."""
+    """One server; the first call opens connections, which later ones reuse."""
 
     def __init__(self, settings: OpenmetadataPlatform, caller: Caller | None = None) -> None:
         self._settings = settings
@@ -105,56 +105,83 @@ class Server:
         return f"{KIND}:{self._settings.address}"
 
     def close(self) -> None:
-        """Lets go of connections."""
+        """Close connections."""
         if (client := self.__dict__.pop("_http", None)) is not None:
             client.close()
 
     def each(self, items: Sequence[T], work: Callable[[T], R]) -> Iterator[R]:
-        """What the work gives back for each of the items, as it ends, some of them at a time."""
+        """Run `work` for items in parallel, and yield the results as they are finished."""
         return map(work, items) if len(items) == 1 else self.caller.each(items, work)
 
     def get(self, path: str, **query: Any) -> Any:
-        """What is there, or nothing."""
+        """The object at a path, or None."""
         return self._call("GET", path, query=query)
 
     def named(self, route: str, fqn: str, **query: Any) -> Any:
-        """What has a qualified name, or nothing."""
+        """The entity with a qualified name, or None."""
         found = self.get(f"{route}/name/{quote(fqn, safe='')}", **query)
         return None if found is None else self._entity(found)
 
     def put(self, path: str, body: Any, **query: Any) -> Any:
-        """Makes or changes an entity, and gives it back."""
+        """Create or change an entity, and return it."""
         return self._entity(self._call("PUT", path, body, query=query))
 
-    def link(self, edge: Mapping[str, Any]) -> None:
-        """Draws an edge between two entities."""
+    def put_edge(
+        self, upstream: Mapping[str, Any], downstream: Mapping[str, Any], details: Mapping[str, Any]
+    ) -> None:
+        """Create or change an edge between two references."""
+        edge = {"fromEntity": upstream, "toEntity": downstream, "lineageDetails": details}
         self._call("PUT", "lineage", {"edge": edge})
 
-    def _entity(self, answer: Any) -> dict[str, Any]:
-        if not isinstance(answer, dict) or "id" not in answer:
-            raise Another(self.platform, "it tells of something without an identifier")
-        return answer
+    def delete_edge(self, upstream: Mapping[str, Any], downstream: Mapping[str, Any]) -> bool:
+        """Delete an edge between two references; return whether it existed."""
+        ends = (f"{each['type']}/{each['id']}" for each in (upstream, downstream))
+        return self.delete("/".join(("lineage", *ends)))
+
+    def upstream_edges(
+        self, type: str, id: str, *, fqn: str | None = None
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """The upstream nodes of an entity with the details of the edges.
+
+        With the entity's own `fqn`, edges to itself are included.
+        """
+        response = self.get(f"lineage/{type}/{id}", upstreamDepth=1, downstreamDepth=0) or {}
+        nodes = {node["id"]: node for node in response.get("nodes") or ()}
+        if fqn is not None:
+            nodes[id] = {"id": id, "type": type, "fullyQualifiedName": fqn}
+        for edge in response.get("upstreamEdges") or ():
+            upstream, downstream = (
+                end["id"] if isinstance(end, dict) else str(end)
+                for end in (edge["fromEntity"], edge["toEntity"])
+            )
+            if downstream == id and upstream in nodes:
+                yield nodes[upstream], edge.get("lineageDetails") or {}
+
+    def _entity(self, response: Any) -> dict[str, Any]:
+        if not isinstance(response, dict) or "id" not in response:
+            raise NotOpenMetadata(self.platform, "an entity has no identifier")
+        return response
 
     def delete(self, path: str, **query: Any) -> bool:
-        """Whether it was there."""
+        """Delete an object; return whether it existed."""
         return self._call("DELETE", path, query=query) is not None
 
     def patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> Any:
-        """Changes what is there; raises Outdated where it is not as the operations expect it."""
+        """Patch an entity; raises Outdated if it was changed since it was read."""
         try:
-            answer = self._call("PATCH", path, operations, type=_PATCH)
+            response = self._call("PATCH", path, operations, type=_PATCH)
         except CatalogError as problem:
-            is_unfit = problem.status == _INTERNAL and _is_unfit(str(problem))
-            # Of what it refers to, the server says the same as of itself.
-            is_gone = problem.status == _NOT_FOUND and f"{path.rpartition('/')[2]} not" in str(
+            is_mismatch = problem.status == _INTERNAL and _is_patch_mismatch(str(problem))
+            # The message is similar if a referenced entity is missing.
+            is_deleted = problem.status == _NOT_FOUND and f"{path.rpartition('/')[2]} not" in str(
                 problem
             )
-            if is_unfit or is_gone or problem.status == _OUTDATED:
+            if is_mismatch or is_deleted or problem.status == _OUTDATED:
                 raise Outdated(
                     str(problem), platform=self.platform, status=problem.status, retryable=True
                 ) from problem
             raise
-        return answer
+        return response
 
     def pages(
         self,
@@ -162,79 +189,81 @@ class Server:
         *,
         fields: str = "",
         include: str = "all",
-        limit: int = _PAGE,
+        limit: int = _PAGE_SIZE,
         whole: bool = False,
         **query: Any,
     ) -> Iterator[dict[str, Any]]:
-        """Everything in a list, page by page; raises Short where a `whole` one ends too early."""
-        asked = {"limit": limit, "include": include, **query}
+        """Yield all entries of a list; with `whole`, raises IncompleteList if some are missing."""
+        parameters = {"limit": limit, "include": include, **query}
         if fields:
-            asked["fields"] = fields
+            parameters["fields"] = fields
         after: str | None = None
-        told = 0
+        received = 0
         while True:
-            page = self.get(path, **asked, **({} if after is None else {"after": after}))
+            page = self.get(path, **parameters, **({} if after is None else {"after": after}))
             if page is None:
-                raise CatalogTooOld(self.platform, f"the route /{path}", needed=_needed())
+                raise CatalogTooOld(self.platform, f"the route /{path}", needed=_required_version())
             data, paging = page.get("data"), page.get("paging") or {}
             if not isinstance(data, list) or not isinstance(paging, dict):
-                raise Another(self.platform, f"its answer to /{path} is no list")
+                raise NotOpenMetadata(self.platform, f"the response to /{path} is not a list")
             for raw in data:
                 if "fullyQualifiedName" not in self._entity(raw):
-                    raise Another(self.platform, f"something in /{path} has no name")
+                    raise NotOpenMetadata(self.platform, f"an entity in /{path} has no name")
                 yield raw
-            told += len(data)
+            received += len(data)
             following = paging.get("after")
             if not following or following == after:
                 break
             after = following
         total = paging.get("total")
-        if whole and isinstance(total, int) and told < total:
-            raise Short(self.platform, path, told=told, total=total)
+        if whole and isinstance(total, int) and received < total:
+            raise IncompleteList(self.platform, path, received=received, total=total)
 
     def total(self, path: str, **query: Any) -> int:
-        """How many are in a list."""
+        """The number of entries in a list."""
         page = self.get(path, limit=0, include="all", **query)
         if page is None:
             return 0
         total = (page.get("paging") or {}).get("total")
         if not isinstance(total, int):
-            raise Another(self.platform, f"its answer to /{path} has no total")
+            raise NotOpenMetadata(self.platform, f"the response to /{path} has no total")
         return total
 
     def bulk(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[RequestRefused]:
-        """Makes or changes many; gives back those that were not taken, the others are there."""
-        answer = self._call("PUT", f"{path}/bulk", bodies)
-        if "status" not in answer:
-            raise Another(self.platform, "it does not say what became of many entities")
+        """Create or change many entities; return the rejected ones."""
+        response = self._call("PUT", f"{path}/bulk", bodies)
+        if "status" not in response:
+            raise NotOpenMetadata(self.platform, "the response to a bulk request has no status")
         refusals = [
             RequestRefused(
                 row.get("request"), row.get("message") or "", row.get("status") or _ERROR
             )
-            for row in answer.get("failedRequest") or ()
+            for row in response.get("failedRequest") or ()
         ]
-        passed = answer.get("numberOfRowsPassed", len(bodies) - len(refusals))
-        failed = max(answer.get("numberOfRowsFailed") or 0, len(bodies) - passed)
+        passed = response.get("numberOfRowsPassed", len(bodies) - len(refusals))
+        failed = max(response.get("numberOfRowsFailed") or 0, len(bodies) - passed)
         is_unclear = len(refusals) < failed
-        if is_unclear or (answer["status"] not in _DONE and not refusals):
+        if is_unclear or (response["status"] not in _SUCCESS and not refusals):
             raise CatalogError(
-                f"{self.platform} did not take all of {len(bodies)} in /{path}, and does not say "
-                f"which: {answer['status']} {answer.get('abortReason') or ''}".rstrip(),
+                f"{self.platform} rejected some of {len(bodies)} entities in /{path}, but does not "
+                f"say which: {response['status']} {response.get('abortReason') or ''}".rstrip(),
                 platform=self.platform,
                 status=_ERROR,
             )
         return refusals
 
     def version(self) -> tuple[int, ...]:
-        """The server's version; raises where it is too old."""
-        told = self.get("system/version") or {}
-        text = str(told.get("version", ""))
+        """The server's version; raises an error if it is too old."""
+        response = self.get("system/version") or {}
+        text = str(response.get("version", ""))
         parts = text.partition("-")[0].split(".")
         version = tuple(int(part) for part in parts if part.isdecimal())
         if not version:
-            raise Another(self.platform, "it does not say which version it is")
-        if version < OLDEST:
-            raise CatalogTooOld(self.platform, f"what came after {text}", needed=_needed())
+            raise NotOpenMetadata(self.platform, "it does not report its version")
+        if version < OLDEST_VERSION:
+            raise CatalogTooOld(
+                self.platform, f"what came after {text}", needed=_required_version()
+            )
         return version
 
     def _call(
@@ -247,39 +276,39 @@ class Server:
         type: str = _JSON,
     ) -> Any:
         content = b"" if body is None else msgspec.json.encode(body)
-        headers = {**self._login, **({"Content-Type": type} if content else {})}
-        asked = {key: _worded(value) for key, value in (query or {}).items()}
-        question = f"?{urlencode(asked, quote_via=quote)}" if asked else ""
+        headers = {**self._authorization, **({"Content-Type": type} if content else {})}
+        parameters = {key: _query_text(value) for key, value in (query or {}).items()}
+        question = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
         url = f"{self._settings.address}{_BASE}{path}{question}"
 
         def attempt() -> Any:
-            answer = self._http.send(method, url, headers=lambda: headers, body=content)
-            if answer.status == _NOT_FOUND and method in ("GET", "DELETE"):
+            response = self._http.send(method, url, headers=lambda: headers, body=content)
+            if response.status == _NOT_FOUND and method in ("GET", "DELETE"):
                 return None
-            if answer.status >= _ERROR:
-                raise _Answered(
-                    answer.status, _message(answer.body), answer.headers.get("retry-after")
+            if response.status >= _ERROR:
+                raise _ErrorResponse(
+                    response.status, _message(response.body), response.headers.get("retry-after")
                 )
-            return self._reported(method, answer)
+            return self._decode_object(method, response)
 
         return self.caller.call(f"{method} /{path}", attempt)
 
-    def _reported(self, method: str, answer: HttpResponse) -> dict[str, Any]:
-        """The object in an answer; only an edge is taken without a word."""
-        if answer.status >= _REDIRECTED:
-            address = answer.headers.get("location", "elsewhere")
-            raise Another(self.platform, f"it sends us to {shorten(address)}")
-        if not answer.body and method != "GET":
+    def _decode_object(self, method: str, response: HttpResponse) -> dict[str, Any]:
+        """Decode a response; only responses to edges may be empty."""
+        if response.status >= _REDIRECTED:
+            address = response.headers.get("location", "elsewhere")
+            raise NotOpenMetadata(self.platform, f"it redirects to {shorten(address)}")
+        if not response.body and method != "GET":
             return {}
         try:
-            told = msgspec.json.decode(answer.body)
+            content = msgspec.json.decode(response.body)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise Another(self.platform, "its answer is no JSON") from None
-        if not isinstance(told, dict):
-            raise Another(self.platform, "its answer is no object")
-        return told
+            raise NotOpenMetadata(self.platform, "the response is not JSON") from None
+        if not isinstance(content, dict):
+            raise NotOpenMetadata(self.platform, "the response is not an object")
+        return content
 
-    def _trusted(self) -> ssl.SSLContext:
+    def _tls_context(self) -> ssl.SSLContext:
         path = self._settings.ca_file
         if path is None:
             return ssl.create_default_context()
@@ -287,7 +316,7 @@ class Server:
             return ssl.create_default_context(cafile=str(path))
         except OSError as problem:
             raise MisuseError(
-                f"'{path}' under platform_config.{KIND}.ca_file is no file of certificates: "
+                f"Cannot read certificates from '{path}' (platform_config.{KIND}.ca_file): "
                 f"{problem.strerror or problem}."
             ) from None
 
@@ -296,30 +325,30 @@ class Server:
         settings = self._settings
         return HttpClient(
             HttpxTransport(
-                limits=TimeLimits(min(_CONNECT, settings.timeout), settings.timeout),
+                limits=TimeLimits(min(_CONNECT_TIMEOUT, settings.timeout), settings.timeout),
                 connections=settings.parallel + 1,
-                tls=self._trusted(),
+                tls=self._tls_context(),
             )
         )
 
     @cached_property
-    def _login(self) -> Mapping[str, str]:
+    def _authorization(self) -> Mapping[str, str]:
         secret = self._settings.secret()
         return {} if secret is None else {"Authorization": f"Bearer {secret.reveal()}"}
 
 
-def _is_unfit(text: str) -> bool:
-    return any(words in text for words in _UNFIT)
+def _is_patch_mismatch(text: str) -> bool:
+    return any(words in text for words in _PATCH_MISMATCH)
 
 
 def fault_of(problem: Exception) -> Fault | None:
-    """What an exception of a call means."""
+    """The fault that an exception of a call means, or None."""
     match problem:
-        case _Answered(status=status, text=text, retry_after=retry_after):
+        case _ErrorResponse(status=status, text=text, retry_after=retry_after):
             fault = response_fault(status, text, retry_after)
-            # What does not fit now will not fit later.
-            is_unfit = status == _INTERNAL and _is_unfit(text)
-            return fault._replace(is_temporary=False, may_be_done=False) if is_unfit else fault
+            # A mismatch is not temporary.
+            is_mismatch = status == _INTERNAL and _is_patch_mismatch(text)
+            return fault._replace(is_temporary=False, may_be_done=False) if is_mismatch else fault
         case NotConnected() | InvalidRequest():
             return unreachable_fault(problem.reason)
         case ResponseTooLarge():
@@ -340,11 +369,11 @@ def _message(content: bytes) -> str:
     return str(body)
 
 
-def _worded(value: Any) -> str:
+def _query_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
 
 
-def _needed() -> str:
-    return f"OpenMetadata {'.'.join(map(str, OLDEST))} or later"
+def _required_version() -> str:
+    return f"OpenMetadata {'.'.join(map(str, OLDEST_VERSION))} or later"

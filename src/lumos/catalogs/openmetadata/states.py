@@ -1,7 +1,7 @@
-"""What an entity of OpenMetadata says, in one normal form for tables, containers and topics.
+"""The state of an entity: a normal form for tables, containers and topics, and patches of it.
 
-A state has only those keys that say something and that Lumos reads or keeps. Whatever else the
-server tells about an entity is not in it, and is never touched.
+A state only has keys with a value that Lumos reads or keeps. All other fields of an entity are
+never changed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,9 +12,9 @@ from lumos.catalogs.openmetadata import texts
 State: TypeAlias = dict[str, Any]
 
 COLUMNS: Final = "columns"
-_WORDS: Final = ("displayName", "description")
-# Fields that hold all they say in themselves, so that they can be written to another server.
-OWN_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+_TEXT_FIELDS: Final = ("displayName", "description")
+# Fields without references, which can be written to another server unchanged.
+PORTABLE_FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "table": (
         "tableType", "schemaDefinition", "tableConstraints", "tablePartition", "fileFormat",
         "retentionPeriod", "sourceUrl",
@@ -39,17 +39,19 @@ COLUMN_KEYS: Final = (
 )  # fmt: skip
 _LABEL_KEYS: Final = ("tagFQN", "source", "labelType", "state")
 _REFERENCE_KEYS: Final = ("id", "type", "name", "fullyQualifiedName")
-# Labels that hang on something else, and are not the entity's own.
-_DERIVED: Final = frozenset({"Derived", "Propagated"})
-# What the server says of the size of a topic that nobody limited.
+# Labels that follow from other entities.
+_DERIVED_LABEL_TYPES: Final = frozenset({"Derived", "Propagated"})
+# The value of the server for a topic without a size limit.
 _UNLIMITED: Final = -1
 
 
-def state_of(home: str, raw: Mapping[str, Any]) -> State:
-    """The state that an entity is in, as the server tells it."""
-    state: State = {key: raw[key] for key in (*_WORDS, *OWN_FIELDS[home]) if raw.get(key)}
+def state_of(entity_type: str, raw: Mapping[str, Any]) -> State:
+    """The state of an entity of the server."""
+    state: State = {
+        key: raw[key] for key in (*_TEXT_FIELDS, *PORTABLE_FIELDS[entity_type]) if raw.get(key)
+    }
     if "description" in state:
-        state["description"] = texts.decoded(state["description"])
+        state["description"] = texts.unescape_html(state["description"])
     for key in ("size", "numberOfObjects", "retentionTime", "retentionSize"):
         if isinstance(state.get(key), float) and state[key].is_integer():
             state[key] = int(state[key])
@@ -58,30 +60,30 @@ def state_of(home: str, raw: Mapping[str, Any]) -> State:
     state |= {
         key: value
         for key, value in (
-            ("tags", own_labels(raw.get("tags") or ())),
-            ("owners", own_references(raw.get("owners") or ())),
-            ("domains", own_references(raw.get("domains") or ())),
-            (PRODUCTS, own_references(raw.get(PRODUCTS) or ())),
+            ("tags", direct_labels(raw.get("tags") or ())),
+            ("owners", direct_references(raw.get("owners") or ())),
+            ("domains", direct_references(raw.get("domains") or ())),
+            (PRODUCTS, direct_references(raw.get(PRODUCTS) or ())),
             ("extension", dict(raw.get("extension") or {})),
-            (COLUMNS, [column_of(column) for column in raw_columns(home, raw)]),
+            (COLUMNS, [column_of(column) for column in raw_columns(entity_type, raw)]),
         )
         if value
     }
     return state
 
 
-def raw_columns(home: str, raw: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The columns of an entity where the server has them."""
-    holder = raw.get("dataModel") or {} if home == "container" else raw
-    return (holder.get(COLUMNS) or []) if home != "topic" else []
+def raw_columns(entity_type: str, raw: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The columns in a response of the server."""
+    parent = raw.get("dataModel") or {} if entity_type == "container" else raw
+    return (parent.get(COLUMNS) or []) if entity_type != "topic" else []
 
 
 def column_of(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A column in its normal form."""
+    """Normalize a column."""
     column = {key: raw[key] for key in COLUMN_KEYS if raw.get(key) is not None}
     if "dataTypeDisplay" in column:
         column["dataTypeDisplay"] = column["dataTypeDisplay"].lower()
-    if tags := own_labels(raw.get("tags") or ()):
+    if tags := direct_labels(raw.get("tags") or ()):
         column["tags"] = tags
     if raw.get("children"):
         column["children"] = [column_of(child) for child in raw["children"]]
@@ -89,25 +91,25 @@ def column_of(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def has_labels(columns: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether there are labels on columns or inside them."""
+    """Whether columns or nested columns have labels."""
     return any(each.get("tags") or has_labels(each.get("children") or ()) for each in columns)
 
 
-def is_own_label(label: Mapping[str, Any]) -> bool:
-    """Whether a label was put on the entity itself and counts."""
-    return label.get("labelType") not in _DERIVED and label.get("state") != "Suggested"
+def is_direct_label(label: Mapping[str, Any]) -> bool:
+    """Whether a label was assigned to the entity itself and is confirmed."""
+    return label.get("labelType") not in _DERIVED_LABEL_TYPES and label.get("state") != "Suggested"
 
 
-def own_labels(labels: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def direct_labels(labels: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     found = [
         {key: label[key] for key in _LABEL_KEYS if key in label}
         for label in labels
-        if is_own_label(label)
+        if is_direct_label(label)
     ]
     return sorted(found, key=lambda label: (label["source"], label["tagFQN"]))
 
 
-def own_references(references: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def direct_references(references: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [
         {key: reference[key] for key in _REFERENCE_KEYS if key in reference}
         for reference in references
@@ -115,8 +117,8 @@ def own_references(references: Iterable[Mapping[str, Any]]) -> list[dict[str, An
     ]
 
 
-def body_of(home: str, state: State) -> dict[str, Any]:
-    """What makes an entity that is in a state, without its name and what it is in."""
+def body_of(entity_type: str, state: State) -> dict[str, Any]:
+    """The request that creates an entity with a state, without its name and parents."""
     body = {
         key: value
         for key, value in state.items()
@@ -129,25 +131,25 @@ def body_of(home: str, state: State) -> dict[str, Any]:
     if PRODUCTS in state:
         body[PRODUCTS] = names_in(state, PRODUCTS)
     if "description" in state:
-        body["description"] = texts.encoded(state["description"])
+        body["description"] = texts.escape_html(state["description"])
     columns = state.get(COLUMNS, [])
-    if home == "table":
+    if entity_type == "table":
         body[COLUMNS] = columns
-    elif home == "container" and columns:
+    elif entity_type == "container" and columns:
         body["dataModel"] = {"isPartitioned": False, COLUMNS: columns}
-    elif home == "topic":
+    elif entity_type == "topic":
         body.setdefault("partitions", 1)
     return body
 
 
 def names_in(state: Mapping[str, Any], key: str) -> list[str]:
-    """The qualified names of what a state refers to."""
+    """The qualified names in the references of a state."""
     return [each["fullyQualifiedName"] for each in state.get(key, ())]
 
 
-def columns_path(home: str) -> str:
-    """Where a patch finds the columns."""
-    return "/dataModel/columns" if home == "container" else "/columns"
+def columns_path(entity_type: str) -> str:
+    """The path of the columns in a patch."""
+    return "/dataModel/columns" if entity_type == "container" else "/columns"
 
 
 # Patches
@@ -155,60 +157,61 @@ def columns_path(home: str) -> str:
 Operation: TypeAlias = dict[str, Any]
 Raw: TypeAlias = Mapping[str, Any]
 
-# The server loads tables without it before it patches them, and so writes them without it; there
-# is nothing to remove either.
-_WIPED: Final = "/schemaDefinition"
-_EMPTIED: Final = frozenset({"schemaDefinition"})
+# The server drops this field with every patch that does not set it, and cannot remove it.
+_DEFINITION_PATH: Final = "/schemaDefinition"
+_EMPTY_INSTEAD_OF_REMOVED: Final = frozenset({"schemaDefinition"})
 
 
-def differences(home: str, raw: Raw, before: State, after: State) -> list[Operation]:
-    """The operations that lead an entity, as the server told it, from one state to another."""
+def differences(entity_type: str, raw: Raw, before: State, after: State) -> list[Operation]:
+    """The operations that change an entity from one state to another."""
     operations = [
         *_description(raw, before, after),
-        *_fields(home, raw, before, after),
+        *_fields(entity_type, raw, before, after),
         *_labels("/tags", raw, before, after),
         *_owners(raw, before, after),
         *_domains(before, after),
         *_products(before, after),
-        *_extension(raw, before, after),
-        *_columns(home, raw, before, after),
+        *extension_operations(raw, before.get("extension", {}), after.get("extension", {})),
+        *_columns(entity_type, raw, before, after),
     ]
-    is_said = any(operation["path"] == _WIPED for operation in operations)
-    return operations if is_said or not operations else [*operations, *said_again(after)]
+    is_set = any(operation["path"] == _DEFINITION_PATH for operation in operations)
+    return operations if is_set or not operations else [*operations, *repeat_definition(after)]
 
 
 def guard(raw: Raw) -> list[Operation]:
-    """A test that nobody has changed an entity since it was told."""
+    """An operation that fails if an entity was changed since it was read."""
     if "updatedAt" not in raw:
         return []
     return [{"op": "test", "path": "/updatedAt", "value": raw["updatedAt"]}]
 
 
-def said_again(state: State) -> list[Operation]:
-    """What a patch of anything else would wipe, and so has to say, too."""
+def repeat_definition(state: State) -> list[Operation]:
+    """The operation that sets the view definition again, which any patch would drop."""
     query = state.get("schemaDefinition")
-    return [] if query is None else [{"op": "add", "path": _WIPED, "value": query}]
+    return [] if query is None else [{"op": "add", "path": _DEFINITION_PATH, "value": query}]
 
 
 def _description(raw: Raw, before: State, after: State) -> Iterator[Operation]:
     old, new = before.get("description"), after.get("description")
     if old != new:
-        yield from _set("/description", raw.get("description"), new and texts.encoded(new))
+        yield from _set_operation(
+            "/description", raw.get("description"), new and texts.escape_html(new)
+        )
 
 
-def _fields(home: str, raw: Raw, before: State, after: State) -> Iterator[Operation]:
-    for key in OWN_FIELDS[home]:
+def _fields(entity_type: str, raw: Raw, before: State, after: State) -> Iterator[Operation]:
+    for key in PORTABLE_FIELDS[entity_type]:
         if before.get(key) != after.get(key):
-            value = "" if key in _EMPTIED and key not in after else after.get(key)
-            yield from _set(f"/{key}", raw.get(key), value)
+            value = "" if key in _EMPTY_INSTEAD_OF_REMOVED and key not in after else after.get(key)
+            yield from _set_operation(f"/{key}", raw.get(key), value)
 
 
-def _set(path: str, old: Any, new: Any) -> Iterator[Operation]:
+def _set_operation(path: str, old: Any, new: Any) -> Iterator[Operation]:
     if new is None:
         if old is not None:
             yield {"op": "remove", "path": path}
     else:
-        # This also replaces, and works where the server shows what it does not patch.
+        # `add` also replaces, and works for fields that the server does not load for patches.
         yield {"op": "add", "path": path, "value": new}
 
 
@@ -219,8 +222,8 @@ def _labels(path: str, raw: Raw, before: Raw, after: Raw) -> Iterator[Operation]
         before.get("tags") or (),
         after.get("tags") or (),
         key=lambda label: (label["source"], label["tagFQN"]),
-        made=dict,
-        is_own=is_own_label,
+        encode=dict,
+        is_direct=is_direct_label,
     )
 
 
@@ -231,8 +234,8 @@ def _owners(raw: Raw, before: State, after: State) -> Iterator[Operation]:
         before.get("owners") or (),
         after.get("owners") or (),
         key=lambda owner: (owner["type"], owner["name"]),
-        made=lambda owner: {"id": owner["id"], "type": owner["type"]},
-        is_own=lambda owner: not owner.get("inherited"),
+        encode=lambda owner: {"id": owner["id"], "type": owner["type"]},
+        is_direct=lambda owner: not owner.get("inherited"),
     )
 
 
@@ -243,17 +246,17 @@ def _members(
     after: Sequence[Raw],
     *,
     key: Callable[[Raw], Any],
-    made: Callable[[Raw], Operation],
-    is_own: Callable[[Raw], bool],
+    encode: Callable[[Raw], Operation],
+    is_direct: Callable[[Raw], bool],
 ) -> Iterator[Operation]:
-    """Takes out what is no longer wanted and adds what is new; all others stay where they are."""
+    """Remove unwanted members of a list and add new ones; the others keep their positions."""
     old, new = {key(each) for each in before}, {key(each) for each in after}
     for number in reversed(range(len(raw))):
-        if is_own(raw[number]) and key(raw[number]) in old - new:
+        if is_direct(raw[number]) and key(raw[number]) in old - new:
             yield {"op": "remove", "path": f"{path}/{number}"}
     for each in after:
         if key(each) not in old:
-            yield {"op": "add", "path": f"{path}/-", "value": made(each)}
+            yield {"op": "add", "path": f"{path}/-", "value": encode(each)}
 
 
 def _domains(before: State, after: State) -> Iterator[Operation]:
@@ -271,8 +274,10 @@ def _products(before: State, after: State) -> Iterator[Operation]:
         yield {"op": "add", "path": f"/{PRODUCTS}", "value": value}
 
 
-def _extension(raw: Raw, before: State, after: State) -> Iterator[Operation]:
-    old, new = before.get("extension", {}), after.get("extension", {})
+def extension_operations(
+    raw: Raw, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[Operation]:
+    """Change custom properties; they can only be added one by one to an existing extension."""
     if old == new:
         return
     if not raw.get("extension"):
@@ -280,64 +285,68 @@ def _extension(raw: Raw, before: State, after: State) -> Iterator[Operation]:
         return
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) != new.get(key):
-            yield from _set(f"/extension/{pointer(key)}", old.get(key), new.get(key))
+            pointer = key.replace("~", "~0").replace("/", "~1")
+            yield from _set_operation(f"/extension/{pointer}", old.get(key), new.get(key))
 
 
-def _columns(home: str, raw: Raw, before: State, after: State) -> Iterator[Operation]:
+def property_operations(raw: Raw, key: str, text: str | None) -> Iterator[Operation]:
+    """Set one custom property; None removes it."""
+    old = raw.get("extension") or {}
+    others = {name: value for name, value in old.items() if name != key}
+    return extension_operations(raw, old, others if text is None else {**others, key: text})
+
+
+def _columns(entity_type: str, raw: Raw, before: State, after: State) -> Iterator[Operation]:
     old, new = before.get(COLUMNS, []), after.get(COLUMNS, [])
     if old == new:
         return
-    path, there = columns_path(home), raw_columns(home, raw)
-    if home == "container" and not (raw.get("dataModel") or {}).get(COLUMNS):
+    path, raw_existing = columns_path(entity_type), raw_columns(entity_type, raw)
+    if entity_type == "container" and not (raw.get("dataModel") or {}).get(COLUMNS):
         yield {"op": "add", "path": "/dataModel", "value": {"isPartitioned": False, COLUMNS: new}}
-    elif home == "container" and not new:
+    elif entity_type == "container" and not new:
         yield {"op": "remove", "path": "/dataModel"}
-    elif _outline(old) != _outline(new):
-        yield {"op": "add", "path": path, "value": _with_labels_of_others(new, there)}
+    elif _column_names(old) != _column_names(new):
+        yield {"op": "add", "path": path, "value": _with_derived_labels(new, raw_existing)}
     else:
-        yield from _inside(path, there, old, new)
+        yield from _column_operations(path, raw_existing, old, new)
 
 
-def _outline(columns: Sequence[Raw]) -> list[Any]:
-    return [(column["name"], _outline(column.get("children") or ())) for column in columns]
+def _column_names(columns: Sequence[Raw]) -> list[Any]:
+    return [(column["name"], _column_names(column.get("children") or ())) for column in columns]
 
 
-def _with_labels_of_others(columns: Sequence[Raw], there: Sequence[Raw]) -> list[dict[str, Any]]:
-    """Columns with the labels that hang on them for other reasons."""
-    by_name = {column["name"]: column for column in there}
-    made = []
+def _with_derived_labels(
+    columns: Sequence[Raw], raw_existing: Sequence[Raw]
+) -> list[dict[str, Any]]:
+    """Add the derived labels of existing columns, which would otherwise be removed."""
+    by_name = {column["name"]: column for column in raw_existing}
+    result = []
     for column in columns:
         old = by_name.get(column["name"], {})
-        others = [label for label in old.get("tags") or () if not is_own_label(label)]
+        others = [label for label in old.get("tags") or () if not is_direct_label(label)]
         whole = dict(column)
         if others:
             whole["tags"] = [*column.get("tags", ()), *others]
         if "children" in column:
-            whole["children"] = _with_labels_of_others(
-                column["children"], old.get("children") or ()
-            )
-        made.append(whole)
-    return made
+            whole["children"] = _with_derived_labels(column["children"], old.get("children") or ())
+        result.append(whole)
+    return result
 
 
-def _inside(
-    path: str, there: Sequence[Raw], old: Sequence[Raw], new: Sequence[Raw]
+def _column_operations(
+    path: str, raw_existing: Sequence[Raw], old: Sequence[Raw], new: Sequence[Raw]
 ) -> Iterator[Operation]:
-    for number, (raw, before, after) in enumerate(zip(there, old, new, strict=True)):
+    for number, (raw, before, after) in enumerate(zip(raw_existing, old, new, strict=True)):
         if before == after:
             continue
-        place = f"{path}/{number}"
+        column_path = f"{path}/{number}"
         for key in COLUMN_KEYS:
             if before.get(key) != after.get(key):
-                yield from _set(f"{place}/{key}", raw.get(key), after.get(key))
-        yield from _labels(f"{place}/tags", raw, before, after)
-        yield from _inside(
-            f"{place}/children",
+                yield from _set_operation(f"{column_path}/{key}", raw.get(key), after.get(key))
+        yield from _labels(f"{column_path}/tags", raw, before, after)
+        yield from _column_operations(
+            f"{column_path}/children",
             raw.get("children") or (),
             before.get("children") or (),
             after.get("children") or (),
         )
-
-
-def pointer(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")

@@ -1,7 +1,7 @@
 """Texts as an OpenMetadata server stores them.
 
-Descriptions are HTML that the server cleans. Plain text is sent escaped, so that `a < b` and
-`x<y>z` stay whole, and read unescaped; markup that people wrote reads as it is.
+Descriptions are HTML that the server sanitizes. Plain text is escaped when it is sent, so that
+`a < b` and `x<y>z` are kept, and unescaped when it is read; markup of people is read unchanged.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Final
 from lumos.model.json_codec import to_json
 
 _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
-# Put between two braces by the server, against templates.
+# Inserted by the server between two braces, against template injection.
 _BETWEEN_BRACES: Final = "<!-- -->"
 # `html.unescape` would drop characters that the server keeps.
 _REFERENCE: Final = re.compile(
@@ -20,29 +20,29 @@ _REFERENCE: Final = re.compile(
 _LOST: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-def encoded(text: str) -> str:
-    """Words as they are sent."""
+def escape_html(text: str) -> str:
+    """Escape a text for the server."""
     return text.translate(_ESCAPES)
 
 
-def decoded(text: str) -> str:
-    """The text that a stored text stands for."""
+def unescape_html(text: str) -> str:
+    """Unescape a text of the server."""
     return _REFERENCE.sub(_character, text.replace(_BETWEEN_BRACES, ""))
 
 
 def has_markup(text: str) -> bool:
-    """Whether a stored text has HTML in it, which Lumos would escape."""
+    """Whether a text of the server contains HTML, which Lumos would escape."""
     return "<" in text.replace(_BETWEEN_BRACES, "")
 
 
 def is_same_text(one: str | None, other: str | None) -> bool:
-    """Whether two stored texts are the same; the server writes some characters as references."""
-    sides = [(decoded(each or ""), has_markup(each or "")) for each in (one, other)]
+    """Whether two texts of the server are equal; it writes some characters as references."""
+    sides = [(unescape_html(each or ""), has_markup(each or "")) for each in (one, other)]
     return sides[0] == sides[1]
 
 
-def storable(text: str) -> str:
-    """What of some text comes back: characters that no XML may hold are lost."""
+def without_lost_characters(text: str) -> str:
+    """A text without the characters that are invalid in XML, which the server drops."""
     return _LOST.sub("", text)
 
 
@@ -53,11 +53,11 @@ def _character(reference: re.Match[str]) -> str:
     return chr(number) if number <= 0x10FFFF else reference.group()
 
 
-def shown_text(text: str) -> str:
-    """A text without NUL, which the server's database takes in no text."""
+def without_nul(text: str) -> str:
+    """A text without NUL, which the server's database rejects."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def kept_text(text: str) -> str:
-    """A text of Lumos's own that comes back as it is: JSON where it would not."""
-    return text if shown_text(text) == text else to_json(text).decode()
+def encode_own_text(text: str) -> str:
+    """Encode a text of Lumos so that the server returns it unchanged: as JSON if it has NUL."""
+    return text if without_nul(text) == text else to_json(text).decode()

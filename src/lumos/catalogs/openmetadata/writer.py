@@ -1,4 +1,4 @@
-"""Datasets into an OpenMetadata server: new ones many at a time, others by their differences."""
+"""Writes datasets to an OpenMetadata server: new ones in bulk, others as patches."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,17 +15,17 @@ from lumos.catalogs.openmetadata.entries import (
     LINEAGE,
     PARENT,
     OpenMetadataEntries,
-    declared_in,
-    is_ours,
-    said_of_edges,
+    definitions_in,
+    edge_details_in,
+    is_lumos_property,
 )
 from lumos.catalogs.openmetadata.index import Index, IndexedEntity
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
-from lumos.catalogs.openmetadata.lineage import Edges, Mark, Marks, NativeEdge
-from lumos.catalogs.openmetadata.names import HOMES, EntityLocation, joined
+from lumos.catalogs.openmetadata.lineage import Edges, NativeEdge, WrittenEdge, WrittenEdges
+from lumos.catalogs.openmetadata.names import DATASET_TYPES, EntityLocation, join_fqn
 from lumos.catalogs.openmetadata.properties import CustomProperties
-from lumos.catalogs.openmetadata.reader import Held, OpenMetadataReader
-from lumos.catalogs.openmetadata.references import Referring
+from lumos.catalogs.openmetadata.reader import OpenMetadataReader, ReadDataset
+from lumos.catalogs.openmetadata.references import References
 from lumos.catalogs.openmetadata.server import Outdated, RequestRefused, Server
 from lumos.catalogs.openmetadata.states import (
     State,
@@ -34,7 +34,7 @@ from lumos.catalogs.openmetadata.states import (
     guard,
     has_labels,
     raw_columns,
-    said_again,
+    repeat_definition,
 )
 from lumos.catalogs.three_way_merge import merge
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
@@ -43,8 +43,8 @@ from lumos.model.dataset import ASPECTS, Owner, UpstreamEdge
 from lumos.model.schema import Field, NestedField
 from lumos.model.urn import InvalidUrn, Urn
 
-MOST: Final = 200
-_MOST_BYTES: Final = 8_000_000
+BATCH_SIZE: Final = 200
+_MAX_BYTES: Final = 8_000_000
 _ATTEMPTS: Final = 4
 _NOT_FOUND: Final = 404
 _BAD_REQUEST: Final = 400
@@ -52,27 +52,25 @@ _INTERNAL: Final = 500
 _DATASET: Final = "lumos://"
 
 
-class LinkJob(msgspec.Struct):
-    """What becomes of one entry."""
+class EntryWrite(msgspec.Struct):
+    """The progress of writing one entry; `existing` is its entity, `state` the one to reach."""
 
     entry: CatalogEntry
-    place: EntityLocation
-    held: Held | None
-    """What was there before, if anything was."""
+    location: EntityLocation
+    existing: ReadDataset | None
     id: str = ""
     raw: dict[str, Any] = {}
     state: State = {}
-    """The state that it is to be in."""
-    held_as: dict[str, How] = {}
+    holding: dict[str, How] = {}
     changed: bool = False
     is_restored: bool = False
-    shall_be_hidden: bool = False
-    is_hidden_again: bool = False
+    must_be_hidden: bool = False
+    was_hidden: bool = False
     problem: LumosError | None = None
 
 
 class Linker:
-    """Draws the edges that lead to datasets."""
+    """Writes the upstream edges of datasets."""
 
     def __init__(
         self,
@@ -80,147 +78,166 @@ class Linker:
         index: Index,
         properties: CustomProperties,
         reader: OpenMetadataReader,
-        referring: Referring,
+        references: References,
     ) -> None:
         self._server = server
         self._index = index
         self._properties = properties
         self._reader = reader
-        self._referring = referring
-        # Datasets with edges from others that are not there yet, by those others.
+        self._references = references
+        # Downstream datasets by their missing upstream datasets.
         self._waiting: dict[str, set[str]] = {}
         self._lock = Lock()
 
     def waiting_for(self, urns: Collection[str]) -> list[str]:
-        """Those that waited for some datasets, which are there now."""
+        """Return and clear the datasets whose edges waited for datasets that exist now."""
         with self._lock:
-            found = {urn for end in urns for urn in self._waiting.pop(end, ())}
+            found = {urn for upstream in urns for urn in self._waiting.pop(upstream, ())}
         return sorted(found - set(urns))
 
-    def look_for_ends(self, jobs: Iterable[LinkJob]) -> None:
-        """Finds the ends of many edges by few calls."""
-        places: set[EntityLocation] = set()
+    def find_upstreams(self, jobs: Iterable[EntryWrite]) -> None:
+        """Find the entities of upstream datasets by few requests."""
+        locations: set[EntityLocation] = set()
         for job in jobs:
             if job.problem is None and job.entry.lineage is not None:
-                places.add(job.place)
+                locations.add(job.location)
                 for edge in job.entry.lineage.upstream:
                     with suppress(InvalidUrn):
-                        places.add(self._index.names.place(Urn.parse(edge.urn)))
-        self._index.find_many(places)
+                        locations.add(self._index.names.locate(Urn.parse(edge.urn)))
+        self._index.find_many(locations)
 
-    def link(self, job: LinkJob) -> None:
-        """Writes the edges that lead to a dataset, as far as their other ends are there."""
-        told = job.entry.lineage.upstream if job.entry.lineage is not None else ()
-        known = job.held.edges if job.held is not None else lineage.no_edges(job.place.parts)
-        said = said_of_edges(job.entry)
-        if not told and not known.edges and not said and not known.others:
+    def link(self, job: EntryWrite) -> None:
+        """Write the upstream edges of a dataset whose upstream entities exist."""
+        lineage_edges = job.entry.lineage.upstream if job.entry.lineage is not None else ()
+        current = (
+            job.existing.edges if job.existing is not None else lineage.no_edges(job.location.parts)
+        )
+        wanted_details = edge_details_in(job.entry)
+        if not lineage_edges and not current.edges and not wanted_details and not current.others:
             return
         wanted: dict[str, list[UpstreamEdge]] = {}
-        for edge in told:
+        for edge in lineage_edges:
             wanted.setdefault(edge.urn, []).append(edge)
-        ends = {urn: self._end(urn, job) for urn in wanted}
-        starts = {name: self._referring.end(name) for name in said if not name.startswith(_DATASET)}
-        if not self._differs(job, wanted, known, ends) and not self._differs_in_words(
-            job, said, known, ends, starts
+        upstreams = {urn: self._find_upstream(urn, job) for urn in wanted}
+        entity_starts = {
+            name: self._references.edge_start(name)
+            for name in wanted_details
+            if not name.startswith(_DATASET)
+        }
+        if not self._differs(job, wanted, current, upstreams) and not self._has_other_details(
+            job, wanted_details, current, upstreams, entity_starts
         ):
             return
         if job.raw.get("deleted"):
-            # Nothing can be said of edges to what is hidden; what is carried tells them.
+            # Hidden entities cannot have edges; the lineage is packed.
             return
-        found = self._index.find(job.place)
+        found = self._index.find(job.location)
         if found is None:
             return
-        fresh = self._reader.edges(job.place, found.id) if job.held is not None else known
-        drawn: dict[str, NativeEdge] = {}
-        is_sure = True
+        latest = self._reader.edges(job.location, found.id) if job.existing is not None else current
+        written_edges: dict[str, NativeEdge] = {}
+        is_known = True
         for urn, edges in wanted.items():
-            if (end := ends[urn]) is None:
+            if (upstream := upstreams[urn]) is None:
                 continue
             sent = self._put_edge(
-                found, end, edges, known.edges.get(urn), fresh.edges.get(urn), said.get(urn)
+                found,
+                upstream,
+                edges,
+                current.edges.get(urn),
+                latest.edges.get(urn),
+                wanted_details.get(urn),
             )
-            # The server drops columns that it does not know without a word.
-            is_sure = is_sure and sent is not None and not sent
-            drawn[urn] = NativeEdge(end.id, end.place.home, end.place.parts, {}, {})
-        for urn, native in known.edges.items():
+            # The server silently drops columns that it does not know, so read back what it has.
+            is_known = is_known and sent is not None and not sent
+            location = upstream.location
+            written_edges[urn] = NativeEdge(upstream.id, location.type, location.parts, {}, {})
+        for urn, native in current.edges.items():
             if urn not in wanted:
-                self._server.delete(
-                    f"lineage/{native.type}/{native.id}/{found.place.home}/{found.id}"
-                )
-        drawn_from = self._draw_from_entities(found, said, known, starts)
+                self._server.delete_edge(native.reference, found.reference)
+        entity_edges = self._write_entity_edges(found, wanted_details, current, entity_starts)
         job.changed = True
-        now = drawn if is_sure else self._reader.edges(found.place, found.id).edges
-        self._mark(job, found, wanted, now, drawn_from)
+        current_edges = (
+            written_edges if is_known else self._reader.edges(found.location, found.id).edges
+        )
+        self._save_written_edges(job, found, wanted, current_edges, entity_edges)
 
-    def _draw_from_entities(
-        self, to: IndexedEntity, said: Mapping[str, Any], known: Edges, starts: Mapping[str, Any]
-    ) -> Marks:
-        """Draws the edges that come from what is no dataset."""
-        marks: Marks = {}
-        for name, start in starts.items():
+    def _write_entity_edges(
+        self,
+        to: IndexedEntity,
+        wanted_details: Mapping[str, Any],
+        current: Edges,
+        entity_starts: Mapping[str, Any],
+    ) -> WrittenEdges:
+        """Write the edges from entities that are not datasets."""
+        written: WrittenEdges = {}
+        for name, start in entity_starts.items():
             if start is None:
                 continue
             reference, parts = start
-            native = known.others.get(name)
-            if native is None or not lineage.is_fit(said[name], native, to.place.parts):
-                details = self._referring.details_sent(said[name], parts, to.place.parts)
-                self._referring.link(reference, {"id": to.id, "type": to.place.home}, details)
-            marks[name] = Mark(reference["id"])
-        for name, native in known.others.items():
-            if name not in said:
-                self._server.delete(f"lineage/{native.type}/{native.id}/{to.place.home}/{to.id}")
-        return marks
+            native = current.others.get(name)
+            wanted = wanted_details[name]
+            if native is None or not lineage.has_details(wanted, native, to.parts):
+                details = self._references.encode_details(wanted, parts, to.parts)
+                self._references.link(reference, to.reference, details)
+            written[name] = WrittenEdge(reference["id"])
+        for name, native in current.others.items():
+            if name not in wanted_details:
+                self._server.delete_edge(native.reference, to.reference)
+        return written
 
     @staticmethod
-    def _differs_in_words(
-        job: LinkJob,
-        said: Mapping[str, Any],
-        known: Edges,
-        ends: Mapping[str, IndexedEntity | None],
-        starts: Mapping[str, Any],
+    def _has_other_details(
+        job: EntryWrite,
+        wanted_details: Mapping[str, Any],
+        current: Edges,
+        upstreams: Mapping[str, IndexedEntity | None],
+        entity_starts: Mapping[str, Any],
     ) -> bool:
-        """Whether edges do not say what is said of them, or come from other entities."""
-        if known.others.keys() - said.keys():
+        """Whether edges lack wanted details, or come from other entities."""
+        if current.others.keys() - wanted_details.keys():
             return True
-        for name, mine in said.items():
-            native = known.edges.get(name) or known.others.get(name)
-            is_there = (starts if name in starts else ends).get(name) is not None
-            if is_there and (native is None or not lineage.is_fit(mine, native, job.place.parts)):
+        for name, mine in wanted_details.items():
+            native = current.edges.get(name) or current.others.get(name)
+            exists = (entity_starts if name in entity_starts else upstreams).get(name) is not None
+            if exists and (
+                native is None or not lineage.has_details(mine, native, job.location.parts)
+            ):
                 return True
         return False
 
-    def _end(self, urn: str, job: LinkJob) -> IndexedEntity | None:
-        """Where an edge comes from, if it is there; otherwise it waits."""
+    def _find_upstream(self, urn: str, job: EntryWrite) -> IndexedEntity | None:
+        """The upstream entity of an edge, or None if it does not exist yet."""
         try:
-            place = self._index.names.place(Urn.parse(urn))
+            location = self._index.names.locate(Urn.parse(urn))
         except InvalidUrn:
             return None
-        if (found := self._index.find(place)) is None:
+        if (found := self._index.find(location)) is None:
             with self._lock:
                 self._waiting.setdefault(urn, set()).add(job.entry.urn)
         return found
 
     def _differs(
         self,
-        job: LinkJob,
+        job: EntryWrite,
         wanted: Mapping[str, list[UpstreamEdge]],
-        known: Edges,
-        ends: Mapping[str, IndexedEntity | None],
+        current: Edges,
+        upstreams: Mapping[str, IndexedEntity | None],
     ) -> bool:
-        if known.edges.keys() - wanted.keys():
+        if current.edges.keys() - wanted.keys():
             return True
-        marks = _marks(job)
-        is_told = LINEAGE in (job.raw.get("extension") or {})
+        extension = job.raw.get("extension") or {}
+        written_edges = lineage.read_written_edges(extension.get(EDGES))
         for urn, edges in wanted.items():
-            end, native, mark = ends[urn], known.edges.get(urn), marks.get(urn)
-            if end is None:
+            if (upstream := upstreams[urn]) is None:
                 continue
-            # One that Lumos tells of and did not note was broken off in between.
-            if native is None or (is_told and mark is None):
+            native, written = current.edges.get(urn), written_edges.get(urn)
+            # Lumos was interrupted before it saved what it has written.
+            if native is None or (LINEAGE in extension and written is None):
                 return True
-            pairs = lineage.pairs_of(edges, end.place.parts, job.place.parts).keys()
-            # Columns that the server does not know were sent before, in vain.
-            unknown = mark.unknown if mark is not None and mark.id == native.id else ()
+            pairs = lineage.pairs_of(edges, upstream.parts, job.location.parts).keys()
+            # Columns that the server dropped are not sent again.
+            unknown = written.unknown if written is not None and written.id == native.id else ()
             if pairs - set(unknown) != native.columns.keys():
                 return True
         return False
@@ -228,84 +245,73 @@ class Linker:
     def _put_edge(
         self,
         to: IndexedEntity,
-        end: IndexedEntity,
+        upstream: IndexedEntity,
         edges: Sequence[UpstreamEdge],
-        known: NativeEdge | None,
-        fresh: NativeEdge | None,
-        said: Mapping[str, Any] | None,
+        current: NativeEdge | None,
+        latest: NativeEdge | None,
+        wanted_details: Mapping[str, Any] | None,
     ) -> dict[lineage.Pair, str | None] | None:
-        """Draws an edge; gives the columns that were sent, or nothing where it may have failed."""
-        columns = lineage.pairs_of(edges, end.place.parts, to.place.parts)
-        if fresh is not None:
-            before = known.columns if known is not None else {}
+        """Write an edge; return the columns that were sent, or None if it may have failed."""
+        columns = lineage.pairs_of(edges, upstream.parts, to.parts)
+        if latest is not None:
+            before = current.columns if current is not None else {}
             columns |= {
                 pair: function
-                for pair, function in fresh.columns.items()
+                for pair, function in latest.columns.items()
                 if pair not in before and pair not in columns
             }
-        details = lineage.details_of(edges, columns, fresh.details if fresh is not None else {})
-        if said is not None:
-            sent = self._referring.details_sent(said, end.place.parts, to.place.parts)
-            details = lineage.with_said(details, sent)
-        edge = {
-            "fromEntity": {"id": end.id, "type": end.place.home},
-            "toEntity": {"id": to.id, "type": to.place.home},
-            "lineageDetails": details,
-        }
+        details = lineage.details_of(edges, columns, latest.details if latest is not None else {})
+        if wanted_details is not None:
+            sent = self._references.encode_details(wanted_details, upstream.parts, to.parts)
+            details = lineage.with_details(details, sent)
         try:
-            self._server.link(edge)
+            self._server.put_edge(upstream.reference, to.reference, details)
         except CatalogError as problem:
-            # Without its search engine the server fails after the edge is written; what is read
-            # back says whether it is there.
+            # Without its search engine, the server fails after it has written the edge.
             if problem.status not in (_INTERNAL, _NOT_FOUND):
                 raise
             return None
         return columns
 
-    def _mark(
+    def _save_written_edges(
         self,
-        job: LinkJob,
+        job: EntryWrite,
         found: IndexedEntity,
         wanted: Mapping[str, list[UpstreamEdge]],
-        now: Mapping[str, NativeEdge],
-        others: Marks,
+        current_edges: Mapping[str, NativeEdge],
+        others: WrittenEdges,
     ) -> None:
-        """Notes beside the entity which edges and columns are there of those that were sent."""
-        marks: Marks = dict(others)
+        """Save in a property which of the sent edges and columns the server stored."""
+        written: WrittenEdges = dict(others)
         for urn, edges in wanted.items():
-            if (native := now.get(urn)) is None:
+            if (native := current_edges.get(urn)) is None:
                 continue
-            sent = lineage.pairs_of(edges, native.parts, found.place.parts)
-            there = sent.keys() & native.columns.keys()
-            unknown = sent.keys() - there
+            sent = lineage.pairs_of(edges, native.parts, found.parts)
+            stored = sent.keys() & native.columns.keys()
+            unknown = sent.keys() - stored
             at = lineage.written_at(native.details)
-            marks[urn] = Mark(native.id, tuple(sorted(there)), tuple(sorted(unknown)), at)
-        text = msgspec.json.encode(marks).decode() if marks else None
-        known = (job.raw.get("extension") or {}).get(EDGES)
-        if text == known:
+            written[urn] = WrittenEdge(native.id, tuple(sorted(stored)), tuple(sorted(unknown)), at)
+        text = msgspec.json.encode(written).decode() if written else None
+        current = (job.raw.get("extension") or {}).get(EDGES)
+        if text == current:
             return
-        self._properties.declare(found.place.home, [EDGES])
-        path = f"{HOMES[found.place.home].route}/{found.id}"
-        # What is carried of edges is there already, and so is the extension that holds it.
-        place = f"/extension/{EDGES}"
-        operation: dict[str, Any] = {"op": "remove", "path": place}
+        self._properties.declare(found.location.type, [EDGES])
+        # The extension exists: it already has the packed lineage.
+        operation: dict[str, Any] = {"op": "remove", "path": f"/extension/{EDGES}"}
         if text is not None:
-            operation = {"op": "add", "path": place, "value": text}
-        self._server.patch(path, [operation, *said_again(job.state)])
+            operation |= {"op": "add", "value": text}
+        operations = [operation, *repeat_definition(job.state)]
+        self._server.patch(f"{found.location.route}/{found.id}", operations)
 
 
-def _marks(job: LinkJob) -> Marks:
-    return lineage.marked((job.raw.get("extension") or {}).get(EDGES))
-
-
-class _New(NamedTuple):
-    job: LinkJob
+class _NewEntity(NamedTuple):
+    job: EntryWrite
     body: dict[str, Any]
     size: int
 
 
 class Writer:
-    """Writes entries exactly as they are, except where people changed something meanwhile."""
+    """Writes entries, and merges edits that people made in the meantime."""
 
     def __init__(
         self,
@@ -315,7 +321,7 @@ class Writer:
         labels: OpenMetadataLabels,
         properties: CustomProperties,
         reader: OpenMetadataReader,
-        referring: Referring,
+        references: References,
     ) -> None:
         self._server = server
         self._index = index
@@ -323,54 +329,54 @@ class Writer:
         self._labels = labels
         self._properties = properties
         self._reader = reader
-        self._linker = Linker(server, index, properties, reader, referring)
+        self._linker = Linker(server, index, properties, reader, references)
 
     def write(
         self,
         entries: Sequence[CatalogEntry],
         *,
         over: Mapping[str, CatalogEntry | None],
-        there: Mapping[str, Held],
+        existing: Mapping[str, ReadDataset],
         newer: Collection[str] = (),
     ) -> Iterator[WrittenEntry | Refused]:
-        """Writes entries over what the caller has read, `there` being the same as it was told.
+        """Write entries over those that the caller has read; `existing` are their entities.
 
-        Of those that are `newer`, `there` was told later than what the caller has read.
+        The entities of `newer` entries were read after the caller has read the entries.
         """
         jobs = []
         for entry in entries:
             try:
-                jobs.append(self._job(entry, there.get(entry.urn)))
+                jobs.append(self._job(entry, existing.get(entry.urn)))
             except InvalidUrn as problem:
                 yield Refused(entry.urn, problem)
-        self._label(jobs)
+        self._ensure_labels(jobs)
         for job in jobs:
             if (
                 job.problem is None
                 and job.entry.urn in newer
                 and job.entry.urn in over
-                and job.held is not None
+                and job.existing is not None
             ):
-                job.entry = self._rebased(over[job.entry.urn], job.held, job.entry)
+                job.entry = self._rebase(over[job.entry.urn], job.existing, job.entry)
         try:
-            self._make([job for job in jobs if job.held is None and job.problem is None])
-            self._all(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
-            self._linker.look_for_ends(jobs)
-            self._all(jobs, self._linker.link)
-            self._link_those_that_waited(jobs)
-            self._all(jobs, self._hide)
+            self._create([job for job in jobs if job.existing is None and job.problem is None])
+            self._for_each(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
+            self._linker.find_upstreams(jobs)
+            self._for_each(jobs, self._linker.link)
+            self._link_waiting(jobs)
+            self._for_each(jobs, self._hide)
         finally:
             self._hide_again(jobs)
         for job in jobs:
             if job.problem is not None:
                 yield Refused(job.entry.urn, job.problem)
             else:
-                yield WrittenEntry(urn=job.entry.urn, changed=job.changed, held=job.held_as)
+                yield WrittenEntry(urn=job.entry.urn, changed=job.changed, held=job.holding)
 
-    def _all(self, jobs: Iterable[LinkJob], step: Any) -> None:
-        """Takes a step with each of the entries that nothing is wrong with."""
+    def _for_each(self, jobs: Iterable[EntryWrite], step: Any) -> None:
+        """Run a step for all entries without a problem."""
 
-        def taken(job: LinkJob) -> None:
+        def run_step(job: EntryWrite) -> None:
             try:
                 step(job)
             except CatalogUnavailable:
@@ -378,19 +384,19 @@ class Writer:
             except LumosError as problem:
                 job.problem = problem
 
-        for _ in self._server.each([job for job in jobs if job.problem is None], taken):
+        for _ in self._server.each([job for job in jobs if job.problem is None], run_step):
             pass
 
-    def _label(self, jobs: Sequence[LinkJob]) -> None:
-        """Makes sure that what entries refer to is there; one that cannot be fails alone."""
+    def _ensure_labels(self, jobs: Sequence[EntryWrite]) -> None:
+        """Create missing labels; a failure only affects the entries that need the label."""
         try:
-            self._labels_for(job.entry for job in jobs)
+            self._ensure_labels_of(job.entry for job in jobs)
         except CatalogUnavailable:
             raise
         except LumosError:
-            self._all(jobs, lambda job: self._labels_for([job.entry]))
+            self._for_each(jobs, lambda job: self._ensure_labels_of([job.entry]))
 
-    def _labels_for(self, entries: Iterable[CatalogEntry]) -> None:
+    def _ensure_labels_of(self, entries: Iterable[CatalogEntry]) -> None:
         tags: set[str] = set()
         terms: set[str] = set()
         owners: set[Owner] = set()
@@ -415,81 +421,84 @@ class Writer:
             domains=sorted(domains),
         )
 
-    def _job(self, entry: CatalogEntry, held: Held | None) -> LinkJob:
-        place = self._index.names.place(Urn.parse(entry.urn))
-        job = LinkJob(entry, place, held)
-        if held is not None:
-            job.id, job.raw = held.id, held.raw
+    def _job(self, entry: CatalogEntry, existing: ReadDataset | None) -> EntryWrite:
+        location = self._index.names.locate(Urn.parse(entry.urn))
+        job = EntryWrite(entry, location, existing)
+        if existing is not None:
+            job.id, job.raw = existing.id, existing.raw
         return job
 
-    def _make(self, jobs: Iterable[LinkJob]) -> None:
-        """Makes entities that are not there, many by one call."""
-        levels: dict[tuple[int, str], list[LinkJob]] = {}
+    def _create(self, jobs: Iterable[EntryWrite]) -> None:
+        """Create missing entities in bulk."""
+        levels: dict[tuple[int, str], list[EntryWrite]] = {}
         for job in jobs:
-            levels.setdefault((len(job.place.parts), job.place.home), []).append(job)
-        # What is deeper comes later: it may be in what is made before.
-        for (_, home), level in sorted(levels.items()):
-            news = [new for job in level if (new := self._new(job)) is not None]
+            levels.setdefault((len(job.location.parts), job.location.type), []).append(job)
+        # Parents before their children.
+        for (_, entity_type), level in sorted(levels.items()):
+            created = [new for job in level if (new := self._plan_new(job)) is not None]
             for chunk in chunked(
-                news, most=MOST, most_bytes=_MOST_BYTES, size=lambda new: new.size
+                created, most=BATCH_SIZE, most_bytes=_MAX_BYTES, size=lambda new: new.size
             ):
-                self._send(home, chunk)
+                self._send(entity_type, chunk)
 
-    def _new(self, job: LinkJob) -> _New | None:
-        # A bucket comes into being with what is first put into it.
-        held = self._reader.held(job.entry.urn) if self._index.is_holder(job.place) else None
-        if held is not None:
-            job.held, job.id, job.raw = held, held.id, held.raw
+    def _plan_new(self, job: EntryWrite) -> _NewEntity | None:
+        # A bucket is created with its first object.
+        existing = self._reader.read(job.entry.urn) if self._index.is_parent(job.location) else None
+        if existing is not None:
+            job.existing, job.id, job.raw = existing, existing.id, existing.raw
             return None
         try:
-            return self._made(job)
+            return self._render_new(job)
         except CatalogUnavailable:
             raise
         except LumosError as problem:
             job.problem = problem
             return None
 
-    def _made(self, job: LinkJob) -> _New:
+    def _render_new(self, job: EntryWrite) -> _NewEntity:
         rendered = self._entries.render(
-            job.entry, job.place, there=None, declared=self._declared(job.place.home, job.entry)
+            job.entry,
+            job.location,
+            existing=None,
+            declared=self._declared_properties(job.location.type, job.entry),
         )
-        job.held_as, job.state = rendered.held, rendered.state
-        self._declare(job.place.home, rendered.state)
-        body = body_of(job.place.home, rendered.state) | self._index.prepare(job.place)
-        return _New(job, body, len(msgspec.json.encode(body)))
+        job.holding, job.state = rendered.held, rendered.state
+        self._declare_own(job.location.type, rendered.state)
+        body = body_of(job.location.type, rendered.state) | self._index.prepare(job.location)
+        return _NewEntity(job, body, len(msgspec.json.encode(body)))
 
-    def _send(self, home: str, chunk: Sequence[_New]) -> None:
-        route = HOMES[home].route
-        by_name: dict[Any, LinkJob] = {_key(new.body): new.job for new in chunk}
-        by_name |= {new.job.place.fqn: new.job for new in chunk}
+    def _send(self, entity_type: str, chunk: Sequence[_NewEntity]) -> None:
+        route = DATASET_TYPES[entity_type].route
+        by_name: dict[Any, EntryWrite] = {_request_key(new.body): new.job for new in chunk}
+        by_name |= {new.job.location.fqn: new.job for new in chunk}
 
-        def send(part: Sequence[_New]) -> None:
+        def send(part: Sequence[_NewEntity]) -> None:
             for refusal in self._server.bulk(route, [new.body for new in part]):
-                self._refused(refusal, by_name)
-            # The server forgets labels of columns where it makes containers in bulk, but not where
+                self._record_refusal(refusal, by_name)
+            # The server drops labels of columns when it creates containers in bulk, but not when
             # it changes them.
             labelled = [
                 new.body
                 for new in part
-                if new.job.problem is None and has_labels(raw_columns(home, new.body))
+                if new.job.problem is None and has_labels(raw_columns(entity_type, new.body))
             ]
-            if home == "container" and labelled:
+            if entity_type == "container" and labelled:
                 self._server.bulk(route, labelled)
 
         for new, problem in in_halves(chunk, send):
             job = new.job
             job.problem = job.problem or problem
             job.changed = True
-            self._index.forget(job.place)
+            self._index.forget(job.location)
 
-    def _refused(self, refusal: RequestRefused, jobs: Mapping[Any, LinkJob]) -> None:
-        """Notes what is wrong with one of many; raises where nobody can tell with which."""
+    def _record_refusal(self, refusal: RequestRefused, jobs: Mapping[Any, EntryWrite]) -> None:
+        """Record the problem of an entity in a bulk request; raise it if the entity is unknown."""
         request = refusal.request
-        job = jobs.get(_key(request) if isinstance(request, dict) else request)
+        job = jobs.get(_request_key(request) if isinstance(request, dict) else request)
         platform = self._server.platform
-        what = "one of many" if job is None else job.entry.urn
+        what = "an entity of a bulk request" if job is None else job.entry.urn
         problem = CatalogError(
-            f"{platform} did not take {what}: {refusal.message}",
+            f"{platform} rejected {what}: {refusal.message}",
             platform=platform,
             status=refusal.status,
         )
@@ -497,160 +506,174 @@ class Writer:
             raise problem
         job.problem = problem
 
-    def _change(self, job: LinkJob, over: CatalogEntry | None) -> None:
-        """Changes what is there by the differences, and again where people were faster."""
-        if job.held is None:
+    def _change(self, job: EntryWrite, base: CatalogEntry | None) -> None:
+        """Patch an existing entity, again if it was changed in the meantime."""
+        if job.existing is None:
             return
-        held, entry = job.held, job.entry
-        is_deleted = job.shall_be_hidden = entry.deleted
+        existing, entry = job.existing, job.entry
+        is_deleted = job.must_be_hidden = entry.deleted
         for attempt in range(_ATTEMPTS):
             try:
-                self._patch(job, held, entry)
-                # A patch whose answer was lost does not fit what it has made itself.
+                self._patch(job, existing, entry)
+                # A retried patch whose first response was lost does not match any more.
                 job.changed = job.changed or attempt > 0
                 return
             except Outdated:
                 if attempt == _ATTEMPTS - 1:
                     raise
-                fresh = self._reader.held(entry.urn)
-                if fresh is None:
-                    self._make([job])
+                latest = self._reader.read(entry.urn)
+                if latest is None:
+                    self._create([job])
                     return
-                entry, held = self._rebased(over, fresh, job.entry), fresh
+                entry, existing = self._rebase(base, latest, job.entry), latest
                 if job.is_restored:
-                    # That it is not hidden now is our own doing.
+                    # Lumos itself has restored it.
                     entry = msgspec.structs.replace(entry, deleted=is_deleted)
-                self._labels_for([entry])
+                self._ensure_labels_of([entry])
         raise AssertionError("the last attempt raises")
 
-    def _rebased(self, over: CatalogEntry | None, held: Held, entry: CatalogEntry) -> CatalogEntry:
-        if not held.is_dataset:
+    def _rebase(
+        self, base: CatalogEntry | None, existing: ReadDataset, entry: CatalogEntry
+    ) -> CatalogEntry:
+        if not existing.is_dataset:
             return entry
-        fresh = self._reader.entry(held)
-        return entry if fresh == over else rebased(over, fresh, entry)
+        latest = self._reader.entry(existing)
+        return entry if latest == base else rebase(base, latest, entry)
 
-    def _patch(self, job: LinkJob, held: Held, entry: CatalogEntry) -> None:
-        home = held.place.home
+    def _patch(self, job: EntryWrite, existing: ReadDataset, entry: CatalogEntry) -> None:
+        entity_type = existing.location.type
         rendered = self._entries.render(
-            entry, held.place, there=held.state, declared=self._declared(home, entry)
+            entry,
+            existing.location,
+            existing=existing.state,
+            declared=self._declared_properties(entity_type, entry),
         )
-        job.held_as, job.entry, job.held, job.raw = rendered.held, entry, held, held.raw
+        job.holding, job.entry, job.existing, job.raw = rendered.held, entry, existing, existing.raw
         job.state = rendered.state
-        operations = differences(home, held.raw, held.state, rendered.state)
-        is_hidden = bool(held.raw.get("deleted"))
+        operations = differences(entity_type, existing.raw, existing.state, rendered.state)
+        is_hidden = bool(existing.raw.get("deleted"))
         if not operations and (not is_hidden or entry.deleted):
             return
-        self._declare(home, rendered.state)
-        route = HOMES[home].route
-        now: Mapping[str, Any] = held.raw
+        self._declare_own(entity_type, rendered.state)
+        route = DATASET_TYPES[entity_type].route
+        current_edges: Mapping[str, Any] = existing.raw
         if is_hidden:
-            self._server.put(f"{route}/restore", {"id": held.id})
+            self._server.put(f"{route}/restore", {"id": existing.id})
             job.is_restored = True
-            job.raw = {**held.raw, "deleted": False}
-            self._index.learn(held.place, held.id)
-            operations = operations or said_again(rendered.state)
-            now = self._server.get(f"{route}/{held.id}") or {}
+            job.raw = {**existing.raw, "deleted": False}
+            self._index.add(existing.location, existing.id)
+            operations = operations or repeat_definition(rendered.state)
+            current_edges = self._server.get(f"{route}/{existing.id}") or {}
         if operations:
-            self._server.patch(f"{route}/{held.id}", [*guard(now), *operations])
+            self._server.patch(f"{route}/{existing.id}", [*guard(current_edges), *operations])
         job.changed = True
 
-    def _declared(self, home: str, entry: CatalogEntry) -> frozenset[str]:
-        self._properties.define(home, declared_in(entry))
-        return self._properties.known(home)
+    def _declared_properties(self, entity_type: str, entry: CatalogEntry) -> frozenset[str]:
+        self._properties.define(entity_type, definitions_in(entry))
+        return self._properties.known(entity_type)
 
-    def _declare(self, home: str, state: Mapping[str, Any]) -> None:
-        ours = [key for key in state.get("extension", {}) if is_ours(key)]
-        self._properties.declare(home, ours)
+    def _declare_own(self, entity_type: str, state: Mapping[str, Any]) -> None:
+        ours = [key for key in state.get("extension", {}) if is_lumos_property(key)]
+        self._properties.declare(entity_type, ours)
 
-    def _link_those_that_waited(self, jobs: Iterable[LinkJob]) -> None:
-        """Draws edges from datasets that are there now to those that were written before them.
+    def _link_waiting(self, jobs: Iterable[EntryWrite]) -> None:
+        """Write the edges of earlier datasets that waited for datasets that exist now.
 
-        Whatever goes wrong there concerns nobody who writes now; what is carried tells the edges.
+        Problems are ignored, since the packed lineage has these edges.
         """
         written = {job.entry.urn for job in jobs if job.problem is None}
-        again = []
+        waiting = []
         for urn in self._linker.waiting_for(written):
-            if (held := self._reader.held(urn)) is not None:
-                entry = self._reader.entry(held)
-                again.append(LinkJob(entry, held.place, held, held.id, held.raw, held.state))
-        self._all(again, self._linker.link)
+            if (existing := self._reader.read(urn)) is not None:
+                entry = self._reader.entry(existing)
+                waiting.append(
+                    EntryWrite(
+                        entry,
+                        existing.location,
+                        existing,
+                        existing.id,
+                        existing.raw,
+                        existing.state,
+                    )
+                )
+        self._for_each(waiting, self._linker.link)
 
-    def _hide_again(self, jobs: Iterable[LinkJob]) -> None:
-        """Hides what was shown only to be changed, where the change came to nothing."""
+    def _hide_again(self, jobs: Iterable[EntryWrite]) -> None:
+        """Hide entities that were restored for a change that failed."""
         for job in jobs:
-            if job.is_restored and job.shall_be_hidden and not job.is_hidden_again:
-                # Whatever went wrong before is what people should be told of.
+            if job.is_restored and job.must_be_hidden and not job.was_hidden:
+                # The earlier problem is reported.
                 with suppress(CatalogError):
-                    self._server.delete(f"{HOMES[job.place.home].route}/{job.id}")
+                    self._server.delete(f"{job.location.route}/{job.id}")
 
-    def _hide(self, job: LinkJob) -> None:
-        """Hides a dataset that is deleted, and shows one that is not."""
-        home = HOMES[job.place.home]
+    def _hide(self, job: EntryWrite) -> None:
+        """Hide a deleted dataset."""
+        entity_type = DATASET_TYPES[job.location.type]
         if not job.entry.deleted or job.raw.get("deleted"):
             return
-        found = self._index.find(job.place)
+        found = self._index.find(job.location)
         if found is None:
             return
         try:
-            self._server.delete(f"{home.route}/{found.id}")
+            self._server.delete(f"{entity_type.route}/{found.id}")
         except CatalogError as problem:
             if problem.status != _BAD_REQUEST:
                 raise
-            # Others are in it, and would be hidden with it.
-            self._index.mark_hidden(home.type, found.id)
+            # It contains others, which would also be hidden.
+            self._index.mark_hidden(entity_type.type, found.id)
         else:
-            self._index.learn(job.place, None)
-        job.is_hidden_again = True
-        is_news = job.held is None or not job.held.is_deleted
-        job.changed = job.changed or is_news
+            self._index.add(job.location, None)
+        job.was_hidden = True
+        is_change = job.existing is None or not job.existing.is_deleted
+        job.changed = job.changed or is_change
 
     def erase(self, urns: Sequence[str]) -> None:
-        """Takes entities out."""
+        """Delete datasets permanently."""
         for _ in self._server.each(urns, self._erase):
             pass
 
     def _erase(self, urn: str) -> None:
-        """Takes an entity out; one that others are in stays, and says nothing any more."""
-        held = self._reader.held(urn)
-        if held is None or not held.is_dataset:
+        """Delete a dataset; one that contains others becomes a placeholder."""
+        existing = self._reader.read(urn)
+        if existing is None or not existing.is_dataset:
             return
-        route = HOMES[held.place.home].route
+        route = existing.location.route
         try:
-            self._server.delete(f"{route}/{held.id}", hardDelete=True)
+            self._server.delete(f"{route}/{existing.id}", hardDelete=True)
         except CatalogError as problem:
             if problem.status != _BAD_REQUEST:
                 raise
-            self._empty(held)
+            self._clear(existing)
         else:
-            self._index.dropped(held.place)
+            self._index.mark_erased(existing.location)
 
-    def _empty(self, held: Held) -> None:
-        home = held.place.home
-        for native in held.edges.edges.values():
-            self._server.delete(f"lineage/{native.type}/{native.id}/{home}/{held.id}")
-        self._properties.declare(home, [PARENT])
+    def _clear(self, existing: ReadDataset) -> None:
+        entity_type = existing.location.type
+        for native in existing.edges.edges.values():
+            self._server.delete_edge(native.reference, {"id": existing.id, "type": entity_type})
+        self._properties.declare(entity_type, [PARENT])
         bare = {"extension": {PARENT: "Others are in it."}}
-        operations = differences(home, held.raw, held.state, bare)
-        self._server.patch(f"{HOMES[home].route}/{held.id}", operations)
+        operations = differences(entity_type, existing.raw, existing.state, bare)
+        self._server.patch(f"{DATASET_TYPES[entity_type].route}/{existing.id}", operations)
 
 
-def rebased(over: CatalogEntry | None, fresh: CatalogEntry, entry: CatalogEntry) -> CatalogEntry:
-    """An entry that was meant for what was read, made for what is there by now."""
-    if over is None:
-        return merge(None, fresh, entry).entry
-    merged = merge(over, fresh, entry).entry
-    # What shall be gone is gone, unless people have changed it since.
-    gone = {
+def rebase(base: CatalogEntry | None, latest: CatalogEntry, entry: CatalogEntry) -> CatalogEntry:
+    """Merge an entry with the changes since `base` was read."""
+    if base is None:
+        return merge(None, latest, entry).entry
+    merged = merge(base, latest, entry).entry
+    # Removed aspects stay removed, unless people have changed them.
+    removed = {
         name: None
         for name in ASPECTS
-        if getattr(entry, name) is None and getattr(over, name) == getattr(fresh, name)
+        if getattr(entry, name) is None and getattr(base, name) == getattr(latest, name)
     }
-    return msgspec.structs.replace(merged, **gone)
+    return msgspec.structs.replace(merged, **removed)
 
 
-def _key(body: Mapping[str, Any]) -> tuple[str, str]:
+def _request_key(body: Mapping[str, Any]) -> tuple[str, str]:
     parent = body.get("parent") or {}
     return (
         f"{body.get('databaseSchema') or body.get('service')}/{parent.get('id', '')}",
-        joined(str(body.get("name"))),
+        join_fqn(str(body.get("name"))),
     )

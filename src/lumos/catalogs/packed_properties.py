@@ -1,4 +1,4 @@
-"""What a catalog cannot hold, as text in its free-form properties.
+"""Stores what a catalog cannot hold as text in its custom properties.
 
 A field that the catalog returns as it was written needs nothing. Any other field is stored as JSON
 under `lumos.<field>`, in addition to the part of it that the catalog shows. When it is read again,
@@ -6,30 +6,30 @@ edits that people made to the part that is shown are merged into it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
 from lumos.catalogs.interface import How
-from lumos.catalogs.three_way_merge import MEASURED, merged_aspect
+from lumos.catalogs.three_way_merge import MEASURED, merge_aspect
 from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import ASPECTS
 from lumos.model.json_codec import from_json, to_json
 
 _PREFIX: Final = "lumos."
-# A user's own property whose name would be taken for one of ours.
+# Prefixed to a user's property whose name would be taken for a packed field.
 _ESCAPE: Final = "lumos.property."
 _ENTRY_FIELDS: Final = ("name", "platform", "format", *ASPECTS, "timestamps", "raw")
-# What earlier releases called `raw`.
-_FORMER: Final = {"carried": "raw"}
+# Names of fields in earlier releases.
+_FORMER_NAMES: Final = {"carried": "raw"}
 
-Held = TypeVar("Held")
+Packable = TypeVar("Packable")
 
 
-class _Fields(NamedTuple):
+class _PackableFields(NamedTuple):
     """The fields of a type that can be packed, and the keys of their properties."""
 
     types: dict[str, Any]
@@ -37,88 +37,93 @@ class _Fields(NamedTuple):
 
 
 @cache
-def _fields(type: Any) -> _Fields:
+def _fields(type: Any) -> _PackableFields:
     hints = get_type_hints(type)
-    # An item is read by its key, and its kind follows from that.
+    # The key of an item and its kind are known before it is unpacked.
     is_keyed_by_urn = "urn" in hints
     names = (
         _ENTRY_FIELDS
         if type is CatalogEntry
         else [name for name in hints if name not in ("urn", "kind" if is_keyed_by_urn else "name")]
     )
-    key = rf"lumos\.(?P<name>{'|'.join((*names, *_FORMER))})(?:\.(?P<part>\d{{1,6}}))?\Z"
-    return _Fields({name: hints[name] for name in names}, re.compile(key, re.ASCII))
+    key = rf"lumos\.(?P<name>{'|'.join((*names, *_FORMER_NAMES))})(?:\.(?P<part>\d{{1,6}}))?\Z"
+    return _PackableFields({name: hints[name] for name in names}, re.compile(key, re.ASCII))
 
 
 class Packed(NamedTuple):
-    """Properties that make up for what a catalog does not show, and how each aspect is held."""
+    """The properties to add for what a catalog cannot show, and how each aspect is held."""
 
     properties: dict[str, str]
     held: dict[str, How]
 
 
 class UnpackedProperties(NamedTuple):
-    """A catalog's properties, told apart: the users' own, and aspects that Lumos put there."""
+    """Properties of users, and the fields that Lumos packed into properties."""
 
     own: dict[str, str]
     exact: dict[str, Any]
 
 
 def pack(exact: Any, shown: Any, *, longest: int) -> Packed:
-    """Packs whatever of an entry or item a catalog would not return as it is.
+    """Pack the fields of an entry or item that a catalog would not return unchanged.
 
-    `shown` is what would be read back without any packing; `longest` is the most characters that
-    the catalog takes in one property.
+    `shown` is what would be read back without packing; `longest` is the maximum length of a
+    property in the catalog.
     """
     properties: dict[str, str] = {}
     held: dict[str, How] = {}
     kind: Any = type(exact)
     for name in _fields(kind).types:
         value, native = getattr(exact, name), getattr(shown, name)
-        # Times in two zones are equal, but not the same in a file.
+        # Times in different zones are equal, but their texts differ.
         if value == native and (name != "timestamps" or to_json(value) == to_json(native)):
             how: How = "native"
         else:
             how = "properties" if native is None else "partly"
-            properties.update(_parts(name, _text(value), longest))
+            text = _encode(value)
+            starts = enumerate(range(0, len(text), longest), 1)
+            parts = {number: text[start : start + longest] for number, start in starts}
+            properties.update(_keyed_parts(name, parts))
         if value is not None and name in ASPECTS:
             held[name] = how
     return Packed(properties, held)
 
 
 def unpack(properties: Mapping[str, str], type: Any = CatalogEntry) -> UnpackedProperties:
-    """Separates packed fields from users' properties; what cannot be read is a user's."""
+    """Separate packed fields from properties of users; what cannot be decoded is a user's."""
     fields = _fields(type)
     own: dict[str, str] = {}
     parts: dict[str, dict[int, str]] = {}
     for key, text in properties.items():
         if match := fields.key.match(key):
-            name = _FORMER.get(match["name"], match["name"])
+            name = _FORMER_NAMES.get(match["name"], match["name"])
             parts.setdefault(name, {})[int(match["part"] or 1)] = text
         else:
             own[key.removeprefix(_ESCAPE)] = text
     exact: dict[str, Any] = {}
     for name, texts in parts.items():
         try:
-            exact[name] = _value("".join(texts[part] for part in sorted(texts)), fields.types[name])
+            exact[name] = _decode(
+                "".join(texts[part] for part in sorted(texts)), fields.types[name]
+            )
         except (msgspec.MsgspecError, LumosError):
-            own.update(_labelled(name, texts))
+            own.update(_keyed_parts(name, texts))
     return UnpackedProperties(own, exact)
 
 
-def unpacked(properties: Mapping[str, str], type: Any = CatalogEntry) -> dict[str, str]:
-    """A catalog's properties without those that fields are packed into, all others as they are."""
+def without_packed(properties: Mapping[str, str], type: Any = CatalogEntry) -> dict[str, str]:
+    """Properties without packed fields; the others keep their names, even escaped ones."""
     names, pattern = unpack(properties, type).exact.keys(), _fields(type).key
     return {
         key: text
         for key, text in properties.items()
         if (match := pattern.match(key)) is None
-        or _FORMER.get(match["name"], match["name"]) not in names
+        or _FORMER_NAMES.get(match["name"], match["name"]) not in names
     }
 
 
 def own_properties(properties: Mapping[str, str], type: Any = CatalogEntry) -> dict[str, str]:
-    """Users' properties under names that nothing of ours has."""
+    """Properties of users, with names escaped that would be taken for packed fields."""
     pattern = _fields(type).key
     return {
         f"{_ESCAPE}{key}" if pattern.match(key) or key.startswith(_ESCAPE) else key: text
@@ -126,63 +131,60 @@ def own_properties(properties: Mapping[str, str], type: Any = CatalogEntry) -> d
     }
 
 
-def restored(
-    shown: Held,
+def restore(
+    shown: Packable,
     exact: Mapping[str, Any],
     *,
     native: frozenset[str],
-    as_shown: Callable[[Held], Held],
-) -> Held:
-    """What was packed, with what people changed since in the parts that are shown.
+    as_shown: Callable[[Packable], Packable],
+) -> Packable:
+    """Restore packed fields, with the edits that people made to what the catalog shows.
 
-    `as_shown` returns what the catalog would show of an entry or item that nobody edited.
+    `as_shown` returns what the catalog would show of an entry or item without edits.
     """
     if not exact:
         return shown
     value: Any = shown
-    claimed = msgspec.structs.replace(value, **exact)
-    then = as_shown(claimed) if native & exact.keys() else None
-    now = {
+    unedited = None
+    if native & exact.keys():
+        unedited = as_shown(msgspec.structs.replace(value, **exact))
+    fields = {
         name: packed
-        if then is None or name not in native
-        else _since(type(shown), name, getattr(then, name), getattr(shown, name), packed)
+        if unedited is None or name not in native
+        else _with_edits(type(shown), name, getattr(unedited, name), getattr(shown, name), packed)
         for name, packed in exact.items()
     }
-    changed: Held = msgspec.structs.replace(value, **now)
-    return changed
+    result: Packable = msgspec.structs.replace(value, **fields)
+    return result
 
 
-def _text(value: Any) -> str:
-    """The value as JSON, but words as they are where nobody could take them for JSON."""
+def _encode(value: Any) -> str:
+    """The value as JSON; text that cannot be mistaken for JSON stays as it is."""
     is_plain = isinstance(value, str) and value[:1] not in ("", '"') and value != "null"
     return value if is_plain else to_json(value).decode()
 
 
-def _value(text: str, type: Any) -> Any:
+def _decode(text: str, type: Any) -> Any:
     is_plain = type in (str, str | None) and text[:1] != '"' and text != "null"
     return text if is_plain else from_json(text, type)
 
 
-def _since(type: Any, name: str, then: Any, now: Any, exact: Any) -> Any:
-    if then == now:
+def _with_edits(type: Any, name: str, unedited: Any, shown: Any, exact: Any) -> Any:
+    if unedited == shown:
         return exact
-    if type is not CatalogEntry or name in MEASURED or name not in ASPECTS or None in (now, exact):
-        return now
-    if name == "schema" and then.shape != now.shape:
-        return now
-    return merged_aspect(name, then, now, exact)
+    if (
+        type is not CatalogEntry
+        or name in MEASURED
+        or name not in ASPECTS
+        or None in (shown, exact)
+        or (name == "schema" and unedited.shape != shown.shape)
+    ):
+        return shown
+    return merge_aspect(name, unedited, shown, exact)
 
 
-def _parts(name: str, text: str, longest: int) -> Iterator[tuple[str, str]]:
-    texts = {
-        number: text[start : start + longest]
-        for number, start in enumerate(range(0, len(text), longest), 1)
-    }
-    yield from _labelled(name, texts).items()
-
-
-def _labelled(name: str, texts: Mapping[int, str]) -> dict[str, str]:
-    """The texts under the keys of their properties; only one part needs no number."""
+def _keyed_parts(name: str, texts: Mapping[int, str]) -> dict[str, str]:
+    """The parts of a packed field by the keys of their properties; the first has no number."""
     return {
         f"{_PREFIX}{name}" if number == 1 else f"{_PREFIX}{name}.{number}": text
         for number, text in texts.items()
