@@ -259,7 +259,7 @@ class AtlasEntries:
         )
 
 
-_NO_ATTRIBUTES: Final = {
+_NO_ATTRIBUTES: Final[dict[str, Any]] = {
     name: [] if name in ("partitionKeys", "upstream") else None for name in types.DATASET_ATTRIBUTES
 }
 
