@@ -90,8 +90,8 @@ class GraphCatalog(
             try:
                 node = Node(TABLE, required_table_key(entry.urn))
                 wanted[node], urns[node] = render(entry), entry.urn
-            except LumosError as problem:
-                yield Refused(entry.urn, problem)
+            except LumosError as error:
+                yield Refused(entry.urn, error)
             else:
                 if (read := over.get(entry.urn)) is not None:
                     before[node] = render(read).fragment

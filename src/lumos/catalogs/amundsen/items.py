@@ -7,8 +7,8 @@ import msgspec
 from lumos.catalogs.amundsen import graph, names
 from lumos.catalogs.amundsen.carried import carried, carry
 from lumos.catalogs.amundsen.graph import DASHBOARD, ITEM, KIND, TABLE, TAG, USER, Fragment, Node
-from lumos.catalogs.packed_properties import restore
 from lumos.catalogs.interface import Item
+from lumos.catalogs.packed_properties import restore
 from lumos.errors import CatalogError
 from lumos.model import catalog as model
 from lumos.model.catalog import CatalogEntity
@@ -62,7 +62,7 @@ def item_in(node: Node, fragment: Fragment) -> Item:
     """The item that a fragment holds."""
     properties = fragment.nodes[node]
     if node.label == ITEM:
-        type = _WORDS.get(node.key.partition(":")[0])
+        type: Any = _WORDS.get(node.key.partition(":")[0])
         try:
             item: Item = from_json(str(properties["lumos_item"]).encode(), type)
         except msgspec.MsgspecError as problem:

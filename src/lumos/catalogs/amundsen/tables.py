@@ -8,8 +8,8 @@ import msgspec
 from lumos.catalogs.amundsen import graph, names
 from lumos.catalogs.amundsen.carried import carried, carry
 from lumos.catalogs.amundsen.graph import BADGE, COLUMN, KIND, TABLE, TAG, USER, Fragment, Node
-from lumos.catalogs.packed_properties import restore
 from lumos.catalogs.interface import How
+from lumos.catalogs.packed_properties import restore
 from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
 from lumos.model.lineage import ColumnMapping
@@ -240,7 +240,10 @@ def _statistics(part: Fragment, root: Node, ends: graph.Ends) -> aspects.Statist
         return None
     return aspects.Statistics(
         last_modified=None if seconds is None else datetime.fromtimestamp(seconds, UTC),
-        columns={name: aspects.ColumnStatistics(**values) for name, values in columns.items()},
+        columns={
+            name: msgspec.convert(values, aspects.ColumnStatistics)
+            for name, values in columns.items()
+        },
     )
 
 
@@ -262,7 +265,7 @@ def _lineage(part: Fragment, root: Node, ends: graph.Ends) -> aspects.Lineage | 
 
 def _badges_in(entry: CatalogEntry) -> tuple[dict[str, str], dict[str, Any]]:
     """The badges that are not compliance labels, and the raw records without them."""
-    record = entry.raw.get(KIND)
+    record: Any = entry.raw.get(KIND)
     compliance = {label.lower() for label in (entry.governance or aspects.Governance()).compliance}
     try:
         badges = msgspec.convert(record, type=_RawRecord).badges

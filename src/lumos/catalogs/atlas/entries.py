@@ -14,8 +14,8 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.catalogs.atlas import types
-from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.catalogs.interface import How
+from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
 from lumos.model.schema import Field, Schema

@@ -14,8 +14,8 @@ import msgspec
 from lumos.catalogs.atlas import types
 from lumos.catalogs.atlas.entries import lookup_of
 from lumos.catalogs.atlas.server import AtlasServer
-from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.catalogs.interface import Item
+from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.urn import name_in
 
