@@ -215,7 +215,7 @@ def test_a_migration_that_cannot_be_read_is_a_remark(folder: Path) -> None:
     report = repository.check()
     assert findings(report) == []
     assert report.remarks == (
-        "Not compared: db/migrations/2_b.sql:1: the column 'a' stands twice. The tables are "
+        "Not compared: db/migrations/2_b.sql:1: the column 'a' is listed twice. The tables are "
         "compared without this migration.",
     )
 

@@ -152,7 +152,7 @@ def test_the_action_fails_for_breaking_changes_only(checkout: Checkout, breaks: 
     assert checkout.outputs["verdict"] == ("breaking" if breaks else "passed")
     assert checkout.outputs["headline"].startswith("This changes 1 schema")
     assert json.loads(Path(checkout.outputs["report"]).read_text(encoding="utf-8"))["findings"]
-    assert checkout.outputs["headline"] in Path(
+    assert checkout.outputs["headline"].replace("This changes", "This PR changes") in Path(
         checkout.variables["GITHUB_STEP_SUMMARY"]
     ).read_text(encoding="utf-8")
     assert json.loads((checkout.folder / "out/lumos.sarif").read_text(encoding="utf-8"))["runs"]
@@ -188,7 +188,7 @@ def test_the_workflow_for_github_runs(checkout: Checkout, breaks: bool) -> None:
     assert (
         Path(checkout.variables["GITHUB_STEP_SUMMARY"])
         .read_text(encoding="utf-8")
-        .startswith("**This changes")
+        .startswith("**This PR changes")
     )
 
 

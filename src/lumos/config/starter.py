@@ -105,8 +105,20 @@ sources:
 #    user: admin
 #    password: ${ATLAS_PASSWORD}
 
+# pip install 'lumos[amundsen]'
+#platform: amundsen
+#platform_config:
+#  amundsen:
+#    server: http://localhost:5002
+#    neo4j_uri: bolt://localhost:7687
+#    neo4j_user: neo4j
+#    neo4j_password: ${NEO4J_PASSWORD}
+
 # A file that DataHub can ingest:
 #platform: datahub-file:metadata.json
+
+# A folder of CSV files that databuilder publishes to Amundsen:
+#platform: amundsen-file:csv
 
 # The Spark that scans run on: this machine, a cluster (spark://host:7077) or Spark Connect.
 spark:
@@ -136,10 +148,8 @@ scan:
 # Prices, for lumos cost. Usage comes from lumos cost ingest FILE.
 #cost_model:
 #  currency: USD
-#  storage:
-#    s3: {cost_per_gb_month: 0.023}
-#  compute:
-#    spark: {cost_per_core_hour: 0.19}
+#  storage: {s3: {cost_per_gb_month: 0.023}}
+#  compute: {spark: {cost_per_core_hour: 0.19}}
 
 # What lumos watch scans again and again. Default: all sources above, every 300 seconds.
 #change_detection:
