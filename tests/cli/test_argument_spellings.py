@@ -39,7 +39,7 @@ def test_swapped_arguments_of_owner_assign_are_pointed_out(lumos: Callable[..., 
 def test_an_owner_that_nothing_has_cannot_be_removed(lumos: Callable[..., Any]) -> None:
     done = lumos("owner", "remove", "orders", "nobody")
     assert done.code == 2
-    assert "No dataset has an owner named 'nobody'" in done.err
+    assert "No owner named 'nobody'" in done.err
     assert "lumos owner list orders" in done.err
 
 

@@ -1,5 +1,6 @@
 """Tables that SQL names and no scan has found: owners, costs, search, and what needs a scan."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,21 @@ def test_its_owner_can_own_other_datasets(lumos: Callable[..., Any]) -> None:
     shown = lumos("owner", "show", "analytics-team")
     assert "kind group" in shown.words
     assert "orders TECHNICAL_OWNER" in shown.words
+
+
+@pytest.mark.usefixtures("models")
+def test_owners_of_such_tables_are_listed(lumos: Callable[..., Any]) -> None:
+    assert "ml-team group 1 TECHNICAL_OWNER" in lumos("owner", "list").words
+    assert "scores TECHNICAL_OWNER" in lumos("owner", "show", "ml-team").words
+
+
+@pytest.mark.usefixtures("models")
+def test_a_migration_says_which_lineage_it_leaves_out(lumos: Callable[..., Any]) -> None:
+    done = lumos("migrate", "local", "datahub-file:out.json", "--certificate", "c.json")
+    assert "[warn] 2 lineage edges from or to tables that only SQL mentions" in done.out
+    certificate = json.loads(Path("c.json").read_text())
+    assert not certificate["is_whole"]
+    assert certificate["exceptions"][0]["key"] == "lineage"
 
 
 @pytest.mark.usefixtures("models")

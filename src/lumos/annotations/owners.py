@@ -23,6 +23,7 @@ from lumos.errors import MisuseError, UnknownName, did_you_mean
 from lumos.model.annotation import AnnotationKey, AnnotationMap
 from lumos.model.catalog import Group, User
 from lumos.model.dataset import Dataset, Owner
+from lumos.model.urn import name_in
 from lumos.names import find_datasets, is_dataset
 from lumos.store import DatasetFilter
 
@@ -171,7 +172,14 @@ class Owners:
             datasets=len(known),
             unowned=len(without_owner),
             unowned_share=round(len(without_owner) / len(known), 4) if known else 0.0,
-            owners=tuple(self._owner_reports(owners_of.values(), every=dataset is None)),
+            owners=tuple(
+                self._owner_reports(
+                    owners_of.values()
+                    if dataset is not None
+                    else (*owners_of.values(), *self._owners_in_lineage().values()),
+                    every=dataset is None,
+                )
+            ),
             owned=tuple(
                 OwnedDataset(
                     urn=each.urn,
@@ -188,29 +196,27 @@ class Owners:
     def show(self, name: str) -> OwnerShowReport:
         """Show a user or group and the datasets they own."""
         store = self._writer.store
-        ownership = {urn: each.owners for urn, each in store.aspects("ownership").items()}
-        owners = [
-            each
-            for each in self._owner_reports(ownership.values(), every=True)
-            if each.name == name
-        ]
-        if not owners:
-            known = {each.name for each in self._owner_reports(ownership.values(), every=True)}
+        live = {each.urn: each.name for each in store.list(DatasetFilter())}
+        stored = store.aspects("ownership")
+        ownership = {urn: stored[urn].owners for urn in live if urn in stored}
+        ownership |= self._owners_in_lineage()
+        known = {each.name: each for each in self._owner_reports(ownership.values(), every=True)}
+        if name not in known:
             raise UnknownOwner(name, known)
         return OwnerShowReport(
-            owner=owners[0],
+            owner=known[name],
             owned=tuple(
                 OwnedDataset(
-                    urn=each.urn,
-                    name=each.name,
+                    urn=urn,
+                    name=live.get(urn) or name_in(urn),
                     owners=tuple(
                         {"name": owner.name, "kind": owner.kind, "type": owner.type}
-                        for owner in ownership[each.urn]
+                        for owner in owners
                         if owner.name == name
                     ),
                 )
-                for each in store.list(DatasetFilter())
-                if any(owner.name == name for owner in ownership.get(each.urn, ()))
+                for urn, owners in ownership.items()
+                if any(owner.name == name for owner in owners)
             ),
         )
 
@@ -264,12 +270,25 @@ class Owners:
         """Whether an owner to remove is a user or a group; fails if nothing has this owner."""
         if name in self._items.all(Group):
             return "group"
-        if name in self._items.all(User) or name in self._assigned_names():
+        users, assigned = self._items.all(User), self._assigned_names()
+        if name in users or name in assigned:
             return "user"
+        nearest = did_you_mean(name, [*users, *self._items.all(Group), *assigned])
         raise MisuseError(
-            f"No dataset has an owner named '{name}'. See the owners with: "
+            f"No owner named '{name}'.{nearest} See the owners with: "
             f"lumos owner list {quote(dataset)}"
         )
+
+    def _owners_in_lineage(self) -> dict[str, tuple[Owner, ...]]:
+        """The owners that SQL names for tables which no scan has found, by URN."""
+        store, rules = self._writer.store, self._writer.owner_rules
+        reported = store.lineage.owners()
+        stored = store.names_like(list(reported))
+        return {
+            urn: tuple(Owner(name=name, kind=rules.kind(name)) for name in names)
+            for urn, names in reported.items()
+            if urn not in stored
+        }
 
     def _assigned_names(self) -> set[str]:
         """The names of all owners of datasets."""

@@ -122,16 +122,19 @@ def print_retire(report: RetireReport) -> None:
     if report.steps:
         monthly, annual = money(report.monthly_savings), money.format_roughly(report.annual_savings)
         share = percent(report.monthly_savings, report.spent)
-        heading(
-            console,
-            f"Retiring these saves {monthly} per month ({share} of total spend)",
-        )
+        is_known = any(step.is_verified for step in report.steps)
+        condition = "Retiring these" if is_known else "If unread, retiring these"
+        heading(console, f"{condition} saves {monthly} per month ({share} of total spend)")
         _print_steps(console, report, money)
         tried = "No other selection of this size saves more." if report.exact else (
             "Selected one after the other; another selection might save more."
         )  # fmt: skip
         console.print()
         console.print(f"{annual} per year. {tried}", style="dim")
+        if not is_known:
+            console.print(
+                "No query log shows who reads them. Add one with: lumos usage ingest PATH"
+            )
     print_what_if(console, report, money)
     print_remarks(report, report.spent, money)
 

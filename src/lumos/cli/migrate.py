@@ -184,6 +184,7 @@ def _print_report(report: "MigrationReport", names: Names) -> None:
     print_status(
         console, "ok", f"{datasets} and {edges} exported from {report.source} and validated"
     )
+    _print_left_out(console, report)
     print_import(report.imported, names)
     for text in report.remarks:
         print_remark(names(text))
@@ -200,12 +201,20 @@ def _print_report(report: "MigrationReport", names: Names) -> None:
         console.print(f"Nothing was written to {report.target}.")
 
 
+def _print_left_out(console: "Console", report: "MigrationReport") -> None:
+    if report.lineage_left_out:
+        edges = plural(report.lineage_left_out, "lineage edge")
+        text = f"{edges} from or to tables that only SQL mentions are not part of the migration"
+        print_status(console, "warn", text)
+
+
 def _print_plan(plan: "MigrationPlan", names: Names) -> None:
     console, counts = stdout(), plan.dry_run.exported
     console.print(f"Migrating {plan.source} to {plan.target}", style="bold")
     console.print(
         f"{plural(counts.datasets, 'dataset')} and {plural(counts.lineage_edges, 'lineage edge')}"
     )
+    _print_left_out(console, plan.dry_run)
     console.print()
     table = Table("ASPECT", ">ENTRIES", "IN THE TARGET")
     for name, aspect in plan.aspects.items():

@@ -184,8 +184,8 @@ def top_report(
 ) -> CostTopReport:
     """The datasets and jobs with the highest cost."""
     ranked = {"retained": ledger.retained, "total": ledger.totals, "own": ledger.own}[ranked_by]
-    order = np.lexsort((np.arange(len(ranked)), -ranked))
-    listed = [int(node) for node in order[:limit] if ranked[node]]
+    order = np.lexsort((np.arange(len(ranked)), -ledger.own, -ranked))
+    listed = [int(node) for node in order[:limit] if ranked[node] or ledger.own[node]]
     rest = np.ones(len(ranked), dtype=np.bool_)
     rest[listed] = False
     costing = rest & ((ledger.own != 0) | (ledger.retained != 0))

@@ -45,8 +45,8 @@ def findings_of(
         reasons: dict[str, list[ReasonReport]] = {}
         for reason in row.reasons:
             if reason.verdict in _JUDGED:
-                change = _change_behind(reason, report, by_path)
-                reasons.setdefault(change.path, []).append(reason)
+                for path in _paths_behind(reason, report, rows):
+                    reasons.setdefault(path, []).append(reason)
         for path, some in reasons.items():
             affecting.add(path)
             change = by_path[path]
@@ -58,12 +58,23 @@ def findings_of(
             yield _change_finding(change, judged, report, declared, names, is_model=is_model)
 
 
-def _change_behind(
-    reason: ReasonReport, report: ImpactReport, changes: Mapping[str, ChangeReport]
-) -> ChangeReport:
-    """The change that a reason is about: its path starts with the changed column."""
+def _paths_behind(
+    reason: ReasonReport, report: ImpactReport, rows: Mapping[tuple[str, str], ChangeRow]
+) -> list[str]:
+    """The changed fields that a reason is about: the first column of its path, or fields inside it.
+
+    Lineage knows columns, so any field of the column that changes for consumers may be the cause.
+    """
     column = reason.path[0].partition("#")[2] if reason.path else ""
-    return changes.get(column, report.change)
+    inside = tuple(f"{column}{mark}" for mark in (".", "[", "{"))
+    about = [each for each in report.changes if each.path == column or each.path.startswith(inside)]
+    matter = [
+        each.path
+        for each in about
+        if (row := rows.get((each.path, each.kind))) is not None and row.consumer in _MATTERS
+    ]
+    paths = matter or [each.path for each in about] or [report.change.path]
+    return list(dict.fromkeys(paths))
 
 
 def _downstream_finding(

@@ -13,6 +13,7 @@ from lumos.catalogs.migration.reports import AspectCount, CertificateCheck, Migr
 from lumos.errors import MisuseError
 from lumos.model.json_codec import from_json, to_json, to_plain
 from lumos.progress import Progress
+from lumos.rendering.text import plural
 from lumos.snapshots.format.document import KINDS, EntryKind
 from lumos.version import __version__
 
@@ -73,6 +74,10 @@ def make_certificate(
         *((key, "differs from what was written") for key in verified.unlike),
         *((each.key, "an edit in the target was kept") for each in report.imported.conflicts),
     )
+    if report.lineage_left_out:
+        edges = plural(report.lineage_left_out, "lineage edge")
+        text = f"{edges} from or to tables that are not datasets of the source: not migrated"
+        reasons = (*reasons, ("lineage", text))
     certificate = Certificate(
         lumos_version=__version__,
         source=report.source,
@@ -80,7 +85,7 @@ def make_certificate(
         target_address=target_address,
         finished_at=datetime.now(UTC),
         snapshot_hash=snapshot_hash,
-        is_whole=report.is_whole,
+        is_whole=report.is_whole and not report.lineage_left_out,
         aspects=verified.aspects,
         exceptions=tuple(CertificateException(key=key, reason=text) for key, text in reasons),
         entries=entries,

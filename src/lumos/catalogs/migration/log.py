@@ -58,6 +58,7 @@ class MigrationRecord(msgspec.Struct, frozen=True, kw_only=True):
     exported: SnapshotCounts
     # The hash of the export; migrations of earlier versions have none.
     hash: str = ""
+    lineage_left_out: int = 0
     file: str
     kept: str | None
     mapping: Mapping

@@ -67,7 +67,8 @@ class MigrationReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos migrate`; a dry run verifies nothing.
 
     `snapshot` is the exported file, if it was kept. `skipped` datasets cannot be migrated.
-    `certificate` is the file with the evidence for auditors.
+    `lineage_left_out` counts links to or from tables that are not datasets of the source, which a
+    snapshot cannot contain. `certificate` is the file with the evidence for auditors.
     """
 
     format_version: str = FORMAT_VERSION
@@ -82,6 +83,7 @@ class MigrationReport(Report, frozen=True, kw_only=True):
     remarks: tuple[str, ...]
     snapshot: str | None
     skipped: tuple[RefusedReport, ...] = ()
+    lineage_left_out: int = 0
     certificate: str | None = None
 
     @property

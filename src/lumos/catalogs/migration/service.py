@@ -234,6 +234,7 @@ class Migrations:
                 remarks=found.remarks,
                 snapshot=found.kept,
                 skipped=found.skipped,
+                lineage_left_out=found.lineage_left_out,
             )
             yield report, Path(found.file), pair.target
 
@@ -396,6 +397,7 @@ class Migrations:
             target=request.target,
             exported=report.counts,
             hash=report.hash,
+            lineage_left_out=report.lineage_left_out,
             file=str(file.resolve()),
             kept=request.keep,
             mapping=mapping,
@@ -448,6 +450,7 @@ class Migrations:
             remarks=record.remarks,
             snapshot=record.kept or (str(file) if file.exists() else None),
             skipped=record.skipped,
+            lineage_left_out=record.lineage_left_out,
         )
         return report, hashes
 

@@ -359,8 +359,8 @@ class ComputeCosts:
             )
             amount = amount_of(sum(self._unknown.values()))
             yield (
-                f"{amount:,.2f} {self._prices.currency} is unallocated: no job, or more than one, "
-                f"in the lineage is named {names}{more}."
+                f"{amount:,.2f} {self._prices.currency} is unallocated: no dataset or job is named "
+                f"{names}{more}, or several are. See the names with: lumos list"
             )
         for engine, jobs in sorted(self._unpriced.items()):
             some = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
