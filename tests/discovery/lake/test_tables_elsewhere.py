@@ -257,7 +257,7 @@ def _inside_another(lake: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "reason"),
     [
-        (_shared, "of several tables"),
+        (_shared, "belongs to several tables"),
         (_copied_alone, "has no 'write.metadata.path'"),
         (_above_its_table, "above its table"),
         (_around_another, "would contain other tables"),

@@ -291,7 +291,7 @@ SUMMARY = {
         ),
         pytest.param({"key-id": "k1"}, {}, "encrypted", id="a key"),
         pytest.param({}, {"snap-1.avro": b"AGS1...."}, "encrypted", id="encrypted"),
-        pytest.param({}, {"snap-1.avro": b"PAR1...."}, "is Parquet", id="of a newer format"),
+        pytest.param({}, {"snap-1.avro": b"PAR1...."}, "is a Parquet file", id="of a newer format"),
     ],
 )
 def test_where_manifests_are_out_of_reach_the_writers_sums_are_told(
