@@ -69,7 +69,8 @@ class CsvFolder(graph.Graph):
         changed = set()
         for node, fragment in wanted.items():
             there = self._fragments.get(node)
-            if fragment is None and self._fragments.pop(node, None):
+            if fragment is None and there is not None:
+                del self._fragments[node]
                 self._forget(node)
                 changed.add(node)
             elif fragment is not None and (there is None or there[:2] != fragment[:2]):

@@ -53,5 +53,5 @@ class AmundsenFile(GraphCatalog, KeptInFile, WritesInBatches):
         self._graph.saves_writes = True
 
     @cached_property
-    def _graph(self) -> CsvFolder:  # type: ignore[override]
+    def _graph(self) -> CsvFolder:
         return CsvFolder(self.path, platform=self.name)

@@ -99,7 +99,7 @@ class Amundsen(GraphCatalog, WritesMany, Connects, Tidies):
         self._graph.tidy()
 
     @cached_property
-    def _graph(self) -> "Neo4jGraph":  # type: ignore[override]
+    def _graph(self) -> "Neo4jGraph":
         # Imported late: the library is only needed when the server is used.
         from lumos.catalogs.amundsen.neo4j_graph import Neo4jGraph
 
