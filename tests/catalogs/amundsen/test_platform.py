@@ -7,7 +7,7 @@ import pytest
 from lumos.catalogs.amundsen.platform import Amundsen
 from lumos.config.platforms import AmundsenPlatform
 from lumos.config.secret import ConnectionString, Secret
-from lumos.errors import CatalogUnavailable, CatalogUnreachable, MisuseError
+from lumos.errors import CatalogUnreachable, MisuseError
 
 
 def settings(port: int, **more: object) -> AmundsenPlatform:
@@ -51,8 +51,8 @@ def test_a_server_that_does_not_answer_is_named(closed_port: int) -> None:
     catalog.close()
 
 
-def test_an_unusable_address_is_named() -> None:
-    uri = ConnectionString("https://graph.example:7687")
-    catalog = Amundsen(AmundsenPlatform(server="http://127.0.0.1:1", neo4j_uri=uri))
-    with pytest.raises(CatalogUnavailable, match=r"Check platform_config\.amundsen\.neo4j_uri"):
-        catalog.count()
+@pytest.mark.parametrize("scheme", ["https", "bolt+ssc"])
+def test_only_schemes_of_neo4j_with_verified_certificates_are_accepted(scheme: str) -> None:
+    uri = ConnectionString(f"{scheme}://graph.example:7687")
+    with pytest.raises(MisuseError, match=r"must start with bolt://.*ca_file"):
+        Amundsen(AmundsenPlatform(server="http://127.0.0.1:1", neo4j_uri=uri))

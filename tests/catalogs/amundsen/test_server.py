@@ -82,19 +82,17 @@ class Administrator:
         self.run("MATCH (n) DETACH DELETE n")
 
     def get(self, path: str) -> Any:
-        request = Request(
-            f"{self.server.server}{quote(path)}", headers={"Content-Type": "application/json"}
-        )
-        with urlopen(request) as answer:
-            return json.load(answer)
+        return self._call("GET", path, {})
 
     def put(self, path: str, body: Any = None) -> None:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
-        with urlopen(
-            Request(f"{self.server.server}{quote(path)}", data, headers, method="PUT")
-        ) as answer:
-            assert answer.status == 200
+        self._call("PUT", path, body or {})
+
+    def _call(self, method: str, path: str, body: Any) -> Any:
+        # Some routes of the service want a JSON body, even if it says nothing.
+        headers, data = {"Content-Type": "application/json"}, json.dumps(body).encode()
+        url = f"{self.server.server}{quote(path)}"
+        with urlopen(Request(url, data, headers, method=method)) as answer:
+            return json.load(answer)
 
 
 @pytest.fixture(scope="module")

@@ -105,9 +105,9 @@ class GraphCatalog(
             return len(wanted[node].fragment.relations)
 
         for chunk in chunked(wanted, most=MOST, most_bytes=_MOST_RELATIONS, size=size):
-            for node, problem in in_halves(chunk, send):
-                if problem is not None:
-                    yield Refused(urns[node], problem)
+            for node, refusal in in_halves(chunk, send):
+                if refusal is not None:
+                    yield Refused(urns[node], refusal)
                 else:
                     held, is_changed = wanted[node].held, node in changed
                     yield WrittenEntry(urn=urns[node], changed=is_changed, held=held)

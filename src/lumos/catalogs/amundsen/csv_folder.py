@@ -69,7 +69,7 @@ class CsvFolder(graph.Graph):
         changed = set()
         for node, fragment in wanted.items():
             there = self._fragments.get(node)
-            if fragment is None and there:
+            if fragment is None and there is not None:
                 del self._fragments[node]
                 self._forget(node)
                 changed.add(node)

@@ -62,10 +62,10 @@ def item_in(node: Node, fragment: Fragment) -> Item:
     """The item that a fragment holds."""
     properties = fragment.nodes[node]
     if node.label == ITEM:
-        type: Any = _WORDS.get(node.key.partition(":")[0])
         try:
+            type = _WORDS[node.key.partition(":")[0]]
             item: Item = from_json(str(properties["lumos_item"]).encode(), type)
-        except msgspec.MsgspecError as problem:
+        except (KeyError, msgspec.MsgspecError) as problem:
             raise CatalogError(f"The node {ITEM} '{node.key}': {problem}", platform=KIND) from None
         return item
     shown = _shown(node, fragment)

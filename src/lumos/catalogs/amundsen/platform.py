@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lumos.catalogs.amundsen.neo4j_graph import Neo4jGraph
 
 _SECTION: Final = f"platform_config.{KIND}"
+_SCHEMES: Final = ("bolt://", "bolt+s://", "neo4j://", "neo4j+s://")
 _OK: Final = 200
 
 
@@ -45,6 +46,11 @@ class Amundsen(GraphCatalog, WritesMany, Connects, Tidies):
                 f"Amundsen's metadata service cannot create tables: set {_SECTION}.neo4j_uri to "
                 "its Neo4j, as in neo4j+s://graph.example.com:7687. For Amundsen on a SQL "
                 "database, publish the CSV files of the platform 'amundsen-file' instead."
+            )
+        if not settings.neo4j_uri.reveal().startswith(_SCHEMES):
+            raise MisuseError(
+                f"{_SECTION}.neo4j_uri must start with {', '.join(_SCHEMES)}. For a certificate of "
+                f"your own authority, set {_SECTION}.ca_file."
             )
         self._settings = settings
 

@@ -230,7 +230,7 @@ def _field(part: Fragment, column: Node, properties: graph.Properties, ends: gra
 def _statistics(part: Fragment, root: Node, ends: graph.Ends) -> aspects.Statistics | None:
     times = [part.nodes.get(each, {}) for each in ends(root, "LAST_UPDATED_AT")]
     seconds = _count(times[0].get(_UPDATED)) if times else None
-    columns: dict[str, dict[str, str]] = {}
+    columns: dict[str, dict[str, Any]] = {}
     for node in ends(root, "WATERMARK"):
         kind, values = node.key.rstrip("/").rpartition("/")[2], part.nodes.get(node, {})
         if kind in _WATERMARKS:
@@ -265,22 +265,18 @@ def _lineage(part: Fragment, root: Node, ends: graph.Ends) -> aspects.Lineage | 
 
 def _badges_in(entry: CatalogEntry) -> tuple[dict[str, str], dict[str, Any]]:
     """The badges that are not compliance labels, and the raw records without them."""
-    record: Any = entry.raw.get(KIND)
     compliance = {label.lower() for label in (entry.governance or aspects.Governance()).compliance}
-    try:
-        badges = msgspec.convert(record, type=_RawRecord).badges
-    except msgspec.ValidationError:
-        badges = {}
-    badges = {name: badges[name] for name in badges if name and name not in compliance}
-    if not badges or badges.keys() != record["badges"].keys():
+    record = entry.raw.get(KIND)
+    badges = record.get("badges") if isinstance(record, dict) else None
+    is_native = isinstance(badges, dict) and all(
+        isinstance(category, str) and name and name not in compliance
+        for name, category in badges.items()
+    )
+    if not record or not badges or not is_native:
         return {}, entry.raw
     rest = {key: value for key, value in record.items() if key != "badges"}
     raw = {**entry.raw, KIND: rest}
     return badges, raw if rest else {key: raw[key] for key in raw if key != KIND}
-
-
-class _RawRecord(msgspec.Struct):
-    badges: dict[str, str]
 
 
 def _count(value: Any) -> int:
