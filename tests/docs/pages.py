@@ -54,7 +54,7 @@ class QuickStart(SetUp):
     def another_scan_begins(self) -> None:
         locks = FileLocks(self.folder / ".lumos/lumos.locks")
         self.other = self.opened.enter_context(ExitStack())
-        self.other.enter_context(locks.held(f"file:{self.folder}/shop"))
+        self.other.enter_context(locks.hold(f"file:{self.folder}/shop"))
 
     def the_other_scan_ends(self) -> None:
         self.other.close()
