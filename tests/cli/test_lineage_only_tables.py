@@ -132,3 +132,15 @@ def test_a_break_is_shown_where_the_column_is_selected(lumos: Callable[..., Any]
     found = lumos("impact", "orders", "--drop", "id", "--json").json
     reasons = {each["urn"]: each["reasons"] for each in found["downstream"]}
     assert reasons["lumos://sql/marts/scores"][0]["usage"] == "PROJECTION"
+
+
+def test_an_unknown_dialect_is_named_as_the_cause(
+    lumos: Callable[..., Any], workplace: Path
+) -> None:
+    RecordedLake(Lumos()).see_all(["sales/orders"], "amount DECIMAL(10,2)")
+    (workplace / "m.sql").write_text("create table m as select sum(amount) as s from orders")
+    change = ("impact", "orders", "--change", "amount: DECIMAL(10,2) -> DECIMAL(12,2)")
+    lumos("lineage", "ingest", "m.sql")
+    assert "the SQL dialect of 1 undetermined dataset is not known" in lumos(*change).err
+    lumos("lineage", "ingest", "m.sql", "--dialect", "spark")
+    assert "dialect" not in lumos(*change).err

@@ -23,6 +23,7 @@ from lumos.impact.reports import (
 from lumos.impact.rules.propagation import impact_of, impact_of_removal
 from lumos.impact.rules.recommendations import listed, recommendations
 from lumos.impact.rules.results import Impact
+from lumos.model.change import Verdict
 from lumos.model.json_codec import to_json
 from lumos.model.urn import DisplayNames, display_names
 from lumos.names import find_urn, has_lineage
@@ -213,7 +214,11 @@ class ImpactService:
         )
         unparsed = tuple(_unparsed(context, impact))
         is_known = bool(rows or unparsed) or has_lineage(context.store, context.urn)
-        all_remarks = (*remarks, *_remarks(context, unparsed, is_known=is_known))
+        all_remarks = (
+            *remarks,
+            *_remarks(context, unparsed, is_known=is_known),
+            *_dialect_remark(context, impact),
+        )
         return impact_report(
             impact, changes, rows, has_lineage=is_known, remarks=all_remarks, unparsed=unparsed
         )
@@ -227,6 +232,21 @@ def _unparsed(context: ImpactContext, impact: Impact) -> Iterator[UnparsedReport
             yield UnparsedReport(
                 reporter=reporter, file=each.file, line=each.line, datasets=each.writes
             )
+
+
+def _dialect_remark(context: ImpactContext, impact: Impact) -> Iterator[str]:
+    """Types of results depend on the dialect, so an unknown one leaves much undetermined."""
+    unknown = sum(
+        any(each.sql is not None and each.dialect is None for each in context.derivations(row.urn))
+        for row in impact.downstream
+        if row.verdict is Verdict.UNDETERMINED
+    )
+    if unknown:
+        models = plural(unknown, "undetermined dataset")
+        yield (
+            f"the SQL dialect of {models} is not known; more can be determined after "
+            "lumos lineage ingest PATH --dialect DIALECT"
+        )
 
 
 def _remarks(
