@@ -24,6 +24,7 @@ from lumos.config import Settings
 from lumos.config.gate import GateSettings
 from lumos.config.prices import NoPrices
 from lumos.errors import MisuseError
+from lumos.gate.base_cache import BaseStoreCache
 from lumos.gate.baseline import FILE as BASELINE_FILE
 from lumos.gate.baseline import (
     Baseline,
@@ -110,6 +111,9 @@ class Workspace(LineageWorkspace, Protocol):
     def cost(self) -> "Costs": ...
 
 
+_NOTHING_DECLARED: Final = RevisionDeclarations()
+
+
 class _Revisions(NamedTuple):
     """The files of both sides with their blob ids, and what the changed ones declare."""
 
@@ -163,12 +167,19 @@ class Gate:
         source = None if lineage is None else LineageSource(str(lineage), self._configured)
         progress("reading schemas and models")
         revisions = _read_revisions(repository, old, new, dialect)
-        with self._workspace(source, dialect) as workspace:
+        cache = None
+        if source is None:
+            revisions = _aligned(revisions)
+            file = self._settings.origin.file
+            config = None if file is None else Path(file)
+            cache = _CachedBase(repository, revisions, config=config, dialect=dialect)
+        with self._workspace(source, dialect, cache) as workspace:
             store = workspace.create_store()
             costs = _monthly_costs(workspace) if source is not None else {}
-            revisions = _aligned(revisions, store, is_known=source is not None)
+            if source is not None:
+                revisions = _aligned(revisions, store)
             progress("reading lineage")
-            model_urns = self._fill(workspace, repository, revisions, dialect)
+            model_urns = self._fill(workspace, repository, revisions, dialect, cache)
             progress("judging changes")
             diffs = [*_schema_diffs(revisions, model_urns.by_name)]
             reports = [
@@ -371,14 +382,18 @@ class Gate:
             read(after)
 
     @contextmanager
-    def _workspace(self, source: LineageSource | None, dialect: str | None) -> Iterator[Workspace]:
-        """A temporary store, with the lineage from outside of the repository."""
+    def _workspace(
+        self, source: LineageSource | None, dialect: str | None, cache: "_CachedBase | None"
+    ) -> Iterator[Workspace]:
+        """A temporary store, with the lineage from outside of the repository or a cached base."""
         with TemporaryDirectory(prefix="lumos-gate-") as name:
             tree = Path(name).resolve()
             # Names of files in lineage are relative to the folder of the store.
             file = tree / "lumos.db"
             if source is not None:
                 source.copy_store(file)
+            if cache is not None:
+                cache.restore(file)
             workspace = self._open_workspace(file)
             workspace.create_store()
             if source is not None:
@@ -391,10 +406,13 @@ class Gate:
         repository: GitRepository,
         revisions: _Revisions,
         dialect: str | None,
+        cache: "_CachedBase | None",
     ) -> "_ModelUrns":
         """Add the schemas and the lineage that the change is judged by; returns URNs of models."""
         store = workspace.create_store()
-        _put_schemas(store, revisions)
+        is_base_known = cache is not None and cache.is_restored
+        if not is_base_known:
+            _put_schemas(store, revisions._replace(after=_NOTHING_DECLARED))
         outside = [each.name for each in store.lineage.reporters()]
         tree = _tree(workspace)
         old, new = (
@@ -404,8 +422,11 @@ class Gate:
             )
         )
         # Not the folder as a whole: files from outside would count as deleted.
-        if files := _write_files(tree, _contents(repository, old)):
+        if not is_base_known and (files := _write_files(tree, _contents(repository, old))):
             workspace.lineage.ingest(*files, dialect=dialect)
+        if cache is not None and not is_base_known:
+            cache.save(Path(workspace.database.location))
+        _put_schemas(store, revisions, changed_only=True)
         urns = _ModelUrns.of(store, revisions.before.models)
         written = {*_written(store, outside)} if outside else set()
         changed = {path: text for path, text in new.items() if old.get(path) != text}
@@ -505,12 +526,12 @@ def _is_text(path: str) -> bool:
     return True
 
 
-def _aligned(revisions: _Revisions, store: Store, *, is_known: bool) -> _Revisions:
-    """The same declarations under the URNs of datasets that are known from elsewhere."""
+def _aligned(revisions: _Revisions, store: Store | None = None) -> _Revisions:
+    """The same declarations, those of one table under one URN, which the store may know."""
 
     def known(path: tuple[str, ...]) -> str | None:
         try:
-            return find_urn(store, "/".join(path), with_lineage=True) if is_known else None
+            return None if store is None else find_urn(store, "/".join(path), with_lineage=True)
         except (UnknownDataset, AmbiguousName):
             return None
 
@@ -522,8 +543,37 @@ def _aligned(revisions: _Revisions, store: Store, *, is_known: bool) -> _Revisio
     return _Revisions(revisions.files, before, after, same)
 
 
-def _put_schemas(store: Store, revisions: _Revisions) -> None:
-    """Record the datasets of complete declarations; tables come before messages of their name."""
+class _CachedBase:
+    """The store of the merge base in the cache, if an earlier run has filled it."""
+
+    def __init__(
+        self,
+        repository: GitRepository,
+        revisions: _Revisions,
+        *,
+        config: Path | None,
+        dialect: str | None,
+    ) -> None:
+        self._cache = BaseStoreCache(repository, config=config, dialect=dialect)
+        parts = dict(revisions.files[0])
+        for each in (*revisions.same.schemas, *revisions.before.schemas):
+            parts[f"{each.urn} in {each.file}"] = f"{each}\n{each.schema}"
+        self._key = self._cache.key(parts)
+        self.is_restored = False
+
+    def restore(self, file: Path) -> None:
+        """Start from the cached store, if there is one."""
+        self.is_restored = self._cache.restore(self._key, file)
+
+    def save(self, file: Path) -> None:
+        self._cache.save(self._key, file)
+
+
+def _put_schemas(store: Store, revisions: _Revisions, *, changed_only: bool = False) -> None:
+    """Record the datasets of complete declarations; tables come before messages of their name.
+
+    With `changed_only`, only those that the change declares.
+    """
     before = {each.urn: each for each in (*revisions.same.schemas, *revisions.before.schemas)
               if each.complete}  # fmt: skip
     after = {each.urn: each for each in revisions.after.schemas if each.complete}
@@ -531,7 +581,7 @@ def _put_schemas(store: Store, revisions: _Revisions) -> None:
     catalog = LocalStorePlatform(store)
     with catalog.batch():
         for urn, declared in {**after, **before}.items():
-            if urn in shadowed:
+            if urn in shadowed or (changed_only and urn not in after):
                 continue
             parsed = Urn.parse(urn)
             entry = catalog.get(urn) or CatalogEntry(

@@ -1,0 +1,93 @@
+"""The cache of merge bases: equal reports, fewer files read, and no harm from a broken cache."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gate.test_gate import REPORT, USERS, Repository
+from lumos.lineage.service import LineageService
+
+BROKEN_USERS = USERS.replace("email STRING\n", "")
+
+
+@pytest.fixture
+def repository(workplace: Path) -> Repository:
+    """A change that removes a column which models read."""
+    found = Repository(workplace)
+    found.commit({"schemas/users.schema": BROKEN_USERS})
+    return found
+
+
+def cached(repository: Repository) -> list[Path]:
+    return sorted((repository.folder / ".git/lumos/gate").glob("*"))
+
+
+def test_a_second_run_reads_no_model_again(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = repository.check()
+    read: list[object] = []
+    ingest = LineageService.ingest
+
+    def counted(self: LineageService, *paths: object, **options: object) -> object:
+        read.extend(paths)
+        return ingest(self, *paths, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LineageService, "ingest", counted)
+    assert repository.check() == first
+    assert read == []
+
+
+def test_the_next_commit_of_a_change_starts_from_the_cached_base(repository: Repository) -> None:
+    repository.check()
+    repository.commit({"models/report.sql": REPORT.replace("email, ", "")})
+    warm = repository.check()
+    for file in cached(repository):
+        file.unlink()
+    cold = repository.check()
+    assert warm == cold
+    assert len(cached(repository)) == 1
+
+
+def test_another_base_and_another_configuration_are_not_mixed_up(repository: Repository) -> None:
+    repository.check()
+    (repository.folder / "lumos.yaml").write_text("owners: {groups: [analytics-*]}\n")
+    repository.check()
+    repository.git("checkout", "-q", "main")
+    repository.commit({"models/other.sql": "select email from users"})
+    repository.git("checkout", "-q", "change")
+    repository.git("rebase", "-q", "main")
+    report = repository.check()
+    assert len(cached(repository)) == 3
+    assert {"other", "customer_360"} <= {each.affected for each in report.findings}
+
+
+def test_only_the_last_stores_are_kept(repository: Repository) -> None:
+    for number in range(5):
+        (repository.folder / "lumos.yaml").write_text(f"environment: e{number}\n")
+        repository.check()
+    assert len(cached(repository)) == 3
+
+
+def test_a_broken_cache_is_not_used(repository: Repository) -> None:
+    first = repository.check()
+    (file,) = cached(repository)
+    file.write_bytes(b"not a database")
+    assert repository.check() == first
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write anywhere")
+def test_a_read_only_repository_is_checked_without_cache(repository: Repository) -> None:
+    git = repository.folder / ".git"
+    git.chmod(0o500)
+    try:
+        assert repository.check().findings
+    finally:
+        git.chmod(0o700)
+    assert cached(repository) == []
+
+
+def test_a_cache_that_cannot_be_written_does_no_harm(repository: Repository) -> None:
+    (repository.folder / ".git/lumos").write_text("a file where the folder should be")
+    assert repository.check().findings
