@@ -154,6 +154,8 @@ def _change_finding(
         reason = (
             "no known reader is affected, but the lineage is incomplete"
             if report.coverage
+            else "the impact on its readers could not be determined"
+            if report.downstream
             else "no lineage is known, so readers are unknown"
         )
     elif matters:
