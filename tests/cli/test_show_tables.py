@@ -39,7 +39,7 @@ def see(
     found = msgspec.structs.replace(
         sightings._found(name, Schema(fields=fields), None),
         format=format,
-        told=SourceMetadata(properties=properties),
+        source_metadata=SourceMetadata(properties=properties),
         statistics=Statistics(file_count=files, total_size_bytes=0),
     )
     list(sightings.recorder().record([(urn_of(found.path), found)], {}))

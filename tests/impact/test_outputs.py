@@ -124,10 +124,10 @@ def test_what_uses_nothing_that_changes_is_listed_where_spark_says_otherwise() -
         row(SECOND, "COMPATIBLE", affected=False, spark_check=(works,)),
     )
     text = text_of(found)
-    assert "Spark: fails, against the verdict: ARITY (b.sql:1)" in text
+    assert "Spark: fails (contradicts the verdict): ARITY (b.sql:1)" in text
     assert "1 dataset uses nothing that changes: c." in text
     told = markdown(found)
-    assert "- Spark: fails, against the verdict: `ARITY`" in told
+    assert "- Spark: fails (contradicts the verdict): `ARITY`" in told
     assert "1 dataset downstream uses nothing that changes" in told
 
 
@@ -211,7 +211,7 @@ def test_where_spark_and_the_verdict_disagree_both_are_shown() -> None:
         agrees=False,
     )  # fmt: skip
     found = report(row(FIRST, "COMPATIBLE", reason("fine", "COMPATIBLE"), spark_check=(told,)))
-    words = "Spark: fails, against the verdict: CAST_INVALID at 4 (models/b.sql:4)"
+    words = "Spark: fails (contradicts the verdict): CAST_INVALID at 4 (models/b.sql:4)"
     assert words in text_of(found)
     assert "compatible" in text_of(found)
 

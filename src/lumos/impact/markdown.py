@@ -119,7 +119,7 @@ def _details(row: DownstreamReport, names: DisplayNames) -> Iterator[str]:
         yield f"- column {_code(column.name)}: {_code(before)} → {_code(after)}"
     for check in () if row.spark_check is UNSET else row.spark_check:
         error = f": {_code(' '.join(check.error.split()))}" if check.error else ""
-        contradiction = "" if check.agrees else ", against the verdict"
+        contradiction = "" if check.agrees else " (contradicts the verdict)"
         label = {"ok": "works", "fails": "fails", "cannot": "cannot be asked"}[check.state]
         yield f"- Spark: {label}{contradiction}{error}"
     yield ""
