@@ -99,7 +99,7 @@ def test_a_file_of_authorities_that_is_none_is_named(server: Server, tmp_path: P
     empty.touch()
     for path in (empty, tmp_path / "nowhere.pem"):
         with pytest.raises(
-            MisuseError, match=rf"{path.name}' under platform_config\.openmetadata\.ca_file"
+            MisuseError, match=rf"{path.name}' \(platform_config\.openmetadata\.ca_file"
         ):
             catalog_of(server, ca_file=path).check()
 
@@ -160,7 +160,7 @@ def test_another_service_at_the_address_is_told_at_once(answer: Answer, words: s
     ]
     with Server(lambda _: answer) as server:
         for number, act in enumerate(acts, 1):
-            with pytest.raises(NotOpenMetadata, match=f"not as OpenMetadata does: .*{words}"):
+            with pytest.raises(NotOpenMetadata, match=f"is not an OpenMetadata server: .*{words}"):
                 act(catalog_of(server))
             assert server.calls == number
 
