@@ -401,3 +401,21 @@ def test_columns_of_an_edge_are_columns_of_the_graph(tmp_path: Path) -> None:
     assert catalog.put(entry).held == {"schema": "native", "lineage": "native"}
     assert AmundsenFile.at(str(tmp_path)).get(entry.urn) == entry
     assert json.dumps(rows_in(tmp_path / "nodes")).count("lumos_") == 0
+
+
+def test_nodes_that_lead_to_themselves_are_read(tmp_path: Path) -> None:
+    cluster = ("Cluster", "hive://gold")
+    write_csv(
+        tmp_path / "nodes" / "Table_0.csv", {"LABEL": "Table", "KEY": HIVE_ORDERS, "name": "orders"}
+    )
+    table, schema = ("Table", HIVE_ORDERS), ("Schema", "hive://gold.core")
+    write_csv(
+        tmp_path / "relationships" / "all_1.csv",
+        related(schema, table, "TABLE", "TABLE_OF"),
+        related(cluster, schema, "SCHEMA", "SCHEMA_OF"),
+        related(cluster, cluster, "CLUSTER", "CLUSTER_OF"),
+        related(table, table, "HAS_DOWNSTREAM", "HAS_UPSTREAM"),
+    )
+    (entry,) = AmundsenFile.at(str(tmp_path)).export()
+    assert entry.lineage is not None
+    assert [edge.urn for edge in entry.lineage.upstream] == [entry.urn]

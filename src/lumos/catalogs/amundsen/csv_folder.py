@@ -118,17 +118,19 @@ class CsvFolder(graph.Graph):
             if root.label == graph.COLUMN or not self._is_marked(root):
                 continue
             part = Fragment.of(root, graph.modelled(root.label, properties))
-            waiting, chain = [root], []
+            waiting, seen, chain = [root], {root}, []
             while waiting:
                 for each in outgoing.get(waiting.pop(), ()):
-                    if each.type in _CHAIN:
+                    is_above = each.type in _CHAIN
+                    if is_above:
                         chain.append(each)
                         part.references[each.end] = {}
-                        waiting.append(each.end)
                     elif each.type in graph.FOLLOWED.get(each.start.label, ()):
                         part.add_found(each, self._relations[each], self._nodes.get(each.end, {}))
-                        if each.end in part.nodes or each.type in _ABOVE:
-                            waiting.append(each.end)
+                        is_above = each.type in _ABOVE
+                    if (is_above or each.end in part.nodes) and each.end not in seen:
+                        seen.add(each.end)
+                        waiting.append(each.end)
             self._fragments[root] = part._replace(chain=tuple(chain))
             nodes -= part.nodes.keys() | part.references.keys()
             relations -= {*part.relations, *chain}

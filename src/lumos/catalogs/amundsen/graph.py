@@ -122,7 +122,8 @@ class Fragment(NamedTuple):
         """Add a relation that was read, and the node at its end."""
         label = each.end.label
         is_part = each.type in PARTS and (label not in MARK or MARK[label] in found)
-        (self.nodes if is_part else self.references)[each.end] = modelled(label, found)
+        if is_part or each.end not in self.nodes:
+            (self.nodes if is_part else self.references)[each.end] = modelled(label, found)
         self.relations[each] = modelled(each.type, details)
 
     def ends(self) -> Ends:
