@@ -27,7 +27,10 @@ from lumos.impact.spark_check import SparkCheckReport
 from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Picture
 from lumos.model.change import Verdict
 from lumos.model.lineage import ColumnMapping
+from lumos.model.urn import DisplayNames, display_names
 from lumos.schemas.findings import ChangeValue
+
+NAMES = DisplayNames(lambda urns: display_names(urns, {}))
 
 START, FIRST, SECOND = (f"lumos://postgres/shop/sales/{name}" for name in ("a", "b", "c"))
 
@@ -85,10 +88,10 @@ INDIRECT = row(
 
 
 def test_markdown_begins_with_the_headline_and_folds_the_details() -> None:
-    text = markdown(report(BROKEN, INDIRECT))
+    text = markdown(report(BROKEN, INDIRECT), NAMES)
     lines = text.splitlines()
-    assert lines[0] == f"### Changing id of {START} from INT64 to STRING"
-    assert "| sales.b | ❌ BREAKING | team | expects INT64 id in JOIN, `models/b.sql:4` |" in lines
+    assert lines[0] == "### Changing id of a from INT64 to STRING"
+    assert "| b | ❌ BREAKING | team | expects INT64 id in JOIN, `models/b.sql:4` |" in lines
     assert text.index("| Dataset |") < text.index("<details>") < text.index("**Recommendations**")
     assert "1. Notify team before deploying" in lines
     assert text.count("<details>") == text.count("</details>") == 1
@@ -126,7 +129,7 @@ def test_what_uses_nothing_that_changes_is_listed_where_spark_says_otherwise() -
     text = text_of(found)
     assert "Spark: fails (contradicts the verdict): ARITY (b.sql:1)" in text
     assert "1 dataset uses nothing that changes: c." in text
-    told = markdown(found)
+    told = markdown(found, NAMES)
     assert "- Spark: fails (contradicts the verdict): `ARITY`" in told
     assert "1 dataset downstream uses nothing that changes" in told
 
@@ -150,7 +153,7 @@ def test_a_place_is_told_as_far_as_it_is_known(
     assert told in lines
     where = told.removeprefix("needs id").removeprefix(", ")
     assert (f"Spark: works ({where})" if where else "Spark: works") in lines
-    assert f"- {told}: " in markdown(found).replace("`", "")
+    assert f"- {told}: " in markdown(found, NAMES).replace("`", "")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +188,7 @@ def test_a_reason_about_a_very_long_expression_is_cut() -> None:
 
 def test_clauses_stand_in_code_whatever_they_hold() -> None:
     odd = row(FIRST, "BREAKING", reason("needs it", clause="`a|b` <script> ``"))
-    text = markdown(report(odd))
+    text = markdown(report(odd), NAMES)
     assert "``` `a\\|b` <script> `` ```" in text
 
 
@@ -202,7 +205,7 @@ def test_what_uses_nothing_that_changes_is_only_counted() -> None:
     text = text_of(report(*rows))
     assert "10 datasets use nothing that changes: b0, " in text
     assert "and 2 more." in text
-    assert "10 datasets downstream use nothing that changes." in markdown(report(*rows))
+    assert "10 datasets downstream use nothing that changes." in markdown(report(*rows), NAMES)
 
 
 def test_where_spark_and_the_verdict_disagree_both_are_shown() -> None:
@@ -227,7 +230,7 @@ def picture() -> Picture:
 
 
 def test_the_break_is_painted_along_the_columns_that_carry_it() -> None:
-    drawn = with_impact(picture(), [report(BROKEN, INDIRECT)])
+    drawn = with_impact(picture(), [report(BROKEN, INDIRECT)], NAMES)
     assert [box.mark for box in drawn.boxes] == [None, "breaking", "compatible"]
     assert [(arrow.mark, arrow.marked) for arrow in drawn.arrows] == [
         ("breaking", ("id",)),
@@ -237,7 +240,7 @@ def test_the_break_is_painted_along_the_columns_that_carry_it() -> None:
 
 def test_a_reason_without_a_column_paints_all_that_may_bring_it() -> None:
     doubtful = row(FIRST, "UNDETERMINED", reason("not known", "UNDETERMINED"))
-    drawn = with_impact(picture(), [report(doubtful)])
+    drawn = with_impact(picture(), [report(doubtful)], NAMES)
     assert [(arrow.mark, arrow.marked) for arrow in drawn.arrows] == [
         ("undetermined", ()),
         (None, ()),
@@ -248,7 +251,7 @@ def test_several_changes_are_one_picture_and_one_sum() -> None:
     other = report(row(SECOND, "BREAKING", reason("breaks")), urn=FIRST)
     both = merged([picture(), picture()])
     assert (len(both.boxes), len(both.arrows)) == (3, 2)
-    drawn = with_impact(both, [report(BROKEN, INDIRECT), other])
+    drawn = with_impact(both, [report(BROKEN, INDIRECT), other], NAMES)
     assert drawn.boxes[2].mark == "breaking"
     told = impacts_report([report(BROKEN, INDIRECT), other], [])
     assert told.headline == "This changes 2 schemas, affecting 2 downstream datasets"
@@ -259,7 +262,7 @@ def test_several_changes_are_one_picture_and_one_sum() -> None:
 def test_each_box_says_its_verdict_why_where_and_what_to_do() -> None:
     told = msgspec.structs.replace(BROKEN, recommendations=("Notify team before deploying",))
     calm = row(SECOND, "COMPATIBLE", reason("uses nothing of it", "COMPATIBLE"), affected=False)
-    changed, broken, untouched = with_impact(picture(), [report(told, calm)]).boxes
+    changed, broken, untouched = with_impact(picture(), [report(told, calm)], NAMES).boxes
     assert changed.impact == BoxImpact(
         changes=("id type changed: INT64 → STRING",),
         recommendations=("Notify team before deploying",),
@@ -269,7 +272,7 @@ def test_each_box_says_its_verdict_why_where_and_what_to_do() -> None:
         reasons=(
             BoxReason(
                 text="expects INT64 id in JOIN", verdict="breaking", clause="x = 'a|b'",
-                where="models/b.sql:4", path=("sales.a.id",),
+                where="models/b.sql:4", path=("a.id",),
             ),
         ),
         columns=("id: INT64 → STRING",),
@@ -282,7 +285,7 @@ def test_each_box_says_its_verdict_why_where_and_what_to_do() -> None:
 
 def test_a_box_that_two_changes_reach_has_the_worse_verdict_and_all_reasons() -> None:
     other = report(row(SECOND, "BREAKING", reason("breaks")), urn=FIRST)
-    both = with_impact(picture(), [report(BROKEN, INDIRECT), other]).boxes
+    both = with_impact(picture(), [report(BROKEN, INDIRECT), other], NAMES).boxes
     middle, last = (box.impact for box in both[1:])
     assert middle is not None
     assert last is not None
