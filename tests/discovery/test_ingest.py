@@ -259,7 +259,7 @@ def test_a_platform_that_refuses_gets_the_change_again_next_time(
     assert second is not None
     assert (first.told, first.waiting, second.told) == (2, 0, 1)
     assert [each.problem for each in first.refused] == ["The catalog said no."]
-    assert f"the dataset {first.refused[0].key} was rejected" in caplog.text
+    assert f"rejected the dataset {first.refused[0].key}" in caplog.text
     assert attempts[3:] == [attempts[1]]
 
 
