@@ -32,11 +32,13 @@ class Reader:
 
     def __init__(self, storage: FileStorage, *, column_stats: bool) -> None:
         del storage, column_stats
-        self.bodies = {SCHEMA.full: to_json(SCHEMA)}
+        self.encoded_schemas = {SCHEMA.full: to_json(SCHEMA)}
 
     def read(self, files: Iterable[tuple[ListedFile, FileRow | None]]) -> Iterator[FileRow]:
         for listed, _ in files:
-            yield FileRow(*listed[:4], format="parquet", full=SCHEMA.full, row_count=1)
+            yield FileRow(
+                *listed[:4], format="parquet", schema_fingerprint=SCHEMA.full, row_count=1
+            )
 
 
 def run_tasks(
