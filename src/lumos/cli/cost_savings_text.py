@@ -122,7 +122,7 @@ def print_retire(report: RetireReport) -> None:
     if report.steps:
         monthly, annual = money(report.monthly_savings), money.format_roughly(report.annual_savings)
         share = percent(report.monthly_savings, report.spent)
-        is_known = any(step.is_verified for step in report.steps)
+        is_known = any(step.is_verified or step.is_read for step in report.steps)
         condition = "Retiring these" if is_known else "If unread, retiring these"
         heading(console, f"{condition} saves {monthly} per month ({share} of total spend)")
         _print_steps(console, report, money)
