@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gate.test_gate import REPORT, USERS, Repository
+from lumos import Lumos
 from lumos.lineage.service import LineageService
 
 BROKEN_USERS = USERS.replace("email STRING\n", "")
@@ -61,6 +62,22 @@ def test_another_base_and_another_configuration_are_not_mixed_up(repository: Rep
     report = repository.check()
     assert len(cached(repository)) == 3
     assert {"other", "customer_360"} <= {each.affected for each in report.findings}
+
+
+def test_a_moved_model_is_judged_as_without_the_cache(repository: Repository) -> None:
+    repository.check()
+    text = (repository.folder / "models/report.sql").read_text()
+    repository.commit({"models/report.sql": None, "models/moved/report.sql": text})
+    warm = repository.check()
+    for file in cached(repository):
+        file.unlink()
+    assert repository.check() == warm
+
+
+def test_settings_from_elsewhere_count_too(repository: Repository) -> None:
+    repository.check()
+    Lumos(environment={"LUMOS_ENVIRONMENT": "staging"}).gate.check("main")
+    assert len(cached(repository)) == 2
 
 
 def test_only_the_last_stores_are_kept(repository: Repository) -> None:

@@ -388,3 +388,20 @@ def test_a_folder_without_repository_and_an_unknown_revision_are_errors(
 def test_the_gate_leaves_no_store(repository: Repository) -> None:
     repository.check()
     assert not (repository.folder / ".lumos").exists()
+
+
+def test_a_nested_field_and_not_another_column_is_blamed(repository: Repository) -> None:
+    columns = "# urn: lumos://s3/lake/baskets\nid INT64\namount INT64\n"
+    items = "items ARRAY<STRUCT<sku: STRING, price: INT64>>\n"
+    repository.git("checkout", "-q", "main")
+    repository.commit(
+        {
+            "schemas/baskets.schema": columns + items,
+            "models/lines.sql": "select id, i.price from baskets lateral view explode(items) t as i",
+        }
+    )
+    repository.git("checkout", "-q", "-b", "nested")
+    changed = columns.replace("amount INT64\n", "") + items.replace(", price: INT64", "")
+    repository.commit({"schemas/baskets.schema": changed})
+    by_path = {each.path: each.affected for each in repository.check(dialect="spark").findings}
+    assert by_path == {"items[].price": "lines", "amount": None}

@@ -4,11 +4,12 @@ import hashlib
 import logging
 import os
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
+from lumos.config import Settings
+from lumos.gate.revisions import Revisions
 from lumos.schemas.git_revisions import GitRepository
 from lumos.store.database import HEAD
 from lumos.version import __version__
@@ -18,44 +19,52 @@ _log = logging.getLogger(__name__)
 
 
 class BaseStoreCache:
-    """Keeps the stores of the last merge bases, by a key of everything they were made from."""
+    """The store of a merge base, by a hash of everything that it is made from."""
 
-    def __init__(self, repository: GitRepository, *, config: Path | None, dialect: str | None):
+    def __init__(
+        self,
+        repository: GitRepository,
+        revisions: Revisions,
+        settings: Settings,
+        *,
+        dialect: str | None,
+    ) -> None:
         folder = repository.git("rev-parse", "--path-format=absolute", "--git-common-dir").strip()
         self._folder = Path(folder) / "lumos" / "gate"
-        settings = config.read_bytes() if config is not None and config.is_file() else b""
-        self._setup = f"{__version__}\n{HEAD}\n{dialect}\n".encode() + settings
+        # The settings that lineage and datasets depend on, also if a variable overrides them.
+        naming = settings.sql_names, settings.sql_name_from, settings.owners, settings.environment
+        parts = [__version__, HEAD, str(dialect), repr(naming)]
+        parts += (f"{path} {blob}" for path, blob in sorted(revisions.files[0].items()))
+        parts += sorted(
+            f"{each}\n{each.schema}"
+            for each in (*revisions.same.schemas, *revisions.before.schemas)
+        )
+        key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+        self._file = self._folder / f"{key}.db"
+        self.is_restored = False
 
-    def key(self, parts: Mapping[str, str]) -> str:
-        """The key of a merge base; `parts` are its files and datasets with their contents."""
-        digest = hashlib.sha256(self._setup)
-        for name, content in sorted(parts.items()):
-            digest.update(f"\n{name}\0{content}".encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
-
-    def restore(self, key: str, file: Path) -> bool:
-        """Copy a store to a file; False if it is not in the cache."""
-        cached = self._folder / f"{key}.db"
-        if not cached.is_file():
-            return False
+    def restore(self, file: Path) -> None:
+        """Copy the store to a file, if an earlier run has saved it."""
+        if not self._file.is_file():
+            return
         try:
-            _copy(cached, file)
-            os.utime(cached)
+            _copy(self._file, file)
+            os.utime(self._file)
         except (sqlite3.DatabaseError, OSError) as problem:
             # The run only takes longer without it.
-            _log.warning("The cached store %s cannot be read: %s", cached, problem)
+            _log.warning("The cached store %s cannot be read: %s", self._file, problem)
             file.unlink(missing_ok=True)
-            return False
-        return True
+        else:
+            self.is_restored = True
 
-    def save(self, key: str, file: Path) -> None:
+    def save(self, file: Path) -> None:
         """Keep a copy of a store, and remove the ones that were not used for longest."""
         # Complete or absent: another run may read at the same time, and this one may be killed.
-        unfinished = self._folder / f"{key}.{os.getpid()}.tmp"
+        unfinished = self._file.with_suffix(f".{os.getpid()}.tmp")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             _copy(file, unfinished)
-            unfinished.replace(self._folder / f"{key}.db")
+            unfinished.replace(self._file)
         except (sqlite3.Error, OSError) as problem:
             # A repository may be read-only; the next run only takes longer.
             _log.info("The store of the merge base is not cached: %s", problem)

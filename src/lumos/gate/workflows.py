@@ -55,7 +55,7 @@ def workflows(forge: Forge) -> tuple[Workflow, ...]:
             assert_never(unreachable)
 
 
-def policy() -> Workflow:
+def policy_file() -> Workflow:
     """The configuration file with the policy."""
     return Workflow(FILE_NAME, _template("policy.yaml"), "lumos doc check reads 'documentation'")
 

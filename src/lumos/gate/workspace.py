@@ -1,0 +1,266 @@
+"""The temporary store that a change is judged in.
+
+It gets the schemas and the lineage of the merge base; then the files that the change touches are
+read again. So models that the change adapts count as adapted, and models that it does not touch
+still read what they read before. Nothing of the repository is executed.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import msgspec
+
+from lumos.catalogs.local import LocalStorePlatform
+from lumos.gate.base_cache import BaseStoreCache
+from lumos.gate.inputs import SQL_SUFFIX, RevisionDeclarations, SqlModel, shadowed_names
+from lumos.gate.lineage_source import LineageSource, LineageWorkspace, replace_outside_lineage
+from lumos.gate.revisions import Revisions, folded_name
+from lumos.gate.schema_files import DeclaredSchema
+from lumos.impact.service import ImpactService
+from lumos.lineage.input_files import is_ignored_folder
+from lumos.model.catalog import CatalogEntry
+from lumos.model.dataset import Documentation, Governance, Owner, Ownership
+from lumos.model.schema import Schema
+from lumos.model.urn import Urn
+from lumos.schemas.git_revisions import GitRepository
+from lumos.store import Store, Transaction
+
+if TYPE_CHECKING:
+    from lumos.cost.service import Costs
+
+
+class Workspace(LineageWorkspace, Protocol):
+    """The features of Lumos on a store of their own."""
+
+    @property
+    def impact(self) -> ImpactService: ...
+    @property
+    def cost(self) -> "Costs": ...
+
+
+class ModelUrns(NamedTuple):
+    """The datasets of models, by file and name, and of all datasets in lineage, by name."""
+
+    by_model: dict[tuple[str, str], str]
+    by_name: dict[str, str]
+
+    @classmethod
+    def of(cls, store: Store, models: Iterable[SqlModel]) -> "ModelUrns":
+        found: dict[tuple[str, str], str] = {}
+        for model in models:
+            for edge in store.lineage.edges_by(f"sql:{model.file}"):
+                if folded_name(edge.downstream) == model.name.lower():
+                    found[model.file, model.name] = edge.downstream
+        return cls(found, _urns_by_name(store))
+
+    def urn(self, model: SqlModel) -> str | None:
+        return self.by_model.get((model.file, model.name)) or self.by_name.get(model.name.lower())
+
+
+@contextmanager
+def model_at_base(
+    workspace: Workspace,
+    repository: GitRepository,
+    path: str,
+    sides: Sequence[str | None],
+    dialect: str | None,
+) -> Iterator[None]:
+    """Inside, a model is the one of the merge base: readers resolve the columns that it had."""
+    before, after = sides
+    if before is None or after is None:
+        yield
+        return
+    tree = _tree(workspace)
+
+    def read(blob: str) -> None:
+        written = _write_files(tree, repository.read({path: blob}))
+        workspace.lineage.ingest(*written, dialect=dialect)
+
+    read(before)
+    try:
+        yield
+    finally:
+        read(after)
+
+
+@contextmanager
+def open_workspace(
+    open_features: Callable[[Path], Workspace],
+    source: LineageSource | None,
+    cache: BaseStoreCache | None,
+    *,
+    dialect: str | None,
+) -> Iterator[Workspace]:
+    """A temporary store, with the lineage from outside of the repository or a cached base."""
+    with TemporaryDirectory(prefix="lumos-gate-") as name:
+        tree = Path(name).resolve()
+        # Names of files in lineage are relative to the folder of the store.
+        file = tree / "lumos.db"
+        if source is not None:
+            source.copy_store(file)
+        if cache is not None:
+            cache.restore(file)
+        workspace = open_features(file)
+        workspace.create_store()
+        if source is not None:
+            source.load(workspace, tree, dialect=dialect)
+        yield workspace
+
+
+def fill(
+    workspace: Workspace,
+    repository: GitRepository,
+    revisions: Revisions,
+    dialect: str | None,
+    cache: BaseStoreCache | None,
+    *,
+    at: datetime,
+) -> ModelUrns:
+    """Add the schemas and the lineage that the change is judged by; returns URNs of models."""
+    store = workspace.create_store()
+    is_base_known = cache is not None and cache.is_restored
+    if not is_base_known:
+        _put_schemas(store, revisions._replace(after=RevisionDeclarations()))
+    # A restored base has reporters too, but they are the repository's own.
+    outside = [] if cache is not None else [each.name for each in store.lineage.reporters()]
+    tree = _tree(workspace)
+    old, new = (
+        _lineage_files(files, declared.readers, revisions.same.readers)
+        for files, declared in zip(
+            revisions.files, (revisions.before, revisions.after), strict=True
+        )
+    )
+    # Not the folder as a whole: files from outside would count as deleted.
+    if not is_base_known and (files := _write_files(tree, _contents(repository, old))):
+        workspace.lineage.ingest(*files, dialect=dialect)
+    if cache is not None and not is_base_known:
+        cache.save(Path(workspace.database.location))
+    _put_schemas(store, revisions, changed_only=True)
+    urns = ModelUrns.of(store, revisions.before.models)
+    written = {*_written(store, outside)} if outside else set()
+    changed = {path: text for path, text in new.items() if old.get(path) != text}
+    if files := _write_files(tree, _contents(repository, changed)):
+        workspace.lineage.ingest(*files, dialect=dialect)
+    gone = old.keys() - new.keys()
+    store.transact(lambda transaction: _forget_files(transaction, gone, at))
+    if outside:
+        written.update(_written(store, outside))
+        replace_outside_lineage(store, outside, written, at=at)
+    return urns
+
+
+class _Blob(NamedTuple):
+    """A file whose content is in the repository."""
+
+    id: str
+
+
+def _put_schemas(store: Store, revisions: Revisions, *, changed_only: bool = False) -> None:
+    """Record the datasets of complete declarations; tables come before messages of their name.
+
+    With `changed_only`, only those that the change declares.
+    """
+    before = {each.urn: each for each in (*revisions.same.schemas, *revisions.before.schemas)
+              if each.complete}  # fmt: skip
+    after = {each.urn: each for each in revisions.after.schemas if each.complete}
+    shadowed = shadowed_names((*before.values(), *after.values()))
+    catalog = LocalStorePlatform(store)
+    with catalog.batch():
+        for urn, declared in {**after, **before}.items():
+            if urn in shadowed or (changed_only and urn not in after):
+                continue
+            parsed = Urn.parse(urn)
+            entry = catalog.get(urn) or CatalogEntry(
+                urn=urn, name=parsed.name, platform=parsed.platform
+            )
+            newest = after.get(urn, declared)
+            catalog.put(
+                msgspec.structs.replace(
+                    entry,
+                    schema=_all_columns(declared.schema, after.get(urn)),
+                    format=entry.format or declared.format,
+                    governance=entry.governance
+                    or (Governance(tags=newest.tags) if newest.tags else None),
+                    documentation=entry.documentation
+                    or (Documentation(domain=newest.domain) if newest.domain else None),
+                    ownership=entry.ownership
+                    or (
+                        Ownership(owners=tuple(Owner(name=each) for each in newest.owners))
+                        if newest.owners
+                        else None
+                    ),
+                )
+            )
+
+
+def _all_columns(schema: Schema, after: DeclaredSchema | None) -> Schema:
+    """The columns of a dataset, with those that the change adds, which changed models may read."""
+    if after is None:
+        return schema
+    known = {field.name for field in schema.fields}
+    added = tuple(field for field in after.schema.fields if field.name not in known)
+    return Schema(fields=(*schema.fields, *added))
+
+
+def _lineage_files(
+    files: Mapping[str, str], *readers: Mapping[str, str]
+) -> dict[str, "_Blob | str"]:
+    """The SQL that lineage is read from; in migrations, only views."""
+    replaced = {path: text for each in readers for path, text in each.items()}
+    return {
+        path: replaced.get(path, _Blob(blob))
+        for path, blob in files.items()
+        if path.lower().endswith(SQL_SUFFIX)
+        and replaced.get(path) != ""
+        and not any(map(is_ignored_folder, PurePosixPath(path).parts[:-1]))
+    }
+
+
+def _contents(
+    repository: GitRepository, files: Mapping[str, "_Blob | str"]
+) -> Iterator[tuple[str, bytes]]:
+    yield from repository.read(
+        {path: each.id for path, each in files.items() if isinstance(each, _Blob)}
+    )
+    yield from ((path, each.encode("utf-8", "surrogatepass")) for path, each in files.items()
+                if isinstance(each, str))  # fmt: skip
+
+
+def _tree(workspace: Workspace) -> Path:
+    return Path(workspace.database.location).parent
+
+
+def _write_files(tree: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
+    """Write files below a folder; paths that leave it are left out."""
+    written = []
+    for path, data in files:
+        file = (tree / path).resolve()
+        if tree in file.parents:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+            written.append(file)
+    return written
+
+
+def _forget_files(transaction: Transaction, paths: Iterable[str], at: datetime) -> None:
+    for path in sorted(paths):
+        transaction.lineage.report(f"sql:{path}", [], at=at)
+
+
+def _written(store: Store, outside: Sequence[str]) -> Iterator[str]:
+    """The datasets that the repository's own SQL writes."""
+    own = {each.name for each in store.lineage.reporters()} - set(outside)
+    return (edge.downstream for name in own for edge in store.lineage.edges_by(name))
+
+
+def _urns_by_name(store: Store) -> dict[str, str]:
+    """Datasets that lineage mentions, by name; names of several datasets are left out."""
+    found: dict[str, set[str]] = {}
+    for edge in store.lineage.all():
+        for urn in (edge.upstream, edge.downstream):
+            found.setdefault(folded_name(urn), set()).add(urn)
+    return {name: next(iter(urns)) for name, urns in found.items() if len(urns) == 1}
