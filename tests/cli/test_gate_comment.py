@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def test_the_verdict_does_not_depend_on_the_forge(
     options: tuple[str, ...],
     code: int,
 ) -> None:
-    monkeypatch.setattr("lumos.http.client.time.sleep", lambda _: None)
+    monkeypatch.setattr("lumos.http.client.time", SimpleNamespace(sleep=lambda _: None))
     with GitHubServer(answer=lambda _: failure) as server:
         use(server, monkeypatch)
         done = lumos("gate", "--base", "main", "--comment", *options)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -146,7 +147,8 @@ def test_the_server_says_how_long_to_wait(
     client: HttpClient, monkeypatch: pytest.MonkeyPatch, form: Callable[[int], str]
 ) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(http_client.time, "sleep", slept.append)
+    # Only this client's clock: other threads of the process sleep too.
+    monkeypatch.setattr(http_client, "time", SimpleNamespace(sleep=slept.append))
     patient = RetryPolicy(tries=2, seconds=60, first_wait=0.01, longest_wait=0.05)
     busy = Response(503, b"", {"Retry-After": form(30)})
     with Echo(answer=lambda _request: busy) as server:
