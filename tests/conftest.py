@@ -14,6 +14,7 @@ from coverage import Coverage
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from pyspark.sql import SparkSession
 
+from examples import examples
 from lumos.spark.session import spark_session
 from lumos.store import database as store_database
 from replayed_migrations import ReplayedMigrations
@@ -26,7 +27,10 @@ _measured: set[str] = set()
 
 # How long an example takes says more of what else the machine does than of the code.
 settings.register_profile(
-    "without a clock", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "without a clock",
+    deadline=None,
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("without a clock")
 

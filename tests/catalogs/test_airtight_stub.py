@@ -133,6 +133,7 @@ def airtight(tmp_path: Path, rig: Rig, size: int) -> None:
     assert stormy.written <= calm.written + stormy.lost_answers
 
 
+@pytest.mark.slow
 def test_all_arrives_once_where_a_third_of_the_calls_fail(tmp_path: Path, rig: Rig) -> None:
     airtight(tmp_path, rig, rig.few)
 
@@ -269,6 +270,7 @@ def places(lines: list[str]) -> list[str]:
     return [line for line in lines if urn(1) not in line[:200]]
 
 
+@pytest.mark.slow
 def test_an_import_that_is_killed_goes_on_or_is_taken_back(
     prepared: Callable[[int], Workplace],
 ) -> None:

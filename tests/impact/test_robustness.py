@@ -135,7 +135,9 @@ def _told(impact: Impact) -> dict[str, object]:
     ("query", "after"),
     [
         pytest.param("select key, label from {0}", "key INT64\nlabel STRING", id="handed-on"),
-        pytest.param("select * from {0}", "key INT64\nlabel STRING", id="stars"),
+        pytest.param(
+            "select * from {0}", "key INT64\nlabel STRING", id="stars", marks=pytest.mark.slow
+        ),
         pytest.param(
             "select * from {0}", "key INT32", id="stars-lose-a-column", marks=pytest.mark.slow
         ),

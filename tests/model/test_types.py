@@ -49,7 +49,7 @@ def structure(value: Any) -> Any:
     return tuple(map(structure, value)) if isinstance(value, tuple) else value
 
 
-@pytest.mark.parametrize("examples", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [200, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_every_type_comes_back_from_its_text(examples: int) -> None:
     @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(TYPES)

@@ -189,7 +189,7 @@ def platform(
     return name
 
 
-@pytest.mark.parametrize("finish", ["resume", "rollback"])
+@pytest.mark.parametrize("finish", ["resume", pytest.param("rollback", marks=pytest.mark.slow)])
 def test_a_killed_import_goes_on_or_is_taken_back(
     prepared: Callable[[dict[str, object], str], Lumos], platform: str, finish: str, workplace: Path
 ) -> None:

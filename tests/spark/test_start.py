@@ -168,7 +168,13 @@ with spark_session(master="local[1]", settings=SETTINGS) as spark:
 """
 
 
-@pytest.mark.parametrize("settings", [{}, {"spark.driver.memory": "2g"}], ids=["same", "others"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param({}, id="same"),
+        pytest.param({"spark.driver.memory": "2g"}, id="others", marks=pytest.mark.slow),
+    ],
+)
 def test_a_session_takes_the_jvm_that_was_started_ahead_if_it_fits(
     tmp_path: Path, settings: dict[str, str]
 ) -> None:

@@ -87,6 +87,7 @@ def test_spark_counts_as_one_process_does(spark: SparkSession, tmp_path: Path) -
         assert here == there
 
 
+@pytest.mark.slow
 def test_keys_of_statements_come_home_and_go_out_in_parts(
     spark: SparkSession,  # noqa: ARG001
     tmp_path: Path,

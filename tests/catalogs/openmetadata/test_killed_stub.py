@@ -156,6 +156,7 @@ def test_an_import_that_was_killed_is_taken_back_whole(
     assert after > FEW
 
 
+@pytest.mark.slow
 def test_an_import_that_was_killed_ends_as_a_calm_one_and_is_taken_back_as_one(
     stub: Openmetadata, workplace: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:

@@ -147,7 +147,7 @@ def _numbers(numbers: Numbers, names: Mapping[str, str]) -> str:
     return f"with numbers as (select {', '.join(columns)})"
 
 
-@pytest.fixture(params=["spark", "duckdb"])
+@pytest.fixture(params=[pytest.param("spark", marks=pytest.mark.slow), "duckdb"])
 def engine(request: pytest.FixtureRequest) -> "Spark | Duckdb":
     if request.param == "spark":
         return Spark(request.getfixturevalue("spark"))

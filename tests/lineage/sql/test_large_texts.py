@@ -40,6 +40,7 @@ def test_columns_that_double_a_few_times_are_read() -> None:
         pytest.param(
             "create table o as with c0 as (select {columns} from t), {chain} select * from c99",
             id="a chain of stars",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             "create table o as with c0 as (select {columns} from t) select {rows} from c0",
@@ -48,6 +49,7 @@ def test_columns_that_double_a_few_times_are_read() -> None:
         pytest.param(
             "create table o as with c0 as (select {columns} from t) select {stars} from c0",
             id="many stars",
+            marks=pytest.mark.slow,
         ),
     ],
 )
