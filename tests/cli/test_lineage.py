@@ -123,3 +123,15 @@ def test_edges_by_hand_come_and_go(lumos: Any) -> None:
     assert lumos("lineage", "remove", *words).out.startswith("removed ")
     again = lumos("lineage", "remove", *words)
     assert (again.code, again.out.startswith("not there ")) == (1, True)
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize(("first", "second"), [("sql", "spark"), ("spark", "sql")])
+def test_another_dialect_leaves_one_table_of_a_query(lumos: Any, first: str, second: str) -> None:
+    dialects = {"sql": (), "spark": ("--dialect", "spark")}
+    lumos("lineage", "ingest", "models", *dialects[first])
+    again = lumos("lineage", "ingest", "models", *dialects[second])
+    assert "models.totals assumed totals" in again.words
+    shown = lumos("show", "totals", "--json").json
+    assert shown["dataset"]["urn"] == f"lumos://{second}/models/totals"
+    assert lumos("show", f"lumos://{first}/models/totals").code == 2

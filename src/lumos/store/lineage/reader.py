@@ -98,8 +98,9 @@ class LineageReader:
             return ()
         ending = Urn.of("any", parts).path_text
         wanted = func.lower(node).endswith(f"/{ending.lower()}", autoescape=True)
+        statement = select(node).where(wanted, _IS_REPORTED).order_by(node).limit(5)
         with self._database.reading() as connection:
-            return tuple(connection.scalars(select(node).where(wanted).order_by(node).limit(5)))
+            return tuple(connection.scalars(statement))
 
     def between(self, links: Iterable[tuple[str, str]]) -> tuple[MergedEdge, ...]:
         """The merged edges of the given links, such as those of a walk."""
@@ -172,12 +173,9 @@ class LineageReader:
 
     def ends(self) -> Iterator[str]:
         """Every URN with an edge, dataset of the store or not."""
-        node = tables.lineage_node.c
-        has_edge = or_(
-            exists().where(EDGE.upstream == node.id), exists().where(EDGE.downstream == node.id)
-        )
+        statement = select(tables.lineage_node.c.urn).where(_HAS_EDGE)
         with self._database.reading() as connection:
-            yield from connection.scalars(select(node.urn).where(has_edge))
+            yield from connection.scalars(statement)
 
     def reporter_names(self, prefix: str) -> Iterator[str]:
         """The names of reporters with a prefix."""
@@ -445,6 +443,17 @@ class LineageReader:
 
 _CACHE_KEY: Final = "lineage graph"
 _REVISION: Final = select(tables.lineage_revision.c.revision)
+_NODE: Final = tables.lineage_node.c
+_HAS_EDGE: Final = or_(
+    exists().where(EDGE.upstream == _NODE.id), exists().where(EDGE.downstream == _NODE.id)
+)
+# Nodes are never deleted, since other transactions may be using them. Those that no reporter
+# mentions any more are ignored.
+_IS_REPORTED: Final = or_(
+    _HAS_EDGE,
+    exists().where(tables.lineage_script.c.dataset == _NODE.id),
+    exists().where(EDGE.job == _NODE.id),
+)
 _ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)
 
 
