@@ -116,7 +116,8 @@ def test_a_broken_declaration_fails_with_its_line(lumos: Any, models: Path) -> N
 @pytest.mark.usefixtures("models")
 def test_edges_by_hand_come_and_go(lumos: Any) -> None:
     words = ("raw/orders", "lumos://tableau/sales/weekly")
-    done = lumos("lineage", "add", *words, "--column", "amount=revenue", "--type", "copied")
+    columns = ("--column", "amount=revenue", "--type", "copied")
+    done = lumos("lineage", "add", *words, *columns, "--allow-dangling")
     assert done.words == "added orders -> weekly"
     assert "remark   weekly is not in the store" in done.err
     assert lumos("lineage", "add", *words, "--column", "amount").code == 2
@@ -135,3 +136,15 @@ def test_another_dialect_leaves_one_table_of_a_query(lumos: Any, first: str, sec
     shown = lumos("show", "totals", "--json").json
     assert shown["dataset"]["urn"] == f"lumos://{second}/models/totals"
     assert lumos("show", f"lumos://{first}/models/totals").code == 2
+@pytest.mark.usefixtures("models")
+def test_an_edge_by_hand_needs_datasets_that_are_known(lumos: Any) -> None:
+    for words in (("ordrs", "lumos://tableau/sales/weekly"), ("raw/orders", "ordrs")):
+        refused = lumos("lineage", "add", *words)
+        assert refused.code == 2
+        assert "No dataset ordrs in the store. Did you mean 'orders'?" in refused.err
+        assert "record the edge anyway with --allow-dangling" in refused.err
+    assert "--allow-dangling" in lumos("lineage", "add", "orders", "lumos://tableau/weekly").err
+    lumos("lineage", "ingest", "models")
+    assert lumos("lineage", "add", "totals", "orders").words == "added totals -> orders"
+
+

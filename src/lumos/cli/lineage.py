@@ -132,6 +132,12 @@ def add(
         ),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence, from 0 to 1.")] = 1.0,
+    allow_dangling: Annotated[
+        bool,
+        typer.Option(
+            "--allow-dangling", help="Accept datasets that are neither scanned nor in lineage."
+        ),
+    ] = False,
 ) -> None:
     """Record an edge between two datasets by hand."""
     report = options.lumos.lineage.add(
@@ -141,6 +147,7 @@ def add(
         columns=[_pair(each) for each in column or ()],
         job=job,
         confidence=confidence,
+        allow_dangling=allow_dangling,
     )
     options.print(report, _print_edge, options.names)
 
@@ -170,7 +177,7 @@ def _print_edge(report: "EdgeReport", names: Names) -> None:
         f"{report.change}  {names(report.upstream.urn)} -> {names(report.downstream.urn)}"
     )
     for end in (report.upstream, report.downstream):
-        if not end.known:
+        if not end.known and report.change not in ("removed", "not there"):
             print_remark(f"{names(end.urn)} is not in the store; scan it with: lumos ingest PATH")
     if report.still_told_by:
         print_remark(f"still reported by {', '.join(report.still_told_by)}")
