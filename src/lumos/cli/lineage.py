@@ -19,7 +19,7 @@ from lumos.cli.text import is_quiet, print_line, print_problem, print_remark
 from lumos.rendering.text import few, join_names, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from lumos.lineage.reports import (
         EdgeReport,
@@ -196,9 +196,12 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
             console.print(f"... and {rest:,} more reporters; --json lists them all.")
         console.print()
     if report.tables:
-        uncertain_first = sorted(report.tables, key=lambda each: each.way not in _UNCERTAIN)
+        not_found = {each.urn for each in report.not_found}
+        uncertain_first = sorted(
+            report.tables, key=lambda each: (each.urn not in not_found, each.way not in _UNCERTAIN)
+        )
         listed_items, rest = few(uncertain_first, _MAX_LISTED)
-        console.print(_names_table(listed_items, names))
+        console.print(_names_table(listed_items, names, not_found))
         if rest:
             console.print(f"... and {rest:,} more names; --json lists them all.")
         console.print()
@@ -223,8 +226,9 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
         )
         more = f" and {rest:,} more; --json lists all" if rest else ""
         console.print(
-            f"{len(report.not_found):,} of {plural(coverage.tables, 'table')} "
-            f"{'was' if len(report.not_found) == 1 else 'were'} not found: {listed}{more}."
+            f"{len(report.not_found):,} of {plural(coverage.tables, 'table')} that the files read "
+            f"{'was' if len(report.not_found) == 1 else 'were'} not found: {listed}{more}. "
+            "Scan them with: lumos ingest PATH"
         )
     jobs = f", {plural(report.runs, 'run')} of {plural(report.jobs, 'job')}" if report.jobs else ""
     annotated = f", {plural(report.described, 'dataset')} annotated" if report.described else ""
@@ -250,11 +254,14 @@ def _reporters_table(reporters: "Iterable[ReporterReport]") -> Table:
     return table
 
 
-def _names_table(tables: "Sequence[TableReport]", names: Names) -> Table:
+def _names_table(
+    tables: "Sequence[TableReport]", names: Names, not_found: "Collection[str]"
+) -> Table:
     names.look_up(each.urn for each in tables)
     table = Table("NAME", "FOUND BY", "DATASET")
     for each in tables:
-        table.add(each.name, str(each.way), names(each.urn))
+        way = "not found" if each.urn in not_found else str(each.way)
+        table.add(each.name, way, names(each.urn))
     return table
 
 
