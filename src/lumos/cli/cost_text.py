@@ -45,6 +45,7 @@ from lumos.cost.wording import (
     RETAINED_COST,
     TOTAL_COST,
     UPSTREAM_COST,
+    comparison_text,
     display_name,
     estimate_text,
     group_columns_text,
@@ -196,10 +197,12 @@ def _compared(
     when = " and ".join(compared.periods)
     if len(compared.periods) == _QUARTER:
         when = f"{compared.periods[0]} to {compared.periods[-1]}"
-    elif report.is_recent and not several:
+    elif report.is_recent and not several and compared.metered_from is None:
         # Whoever compares thirty days with a month wants to know how long that is.
         days = month_of(date.fromisoformat(f"{when}-01")).days
         when += "" if days == report.days else f" ({days} days)"
+    if part := comparison_text(compared):
+        when += f" ({part})"
     return f"{change:>6}  {money(compared.cost)}{' per month' if several else ''} in {when}"
 
 

@@ -104,11 +104,15 @@ class CostBreakdown(Report, frozen=True, kw_only=True):
 
 
 class CostComparison(Report, frozen=True, kw_only=True):
-    """The recorded cost of an earlier month, or the mean of several months."""
+    """The recorded cost of an earlier month, or the mean of several months.
+
+    `metered_from` is set, and `percent` is None, if metering began later than these months.
+    """
 
     periods: tuple[str, ...]
     cost: Decimal
     percent: float | None
+    metered_from: date | None = None
 
 
 class CostTrends(Report, frozen=True, kw_only=True):
@@ -213,7 +217,8 @@ class CostByReport(CostReportHeader, frozen=True, kw_only=True):
 class TrendPoint(Report, frozen=True, kw_only=True):
     """The cost of one period, also converted to one month for comparison.
 
-    `recorded_at` is None for the current cost.
+    `recorded_at` is None for the current cost; `metered_from` is set if metering began after the
+    first day.
     """
 
     period: str
@@ -223,6 +228,7 @@ class TrendPoint(Report, frozen=True, kw_only=True):
     monthly: Decimal
     by_type: dict[str, Decimal]
     recorded_at: datetime | None = None
+    metered_from: date | None = None
 
 
 class CostTrendReport(CostReportHeader, frozen=True, kw_only=True):
