@@ -55,6 +55,39 @@ def test_metered_usage_of_such_a_table_is_its_own_cost(
 
 
 @pytest.mark.usefixtures("models")
+@pytest.mark.parametrize(
+    ("metered", "reason"),
+    [
+        ("ordrs", "no dataset or job is named ordrs (did you mean 'orders'?)."),
+        ("scoress", "no dataset or job is named scoress (did you mean 'scores'?)."),
+        ("xyzzy", "no dataset or job is named xyzzy."),
+    ],
+)
+def test_metered_names_that_match_nothing_are_reported_at_once(
+    lumos: Callable[..., Any], workplace: Path, metered: str, reason: str
+) -> None:
+    usage = METERED.replace("unknown_table", metered)
+    (workplace / "metered.csv").write_text(usage)
+    ingested = lumos("cost", "ingest", "metered.csv")
+    assert f"Usage is unallocated: {reason}" in " ".join(ingested.err.split())
+    assert "lumos lineage ingest PATH" in " ".join(ingested.err.split())
+    top = lumos("cost", "top", "--period", "2024-05")
+    assert f"$80.00 is unallocated: {reason}" in " ".join(top.err.split())
+    (workplace / "metered.csv").write_text(usage.replace(metered, "orders", 1))
+    assert "unallocated" not in lumos("cost", "ingest", "metered.csv", "--replace").err
+
+
+@pytest.mark.usefixtures("models")
+def test_a_metered_name_that_several_tables_have_is_reported(
+    lumos: Callable[..., Any], workplace: Path
+) -> None:
+    RecordedLake(Lumos()).see_all(["old/orders"], "id INT64")
+    (workplace / "metered.csv").write_text(METERED.replace("unknown_table", "scores"))
+    ingested = lumos("cost", "ingest", "metered.csv")
+    assert "Usage is unallocated: several are named orders." in " ".join(ingested.err.split())
+
+
+@pytest.mark.usefixtures("models")
 def test_its_owner_is_the_team_that_pays(lumos: Callable[..., Any], workplace: Path) -> None:
     (workplace / "metered.csv").write_text(METERED)
     lumos("cost", "ingest", "metered.csv")
