@@ -139,6 +139,46 @@ def test_a_search_points_to_it(lumos: Callable[..., Any]) -> None:
 
 
 @pytest.mark.usefixtures("models")
+@pytest.mark.parametrize("text", ["360", "marts cust", "marts.customer", "CUSTOMER"])
+def test_a_search_finds_it_by_words(lumos: Callable[..., Any], text: str) -> None:
+    found = lumos("search", text, "--json").json
+    assert found["lineage_only"] == ["lumos://sql/marts/customer_360"]
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize("text", ["sql", "customer%360", "nightly", "order"])
+def test_a_search_ignores_platforms_wildcards_and_scanned_datasets(
+    lumos: Callable[..., Any], text: str
+) -> None:
+    Lumos().lineage.add("orders", "scores", job="lumos://airflow/nightly")
+    assert lumos("search", text, "--json").json["lineage_only"] == []
+
+
+@pytest.mark.usefixtures("models")
+def test_it_is_found_next_to_scanned_datasets(lumos: Callable[..., Any]) -> None:
+    RecordedLake(Lumos()).see_all(["sales/scores_old"], "id INT64")
+    found = lumos("search", "scores")
+    assert "1 dataset" in found.out
+    assert "scores is known from lineage only" in found.out
+    assert lumos("search", "scores", "--format", "parquet", "--json").json["lineage_only"] == []
+
+
+@pytest.mark.usefixtures("models")
+def test_a_list_counts_and_lists_such_tables(lumos: Callable[..., Any]) -> None:
+    listed = lumos("list")
+    assert "2 more tables are known from lineage only: lumos list --lineage-only" in listed.out
+    assert "1 more table is known" in lumos("list", "scores").out
+    assert "more table" not in lumos("list", "orders").out
+    assert lumos("list", "--json").json["lineage_only_count"] == 2
+    tables = lumos("list", "--lineage-only")
+    assert "customer_360 lumos://sql/marts/customer_360" in tables.words
+    assert "orders" not in tables.words
+    only = lumos("list", "--lineage-only", "--limit", "1", "--json").json
+    assert only["lineage_only"] == ["lumos://sql/marts/customer_360"]
+    assert lumos("list", "--lineage-only", "--format", "csv").code == 2
+
+
+@pytest.mark.usefixtures("models")
 def test_an_export_warns_of_lineage_that_it_leaves_out(lumos: Callable[..., Any]) -> None:
     done = lumos("export", "all.json")
     assert "[warn] 0 of 2 lineage edges" in done.out

@@ -1,5 +1,6 @@
 """Reads lineage: edges, upstream and downstream walks, paths between columns, jobs."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,7 @@ from lumos.model.catalog import Job
 from lumos.model.dataset import Lineage
 from lumos.model.json_codec import from_json
 from lumos.model.lineage import Script, UnparsedStatement
-from lumos.model.urn import Urn
+from lumos.model.urn import SCHEME, Urn
 from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.datasets import DatasetState
@@ -176,6 +177,19 @@ class LineageReader:
         statement = select(tables.lineage_node.c.urn).where(_HAS_EDGE)
         with self._database.reading() as connection:
             yield from connection.scalars(statement)
+
+    def outside(self, text: str = "", *, limit: int | None = None) -> tuple[str, ...]:
+        """Tables with edges that are no datasets of the store, with all words of a text, by URN."""
+        node = tables.lineage_node.c.urn
+        statement = select(node).where(*_outside(text)).order_by(node).limit(limit)
+        with self._database.reading() as connection:
+            return tuple(connection.scalars(statement))
+
+    def count_outside(self, text: str = "") -> int:
+        """The number of tables with edges that are no datasets of the store."""
+        statement = select(func.count()).select_from(tables.lineage_node).where(*_outside(text))
+        with self._database.reading() as connection:
+            return int(connection.execute(statement).scalar_one())
 
     def reporter_names(self, prefix: str) -> Iterator[str]:
         """The names of reporters with a prefix."""
@@ -454,7 +468,21 @@ _IS_REPORTED: Final = or_(
     exists().where(tables.lineage_script.c.dataset == _NODE.id),
     exists().where(EDGE.job == _NODE.id),
 )
+_WORD_SEPARATORS: Final = re.compile(r"[\s./]+")
+_LIKE_WILDCARDS: Final = re.compile(r"[%_!]")
 _ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)
+
+
+def _outside(text: str) -> Iterator[Any]:
+    """Conditions on nodes: tables outside of the store whose path contains all words of a text."""
+    dataset, item = tables.dataset.c, tables.item.c
+    yield _HAS_EDGE
+    yield not_(exists().where(dataset.urn == _NODE.urn))
+    yield not_(exists().where(item.kind == JOBS, item.key == _NODE.urn))
+    for word in filter(None, _WORD_SEPARATORS.split(text.lower())):
+        # The platform before the first slash does not count.
+        part = _LIKE_WILDCARDS.sub(r"!\g<0>", Urn.of("any", [word]).path_text.lower())
+        yield func.lower(_NODE.urn).like(f"{SCHEME}%/%{part}%", escape="!")
 
 
 def _ends(direction: Direction) -> tuple[Any, Any]:
