@@ -299,7 +299,7 @@ def test_what_is_saved_so_far_adds_up_as_it_is_shown(capsys: pytest.CaptureFixtu
     steps = tuple(
         RetireStep(
             datasets=("a",), ends=("a",), names=("a",), teams=("ml",), monthly_savings=monthly,
-            cumulative=total, is_read=True, is_verified=True,
+            cumulative=total, is_verified=True,
         )
         for monthly, total in zip(amounts_saved, sums, strict=True)
     )  # fmt: skip

@@ -367,10 +367,7 @@ class SavingsReport(CostReportHeader, frozen=True, kw_only=True):
 
 
 class RetireStep(Report, frozen=True, kw_only=True):
-    """End uses to retire together, and `datasets`, everything that only they need.
-
-    `is_read` says that reads of one of the end uses are recorded.
-    """
+    """Unread end uses to retire together, and `datasets`, everything that only they need."""
 
     datasets: tuple[str, ...]
     ends: tuple[str, ...]
@@ -378,7 +375,6 @@ class RetireStep(Report, frozen=True, kw_only=True):
     teams: tuple[str, ...]
     monthly_savings: Decimal
     cumulative: Decimal
-    is_read: bool
     is_verified: bool
 
 
@@ -386,10 +382,11 @@ class RetireReport(CostReportHeader, frozen=True, kw_only=True):
     """The result of `lumos cost retire`; `exact` says that no other choice saves more.
 
     `unneeded` is what no end use needs today; it can be removed anyway and is not part of the
-    steps.
+    steps. `in_use` counts the end uses with recorded reads, which are never proposed.
     """
 
     steps: tuple[RetireStep, ...]
+    in_use: int = 0
     monthly_savings: Decimal
     annual_savings: Decimal
     exact: bool
