@@ -3,6 +3,7 @@
 import logging
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -43,11 +44,18 @@ _log = logging.getLogger(__name__)
 
 
 class WatchReport(Report, frozen=True, kw_only=True):
-    """How often a watcher polled sources, and how often that failed."""
+    """How often a watcher polled sources, how often that failed, and what successful scans found.
+
+    Datasets that were scanned several times count each time; `changes` are new, changed and missing
+    ones.
+    """
 
     format_version: str = FORMAT_VERSION
     looks: int
     failures: int
+    scans: int = 0
+    datasets: int = 0
+    changes: int = 0
 
 
 class SourceWatcher:
@@ -68,6 +76,7 @@ class SourceWatcher:
         self._begun = begun
         self._spark = _SharedSpark(settings.spark, started)
         self._lost: LumosError | None = None
+        self._found: Counter[str] = Counter()
 
     def run(self, stop: threading.Event, *, once: bool, interval: float | None) -> WatchReport:
         """Watch until `stop` is set; raises SparkLost if the JVM of Spark ends."""
@@ -97,7 +106,7 @@ class SourceWatcher:
             )
         if self._lost is not None:
             raise self._lost
-        return WatchReport(looks=counts.looks, failures=counts.failures)
+        return WatchReport(looks=counts.looks, failures=counts.failures, **self._found)
 
     def _start_spark(self, chosen: list[WatchedSource], stop: threading.Event) -> None:
         """Start Spark in advance if a source needs it."""
@@ -131,6 +140,10 @@ class SourceWatcher:
         except SparkFailed:
             self._spark.close()
             raise
+        found = report.summary
+        changes = found.datasets_new + found.datasets_changed + found.datasets_missing
+        datasets = found.datasets_new + found.datasets_changed + found.datasets_unchanged
+        self._found.update(scans=1, datasets=datasets, changes=changes)
         problems.log_new(source_name(section), report)
 
 
