@@ -162,3 +162,14 @@ def test_another_dialect_leaves_one_table_of_a_query(lumos: Any, first: str, sec
     shown = lumos("show", "totals", "--json").json
     assert shown["dataset"]["urn"] == f"lumos://{second}/models/totals"
     assert lumos("show", f"lumos://{first}/models/totals").code == 2
+
+
+def test_reporters_that_cannot_be_found_are_named(lumos: Any, models: Path) -> None:
+    lumos("lineage", "ingest", "models")
+    for file in models.glob("*.sql"):
+        file.unlink()
+    held = lumos("lineage", "ingest", "models").err
+    assert (
+        "of these folders could not be found: sql:models/broken.sql, sql:models/totals.sql." in held
+    )
+    assert "--accept-removals" in held

@@ -336,3 +336,12 @@ def test_what_is_wrong_is_told_once_for_each_of_two_sources_of_one_name(
         first.log_new("postgres db", report("shop/sales/a"))
         second.log_new("postgres db", report("shop/public/b"))
     assert caplog.text.count("it is locked") == 2
+
+
+def test_missing_datasets_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    held = tuple(f"lumos://file/lake/{name}" for name in "abcde")
+    problems = _ProblemLog()
+    for _ in range(2):
+        problems.log_new("lake", msgspec.structs.replace(EMPTY, held=held))
+    text = "5 datasets of lake cannot be found, too many to be recorded as deleted: a, b, c and 2 more."
+    assert caplog.text.count(text) == 1

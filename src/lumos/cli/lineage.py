@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _MAX_LISTED: Final = 20
 _MAX_PROBLEMS: Final = 20
 _MAX_NOT_FOUND: Final = 5
+_MAX_MISSING: Final = 3
 _UNCERTAIN: Final = ("assumed", "ambiguous")
 
 app = typer.Typer(
@@ -285,10 +286,12 @@ def _print_warnings(report: "LineageIngestReport") -> None:
         files = join_names(report.unrecognised, _MAX_NOT_FOUND)
         print_remark(f"skipped, no lineage in there: {files}")
     if report.held:
+        is_one = len(report.held) == 1
         print_problem(
-            f"{plural(len(report.held), 'reporter')} of these folders could not be found, but "
-            "nothing else is left there or not all could be read; nothing was removed. If they are "
-            "really gone, run again with --accept-removals."
+            f"{plural(len(report.held), 'reporter')} of these folders could not be found: "
+            f"{join_names(report.held, _MAX_MISSING)}. Nothing else is left there or not all could "
+            f"be read, so nothing was removed. If {'it is' if is_one else 'they are'} really gone, "
+            "run again with --accept-removals."
         )
 
 

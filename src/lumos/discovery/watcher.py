@@ -21,12 +21,15 @@ from lumos.discovery.reports import IngestReport
 from lumos.discovery.targets import create_source, source_name
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.report import FORMAT_VERSION, Report
+from lumos.model.urn import Urn
+from lumos.rendering.text import join_names, plural
 from lumos.sources import LakeSource, SampledSource
 from lumos.store.database import LockHeld
 
 # How often unsent messages are retried.
 _SENDING_INTERVAL: Final = 30.0
 _MAX_PROBLEMS: Final = 20
+_MAX_MISSING: Final = 3
 # By default, the Spark UI keeps the last thousand jobs in memory.
 _SMALL_UI_HISTORY: Final = {
     "spark.ui.retainedJobs": "20",
@@ -163,11 +166,13 @@ class _ProblemLog:
             _log.warning("... and %d more problems in %s", len(new) - _MAX_PROBLEMS, name)
         held = frozenset(report.held)
         if held - self._held:
+            missing = [Urn.parse(urn).name for urn in report.held]
             _log.warning(
-                "%d datasets of %s are missing, which is too many to be recorded as deleted. If "
-                "they are really gone, run: lumos ingest --accept-removals",
-                len(held),
+                "%s of %s cannot be found, too many to be recorded as deleted: %s. If really gone, "
+                "run: lumos ingest --accept-removals",
+                plural(len(missing), "dataset"),
                 name,
+                join_names(missing, _MAX_MISSING),
             )
         self._problems = frozenset(problems)
         self._held = held
