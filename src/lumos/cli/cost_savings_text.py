@@ -147,6 +147,7 @@ def _print_in_use(console: "Console", report: RetireReport) -> None:
             f"Not proposed: {plural(report.in_use, 'dataset')} with recorded reads, and everything "
             "upstream. See the reads with: lumos usage top"
         )
+        console.print()
         print_wrapped(console, text, indent=2)
 
 
