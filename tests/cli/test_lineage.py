@@ -164,6 +164,13 @@ def test_another_dialect_leaves_one_table_of_a_query(lumos: Any, first: str, sec
     assert lumos("show", f"lumos://{first}/models/totals").code == 2
 
 
+@pytest.mark.usefixtures("models")
+def test_a_path_that_does_not_exist_suggests_the_nearest_one(lumos: Any) -> None:
+    refused = lumos("lineage", "ingest", "modles")
+    assert refused.code == 2
+    assert "There is nothing at modles. Did you mean 'models'?" in refused.err
+
+
 def test_reporters_that_cannot_be_found_are_named(lumos: Any, models: Path) -> None:
     lumos("lineage", "ingest", "models")
     for file in models.glob("*.sql"):

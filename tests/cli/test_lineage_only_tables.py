@@ -194,7 +194,9 @@ def test_a_path_leads_from_dataset_to_dataset(lumos: Callable[..., Any]) -> None
         "lumos://sql/marts/customer_360",
         "lumos://sql/marts/scores",
     ]
-    assert lumos("lineage", "path", "scores", "orders").code == 3
+    swapped = lumos("lineage", "path", "scores", "orders")
+    assert swapped.code == 3
+    assert "Data flows the other way: lumos lineage path orders scores" in swapped.out
     mixed = lumos("lineage", "path", "orders.id", "scores")
     assert mixed.code == 2
     assert "Name a column of scores" in mixed.err

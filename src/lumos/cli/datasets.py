@@ -180,7 +180,9 @@ def _print_dataset(report: "ShowReport", names: Names, *, has_prices: bool) -> N
         facts.add(label, Text(value) if label in _MULTILINE_FACTS else value)
     if has_prices and not dataset.get("cost"):
         name = names(dataset["urn"])
-        facts.add("cost", f"not recorded; compute it with: lumos cost report {quote(name)}")
+        # Only scanned datasets carry recorded costs.
+        state = "" if report.state == "assumed" else "not recorded; "
+        facts.add("cost", f"{state}compute it with: lumos cost report {quote(name)}")
     console.print(facts)
     if dataset["schema"]["fields"]:
         console.print()
