@@ -55,6 +55,13 @@ def test_metered_usage_of_such_a_table_is_its_own_cost(
 
 
 @pytest.mark.usefixtures("models")
+def test_without_usage_a_cost_report_has_no_empty_sections(lumos: Callable[..., Any]) -> None:
+    report = lumos("cost", "report", "scores", "--period", "2024-05").words
+    assert "Import usage with: lumos cost ingest PATH" in report
+    assert "BY TEAM" not in report
+
+
+@pytest.mark.usefixtures("models")
 @pytest.mark.parametrize(
     ("metered", "reason"),
     [

@@ -22,6 +22,7 @@ from lumos.cli.cost_screen import (
 )
 from lumos.cli.screen import Table, fold, stderr, stdout
 from lumos.cost.reports import (
+    CostBreakdown,
     CostByReport,
     CostComparison,
     CostExplainReport,
@@ -41,6 +42,7 @@ from lumos.cost.wording import (
     JOB_COST,
     NO_COST,
     NO_RECORDS,
+    NO_USAGE,
     OWN_COST,
     RETAINED_COST,
     TOTAL_COST,
@@ -122,6 +124,25 @@ def _print_report(report: CostReport) -> None:
     breakdown = report.breakdown
     if report.before is not None:
         _print_changes(console, report.before.by_type, breakdown.by_type, money)
+    if breakdown.by_type or breakdown.by_upstream:
+        _print_breakdown(console, breakdown, money)
+    else:
+        console.print()
+        console.print(f"  {NO_USAGE}")
+    heading(console, "TREND")
+    _print_trends(console, report, money)
+    if report.optimization:
+        heading(console, "OPTIMIZATION")
+        for hint in report.optimization:
+            console.print(f"  - {hint}")
+        console.print(f"  Potential savings: {money(report.potential_savings)} per month")
+    if not report.is_verified:
+        console.print()
+        console.print("Readers unknown: no query log covers this dataset.")
+    print_remarks(report, summary.total_cost, money)
+
+
+def _print_breakdown(console: "Console", breakdown: CostBreakdown, money: MoneyFormat) -> None:
     heading(console, "BY COST TYPE")
     bars(console, list(breakdown.by_type.items()), money)
     heading(console, "BY TEAM (owner of the datasets and jobs that cause the cost)")
@@ -134,17 +155,6 @@ def _print_report(report: CostReport) -> None:
     ]
     listed, rest = _limit_rows(spent, breakdown.others)
     bars(console, listed, money, more=rest, total=True)
-    heading(console, "TREND")
-    _print_trends(console, report, money)
-    if report.optimization:
-        heading(console, "OPTIMIZATION")
-        for hint in report.optimization:
-            console.print(f"  - {hint}")
-        console.print(f"  Potential savings: {money(report.potential_savings)} per month")
-    if not report.is_verified:
-        console.print()
-        console.print("Readers unknown: no query log covers this dataset.")
-    print_remarks(report, summary.total_cost, money)
 
 
 def _print_changes(

@@ -28,6 +28,7 @@ UPSTREAM_COST: Final = "attributed from everything further upstream"
 NOTHING_ELSE: Final = "used by nothing else"
 READERS_UNKNOWN: Final = "readers unknown"
 NO_COST: Final = "No dataset or job has a cost in this period."
+NO_USAGE: Final = "No cost here or upstream. Import usage with: lumos cost ingest PATH"
 NO_RECORDS: Final = "No earlier month is recorded. Record the last one with: lumos cost record"
 
 
