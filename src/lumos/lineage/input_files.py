@@ -112,7 +112,8 @@ class _FileFinder:
         elif path.exists():
             self._take_file(path)
         else:
-            siblings = os.listdir(path.parent) if path.parent.is_dir() else ()
+            # Unlike `os.listdir`, `glob` skips folders that cannot be read.
+            siblings = (each.name for each in path.parent.glob("*"))
             raise MisuseError(
                 f"There is nothing at {path}.{did_you_mean(path.name, siblings)} Give an existing "
                 "file or folder: lumos lineage ingest PATH"
