@@ -153,7 +153,7 @@ def test_a_search_finds_it_by_words(lumos: Callable[..., Any], text: str) -> Non
 
 
 @pytest.mark.usefixtures("models")
-@pytest.mark.parametrize("text", ["sql", "customer%360", "nightly", "order"])
+@pytest.mark.parametrize("text", ["sql", "customer%360", "nightly", "order", " ", "."])
 def test_a_search_ignores_platforms_wildcards_and_scanned_datasets(
     lumos: Callable[..., Any], text: str
 ) -> None:

@@ -41,15 +41,13 @@ class Datasets:
                     "Tables that are known from lineage only have no platform or format. "
                     "List all of them with: lumos list --lineage-only"
                 )
-            tables = store.lineage.outside(contains or "", limit=limit)
-            count = store.lineage.count_outside(contains or "")
+            tables = store.lineage.outside(contains, limit=limit)
+            count = store.lineage.count_outside(contains)
             return ListReport(datasets=(), lineage_only_count=count, lineage_only=tables)
         filter = DatasetFilter(platform=platform, format=format, contains=contains, limit=limit)
         return ListReport(
             datasets=tuple(map(ListedDataset.of, store.list(filter))),
-            lineage_only_count=0
-            if platform or format
-            else store.lineage.count_outside(contains or ""),
+            lineage_only_count=0 if platform or format else store.lineage.count_outside(contains),
         )
 
     def search(

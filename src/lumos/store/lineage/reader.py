@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from sqlalchemy import Connection, and_, exists, func, not_, or_, select
+from sqlalchemy import Connection, and_, exists, false, func, not_, or_, select
 
 from lumos.model.catalog import Job
 from lumos.model.dataset import Lineage
@@ -178,14 +178,14 @@ class LineageReader:
         with self._database.reading() as connection:
             yield from connection.scalars(statement)
 
-    def outside(self, text: str = "", *, limit: int | None = None) -> tuple[str, ...]:
+    def outside(self, text: str | None = None, *, limit: int | None = None) -> tuple[str, ...]:
         """Tables with edges that are no datasets of the store, with all words of a text, by URN."""
         node = tables.lineage_node.c.urn
         statement = select(node).where(*_outside(text)).order_by(node).limit(limit)
         with self._database.reading() as connection:
             return tuple(connection.scalars(statement))
 
-    def count_outside(self, text: str = "") -> int:
+    def count_outside(self, text: str | None = None) -> int:
         """The number of tables with edges that are no datasets of the store."""
         statement = select(func.count()).select_from(tables.lineage_node).where(*_outside(text))
         with self._database.reading() as connection:
@@ -473,13 +473,16 @@ _LIKE_WILDCARDS: Final = re.compile(r"[%_!]")
 _ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)
 
 
-def _outside(text: str) -> Iterator[Any]:
+def _outside(text: str | None) -> Iterator[Any]:
     """Conditions on nodes: tables outside of the store whose path contains all words of a text."""
     dataset, item = tables.dataset.c, tables.item.c
     yield _HAS_EDGE
     yield not_(exists().where(dataset.urn == _NODE.urn))
     yield not_(exists().where(item.kind == JOBS, item.key == _NODE.urn))
-    for word in filter(None, _WORD_SEPARATORS.split(text.lower())):
+    words = [word for word in _WORD_SEPARATORS.split((text or "").lower()) if word]
+    if text is not None and not words:
+        yield false()
+    for word in words:
         # The platform before the first slash does not count.
         part = _LIKE_WILDCARDS.sub(r"!\g<0>", Urn.of("any", [word]).path_text.lower())
         yield func.lower(_NODE.urn).like(f"{SCHEME}%/%{part}%", escape="!")
