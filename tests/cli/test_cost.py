@@ -63,8 +63,8 @@ def test_a_trend_has_no_percentage_against_a_month_that_is_metered_in_part(
     assert "%" not in told.out
     assert "vs last month" in told.words
     assert "in 2024-01 (metered from 2024-01-18, 14 of 31 days)" in told.words
-    page = lumos("cost", "report", "ml_predictions", "--period", "2024-02", "-o", "-")
-    assert "metered from 2024-01-18, 14 of 31 days" in page.out
+    lumos("cost", "report", "ml_predictions", "--period", "2024-02", "-o", "one.html")
+    assert "metered from 2024-01-18, 14 of 31 days" in (place / "one.html").read_text()
 
 
 @pytest.mark.usefixtures("place")
