@@ -164,9 +164,16 @@ class Lumos(Features):
         format: str | None = None,
         contains: str | None = None,
         limit: int | None = None,
+        lineage_only: bool = False,
     ) -> ListReport:
-        """The datasets in the store."""
-        return self.datasets.list(platform=platform, format=format, contains=contains, limit=limit)
+        """The datasets in the store, or the tables that are known from lineage only."""
+        return self.datasets.list(
+            platform=platform,
+            format=format,
+            contains=contains,
+            limit=limit,
+            lineage_only=lineage_only,
+        )
 
     def data_platforms(self) -> tuple[str, ...]:
         """The platforms that datasets are stored on: s3, file, postgres and the like."""

@@ -221,6 +221,17 @@ def test_a_configuration_without_sources_has_nothing_to_sync(workplace: Path) ->
         Lumos().migration.sync()
 
 
+def test_sources_that_are_not_named_are_scanned_with_all(workplace: Path) -> None:
+    text = "platform: local\nsources: [{type: file, path: lake}]"
+    (workplace / "lumos.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(MisuseError) as refused:
+        Lumos().migration.sync(scan=False)
+    assert str(refused.value) == (
+        "No source is named and no catalog is configured. "
+        "Scan the 1 configured source with: lumos sync --all"
+    )
+
+
 @pytest.mark.parametrize("words", [["--all"], []])
 def test_without_sources_a_catalog_is_told_what_waits(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]

@@ -115,7 +115,7 @@ def test_a_password_in_a_url_is_not_repeated(
 
 @pytest.mark.usefixtures("store")
 def test_a_database_in_lineage_is_named_without_its_password(lumos: Any) -> None:
-    report = lumos("lineage", "add", URL, "orders", "--json").json
+    report = lumos("lineage", "add", URL, "orders", "--allow-dangling", "--json").json
     assert report["upstream"]["name"] == "postgresql://ann:***@127.0.0.1:1/sales"
 
 
@@ -234,7 +234,7 @@ def test_a_working_directory_whose_name_is_not_utf8_is_named(
 )
 @pytest.mark.usefixtures("store")
 def test_parameters_of_an_address_are_no_part_of_a_urn(lumos: Any, url: str) -> None:
-    result = lumos("lineage", "add", "orders", url)
+    result = lumos("lineage", "add", "orders", url, "--allow-dangling")
     assert result.code == 0
     assert "hunter2" not in result.out + result.err
     assert "hunter2" not in lumos("lineage", "show", "orders", "--json").out

@@ -309,7 +309,9 @@ def test_a_change_of_order_is_told(lumos: Any, tmp_path: Path) -> None:
 def test_what_is_held_back_can_be_confirmed(lumos: Any, lake: Path) -> None:
     lumos("ingest", lake)
     (lake / "users.csv").unlink()
-    assert "--accept-removals" in lumos("ingest", lake).err
+    held = lumos("ingest", lake).err
+    assert "1 dataset could not be found: users." in held
+    assert "if it is really gone, run again with --accept-removals" in held
     assert "gone  users" in lumos("ingest", lake, "--accept-removals").out
     assert "gone: the last scan did not find it" in lumos("show", "users").out
 

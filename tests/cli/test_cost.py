@@ -49,6 +49,24 @@ def with_bytes(place: Path) -> None:
         transaction.save_aspect(urn("raw/raw_events"), "statistics", size, writer="scan", at=NOW)
 
 
+def test_a_trend_has_no_percentage_against_a_month_that_is_metered_in_part(
+    lumos: Any, place: Path
+) -> None:
+    (place / "hours.csv").write_text(
+        "dataset,started_at,ended_at,amount,currency\n"
+        "raw_events,2024-01-18T03:00:00Z,2024-01-18T04:00:00Z,1,USD\n"
+    )
+    lumos("cost", "ingest", "hours.csv")
+    recorded = lumos("cost", "record", "--period", "2024-01")
+    assert "Trends do not compare with it: metered from 2024-01-18, 14 of 31 days." in recorded.err
+    told = lumos("cost", "trend", "--period", "2024-02")
+    assert "%" not in told.out
+    assert "vs last month" in told.words
+    assert "in 2024-01 (metered from 2024-01-18, 14 of 31 days)" in told.words
+    lumos("cost", "report", "ml_predictions", "--period", "2024-02", "-o", "one.html")
+    assert "metered from 2024-01-18, 14 of 31 days" in (place / "one.html").read_text()
+
+
 @pytest.mark.usefixtures("place")
 class TestReport:
     def test_it_tells_total_direct_and_attributed(self, lumos: Any) -> None:
@@ -281,7 +299,7 @@ def test_what_is_saved_so_far_adds_up_as_it_is_shown(capsys: pytest.CaptureFixtu
     steps = tuple(
         RetireStep(
             datasets=("a",), ends=("a",), names=("a",), teams=("ml",), monthly_savings=monthly,
-            cumulative=total, is_read=True, is_verified=True,
+            cumulative=total, is_verified=True,
         )
         for monthly, total in zip(amounts_saved, sums, strict=True)
     )  # fmt: skip

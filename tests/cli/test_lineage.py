@@ -63,15 +63,29 @@ def test_tables_that_are_not_found_are_reported_with_the_nearest_name(
 ) -> None:
     (models / "broken.sql").write_text("select id from raw.orderz")
     done = lumos("lineage", "ingest", "models")
-    assert "1 of 2 tables was not found: raw.orderz (nearest: raw.orders)." in done.words
+    assert "raw.orderz not found orderz" in done.words
+    assert "models.broken assumed broken" in done.words
+    assert (
+        "1 of 2 tables that the files read was not found: raw.orderz (nearest: raw.orders). "
+        "Scan them with: lumos ingest PATH" in done.words
+    )
     tables = " cross join ".join(f"source_{number}" for number in range(8))
     (models / "broken.sql").write_text(f"select source_1.id from {tables}")
     done = lumos("lineage", "ingest", "models")
-    assert "8 of 9 tables were not found: source_0, source_1, " in done.words
+    assert "8 of 9 tables that the files read were not found: source_0, source_1, " in done.words
     assert "source_4 and 3 more; --json lists all." in done.words
     found = lumos("lineage", "ingest", "models", "--json").json
     assert len(found["not_found"]) == 8
     assert (found["coverage"]["tables"], found["coverage"]["tables_found"]) == (9, 1)
+
+
+def test_a_column_that_its_table_lacks_is_not_resolved(lumos: Any, models: Path) -> None:
+    (models / "broken.sql").write_text("select id, sum(amuont) as total from raw.orders group by 1")
+    done = lumos("lineage", "ingest", "models")
+    assert "'amuont' is not among the columns known of raw.orders" in done.err
+    assert "75 % of output columns resolved (3 of 4)." in done.words
+    shown = lumos("lineage", "show", "broken", "--upstream")
+    assert "orders" in shown.out
 
 
 @pytest.mark.usefixtures("models")
@@ -116,10 +130,53 @@ def test_a_broken_declaration_fails_with_its_line(lumos: Any, models: Path) -> N
 @pytest.mark.usefixtures("models")
 def test_edges_by_hand_come_and_go(lumos: Any) -> None:
     words = ("raw/orders", "lumos://tableau/sales/weekly")
-    done = lumos("lineage", "add", *words, "--column", "amount=revenue", "--type", "copied")
+    columns = ("--column", "amount=revenue", "--type", "copied")
+    done = lumos("lineage", "add", *words, *columns, "--allow-dangling")
     assert done.words == "added orders -> weekly"
     assert "remark   weekly is not in the store" in done.err
     assert lumos("lineage", "add", *words, "--column", "amount").code == 2
     assert lumos("lineage", "remove", *words).out.startswith("removed ")
     again = lumos("lineage", "remove", *words)
     assert (again.code, again.out.startswith("not there ")) == (1, True)
+
+
+@pytest.mark.usefixtures("models")
+def test_an_edge_by_hand_needs_datasets_that_are_known(lumos: Any) -> None:
+    for words in (("ordrs", "lumos://tableau/sales/weekly"), ("raw/orders", "ordrs")):
+        refused = lumos("lineage", "add", *words)
+        assert refused.code == 2
+        assert "No dataset ordrs in the store. Did you mean 'orders'?" in refused.err
+        assert "record the edge anyway with --allow-dangling" in refused.err
+    assert "--allow-dangling" in lumos("lineage", "add", "orders", "lumos://tableau/weekly").err
+    lumos("lineage", "ingest", "models")
+    assert lumos("lineage", "add", "totals", "orders").words == "added totals -> orders"
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize(("first", "second"), [("sql", "spark"), ("spark", "sql")])
+def test_another_dialect_leaves_one_table_of_a_query(lumos: Any, first: str, second: str) -> None:
+    dialects = {"sql": (), "spark": ("--dialect", "spark")}
+    lumos("lineage", "ingest", "models", *dialects[first])
+    again = lumos("lineage", "ingest", "models", *dialects[second])
+    assert "models.totals assumed totals" in again.words
+    shown = lumos("show", "totals", "--json").json
+    assert shown["dataset"]["urn"] == f"lumos://{second}/models/totals"
+    assert lumos("show", f"lumos://{first}/models/totals").code == 2
+
+
+@pytest.mark.usefixtures("models")
+def test_a_path_that_does_not_exist_suggests_the_nearest_one(lumos: Any) -> None:
+    refused = lumos("lineage", "ingest", "modles")
+    assert refused.code == 2
+    assert "There is nothing at modles. Did you mean 'models'?" in refused.err
+
+
+def test_reporters_that_cannot_be_found_are_named(lumos: Any, models: Path) -> None:
+    lumos("lineage", "ingest", "models")
+    for file in models.glob("*.sql"):
+        file.unlink()
+    held = lumos("lineage", "ingest", "models").err
+    assert (
+        "of these folders could not be found: sql:models/broken.sql, sql:models/totals.sql." in held
+    )
+    assert "--accept-removals" in held

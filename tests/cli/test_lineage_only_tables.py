@@ -55,6 +55,46 @@ def test_metered_usage_of_such_a_table_is_its_own_cost(
 
 
 @pytest.mark.usefixtures("models")
+def test_without_usage_a_cost_report_has_no_empty_sections(lumos: Callable[..., Any]) -> None:
+    report = lumos("cost", "report", "scores", "--period", "2024-05").words
+    assert "Import usage with: lumos cost ingest PATH" in report
+    assert "BY TEAM" not in report
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize(
+    ("metered", "reason"),
+    [
+        ("ordrs", "no dataset or job is named ordrs (did you mean 'orders'?)."),
+        ("scoress", "no dataset or job is named scoress (did you mean 'scores'?)."),
+        ("xyzzy", "no dataset or job is named xyzzy."),
+    ],
+)
+def test_metered_names_that_match_nothing_are_reported_at_once(
+    lumos: Callable[..., Any], workplace: Path, metered: str, reason: str
+) -> None:
+    usage = METERED.replace("unknown_table", metered)
+    (workplace / "metered.csv").write_text(usage)
+    ingested = lumos("cost", "ingest", "metered.csv")
+    assert f"Usage is unallocated: {reason}" in " ".join(ingested.err.split())
+    assert "lumos lineage ingest PATH" in " ".join(ingested.err.split())
+    top = lumos("cost", "top", "--period", "2024-05")
+    assert f"$80.00 is unallocated: {reason}" in " ".join(top.err.split())
+    (workplace / "metered.csv").write_text(usage.replace(metered, "orders", 1))
+    assert "unallocated" not in lumos("cost", "ingest", "metered.csv", "--replace").err
+
+
+@pytest.mark.usefixtures("models")
+def test_a_metered_name_that_several_tables_have_is_reported(
+    lumos: Callable[..., Any], workplace: Path
+) -> None:
+    RecordedLake(Lumos()).see_all(["old/orders"], "id INT64")
+    (workplace / "metered.csv").write_text(METERED.replace("unknown_table", "scores"))
+    ingested = lumos("cost", "ingest", "metered.csv")
+    assert "Usage is unallocated: several are named orders." in " ".join(ingested.err.split())
+
+
+@pytest.mark.usefixtures("models")
 def test_its_owner_is_the_team_that_pays(lumos: Callable[..., Any], workplace: Path) -> None:
     (workplace / "metered.csv").write_text(METERED)
     lumos("cost", "ingest", "metered.csv")
@@ -106,6 +146,46 @@ def test_a_search_points_to_it(lumos: Callable[..., Any]) -> None:
 
 
 @pytest.mark.usefixtures("models")
+@pytest.mark.parametrize("text", ["360", "marts cust", "marts.customer", "CUSTOMER"])
+def test_a_search_finds_it_by_words(lumos: Callable[..., Any], text: str) -> None:
+    found = lumos("search", text, "--json").json
+    assert found["lineage_only"] == ["lumos://sql/marts/customer_360"]
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize("text", ["sql", "customer%360", "nightly", "order", " ", "."])
+def test_a_search_ignores_platforms_wildcards_and_scanned_datasets(
+    lumos: Callable[..., Any], text: str
+) -> None:
+    Lumos().lineage.add("orders", "scores", job="lumos://airflow/nightly")
+    assert lumos("search", text, "--json").json["lineage_only"] == []
+
+
+@pytest.mark.usefixtures("models")
+def test_it_is_found_next_to_scanned_datasets(lumos: Callable[..., Any]) -> None:
+    RecordedLake(Lumos()).see_all(["sales/scores_old"], "id INT64")
+    found = lumos("search", "scores")
+    assert "1 dataset" in found.out
+    assert "scores is known from lineage only" in found.out
+    assert lumos("search", "scores", "--format", "parquet", "--json").json["lineage_only"] == []
+
+
+@pytest.mark.usefixtures("models")
+def test_a_list_counts_and_lists_such_tables(lumos: Callable[..., Any]) -> None:
+    listed = lumos("list")
+    assert "2 more tables are known from lineage only: lumos list --lineage-only" in listed.out
+    assert "1 more table is known" in lumos("list", "scores").out
+    assert "more table" not in lumos("list", "orders").out
+    assert lumos("list", "--json").json["lineage_only_count"] == 2
+    tables = lumos("list", "--lineage-only")
+    assert "customer_360 lumos://sql/marts/customer_360" in tables.words
+    assert "orders" not in tables.words
+    only = lumos("list", "--lineage-only", "--limit", "1", "--json").json
+    assert only["lineage_only"] == ["lumos://sql/marts/customer_360"]
+    assert lumos("list", "--lineage-only", "--format", "csv").code == 2
+
+
+@pytest.mark.usefixtures("models")
 def test_an_export_warns_of_lineage_that_it_leaves_out(lumos: Callable[..., Any]) -> None:
     done = lumos("export", "all.json")
     assert "[warn] 0 of 2 lineage edges" in done.out
@@ -121,7 +201,9 @@ def test_a_path_leads_from_dataset_to_dataset(lumos: Callable[..., Any]) -> None
         "lumos://sql/marts/customer_360",
         "lumos://sql/marts/scores",
     ]
-    assert lumos("lineage", "path", "scores", "orders").code == 3
+    swapped = lumos("lineage", "path", "scores", "orders")
+    assert swapped.code == 3
+    assert "Data flows the other way: lumos lineage path orders scores" in swapped.out
     mixed = lumos("lineage", "path", "orders.id", "scores")
     assert mixed.code == 2
     assert "Name a column of scores" in mixed.err

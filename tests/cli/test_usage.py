@@ -46,6 +46,8 @@ def test_the_story_of_usage(place: Path, lumos: Any) -> None:
     assert "1 unread dataset, 2 read" in unread.words
     top = lumos("usage", "top", "--limit", 1)
     assert "orders 2 2 200 B 10" in top.words
+    assert "2 datasets and 1 table that no scan has found were read since" in top.words
+    assert "known (not scanned) 1 1" in lumos("usage", "top").words
     assert "history" in lumos("usage", "list").words
     removed = lumos("usage", "remove", "history").out
     assert removed == "Removed log:history with its reads of 3 datasets.\n"

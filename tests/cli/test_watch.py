@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from lumos import Lumos
 from lumos.cli.watch import _SignalHandler
+from lumos.discovery.watcher import WatchReport
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +45,25 @@ def test_one_signal_that_is_sent_twice_counts_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("lumos.cli.watch.monotonic", lambda: later)
     signals.handle(signal.SIGTERM)
     assert left == [143]
+
+
+@pytest.mark.parametrize(
+    ("datasets", "changes", "line"),
+    [
+        (6, 0, "lumos: 1 source scanned: 6 datasets, 0 changes."),
+        (1, 1, "lumos: 1 source scanned: 1 dataset, 1 change."),
+    ],
+)
+def test_a_single_scan_says_what_was_scanned(
+    lumos: Any,
+    workplace: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    datasets: int,
+    changes: int,
+    line: str,
+) -> None:
+    report = WatchReport(looks=1, failures=0, scans=1, datasets=datasets, changes=changes)
+    monkeypatch.setattr(Lumos, "watch", lambda _self, **_options: report)
+    (workplace / "lumos.yaml").write_text("sources: [{type: file, path: lake}]\n")
+    result = lumos("watch", "--once", "--json")
+    assert (result.code, result.out, result.err.strip()) == (0, "", line)

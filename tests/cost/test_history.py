@@ -1,6 +1,7 @@
 """What is recorded of periods, trends that follow from it, and costs in snapshots."""
 
 import json
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,48 @@ def test_every_database_tells_the_same(workplace: Path, stored: dict[str, object
     assert shop.cost.report("ml_predictions").trends.vs_last_month == 0
     assert shop.cost.by("team").spent == shop.cost.trend().points[-1].cost
     assert shop.cost.savings("ml_predictions").monthly_savings == 6700
+
+
+def meter(shop: Lumos, workplace: Path, first: date, last: date) -> None:
+    """Usage of the raw events for 1 USD per day."""
+    days = [first + timedelta(days=count) for count in range((last - first).days + 1)]
+    rows = (f"raw_events,{day}T03:00:00Z,{day}T04:00:00Z,1,USD" for day in days)
+    file = workplace / f"{first}.csv"
+    file.write_text("\n".join(("dataset,started_at,ended_at,amount,currency", *rows)))
+    shop.cost_sources.ingest(file)
+
+
+def test_a_month_that_is_metered_in_part_is_marked_and_not_compared(
+    shop: Lumos, workplace: Path
+) -> None:
+    meter(shop, workplace, date(2024, 2, 18), date(2024, 3, 9))
+    recorded = shop.cost.record("2024-02")
+    assert any("metered from 2024-02-18, 12 of 29 days" in each for each in recorded.remarks)
+    report = shop.cost.trend(period="2024-03")
+    assert report.points[0].metered_from == date(2024, 2, 18)
+    assert report.now.metered_from is None
+    month = report.trends.last_month
+    assert month is not None
+    assert (month.percent, month.metered_from) == (None, date(2024, 2, 18))
+    assert report.trends.vs_last_month is None
+
+
+def test_a_quarter_is_compared_by_the_months_that_are_metered_in_full(
+    shop: Lumos, workplace: Path
+) -> None:
+    meter(shop, workplace, date(2023, 11, 10), date(2024, 3, 9))
+    for month in ("2023-11", "2023-12", "2024-02"):
+        shop.cost.record(month)
+    trends = shop.cost.trend(period="2024-03").trends
+    assert trends.last_quarter is not None
+    assert trends.last_quarter.periods == ("2023-12",)
+    assert trends.vs_last_quarter is not None
+    assert trends.vs_last_month is not None
+
+
+def test_a_period_that_is_metered_in_part_is_not_compared(shop: Lumos, workplace: Path) -> None:
+    shop.cost.record("2024-02")
+    meter(shop, workplace, date(2024, 3, 5), date(2024, 3, 9))
+    report = shop.cost.report("ml_predictions", period="2024-03")
+    assert report.trends.vs_last_month is None
+    assert any("metered from 2024-03-05, 27 of 31 days" in each for each in report.remarks)

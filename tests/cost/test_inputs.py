@@ -150,8 +150,8 @@ def test_what_lineage_does_not_know_is_unallocated(estate: Estate) -> None:
     assert inputs.unallocated == 5_000_000
     assert (inputs.idle, inputs.shared, inputs.adjustment) == (32_000_000, 4_000_000, -1_500_000)
     assert inputs.remarks == (
-        "5.00 USD is unallocated: no dataset or job is named nobody, or several are. "
-        "See the names with: lumos list",
+        "$5.00 is unallocated: no dataset or job is named nobody. Correct the names and import "
+        "the usage again with --replace, or record their lineage: lumos lineage ingest PATH",
     )
 
 

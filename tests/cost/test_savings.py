@@ -95,7 +95,6 @@ def test_what_to_retire_together_breaks_nothing_and_is_the_best_there_is(shop: L
     [step] = report.steps
     assert (step.names, float(step.monthly_savings)) == (("ml_predictions",), 6700)
     assert report.exact
-    assert not step.is_read
     both = shop.cost.retire(2, period="2024-01")
     assert both.monthly_savings == 8200
     assert sum(each.monthly_savings for each in both.steps) == both.monthly_savings

@@ -45,6 +45,20 @@ def test_what_somebody_reads_is_no_waste(shop: Lumos) -> None:
     assert report.is_live
 
 
+def test_what_somebody_reads_is_not_proposed_for_retirement(shop: Lumos) -> None:
+    before = shop.cost.retire()
+    assert {urn("core/event_metrics"), urn("raw/raw_events")} <= {
+        each for step in before.steps for each in step.datasets
+    } | {each.urn for each in before.unneeded}
+    read(shop, "core/event_metrics", "bob", days_ago=20)
+    read(shop, "ml/feature_store", "bob", days_ago=20)
+    after = shop.cost.retire()
+    proposed = {each for step in after.steps for each in step.datasets}
+    proposed |= {each.urn for each in after.unneeded}
+    assert proposed == {urn("ml/ml_predictions")}
+    assert after.in_use >= 2
+
+
 def test_nothing_is_said_where_reads_are_not_known(workplace: Path) -> None:
     assert founding(workplace).cost.report("event_metrics").optimization == ()
 

@@ -48,7 +48,9 @@ def test_samples_add_to_what_is_known_and_a_new_name_goes_on_with_the_history(
     assert {each.change for each in lumos.ingest().datasets} == {"unchanged"}
 
     # Others come, under another name of the collection.
-    lumos.lineage.add(urn, "lumos://tableau/sales/weekly", columns={"total": "total"})
+    lumos.lineage.add(
+        urn, "lumos://tableau/sales/weekly", columns={"total": "total"}, allow_dangling=True
+    )
     del wire.databases["shop"]["orders"]
     wire.databases["shop"]["sales"] = orders(total="much", channel="app")
     report = {each.urn: each for each in lumos.ingest().datasets}

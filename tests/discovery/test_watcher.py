@@ -17,7 +17,7 @@ from lumos.config.settings import ChangeDetection, Settings, WatchedSource
 from lumos.config.sources import FileSourceSettings, KafkaSourceSettings, PostgresSourceSettings
 from lumos.discovery.reports import IngestReport, IngestSummary
 from lumos.discovery.targets import source_name
-from lumos.discovery.watcher import WatchReport, _ProblemLog, watched_sources
+from lumos.discovery.watcher import SourceWatcher, WatchReport, _ProblemLog, watched_sources
 from lumos.errors import MisuseError
 from lumos.model.change import EventType
 from lumos.model.discovery import Problem
@@ -75,6 +75,21 @@ def test_of_a_database_only_the_watched_tables_are_read(
     (chosen,) = watched_sources(settings(WatchedSource(source=DATABASE, watch_tables=watch_tables)))
     assert isinstance(chosen.source, PostgresSourceSettings)
     assert (chosen.source.tables, chosen.source.watched) == (("a", "b"), watched)
+
+
+def test_what_was_scanned_is_counted() -> None:
+    summary = IngestSummary(
+        datasets_new=1, datasets_changed=2, datasets_unchanged=4, datasets_missing=1
+    )
+    watcher = SourceWatcher(
+        settings(WatchedSource(source=DATABASE), WatchedSource(source=DATABASE)),
+        scan=lambda _section: msgspec.structs.replace(EMPTY, summary=summary),
+        send=lambda: None,
+        begun=lambda _source, _interval: None,
+        started=lambda: None,
+    )
+    report = watcher.run(threading.Event(), once=True, interval=None)
+    assert report == WatchReport(looks=2, failures=0, scans=2, datasets=14, changes=8)
 
 
 @pytest.mark.parametrize("mode", ["events", "hybrid"])
@@ -178,7 +193,7 @@ def test_looks_that_find_nothing_new_leave_no_trace_in_the_store(lake: Path) -> 
     rows.append(lumos.store_status().rows)
     assert report.looks > 3
     again, _ = watch(lake, then=count, once=True)
-    assert again.looks == 1
+    assert (again.looks, again.scans, again.datasets, again.changes) == (1, 1, 1, 0)
     rows.append(lumos.store_status().rows)
     assert rows[0] == rows[1]
     assert rows[0]["audit"] == 1
@@ -321,3 +336,12 @@ def test_what_is_wrong_is_told_once_for_each_of_two_sources_of_one_name(
         first.log_new("postgres db", report("shop/sales/a"))
         second.log_new("postgres db", report("shop/public/b"))
     assert caplog.text.count("it is locked") == 2
+
+
+def test_missing_datasets_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    held = tuple(f"lumos://file/lake/{name}" for name in "abcde")
+    problems = _ProblemLog()
+    for _ in range(2):
+        problems.log_new("lake", msgspec.structs.replace(EMPTY, held=held))
+    text = "5 datasets of lake cannot be found, too many to be recorded as deleted: a, b, c and 2 more."
+    assert caplog.text.count(text) == 1

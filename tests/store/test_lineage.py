@@ -9,7 +9,7 @@ import pytest
 
 from lumos.model.catalog import Job
 from lumos.model.dataset import Lineage, UpstreamEdge
-from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, JobRun, UseKind
+from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, JobRun, Script, UseKind
 from lumos.store import Store
 from lumos.store.lineage import LineageChanges, StoredEdge
 from lumos.store.lineage import reader as lineage_reading
@@ -119,6 +119,19 @@ def test_single_edges_are_added_and_withdrawn(store: Store) -> None:
         gone = transaction.lineage.withdraw("user", [(A, B), (C, D)])
     assert gone == LineageChanges(removed=1, touched=(A, B))
     assert links(store) == {("user", B, C)}
+
+
+def test_a_name_that_no_reporter_mentions_any_more_is_not_found(store: Store) -> None:
+    text = Script(sql="select 1 as one", dataset=C)
+    report(store, "sql:b", edge(A, B, job="lumos://dbt/nightly"), scripts=[text])
+    found = [store.lineage.find_by_name(name) for name in ("a", "b", "c", "nightly")]
+    assert found == [(A,), (B,), (C,), ("lumos://dbt/nightly",)]
+    report(store, "sql:b", edge(A, D))
+    found = [store.lineage.find_by_name(name) for name in ("a", "b", "c", "nightly", "d")]
+    assert found == [(A,), (), (), (), (D,)]
+    with store.transaction() as transaction:
+        transaction.lineage.withdraw("sql:b", [(A, D)])
+    assert store.lineage.find_by_name("d") == ()
 
 
 def test_withdrawing_for_somebody_unknown_changes_nothing(store: Store) -> None:

@@ -16,6 +16,7 @@ from lumos.discovery.targets import SOURCE_FAILED, source_failure, source_name
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.discovery import Problem
 from lumos.progress import Progress
+from lumos.rendering.text import plural
 from lumos.snapshots.catalogs import PlatformCatalog, SnapshotCatalogs
 from lumos.store import Store
 
@@ -50,6 +51,11 @@ class SyncRun:
         """Scan the named sources, or all, then publish pending changes to each output."""
         sections = self._sections(names) if scan else []
         platforms = self._platforms(outputs)
+        if self._settings.sources and not (scan or platforms):
+            raise MisuseError(
+                "No source is named and no catalog is configured. Scan the "
+                f"{plural(len(self._settings.sources), 'configured source')} with: lumos sync --all"
+            )
         if not (sections or platforms):
             raise MisuseError(
                 "No source to scan and no catalog to publish to. List sources in "

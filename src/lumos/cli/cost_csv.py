@@ -160,11 +160,10 @@ def _savings_rows(report: SavingsReport) -> Iterator[Cells]:
 
 def _retire_rows(report: RetireReport) -> Iterator[Cells]:
     """Unused datasets and jobs as step 0, then one row for each step."""
-    yield ("period", "step", "datasets", "teams", "monthly_savings", "currency", "in_use",
-           "verified")  # fmt: skip
+    yield ("period", "step", "datasets", "teams", "monthly_savings", "currency", "verified")
     for each in report.unneeded:
-        yield (report.period, 0, each.urn, each.team, each.monthly, report.currency, False,
+        yield (report.period, 0, each.urn, each.team, each.monthly, report.currency,
                each.is_verified)  # fmt: skip
     for number, step in enumerate(report.steps, start=1):
         yield (report.period, number, "; ".join(step.ends), "; ".join(step.teams),
-               step.monthly_savings, report.currency, step.is_read, step.is_verified)  # fmt: skip
+               step.monthly_savings, report.currency, step.is_verified)  # fmt: skip

@@ -108,6 +108,7 @@ def print_retire(report: RetireReport) -> None:
     money = money_format(report, report.spent)
     if not report.steps and not report.unneeded:
         console.print("Removing datasets would save nothing in this period.")
+        _print_in_use(console, report)
         return
     console.print(facts(report))
     if report.unneeded:
@@ -122,7 +123,7 @@ def print_retire(report: RetireReport) -> None:
     if report.steps:
         monthly, annual = money(report.monthly_savings), money.format_roughly(report.annual_savings)
         share = percent(report.monthly_savings, report.spent)
-        is_known = any(step.is_verified or step.is_read for step in report.steps)
+        is_known = any(step.is_verified for step in report.steps)
         condition = "Retiring these" if is_known else "If unread, retiring these"
         heading(console, f"{condition} saves {monthly} per month ({share} of total spend)")
         _print_steps(console, report, money)
@@ -135,8 +136,19 @@ def print_retire(report: RetireReport) -> None:
             console.print(
                 "No query log shows who reads them. Add one with: lumos usage ingest PATH"
             )
+    _print_in_use(console, report)
     print_what_if(console, report, money)
     print_remarks(report, report.spent, money)
+
+
+def _print_in_use(console: "Console", report: RetireReport) -> None:
+    if report.in_use:
+        text = (
+            f"Not proposed: {plural(report.in_use, 'dataset')} with recorded reads, and everything "
+            "upstream. See the reads with: lumos usage top"
+        )
+        console.print()
+        print_wrapped(console, text, indent=2)
 
 
 def _print_steps(console: "Console", report: RetireReport, money: MoneyFormat) -> None:
@@ -145,7 +157,7 @@ def _print_steps(console: "Console", report: RetireReport, money: MoneyFormat) -
     steps = zip(report.steps, amounts, accumulate(amounts), strict=True)
     table = Table(">", ">SAVES", ">CUMULATIVE", "DATASETS", widths=(3,), fold_at=WIDTH)
     for number, (step, amount, total) in enumerate(steps, start=1):
-        use = "in use" if step.is_read else "" if step.is_verified else READERS_UNKNOWN
+        use = "" if step.is_verified else READERS_UNKNOWN
         whose = ", ".join(filter(None, (*(team.strip("()") for team in step.teams), use)))
         datasets = f"{_join_first(step.names, _MAX_ROWS)} ({whose})"
         table.add(str(number), money(amount), money(total), datasets)

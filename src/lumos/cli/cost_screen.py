@@ -229,9 +229,9 @@ def print_trend(console: "Console", report: "CostTrendReport", money: MoneyForma
     before: Decimal | None = None
     for (name, point), text in zip(rows, texts, strict=True):
         change = ""
-        if before is not None and before > 0:
+        if before is not None and before > 0 and point.metered_from is None:
             # Rounded as in the comparison below it.
             change = f"{round(float((point.monthly - before) / abs(before)) * 100, 1):+.0f}%"
         table.add(f"  {name}", text, change, bar(point.cost, limit, room))
-        before = point.monthly
+        before = point.monthly if point.metered_from is None else None
     console.print(table)

@@ -22,6 +22,7 @@ from lumos.cli.cost_screen import (
 )
 from lumos.cli.screen import Table, fold, stderr, stdout
 from lumos.cost.reports import (
+    CostBreakdown,
     CostByReport,
     CostComparison,
     CostExplainReport,
@@ -41,10 +42,12 @@ from lumos.cost.wording import (
     JOB_COST,
     NO_COST,
     NO_RECORDS,
+    NO_USAGE,
     OWN_COST,
     RETAINED_COST,
     TOTAL_COST,
     UPSTREAM_COST,
+    comparison_text,
     display_name,
     estimate_text,
     group_columns_text,
@@ -121,6 +124,25 @@ def _print_report(report: CostReport) -> None:
     breakdown = report.breakdown
     if report.before is not None:
         _print_changes(console, report.before.by_type, breakdown.by_type, money)
+    if breakdown.by_type or breakdown.by_upstream:
+        _print_breakdown(console, breakdown, money)
+    else:
+        console.print()
+        console.print(f"  {NO_USAGE}")
+    heading(console, "TREND")
+    _print_trends(console, report, money)
+    if report.optimization:
+        heading(console, "OPTIMIZATION")
+        for hint in report.optimization:
+            console.print(f"  - {hint}")
+        console.print(f"  Potential savings: {money(report.potential_savings)} per month")
+    if not report.is_verified:
+        console.print()
+        console.print("Readers unknown: no query log covers this dataset.")
+    print_remarks(report, summary.total_cost, money)
+
+
+def _print_breakdown(console: "Console", breakdown: CostBreakdown, money: MoneyFormat) -> None:
     heading(console, "BY COST TYPE")
     bars(console, list(breakdown.by_type.items()), money)
     heading(console, "BY TEAM (owner of the datasets and jobs that cause the cost)")
@@ -133,17 +155,6 @@ def _print_report(report: CostReport) -> None:
     ]
     listed, rest = _limit_rows(spent, breakdown.others)
     bars(console, listed, money, more=rest, total=True)
-    heading(console, "TREND")
-    _print_trends(console, report, money)
-    if report.optimization:
-        heading(console, "OPTIMIZATION")
-        for hint in report.optimization:
-            console.print(f"  - {hint}")
-        console.print(f"  Potential savings: {money(report.potential_savings)} per month")
-    if not report.is_verified:
-        console.print()
-        console.print("Readers unknown: no query log covers this dataset.")
-    print_remarks(report, summary.total_cost, money)
 
 
 def _print_changes(
@@ -196,10 +207,12 @@ def _compared(
     when = " and ".join(compared.periods)
     if len(compared.periods) == _QUARTER:
         when = f"{compared.periods[0]} to {compared.periods[-1]}"
-    elif report.is_recent and not several:
+    elif report.is_recent and not several and compared.metered_from is None:
         # Whoever compares thirty days with a month wants to know how long that is.
         days = month_of(date.fromisoformat(f"{when}-01")).days
         when += "" if days == report.days else f" ({days} days)"
+    if part := comparison_text(compared):
+        when += f" ({part})"
     return f"{change:>6}  {money(compared.cost)}{' per month' if several else ''} in {when}"
 
 

@@ -61,6 +61,10 @@ def list_(
     data_platform: DataPlatform = None,
     format: OnlyFormat = None,
     limit: Annotated[int | None, limit_option("List at most this many.")] = None,
+    lineage_only: Annotated[
+        bool,
+        typer.Option("--lineage-only", help="List tables that lineage names and no scan found."),
+    ] = False,
     config: ConfigFile = None,
     store: StorePath = None,
     show_all: ShowAll = False,
@@ -70,7 +74,16 @@ def list_(
     options = CommonOptions(config=config, store=store, json=json)
     lumos = options.lumos
     check_data_platform(lumos, data_platform)
-    report = lumos.list(platform=data_platform, format=format, contains=contains, limit=limit)
+    report = lumos.list(
+        platform=data_platform,
+        format=format,
+        contains=contains,
+        limit=limit,
+        lineage_only=lineage_only,
+    )
+    if lineage_only:
+        options.print(report, _print_lineage_only, options.names)
+        return
     is_filtered = any((contains, data_platform, format))
     options.print(report, _print_list, options.names, show_all=show_all, is_filtered=is_filtered)
 
@@ -100,6 +113,7 @@ def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filter
             else "Scan some with: lumos ingest PATH"
         )
         stdout().print(f"No dataset {'matches' if is_filtered else 'is recorded yet'}. {advice}")
+        _print_lineage_only_count(report)
         return
     names.look_up(each.urn for each in report.datasets)
     table = Table("DATASET", "FORMAT", "VERSION", "CHANGED (UTC)")
@@ -112,6 +126,24 @@ def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filter
         version = f"{dataset.cloud_version} {dataset.schema_version}"
         changed = format_time(dataset.updated_at)
         table.add(names(dataset.urn), dataset.format or "", version, changed)
+    stdout().print(table)
+    _print_lineage_only_count(report)
+
+
+def _print_lineage_only_count(report: "ListReport") -> None:
+    if count := report.lineage_only_count:
+        more = f"{count:,} more table{' is' if count == 1 else 's are'}"
+        stdout().print()
+        stdout().print(f"{more} known from lineage only: lumos list --lineage-only")
+
+
+def _print_lineage_only(report: "ListReport", names: Names) -> None:
+    names.look_up(report.lineage_only)
+    table = Table(
+        "TABLE", "URN", empty="No table is known from lineage only. See datasets with: lumos list"
+    )
+    for urn in report.lineage_only:
+        table.add(names(urn), urn)
     stdout().print(table)
 
 
@@ -148,7 +180,9 @@ def _print_dataset(report: "ShowReport", names: Names, *, has_prices: bool) -> N
         facts.add(label, Text(value) if label in _MULTILINE_FACTS else value)
     if has_prices and not dataset.get("cost"):
         name = names(dataset["urn"])
-        facts.add("cost", f"not recorded; compute it with: lumos cost report {quote(name)}")
+        # Only scanned datasets carry recorded costs.
+        state = "" if report.state == "assumed" else "not recorded; "
+        facts.add("cost", f"{state}compute it with: lumos cost report {quote(name)}")
     console.print(facts)
     if dataset["schema"]["fields"]:
         console.print()

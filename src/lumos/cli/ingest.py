@@ -30,7 +30,7 @@ from lumos.cli.scan_text import (
 from lumos.cli.schema_text import print_changes
 from lumos.cli.screen import Table, stdout, steps
 from lumos.cli.text import is_quiet, print_problem
-from lumos.rendering.text import few, plural
+from lumos.rendering.text import few, join_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lumos.discovery.reports import DatasetReport, IngestReport, Measurement
 
 _MAX_DATASETS = 50
+_MAX_MISSING = 3
 # Under one change.
 _MAX_AFFECTED = 5
 _NO_LINEAGE = (
@@ -108,7 +109,7 @@ def ingest(
             progress=progress,
         )
     options.print(report, _print_report, options.names, show_all=show_all)
-    _print_warnings(report)
+    _print_warnings(report, options.names)
     from lumos.discovery.targets import SOURCE_FAILED
     from lumos.model.change import Verdict
 
@@ -220,13 +221,16 @@ def _versions(dataset: "DatasetReport") -> str:
     return f"{versioning.cloud_version} {versioning.schema_version}" if versioning else ""
 
 
-def _print_warnings(report: "IngestReport") -> None:
+def _print_warnings(report: "IngestReport", names: Names) -> None:
     if not report.datasets:
         print_nothing_found(report.roots)
     print_problems(report.problems)
     if report.held and not is_quiet():
+        names.look_up(report.held)
+        listed = join_names([names(urn) for urn in report.held], _MAX_MISSING)
+        is_one = len(report.held) == 1
         print_problem(
-            f"{plural(len(report.held), 'dataset')} could not be found, but too much is missing or "
-            "unreadable to be sure; nothing was removed. Check the source; if they are really "
-            "gone, run again with --accept-removals."
+            f"{plural(len(report.held), 'dataset')} could not be found: {listed}. Too much is "
+            "missing or unreadable to be sure, so nothing was removed. Check the source; if "
+            f"{'it is' if is_one else 'they are'} really gone, run again with --accept-removals."
         )

@@ -19,7 +19,7 @@ from lumos.cli.text import is_quiet, print_line, print_problem, print_remark
 from lumos.rendering.text import few, join_names, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from lumos.lineage.reports import (
         EdgeReport,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _MAX_LISTED: Final = 20
 _MAX_PROBLEMS: Final = 20
 _MAX_NOT_FOUND: Final = 5
+_MAX_MISSING: Final = 3
 _UNCERTAIN: Final = ("assumed", "ambiguous")
 
 app = typer.Typer(
@@ -132,6 +133,12 @@ def add(
         ),
     ] = None,
     confidence: Annotated[float, typer.Option(help="Confidence, from 0 to 1.")] = 1.0,
+    allow_dangling: Annotated[
+        bool,
+        typer.Option(
+            "--allow-dangling", help="Accept datasets that are neither scanned nor in lineage."
+        ),
+    ] = False,
 ) -> None:
     """Record an edge between two datasets by hand."""
     report = options.lumos.lineage.add(
@@ -141,6 +148,7 @@ def add(
         columns=[_pair(each) for each in column or ()],
         job=job,
         confidence=confidence,
+        allow_dangling=allow_dangling,
     )
     options.print(report, _print_edge, options.names)
 
@@ -170,7 +178,7 @@ def _print_edge(report: "EdgeReport", names: Names) -> None:
         f"{report.change}  {names(report.upstream.urn)} -> {names(report.downstream.urn)}"
     )
     for end in (report.upstream, report.downstream):
-        if not end.known:
+        if not end.known and report.change not in ("removed", "not there"):
             print_remark(f"{names(end.urn)} is not in the store; scan it with: lumos ingest PATH")
     if report.still_told_by:
         print_remark(f"still reported by {', '.join(report.still_told_by)}")
@@ -189,9 +197,12 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
             console.print(f"... and {rest:,} more reporters; --json lists them all.")
         console.print()
     if report.tables:
-        uncertain_first = sorted(report.tables, key=lambda each: each.way not in _UNCERTAIN)
+        not_found = {each.urn for each in report.not_found}
+        uncertain_first = sorted(
+            report.tables, key=lambda each: (each.urn not in not_found, each.way not in _UNCERTAIN)
+        )
         listed_items, rest = few(uncertain_first, _MAX_LISTED)
-        console.print(_names_table(listed_items, names))
+        console.print(_names_table(listed_items, names, not_found))
         if rest:
             console.print(f"... and {rest:,} more names; --json lists them all.")
         console.print()
@@ -216,8 +227,9 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
         )
         more = f" and {rest:,} more; --json lists all" if rest else ""
         console.print(
-            f"{len(report.not_found):,} of {plural(coverage.tables, 'table')} "
-            f"{'was' if len(report.not_found) == 1 else 'were'} not found: {listed}{more}."
+            f"{len(report.not_found):,} of {plural(coverage.tables, 'table')} that the files read "
+            f"{'was' if len(report.not_found) == 1 else 'were'} not found: {listed}{more}. "
+            "Scan them with: lumos ingest PATH"
         )
     jobs = f", {plural(report.runs, 'run')} of {plural(report.jobs, 'job')}" if report.jobs else ""
     annotated = f", {plural(report.described, 'dataset')} annotated" if report.described else ""
@@ -243,11 +255,14 @@ def _reporters_table(reporters: "Iterable[ReporterReport]") -> Table:
     return table
 
 
-def _names_table(tables: "Sequence[TableReport]", names: Names) -> Table:
+def _names_table(
+    tables: "Sequence[TableReport]", names: Names, not_found: "Collection[str]"
+) -> Table:
     names.look_up(each.urn for each in tables)
     table = Table("NAME", "FOUND BY", "DATASET")
     for each in tables:
-        table.add(each.name, str(each.way), names(each.urn))
+        way = "not found" if each.urn in not_found else str(each.way)
+        table.add(each.name, way, names(each.urn))
     return table
 
 
@@ -271,10 +286,12 @@ def _print_warnings(report: "LineageIngestReport") -> None:
         files = join_names(report.unrecognised, _MAX_NOT_FOUND)
         print_remark(f"skipped, no lineage in there: {files}")
     if report.held:
+        is_one = len(report.held) == 1
         print_problem(
-            f"{plural(len(report.held), 'reporter')} of these folders could not be found, but "
-            "nothing else is left there or not all could be read; nothing was removed. If they are "
-            "really gone, run again with --accept-removals."
+            f"{plural(len(report.held), 'reporter')} of these folders could not be found: "
+            f"{join_names(report.held, _MAX_MISSING)}. Nothing else is left there or not all could "
+            f"be read, so nothing was removed. If {'it is' if is_one else 'they are'} really gone, "
+            "run again with --accept-removals."
         )
 
 

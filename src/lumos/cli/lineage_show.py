@@ -1,5 +1,6 @@
 """lumos lineage show and lumos lineage path"""
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 import typer
@@ -285,6 +286,9 @@ def _print_paths(report: "PathReport", names: Names) -> None:
     of_datasets = report.upstream_column is None
     if not report.paths:
         console.print(f"No path is known from {ends[0]} to {ends[1]}.")
+        if report.is_reversed:
+            first, last = (quote(names(urn)) for urn in (report.downstream, report.upstream))
+            console.print(f"Data flows the other way: lumos lineage path {first} {last}")
         return
     if not all(report.paths):
         console.print(f"The path starts and ends at {ends[0]}; there is no step between.")

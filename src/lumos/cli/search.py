@@ -71,14 +71,9 @@ def _print_report(report: "SearchReport", names: Names) -> None:
     console = stdout()
     if not report.results:
         suggestion = f" Did you mean {report.suggestion}?" if report.suggestion else ""
-        print_line(f"No dataset matches '{report.query}'.{suggestion}")
-        names.look_up(report.lineage_only)
-        for urn in report.lineage_only:
-            name = names(urn)
-            print_line(
-                f"{name} is known from lineage only: no scan has found it. "
-                f"Show it with: lumos show {quote(name)}"
-            )
+        hint = "" if suggestion or report.lineage_only else " See all with: lumos list"
+        print_line(f"No dataset matches '{report.query}'.{suggestion}{hint}")
+        _print_lineage_only(report, names)
         return
     names.look_up(each.urn for each in report.results)
     many = "" if report.all_counted else "at least "
@@ -95,6 +90,19 @@ def _print_report(report: "SearchReport", names: Names) -> None:
         console.print()
         console.print(
             f"... the best {len(report.results)} of {many}{report.total:,}; --limit shows more."
+        )
+    if report.lineage_only:
+        console.print()
+        _print_lineage_only(report, names)
+
+
+def _print_lineage_only(report: "SearchReport", names: Names) -> None:
+    names.look_up(report.lineage_only)
+    for urn in report.lineage_only:
+        name = names(urn)
+        print_line(
+            f"{name} is known from lineage only: no scan has found it. "
+            f"Show it with: lumos show {quote(name)}"
         )
 
 

@@ -307,7 +307,7 @@ def _print_top(report: "UsageTopReport", names: Names) -> None:
     )
     for each in report.datasets:
         table.add(
-            names(each.urn),
+            names(each.urn) if each.name else f"{names(each.urn)} (not scanned)",
             f"{each.reads:,}",
             f"{each.readers:,}",
             *_volume(each.bytes, each.rows),
@@ -315,4 +315,8 @@ def _print_top(report: "UsageTopReport", names: Names) -> None:
         )
     console.print(table)
     console.print()
-    console.print(f"{plural(report.total, 'dataset')} read since {report.known_since}.")
+    tables = report.not_scanned
+    others = f" and {plural(tables, 'table')} that no scan has found were" if tables else ""
+    console.print(
+        f"{plural(report.total - tables, 'dataset')}{others} read since {report.known_since}."
+    )

@@ -14,6 +14,7 @@ import typer
 from lumos.cli.names import Names
 from lumos.cli.options import ConfigFile, StorePath, open_lumos, stop_printing
 from lumos.cli.text import is_quiet, print_line
+from lumos.rendering.text import plural
 
 if TYPE_CHECKING:
     from lumos.schemas.changes import EventReport
@@ -77,6 +78,12 @@ def watch(
         if signals.stop_after(_RESTART_DELAY):
             return
         _restart_process()
+    if once and not is_quiet():
+        print_line(
+            f"lumos: {plural(report.scans, 'source')} scanned: "
+            f"{plural(report.datasets, 'dataset')}, {plural(report.changes, 'change')}.",
+            err=True,
+        )
     if once and report.failures:
         raise typer.Exit(1)
 

@@ -7,8 +7,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from lumos.config import Settings
 from lumos.config.prices import CurrencyMix, engine_of, exact_decimal, overrides_of, prices_of
+from lumos.cost.inputs.nodes import NodeFinder, load_nodes
 from lumos.cost.meters.compression import UnreadableMeter
 from lumos.cost.meters.reader import MeterReading, find_meters, read_meter
 from lumos.errors import MisuseError, UnknownName
@@ -140,7 +143,21 @@ class CostSources:
                 "run_results.json of dbt and no table with the columns job, quantity or amount."
             )
         ingest.check_overlaps()
-        return ingest.write()
+        report = ingest.write()
+        finder = NodeFinder(store, self._settings, load_nodes(store))
+        metered = (
+            each
+            for readings in ingest.readings.values()
+            for reading in readings
+            for each in reading.metered
+        )
+        names = dict.fromkeys(
+            each.target for each in metered if not (each.is_reserved or finder.metered(each))
+        )
+        if not names:
+            return report
+        remark = f"Usage is unallocated: {finder.explain_unmatched(list(names))}"
+        return msgspec.structs.replace(report, remarks=(*report.remarks, remark))
 
     def meters(self) -> MetersReport:
         """The reporters of resource usage and the time that their data covers."""

@@ -1,7 +1,7 @@
 """Recorded costs: record a period, and compare costs with earlier periods."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
@@ -13,6 +13,7 @@ import numpy as np
 from lumos.cost.ledger import CostLedger
 from lumos.cost.reports import CostComparison, CostTrends, TrendPoint
 from lumos.cost.solver.graph import Integers
+from lumos.cost.wording import metered_text
 from lumos.model.dataset import Cost
 from lumos.model.money import MICRO, amount_of
 from lumos.model.period import Period, month_before, period_of, quarter_before
@@ -114,6 +115,8 @@ class CostHistory:
         recorded = [each for each in costs.periods() if each.currency == ledger.inputs.currency]
         self._others = {each.method for each in recorded if urn and each.method != ledger.method}
         self._method = ledger.method
+        self._period = ledger.inputs.period
+        self._metered_since = costs.metered_since()
         self._periods = {each.name: each for each in recorded if each.method not in self._others}
         if urn is None:
             costs_by_period = costs.totals()
@@ -128,11 +131,16 @@ class CostHistory:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Which records are not compared."""
-        return tuple(
+        """What is not compared."""
+        methods = [
             f"Records computed with {each} are not compared with costs by {self._method}."
             for each in sorted(self._others)
-        )
+        ]
+        since = self._partly_metered(self._period)
+        if since is None or not self._costs:
+            return tuple(methods)
+        text = metered_text(since, self._period)
+        return (*methods, f"{self._period.name} is not compared with other periods: {text}.")
 
     def points(self, *, until: Period) -> tuple[TrendPoint, ...]:
         """Whole months before a period, the earliest first; other periods if there is no month."""
@@ -155,17 +163,28 @@ class CostHistory:
         )
 
     def _compare(self, months: Sequence[Period], monthly: Fraction) -> CostComparison | None:
-        """The mean of those months that are recorded."""
-        known = [each for each in months if each.name in self._costs]
+        """The mean of those months that are recorded; of those metered in full, if there are any.
+
+        There is no percentage if one side is metered for a part of its days only.
+        """
+        recorded = [each for each in months if each.name in self._costs]
+        whole = [each for each in recorded if not self._partly_metered(each)]
+        known = whole or recorded
         if not known:
             return None
         mean = Fraction(sum(self._sum(each.name) for each in known), len(known))
-        percent = float((monthly - mean) / abs(mean) * 100) if mean > 0 else None
+        percent = None
+        if mean > 0 and whole and not self._partly_metered(self._period):
+            percent = round(float((monthly - mean) / abs(mean) * 100), 1)
         return CostComparison(
             periods=tuple(each.name for each in known),
             cost=amount_of(round(mean)),
-            percent=None if percent is None else round(percent, 1),
+            percent=percent,
+            metered_from=None if whole else self._metered_since,
         )
+
+    def _partly_metered(self, period: Period) -> date | None:
+        return partly_metered(self._metered_since, period)
 
     def _sum(self, name: str) -> int:
         return sum(self._costs[name].values())
@@ -181,26 +200,31 @@ class CostHistory:
             monthly=amount_of(round(cost / _period(period).months)),
             by_type={name: amount_of(amount) for name, amount in by_type.items() if amount},
             recorded_at=period.computed_at,
+            metered_from=self._partly_metered(_period(period)),
+        )
+
+    def now(self, ledger: CostLedger, urn: str | None) -> TrendPoint:
+        """The current cost of a dataset, or the total spend, as a point of a trend."""
+        if urn is None:
+            cost, by_type = ledger.spent, spent_by_type(ledger)
+        else:
+            node = ledger.node_by_urn[urn]
+            cost = int(ledger.totals[node])
+            by_type = ledger.by_type(ledger.attribution.loaded[:, node])
+        return TrendPoint(
+            period=self._period.name,
+            first_day=self._period.first,
+            last_day=self._period.last,
+            cost=amount_of(cost),
+            monthly=amount_of(ledger.monthly(cost)),
+            by_type=by_type,
+            metered_from=self._partly_metered(self._period),
         )
 
 
-def trend_point(ledger: CostLedger, urn: str | None) -> TrendPoint:
-    """The current cost of a dataset, or the total spend, as a point of a trend."""
-    period = ledger.inputs.period
-    if urn is None:
-        cost, by_type = ledger.spent, spent_by_type(ledger)
-    else:
-        node = ledger.node_by_urn[urn]
-        cost = int(ledger.totals[node])
-        by_type = ledger.by_type(ledger.attribution.loaded[:, node])
-    return TrendPoint(
-        period=period.name,
-        first_day=period.first,
-        last_day=period.last,
-        cost=amount_of(cost),
-        monthly=amount_of(ledger.monthly(cost)),
-        by_type=by_type,
-    )
+def partly_metered(since: date | None, period: Period) -> date | None:
+    """The day since which usage is metered, if the period began before it."""
+    return since if since is not None and since > period.first else None
 
 
 def spent_by_type(ledger: CostLedger) -> dict[str, Decimal]:

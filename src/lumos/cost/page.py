@@ -28,6 +28,7 @@ from lumos.cost.wording import (
     RETAINED_COST,
     TOTAL_COST,
     UPSTREAM_COST,
+    comparison_text,
     display_name,
     estimate_text,
     group_columns_text,
@@ -252,7 +253,8 @@ def _change_tile(report: CostReportHeader, trends: CostTrends, money: Money) -> 
 def _trend_tile(trends: CostTrends, money: Money) -> Tile:
     compared = trends.last_month
     if compared is None or compared.percent is None:
-        return Tile("vs last month", "-", "not recorded yet")
+        part = "" if compared is None else comparison_text(compared)
+        return Tile("vs last month", "-", part or "not recorded yet")
     tone = "up" if compared.percent > 0 else "down" if compared.percent < 0 else ""
     quarter = trends.vs_last_quarter
     more = "" if quarter is None else f", {quarter:+.0f}% vs last quarter"

@@ -104,11 +104,15 @@ class CostBreakdown(Report, frozen=True, kw_only=True):
 
 
 class CostComparison(Report, frozen=True, kw_only=True):
-    """The recorded cost of an earlier month, or the mean of several months."""
+    """The recorded cost of an earlier month, or the mean of several months.
+
+    `metered_from` is set, and `percent` is None, if metering began later than these months.
+    """
 
     periods: tuple[str, ...]
     cost: Decimal
     percent: float | None
+    metered_from: date | None = None
 
 
 class CostTrends(Report, frozen=True, kw_only=True):
@@ -213,7 +217,8 @@ class CostByReport(CostReportHeader, frozen=True, kw_only=True):
 class TrendPoint(Report, frozen=True, kw_only=True):
     """The cost of one period, also converted to one month for comparison.
 
-    `recorded_at` is None for the current cost.
+    `recorded_at` is None for the current cost; `metered_from` is set if metering began after the
+    first day.
     """
 
     period: str
@@ -223,6 +228,7 @@ class TrendPoint(Report, frozen=True, kw_only=True):
     monthly: Decimal
     by_type: dict[str, Decimal]
     recorded_at: datetime | None = None
+    metered_from: date | None = None
 
 
 class CostTrendReport(CostReportHeader, frozen=True, kw_only=True):
@@ -361,10 +367,7 @@ class SavingsReport(CostReportHeader, frozen=True, kw_only=True):
 
 
 class RetireStep(Report, frozen=True, kw_only=True):
-    """End uses to retire together, and `datasets`, everything that only they need.
-
-    `is_read` says that reads of one of the end uses are recorded.
-    """
+    """Unread end uses to retire together, and `datasets`, everything that only they need."""
 
     datasets: tuple[str, ...]
     ends: tuple[str, ...]
@@ -372,7 +375,6 @@ class RetireStep(Report, frozen=True, kw_only=True):
     teams: tuple[str, ...]
     monthly_savings: Decimal
     cumulative: Decimal
-    is_read: bool
     is_verified: bool
 
 
@@ -380,10 +382,11 @@ class RetireReport(CostReportHeader, frozen=True, kw_only=True):
     """The result of `lumos cost retire`; `exact` says that no other choice saves more.
 
     `unneeded` is what no end use needs today; it can be removed anyway and is not part of the
-    steps.
+    steps. `in_use` counts the end uses with recorded reads, which are never proposed.
     """
 
     steps: tuple[RetireStep, ...]
+    in_use: int = 0
     monthly_savings: Decimal
     annual_savings: Decimal
     exact: bool

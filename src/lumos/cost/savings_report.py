@@ -233,14 +233,15 @@ def _is_or_are(nodes: list[int]) -> str:
 def retire_report(
     ledger: CostLedger, top: int, *, before: CostLedger | None, changes: tuple[str, ...]
 ) -> RetireReport:
-    """At most `top` end uses that save most together, and nodes that no end use needs."""
-    plan = plan_retirement(ledger.graph, top, ledger.avoidable)
+    """At most `top` unread end uses that save most together, and nodes that no end use needs."""
+    in_use = _read_end_uses(ledger)
+    plan = plan_retirement(ledger.graph, top, ledger.avoidable, kept=in_use)
     saved = [int(ledger.saved_by(group.gone).sum()) for group in plan.groups]
     sums = [sum(saved[: index + 1]) for index in range(len(saved))]
     unneeded = _unneeded(ledger, plan)
     what_if = None
     if before is not None:
-        earlier = plan_retirement(before.graph, top, before.avoidable)
+        earlier = plan_retirement(before.graph, top, before.avoidable, kept=_read_end_uses(before))
         saved_before = sum(int(before.saved_by(group.gone).sum()) for group in earlier.groups)
         what_if = what_if_report(changes, saved_before, sum(saved))
     return RetireReport(
@@ -253,9 +254,17 @@ def retire_report(
         monthly_savings=amount_of(sum(saved)),
         annual_savings=amount_of(sum(saved) * _MONTHS),
         exact=plan.exact,
+        in_use=len(in_use),
         unneeded=unneeded,
         unneeded_savings=amount_of(int(ledger.saved_by(plan.unneeded).sum())),
         spent=amount_of(ledger.monthly(ledger.spent)),
+    )
+
+
+def _read_end_uses(ledger: CostLedger) -> frozenset[int]:
+    """The end uses with recorded reads."""
+    return frozenset(
+        node for node in np.flatnonzero(ledger.graph.live).tolist() if _is_read(ledger, node)
     )
 
 
@@ -269,7 +278,6 @@ def _step(ledger: CostLedger, group: RetirementGroup, monthly: int, total: int) 
         teams=tuple(dict.fromkeys(teams)),
         monthly_savings=amount_of(monthly),
         cumulative=amount_of(total),
-        is_read=any(ledger.urn(node) in ledger.inputs.read for node in ends),
         is_verified=all(ledger.is_verified(node) for node in ends),
     )
 

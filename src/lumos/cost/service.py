@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from lumos.config import Settings
 from lumos.config.prices import NoPrices, engine_of, features_of, method_of, prices_of, provider_of
-from lumos.cost.history import CostHistory, record, trend_point
+from lumos.cost.history import CostHistory, partly_metered, record
 from lumos.cost.inputs.graph import CostInputs, build_inputs
 from lumos.cost.ledger import CostLedger, NodeLabels
 from lumos.cost.model_file.computation import ModelReport, compute
@@ -38,6 +38,7 @@ from lumos.cost.reports import (
 )
 from lumos.cost.savings_report import retire_report, saving_hints, savings_report
 from lumos.cost.solver.attribution import attribute
+from lumos.cost.wording import metered_text
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.cost import METHODS, AttributionMethod
 from lumos.model.dataset_pattern import DatasetPattern
@@ -180,8 +181,11 @@ class Costs:
             record_audit(
                 transaction, "cost record", requested.name, at=at, details=f"{datasets} figures"
             )
+        remarks = [] if requested.kind == "month" else [_NOT_A_MONTH]
+        if (since := partly_metered(store.costs.metered_since(), requested)) is not None:
+            remarks.append(f"Trends do not compare with it: {metered_text(since, requested)}.")
         return CostRecordReport(
-            **report_header(ledger, remarks=() if requested.kind == "month" else (_NOT_A_MONTH,)),
+            **report_header(ledger, remarks=tuple(remarks)),
             datasets=datasets,
             spent=amount_of(ledger.spent),
             aspects_written=written,
@@ -224,19 +228,19 @@ class Costs:
         urn = None if node is None else ledger.urn(node)
         assumed = None if node is None else int(ledger.attribution.assumed[:, node].sum())
         cost = ledger.spent if node is None else int(ledger.totals[node])
+        history = CostHistory(self._store, ledger, urn)
         what_if: dict[str, Any] = {}
         if before is not None:
             previous = before.spent if urn is None else int(before.totals[before.node_by_urn[urn]])
             what_if["what_if"] = what_if_report(computed.changes, previous, cost)
-            what_if["before"] = trend_point(before, urn)
-        history = CostHistory(self._store, ledger, urn)
+            what_if["before"] = history.now(before, urn)
         return CostTrendReport(
             **report_header(ledger, assumed=assumed, remarks=history.remarks),
             **what_if,
             dataset=urn,
             name=None if node is None else ledger.name(node),
             points=history.points(until=period),
-            now=trend_point(ledger, urn),
+            now=history.now(ledger, urn),
             trends=history.trends(period, cost),
         )
 

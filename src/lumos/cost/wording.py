@@ -1,11 +1,14 @@
 """Texts that the terminal output and the HTML page on costs share."""
 
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from lumos.model.cost import ADJUSTMENT, IDLE, SHARED, UNALLOCATED
+from lumos.model.period import Period, month_of
+from lumos.rendering.text import plural
 
 if TYPE_CHECKING:
-    from lumos.cost.reports import BrokenNode, CostReportHeader, NodeKind
+    from lumos.cost.reports import BrokenNode, CostComparison, CostReportHeader, NodeKind
 
 # How unattributed costs are displayed; JSON and CSV keep the reserved names.
 NOT_ATTRIBUTED: Final = {
@@ -25,6 +28,7 @@ UPSTREAM_COST: Final = "attributed from everything further upstream"
 NOTHING_ELSE: Final = "used by nothing else"
 READERS_UNKNOWN: Final = "readers unknown"
 NO_COST: Final = "No dataset or job has a cost in this period."
+NO_USAGE: Final = "No cost here or upstream. Import usage with: lumos cost ingest PATH"
 NO_RECORDS: Final = "No earlier month is recorded. Record the last one with: lumos cost record"
 
 
@@ -56,6 +60,22 @@ def period_text(report: "CostReportHeader") -> str:
     if report.is_recent:
         return f"Last 30 days ({days}) as one month"
     return days if report.period == f"{report.first_day}..{report.last_day}" else report.period
+
+
+def metered_text(since: date, period: Period) -> str:
+    """Which part of a period is metered: `metered from 2024-05-18, 14 of 31 days`."""
+    days = max(0, (period.last - since).days + 1)
+    return f"metered from {since}, {days} of {plural(period.days, 'day')}"
+
+
+def comparison_text(compared: "CostComparison") -> str:
+    """The months of a comparison that are metered in part only, or nothing."""
+    if compared.metered_from is None:
+        return ""
+    if len(compared.periods) > 1:
+        return f"metered from {compared.metered_from}"
+    first_day = date.fromisoformat(f"{compared.periods[0]}-01")
+    return metered_text(compared.metered_from, month_of(first_day))
 
 
 def group_columns_text(by: str) -> str:

@@ -86,10 +86,16 @@ class ListedDataset(Report, frozen=True, kw_only=True):
 
 
 class ListReport(Report, frozen=True, kw_only=True):
-    """The report of `lumos list`."""
+    """The report of `lumos list`.
+
+    `lineage_only_count` tables are known from lineage and not scanned; `lineage_only` lists them
+    on request.
+    """
 
     format_version: str = FORMAT_VERSION
     datasets: tuple[ListedDataset, ...]
+    lineage_only_count: int = 0
+    lineage_only: tuple[str, ...] = ()
 
 
 class ShowReport(Report, frozen=True, kw_only=True):
@@ -156,8 +162,8 @@ class SearchResult(Report, frozen=True, kw_only=True):
 class SearchReport(Report, frozen=True, kw_only=True):
     """The result of `lumos search`; unless `all_counted`, at least `total` datasets match.
 
-    Without any results, `suggestion` is a query that finds some, and `lineage_only` are tables
-    of this name that no scan has found.
+    Without any results, `suggestion` is a query that finds some. `lineage_only` are tables with
+    these words in their names that no scan has found, if there is no filter.
     """
 
     format_version: str = FORMAT_VERSION

@@ -1,13 +1,18 @@
 """The service behind `lumos list`, `search` and `show`."""
 
 from collections.abc import Callable, Collection
+from typing import Final
 
 from lumos.config.secret import mask_arguments
 from lumos.datasets.reports import ListedDataset, ListReport, SearchReport, SearchResult, ShowReport
+from lumos.errors import MisuseError
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.urn import Urn, display_names
 from lumos.names import find_urn
 from lumos.store import DatasetFilter, Facets, Store
+
+# How many tables known from lineage only a search finds.
+_MAX_LINEAGE_ONLY: Final = 5
 
 
 class Datasets:
@@ -26,10 +31,24 @@ class Datasets:
         format: str | None = None,
         contains: str | None = None,
         limit: int | None = None,
+        lineage_only: bool = False,
     ) -> ListReport:
-        """The live datasets that match the filters."""
+        """The live datasets that match the filters, or tables that are known from lineage only."""
+        store = self._store()
+        if lineage_only:
+            if platform or format:
+                raise MisuseError(
+                    "Tables that are known from lineage only have no platform or format. "
+                    "List all of them with: lumos list --lineage-only"
+                )
+            tables = store.lineage.outside(contains, limit=limit)
+            count = store.lineage.count_outside(contains)
+            return ListReport(datasets=(), lineage_only_count=count, lineage_only=tables)
         filter = DatasetFilter(platform=platform, format=format, contains=contains, limit=limit)
-        return ListReport(datasets=tuple(map(ListedDataset.of, self._store().list(filter))))
+        return ListReport(
+            datasets=tuple(map(ListedDataset.of, store.list(filter))),
+            lineage_only_count=0 if platform or format else store.lineage.count_outside(contains),
+        )
 
     def search(
         self,
@@ -53,7 +72,9 @@ class Datasets:
                 SearchResult.of(dataset, hits.fields.get(dataset.urn, ())) for dataset in datasets
             ),
             suggestion=hits.suggestion,
-            lineage_only=() if datasets else store.lineage.find_by_name(text),
+            lineage_only=()
+            if platform or owner or tag or format
+            else store.lineage.outside(text, limit=_MAX_LINEAGE_ONLY),
         )
 
     def show(self, name: str) -> ShowReport:

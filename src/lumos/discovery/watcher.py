@@ -3,6 +3,7 @@
 import logging
 import random
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -20,12 +21,15 @@ from lumos.discovery.reports import IngestReport
 from lumos.discovery.targets import create_source, source_name
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.report import FORMAT_VERSION, Report
+from lumos.model.urn import Urn
+from lumos.rendering.text import join_names, plural
 from lumos.sources import LakeSource, SampledSource
 from lumos.store.database import LockHeld
 
 # How often unsent messages are retried.
 _SENDING_INTERVAL: Final = 30.0
 _MAX_PROBLEMS: Final = 20
+_MAX_MISSING: Final = 3
 # By default, the Spark UI keeps the last thousand jobs in memory.
 _SMALL_UI_HISTORY: Final = {
     "spark.ui.retainedJobs": "20",
@@ -43,11 +47,18 @@ _log = logging.getLogger(__name__)
 
 
 class WatchReport(Report, frozen=True, kw_only=True):
-    """How often a watcher polled sources, and how often that failed."""
+    """How often a watcher polled sources, how often that failed, and what successful scans found.
+
+    Datasets that were scanned several times count each time; `changes` are new, changed and missing
+    ones.
+    """
 
     format_version: str = FORMAT_VERSION
     looks: int
     failures: int
+    scans: int = 0
+    datasets: int = 0
+    changes: int = 0
 
 
 class SourceWatcher:
@@ -68,6 +79,7 @@ class SourceWatcher:
         self._begun = begun
         self._spark = _SharedSpark(settings.spark, started)
         self._lost: LumosError | None = None
+        self._found: Counter[str] = Counter()
 
     def run(self, stop: threading.Event, *, once: bool, interval: float | None) -> WatchReport:
         """Watch until `stop` is set; raises SparkLost if the JVM of Spark ends."""
@@ -97,7 +109,7 @@ class SourceWatcher:
             )
         if self._lost is not None:
             raise self._lost
-        return WatchReport(looks=counts.looks, failures=counts.failures)
+        return WatchReport(looks=counts.looks, failures=counts.failures, **self._found)
 
     def _start_spark(self, chosen: list[WatchedSource], stop: threading.Event) -> None:
         """Start Spark in advance if a source needs it."""
@@ -131,6 +143,10 @@ class SourceWatcher:
         except SparkFailed:
             self._spark.close()
             raise
+        found = report.summary
+        changes = found.datasets_new + found.datasets_changed + found.datasets_missing
+        datasets = found.datasets_new + found.datasets_changed + found.datasets_unchanged
+        self._found.update(scans=1, datasets=datasets, changes=changes)
         problems.log_new(source_name(section), report)
 
 
@@ -150,11 +166,13 @@ class _ProblemLog:
             _log.warning("... and %d more problems in %s", len(new) - _MAX_PROBLEMS, name)
         held = frozenset(report.held)
         if held - self._held:
+            missing = [Urn.parse(urn).name for urn in report.held]
             _log.warning(
-                "%d datasets of %s are missing, which is too many to be recorded as deleted. If "
-                "they are really gone, run: lumos ingest --accept-removals",
-                len(held),
+                "%s of %s cannot be found, too many to be recorded as deleted: %s. If really gone, "
+                "run: lumos ingest --accept-removals",
+                plural(len(missing), "dataset"),
                 name,
+                join_names(missing, _MAX_MISSING),
             )
         self._problems = frozenset(problems)
         self._held = held

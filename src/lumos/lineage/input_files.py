@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from lumos.errors import MisuseError
+from lumos.errors import MisuseError, did_you_mean
 from lumos.lineage.dbt.project import MANIFEST
 from lumos.lineage.reported_lineage import LineageProblem
 from lumos.lineage.sql_files import EXTENSIONS
@@ -112,9 +112,11 @@ class _FileFinder:
         elif path.exists():
             self._take_file(path)
         else:
+            # Unlike `os.listdir`, `glob` skips folders that cannot be read.
+            siblings = (each.name for each in path.parent.glob("*"))
             raise MisuseError(
-                f"There is nothing at {path}. Give an existing file or folder: "
-                "lumos lineage ingest PATH"
+                f"There is nothing at {path}.{did_you_mean(path.name, siblings)} Give an existing "
+                "file or folder: lumos lineage ingest PATH"
             )
 
     def _take_folder(self, folder: Path) -> None:

@@ -145,7 +145,13 @@ class NameIndex:
             if file not in files:
                 files.append(file)
             folded = _fold(path, dialect)
-            self._add_candidate(self._assumed_urn(TableName(parts=path), folded, dialect), 0)
+            urn = self._assumed_urn(TableName(parts=path), folded, dialect)
+            # Read with another dialect before, the file created a table of another platform.
+            same_name = self._by_name.get(path[-1].lower(), [])
+            same_name[:] = (
+                each for each in same_name if not each.is_model or _lower(each.path) != path
+            )
+            self._add_candidate(urn, 0)
         self._found.clear()
 
     def definitions(self, urns: Iterable[str]) -> dict[str, str]:

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lumos.config import Settings
-from lumos.errors import MisuseError
+from lumos.errors import MisuseError, question
 from lumos.lineage.declared import parse_reference
 from lumos.lineage.reported_lineage import ReportedAnnotations, ResolutionMethod
 from lumos.lineage.reports import EdgeChange, EdgeReport, LineageIngestReport, TableReport
 from lumos.model.lineage import ColumnMapping, Edge, LineageType
 from lumos.model.urn import Urn
+from lumos.names import has_lineage
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
-from lumos.store.errors import AmbiguousName
+from lumos.store.errors import AmbiguousName, UnknownDataset
 from lumos.store.transaction import current_user, record_audit
 
 if TYPE_CHECKING:
@@ -28,6 +29,18 @@ if TYPE_CHECKING:
 
 # The reporter of edges that people add by hand.
 USER = "user"
+
+
+class DanglingEdge(MisuseError):
+    """An edge of a dataset that nothing else mentions, probably a misspelt name."""
+
+    def __init__(self, unknown: UnknownDataset) -> None:
+        self.name = unknown.name
+        nearest = f" {question(unknown.nearest)}" if unknown.nearest else ""
+        super().__init__(
+            f"No dataset {self.name} in the store.{nearest} Scan it with lumos ingest PATH, or "
+            "record the edge anyway with --allow-dangling"
+        )
 
 
 class LineageService:
@@ -124,11 +137,13 @@ class LineageService:
         columns: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         job: str | None = None,
         confidence: float = 1.0,
+        allow_dangling: bool = False,
     ) -> EdgeReport:
         """Record an edge that a person declares.
 
         `columns` are pairs of an upstream and a downstream column. Both datasets are URNs, paths,
-        tables or unambiguous names.
+        tables or unambiguous names. `allow_dangling` accepts datasets that neither a scan nor
+        other lineage has found.
         """
         if not 0 <= confidence <= 1:
             raise MisuseError(f"The confidence {confidence} must be a number from 0 to 1.")
@@ -138,6 +153,9 @@ class LineageService:
         at = datetime.now(UTC)
         schemas = SchemaCache(store)
         ends = self._resolve_datasets(store, schemas, upstream, downstream, at=at)
+        for end in ends:
+            if not (allow_dangling or end.known or has_lineage(store, end.urn)):
+                raise DanglingEdge(store.unknown(end.name))
         pairs = columns.items() if isinstance(columns, Mapping) else columns
         edge = Edge(
             upstream=ends[0].urn,

@@ -58,7 +58,10 @@ class ColumnPathStep(Report, frozen=True, kw_only=True):
 
 
 class PathReport(Report, frozen=True, kw_only=True):
-    """Paths from one column or dataset downstream to another, shortest first."""
+    """Paths from one column or dataset downstream to another, shortest first.
+
+    Without any, `is_reversed` says that data flows from the second dataset to the first.
+    """
 
     format_version: str = FORMAT_VERSION
     upstream: str
@@ -67,6 +70,7 @@ class PathReport(Report, frozen=True, kw_only=True):
     downstream_column: str | None
     paths: tuple[tuple[ColumnPathStep, ...], ...]
     truncated: bool
+    is_reversed: bool = False
 
 
 class ViewOptions(TypedDict, total=False):
@@ -169,6 +173,22 @@ class LineageViewer:
         `direct` leaves out paths on which a column only influences the next one.
         """
         first, last = (find_urn(self._store, end[0], with_lineage=True) for end in (start, goal))
+        report = self._paths((first, start[1]), (last, goal[1]), limit, direct=direct)
+        if report.paths:
+            return report
+        reached = self._store.lineage.walk(last, direction="downstream").nodes
+        is_reversed = any(each.urn == first for each in reached)
+        return msgspec.structs.replace(report, is_reversed=is_reversed)
+
+    def _paths(
+        self,
+        start: tuple[str, str | None],
+        goal: tuple[str, str | None],
+        limit: int,
+        *,
+        direct: bool,
+    ) -> PathReport:
+        first, last = start[0], goal[0]
         if start[1] is None and goal[1] is None:
             return self._dataset_paths(first, last, limit)
         first_column, last_column = self._column(first, start[1]), self._column(last, goal[1])

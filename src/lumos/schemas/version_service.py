@@ -413,7 +413,12 @@ def _change_type(name: ChangeType | str) -> ChangeType:
     try:
         return ChangeType(name.upper())
     except ValueError:
-        raise UnknownName("change type", name, [each.value for each in ChangeType]) from None
+        raise UnknownName(
+            "change type",
+            name,
+            [each.value for each in ChangeType],
+            next="Levels such as minor are given with --level",
+        ) from None
 
 
 def _level(name: str) -> Level:

@@ -162,6 +162,12 @@ class CostReader:
         with self._database.reading() as connection:
             return tuple(MeterSummary(*row) for row in connection.execute(statement))
 
+    def metered_since(self) -> date | None:
+        """The first day of metered usage; None without any."""
+        with self._database.reading() as connection:
+            first = connection.execute(select(func.min(tables.cost_meter.c.started_at))).scalar()
+            return None if first is None else first.date()
+
     def overrides(self) -> tuple[StoredOverride, ...]:
         """All overrides with current URNs, ordered by URN, type and day."""
         table, alias = tables.cost_override, tables.alias.c

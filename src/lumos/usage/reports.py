@@ -149,13 +149,14 @@ class UsedDataset(Report, frozen=True, kw_only=True):
 
 
 class UsageTopReport(Report, frozen=True, kw_only=True):
-    """The report of `lumos usage top`."""
+    """The report of `lumos usage top`; `not_scanned` of the `total` are not in the store."""
 
     format_version: str = FORMAT_VERSION
     since: date | None
     known_since: date | None
     datasets: tuple[UsedDataset, ...]
     total: int
+    not_scanned: int = 0
 
 
 class ForgottenReport(Report, frozen=True, kw_only=True):

@@ -187,11 +187,13 @@ class UsageService:
             name = None if entry is None else entry.known.name
             datasets.append(msgspec.structs.replace(each, name=name))
         periods = store.usage.periods()
+        unknown = set(store.usage.unknown_datasets())
         return UsageTopReport(
             since=start,
             known_since=min((period.first for period in periods.values()), default=None),
             datasets=tuple(datasets),
             total=len(used),
+            not_scanned=sum(each.urn in unknown for each in used),
         )
 
     def logs(self) -> LogsReport:

@@ -59,6 +59,20 @@ def test_an_end_use_goes_only_with_those_that_read_it() -> None:
 
 
 @pytest.mark.usefixtures("exact")
+def test_what_is_kept_stays_with_everything_it_needs() -> None:
+    graph = CostGraph.of(COSTS, FLOW, live={"old": False})
+    kept = frozenset([graph.urns.index("A")])
+    found = told(graph, plan_retirement(graph, 9, kept=kept))
+    assert [urns for urns, _ in found] == ["C", "B"]
+    gone = [
+        graph.urns[node]
+        for group in plan_retirement(graph, 9, kept=kept).groups
+        for node in group.gone
+    ]
+    assert not {"A", "core", "raw"} & set(gone)
+
+
+@pytest.mark.usefixtures("exact")
 def test_what_stays_due_is_not_counted() -> None:
     graph = CostGraph.of(COSTS, FLOW, live={"old": False})
     avoidable = np.array([False, True, True, True, True, True, True])

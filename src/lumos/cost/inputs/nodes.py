@@ -10,10 +10,11 @@ import numpy as np
 
 from lumos.config import Settings
 from lumos.cost.solver.graph import Bools, Integers
-from lumos.errors import MisuseError, did_you_mean
+from lumos.errors import MisuseError, did_you_mean, nearest
 from lumos.model.cost import MeteredUsage
 from lumos.model.urn import SCHEME, InvalidUrn, Urn
 from lumos.names import find_urn
+from lumos.rendering.text import few, join_names
 from lumos.store.errors import AmbiguousName, UnknownDataset
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # For jobs with more pairs of inputs and outputs, direct edges between those are kept.
 _MAX_PAIRS = 10_000
+# How many names that match nothing are listed.
+_MAX_UNMATCHED = 3
 
 
 class CostNodes:
@@ -207,6 +210,7 @@ class NodeFinder:
         self._settings = settings
         self._nodes = cost_nodes
         self._usage_nodes: dict[tuple[str, bool, tuple[str, ...]], tuple[int, ...]] = {}
+        self._ambiguous: set[str] = set()
 
     def urn(self, node: int) -> str:
         """The URN of a node."""
@@ -251,9 +255,9 @@ class NodeFinder:
         try:
             node = self.node(name)
         except UnknownDataset:
-            nearest = did_you_mean(name, [job.name for _, job in self.jobs])
+            question = did_you_mean(name, [job.name for _, job in self.jobs])
             raise MisuseError(
-                f"No job named '{name}'.{nearest} Lineage names jobs: lumos lineage ingest PATH"
+                f"No job named '{name}'.{question} Lineage names jobs: lumos lineage ingest PATH"
             ) from None
         if self._nodes.is_job[node]:
             return (node,)
@@ -271,6 +275,30 @@ class NodeFinder:
         if key not in self._usage_nodes:
             self._usage_nodes[key] = self._find_charged(metered)
         return self._usage_nodes[key]
+
+    def explain_unmatched(self, names: Sequence[str]) -> str:
+        """Why usage under some names is charged to nothing, with the nearest known names."""
+        several = [name for name in names if name in self._ambiguous]
+        unknown = [name for name in names if name not in self._ambiguous]
+        reasons = []
+        if unknown:
+            listed = [f"{name}{self._suggestion(name)}" for name in few(unknown, _MAX_UNMATCHED)[0]]
+            names_text = join_names(listed, _MAX_UNMATCHED, len(unknown))
+            reasons.append(f"no dataset or job is named {names_text}")
+        if several:
+            reasons.append(f"several are named {join_names(several, _MAX_UNMATCHED)}")
+        return (
+            f"{'; '.join(reasons)}. Correct the names and import the usage again with --replace, "
+            "or record their lineage: lumos lineage ingest PATH"
+        )
+
+    def _suggestion(self, name: str) -> str:
+        found = self._store.unknown(name).nearest[:1]
+        if not found:
+            # Jobs, and tables that are known from lineage only.
+            others = (urn for urn in self._nodes.urns if urn not in self._nodes.datasets)
+            found = tuple(nearest(name, {urn.rpartition("/")[2] for urn in others}, limit=1))
+        return f" (did you mean '{found[0]}'?)" if found else ""
 
     def _find_charged(self, metered: MeteredUsage) -> tuple[int, ...]:
         name = metered.target
@@ -297,11 +325,15 @@ class NodeFinder:
         """
         try:
             urn = self._store.lookup(name)
-        except (AmbiguousName, InvalidUrn):
+        except AmbiguousName:
+            self._ambiguous.add(name)
+            return ()
+        except InvalidUrn:
             return ()
         if urn is None:
             urns = self._store.lineage.find_by_name(name)
             urn = urns[0] if len(urns) == 1 else None
+            self._ambiguous.update([name] if len(urns) > 1 else ())
         node = None if urn is None else self._nodes.node_by_urn.get(urn)
         return () if node is None else (node,)
 
@@ -328,6 +360,7 @@ class NodeFinder:
             for name in job_names(job):
                 if found.setdefault(name, urn) != urn:
                     ambiguous.add(name)
+        self._ambiguous |= ambiguous
         return {name: urn for name, urn in found.items() if name not in ambiguous}
 
     @cached_property

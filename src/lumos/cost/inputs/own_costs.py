@@ -28,7 +28,7 @@ from lumos.cost.inputs.nodes import CostNodes, NodeFinder
 from lumos.cost.solver.graph import Integers
 from lumos.errors import MisuseError
 from lumos.model.cost import COST_TYPES, UNALLOCATED, CostType, MeteredUsage
-from lumos.model.money import MICRO, amount_of, check_amount, micros
+from lumos.model.money import MICRO, amount_of, check_amount, format_money, micros
 from lumos.model.period import Period
 from lumos.store.costs import EPOCH, StorageSize
 from lumos.store.errors import UnknownDataset
@@ -351,17 +351,9 @@ class ComputeCosts:
 
     def _remarks(self) -> Iterator[str]:
         if self._unknown:
-            names = ", ".join(name for name, _ in self._unknown.most_common(_MAX_NAMES))
-            more = (
-                f" and {len(self._unknown) - _MAX_NAMES:,} more"
-                if len(self._unknown) > _MAX_NAMES
-                else ""
-            )
-            amount = amount_of(sum(self._unknown.values()))
-            yield (
-                f"{amount:,.2f} {self._prices.currency} is unallocated: no dataset or job is named "
-                f"{names}{more}, or several are. See the names with: lumos list"
-            )
+            names = [name for name, _ in self._unknown.most_common()]
+            amount = format_money(sum(self._unknown.values()), self._prices.currency)
+            yield f"{amount} is unallocated: {self._finder.explain_unmatched(names)}"
         for engine, jobs in sorted(self._unpriced.items()):
             some = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
             yield (

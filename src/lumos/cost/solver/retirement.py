@@ -161,12 +161,18 @@ class RetirementPlan:
     unneeded_saved: Integers
 
 
-def plan_retirement(graph: CostGraph, top: int, avoidable: Bools | None = None) -> RetirementPlan:
-    """At most `top` end uses whose retirement together saves most."""
+def plan_retirement(
+    graph: CostGraph, top: int, avoidable: Bools | None = None, *, kept: EndUses = frozenset()
+) -> RetirementPlan:
+    """At most `top` end uses whose retirement together saves most; those in `kept` stay."""
     costs = avoidable_costs(graph, avoidable)
     exact = int(graph.live.sum()) <= _MAX_EXACT_ENDS
     sets = all_end_sets(graph) if exact else small_end_sets(graph, top)
-    values = sets.values(costs.sum(axis=0))
+    values = {
+        members: value
+        for members, value in sets.values(costs.sum(axis=0)).items()
+        if not members & kept
+    }
     chosen = _best(values, top) if exact else _greedy(values, top)
     groups = _groups(sets, values, chosen, costs)
     none = np.zeros(len(graph.types), dtype=np.int64)

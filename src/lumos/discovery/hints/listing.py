@@ -25,7 +25,9 @@ class NoSuchHint(MisuseError):
     """No hint has this number or pattern."""
 
     def __init__(self, pattern: str) -> None:
-        super().__init__(f"There is no hint '{pattern}'. To see all hints: lumos hint list")
+        super().__init__(
+            f"No hint has the number or pattern '{pattern}'. See all with: lumos hint list"
+        )
 
 
 class ListedHint(NamedTuple):

@@ -443,9 +443,9 @@ def _ambiguous(name: str, sources: list[FromItem]) -> UnresolvedColumn:
 
 
 def _unknown_in_table(table: Parts, name: str) -> UnresolvedColumn:
-    return UnresolvedColumn(
-        f"'{name}' is not among the columns known of {'.'.join(table)}", _table_column(table, name)
-    )
+    column = _table_column(table, name)
+    column.is_resolved = False
+    return UnresolvedColumn(f"'{name}' is not among the columns known of {'.'.join(table)}", column)
 
 
 def _table_column(table: Parts, name: str) -> QueryColumn:

@@ -1,16 +1,17 @@
 """Reads lineage: edges, upstream and downstream walks, paths between columns, jobs."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from sqlalchemy import Connection, and_, exists, func, not_, or_, select
+from sqlalchemy import Connection, and_, exists, false, func, not_, or_, select
 
 from lumos.model.catalog import Job
 from lumos.model.dataset import Lineage
 from lumos.model.json_codec import from_json
 from lumos.model.lineage import Script, UnparsedStatement
-from lumos.model.urn import Urn
+from lumos.model.urn import SCHEME, Urn
 from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.datasets import DatasetState
@@ -98,8 +99,9 @@ class LineageReader:
             return ()
         ending = Urn.of("any", parts).path_text
         wanted = func.lower(node).endswith(f"/{ending.lower()}", autoescape=True)
+        statement = select(node).where(wanted, _IS_REPORTED).order_by(node).limit(5)
         with self._database.reading() as connection:
-            return tuple(connection.scalars(select(node).where(wanted).order_by(node).limit(5)))
+            return tuple(connection.scalars(statement))
 
     def between(self, links: Iterable[tuple[str, str]]) -> tuple[MergedEdge, ...]:
         """The merged edges of the given links, such as those of a walk."""
@@ -172,12 +174,22 @@ class LineageReader:
 
     def ends(self) -> Iterator[str]:
         """Every URN with an edge, dataset of the store or not."""
-        node = tables.lineage_node.c
-        has_edge = or_(
-            exists().where(EDGE.upstream == node.id), exists().where(EDGE.downstream == node.id)
-        )
+        statement = select(tables.lineage_node.c.urn).where(_HAS_EDGE)
         with self._database.reading() as connection:
-            yield from connection.scalars(select(node.urn).where(has_edge))
+            yield from connection.scalars(statement)
+
+    def outside(self, text: str | None = None, *, limit: int | None = None) -> tuple[str, ...]:
+        """Tables with edges that are no datasets of the store, with all words of a text, by URN."""
+        node = tables.lineage_node.c.urn
+        statement = select(node).where(*_outside(text)).order_by(node).limit(limit)
+        with self._database.reading() as connection:
+            return tuple(connection.scalars(statement))
+
+    def count_outside(self, text: str | None = None) -> int:
+        """The number of tables with edges that are no datasets of the store."""
+        statement = select(func.count()).select_from(tables.lineage_node).where(*_outside(text))
+        with self._database.reading() as connection:
+            return int(connection.execute(statement).scalar_one())
 
     def reporter_names(self, prefix: str) -> Iterator[str]:
         """The names of reporters with a prefix."""
@@ -445,7 +457,35 @@ class LineageReader:
 
 _CACHE_KEY: Final = "lineage graph"
 _REVISION: Final = select(tables.lineage_revision.c.revision)
+_NODE: Final = tables.lineage_node.c
+_HAS_EDGE: Final = or_(
+    exists().where(EDGE.upstream == _NODE.id), exists().where(EDGE.downstream == _NODE.id)
+)
+# Nodes are never deleted, since other transactions may be using them. Those that no reporter
+# mentions any more are ignored.
+_IS_REPORTED: Final = or_(
+    _HAS_EDGE,
+    exists().where(tables.lineage_script.c.dataset == _NODE.id),
+    exists().where(EDGE.job == _NODE.id),
+)
+_WORD_SEPARATORS: Final = re.compile(r"[\s./]+")
+_LIKE_WILDCARDS: Final = re.compile(r"[%_!]")
 _ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)
+
+
+def _outside(text: str | None) -> Iterator[Any]:
+    """Conditions on nodes: tables outside of the store whose path contains all words of a text."""
+    dataset, item = tables.dataset.c, tables.item.c
+    yield _HAS_EDGE
+    yield not_(exists().where(dataset.urn == _NODE.urn))
+    yield not_(exists().where(item.kind == JOBS, item.key == _NODE.urn))
+    words = [word for word in _WORD_SEPARATORS.split((text or "").lower()) if word]
+    if text is not None and not words:
+        yield false()
+    for word in words:
+        # The platform before the first slash does not count.
+        part = _LIKE_WILDCARDS.sub(r"!\g<0>", Urn.of("any", [word]).path_text.lower())
+        yield func.lower(_NODE.urn).like(f"{SCHEME}%/%{part}%", escape="!")
 
 
 def _ends(direction: Direction) -> tuple[Any, Any]:
