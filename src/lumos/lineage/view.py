@@ -12,6 +12,7 @@ from lumos.errors import MisuseError, did_you_mean
 from lumos.lineage.drawing.picture import Arrow, Box, Picture, PictureStep
 from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
+from lumos.model.paths import lineage_column
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn, display_names
@@ -215,8 +216,7 @@ class LineageViewer:
         if schema is None:
             return column
         names = [field.name for field in schema.fields]
-        top = column.partition(".")[0].partition("[")[0]
-        if column in names or top in names:
+        if column in names or lineage_column(column) in names:
             return column
         for name in names:
             if name.lower() == column.lower():
@@ -342,7 +342,10 @@ def _arrows_of(steps: Iterable[ColumnStep]) -> tuple[Arrow, ...]:
 
 def _type_of(steps: Sequence[ColumnStep]) -> LineageType:
     mappings = [mapping for step in steps for mapping in step.mappings]
-    is_copy = bool(mappings) and all(each.derivation == "IDENTITY" for each in mappings)
+    is_copy = bool(mappings) and all(
+        each.derivation == "IDENTITY" and lineage_column(each.upstream) == each.upstream
+        for each in mappings
+    )
     return "COPIED" if is_copy else "TRANSFORMED"
 
 

@@ -216,7 +216,8 @@ def _assess_encoding(use: TypeUse, before: DataType, after: DataType) -> Assessm
     if has_same_encoding(before, after):
         return Assessment(COMPATIBLE, f"encodes {use.value} with {name} as before")
     text = f"encodes {use.value} with {name}, which formats {after.text} unlike {before.text}"
-    return Assessment(BREAKING, text)
+    is_whole = has_structure(before) and has_structure(after)
+    return Assessment(UNDETERMINED if is_whole else BREAKING, text)
 
 
 def _assess_hash(use: TypeUse, before: DataType, after: DataType) -> Assessment:
@@ -441,6 +442,9 @@ def assess_column_change(
         uses = frozenset({ConsumerUse.KEY}) if is_key else frozenset[ConsumerUse]()
         verdict = resolve_verdict(finding, uses)
         text = f"{name} becomes {after.type.text}, was {before.type.text}"
+        if verdict is BREAKING and has_structure(before.type) and has_structure(after.type):
+            # Only readers of the fields that change are affected.
+            verdict = UNDETERMINED
         found.append(Assessment(verdict, text))
     if before.nullable is False and after.nullable:
         verdict = BREAKING if is_key else COMPATIBLE
