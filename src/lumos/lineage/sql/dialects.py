@@ -221,6 +221,13 @@ class Spellings:
         """The spelling of a column name in the result."""
         return self._columns.get((table, column), spelling_of(column))
 
+    def path(self, table: Parts, path: str) -> str:
+        """The spelling of a column or of the path of a field inside of it."""
+        if not isinstance(path, NestedName):
+            return self.column(table, path)
+        below = path.spelled[len(spelling_of(path.column)) :]
+        return self.column(table, path.column) + below
+
 
 class NameFolding:
     """How a dialect folds names; unquoted names are in lower case, even if it stores upper case."""
