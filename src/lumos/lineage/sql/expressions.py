@@ -274,6 +274,36 @@ class ExpressionReader:
             offset = position_of(node) if role.usage is not None else None
             lineage.add(column, role.changed(), self._excerpt(offset, role))
 
+    def _add_indexed(
+        self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> bool:
+        """Add the field of an array's element, as in `items[0].sku`; False for other expressions.
+
+        Types are derived from the whole expression, so this is for edges only.
+        """
+        steps: list[str] = []
+        inner = node
+        while not isinstance(inner, exp.Column):
+            if isinstance(inner, exp.Bracket) and len(inner.expressions) == 1:
+                if not isinstance(inner.expressions[0], exp.Literal):
+                    return False
+                steps.append(VALUE if inner.expressions[0].is_string else ELEMENT)
+            elif isinstance(inner, exp.Dot) and isinstance(inner.expression, exp.Identifier):
+                steps.append(self._context.name(inner.expression))
+            else:
+                return False
+            inner = inner.this
+        parts = self._context.column_parts(inner)
+        found = scope.resolve(parts) if not {ELEMENT, VALUE}.isdisjoint(steps) else None
+        if not isinstance(found, QueryColumn) or isinstance(found.definition, WholeRow):
+            return False
+        if parts[0] in role.locals or found.fields:
+            return False
+        self._context.record_read(found)
+        part = found.part(found.name, *reversed(steps), definition=None)
+        lineage.add(part, role, self._excerpt(position_of(inner), role))
+        return True
+
     def read_elements(
         self, node: exp.Expr, names: Sequence[str], scope: Scope
     ) -> tuple[ExpressionLineage, list[QueryColumn]]:
@@ -375,6 +405,8 @@ class ExpressionReader:
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
     ) -> "_Parts":
         """A field of a field: the name continues after the column."""
+        if self._context.watcher is None and self._add_indexed(node, scope, role, lineage):
+            return
         fields: list[str] = []
         inner: exp.Expr = node
         is_whole = False
