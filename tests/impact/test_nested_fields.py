@@ -89,6 +89,8 @@ SHAPES = [
     _one("duckdb", "select i.sku from (select unnest(items) as i from orders)"),
     _one("duckdb", "select p.code from orders o, unnest(o.items) as t(i), unnest(i.parts) as u(p)"),
     _one("duckdb", "select items[1].sku as s from orders"),
+    _one("duckdb", "select t.unnest.sku from orders o, unnest(o.items) as t"),
+    _one("duckdb", "select unnest.sku from orders o, unnest(o.items)"),
     _one("duckdb", "select count(*) as c from orders o, unnest(o.items) as t(i)"),
     _one("duckdb", "select i from orders o, unnest(o.items) as t(i)", is_exact=False),
     _one("duckdb", "select i.* from orders o, unnest(o.items) as t(i)", is_exact=False),

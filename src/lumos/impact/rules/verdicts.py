@@ -369,7 +369,11 @@ def _assess_call(use: TypeUse, finding: Finding, before: DataType, after: DataTy
         # Such a function picks the first or last value: MAX, MAX_BY.
         return Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
     text = f"passes {use.value} to {name} as {before.text}"
-    return _assess_by_rule(use, finding, frozenset(), text)
+    found = _assess_by_rule(use, finding, frozenset(), text)
+    if found.verdict is BREAKING and has_structure(before) and has_structure(after):
+        # The function may or may not need the fields that change.
+        return found._replace(verdict=UNDETERMINED)
+    return found
 
 
 def _assess_arithmetic(

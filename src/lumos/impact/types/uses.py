@@ -502,10 +502,11 @@ def _only_takes_elements(node: exp.Expr, state: ValueChange) -> bool:
     if isinstance(parent, exp.Explode) and isinstance(parent.parent, exp.Lateral):
         alias = parent.parent.args.get("alias")
         has_names = alias is not None and bool(alias.args.get("columns"))
+    elif isinstance(parent, exp.Explode):
+        is_named = isinstance(parent.parent, exp.Alias | exp.Aliases)
+        has_names = is_named and not parent.args.get("expressions")
     else:
-        has_names = isinstance(parent, exp.Unnest) or isinstance(
-            parent.parent if isinstance(parent, exp.Explode) else None, exp.Alias | exp.Aliases
-        )
+        has_names = isinstance(parent, exp.Unnest)
     if not has_names or state.is_unknown:
         return False
     types = [each.type if each is not None else None for each in (state.before, state.after)]

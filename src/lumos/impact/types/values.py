@@ -256,7 +256,8 @@ class ExpressionTypes:
         if holder.is_gone:
             return holder
         before, after = (self._nested_value(value, path) for value in (holder.before, holder.after))
-        is_vague = any(
+        # A field that the struct did not have before: the name means something else.
+        is_vague = before is None or any(
             value is not None and isinstance(value.type, Unknown) for value in (before, after)
         )
         is_unknown = holder.is_unknown or (holder.before != holder.after and is_vague)

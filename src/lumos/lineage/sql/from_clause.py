@@ -293,9 +293,11 @@ class FromReader:
         else:
             items = [ValueStar(value) for value in values]
         name = self._context.name(alias.this) if alias is not None and has_name else ""
-        scope.sources.append(
-            FromItem(name, QueryRelation([*items, *offset_columns]), (), not names)
-        )
+        relation = QueryRelation([*items, *offset_columns])
+        if not names and len(values) == 1:
+            # DuckDB's name of the elements.
+            relation.implicit = {"unnest": values[0].renamed("unnest")}
+        scope.sources.append(FromItem(name, relation, (), not names))
 
     def _value(
         self, nodes: Iterable[exp.Expr], scope: Scope, clauses: QueryRelation
