@@ -15,6 +15,7 @@ from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
 from lumos.model.paths import lineage_column
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema
+from lumos.model.type_path import field_at
 from lumos.model.urn import Urn, display_names
 from lumos.names import find_column, find_urn
 from lumos.store import Store
@@ -216,11 +217,14 @@ class LineageViewer:
         if schema is None:
             return column
         names = [field.name for field in schema.fields]
-        if column in names or lineage_column(column) in names:
+        if column in names:
             return column
-        for name in names:
-            if name.lower() == column.lower():
-                return name
+        top = lineage_column(column)
+        for field in schema.fields:
+            if field.name.lower() == column.lower():
+                return field.name
+            if field.name.lower() == top.lower() and field_at(column, field) is not None:
+                return field.name + column[len(top) :]
         raise MisuseError(
             f"{urn} has no column '{column}'.{did_you_mean(column, names)} "
             f"See its columns with: lumos show {quote(urn)}"

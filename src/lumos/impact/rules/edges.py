@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-import msgspec
-
 from lumos.impact.rules.graph import DatasetDerivation
 from lumos.impact.rules.results import rank
 from lumos.impact.rules.type_uses import ClauseKind, OutputColumn, TableVersions, ValueType
@@ -18,16 +16,10 @@ from lumos.impact.rules.verdicts import (
 )
 from lumos.model.change import ConsumerUse, FieldAdded, Finding, KeyChanged
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
-from lumos.model.paths import (
-    ELEMENT,
-    KEY,
-    column_of,
-    field_name,
-    lineage_column,
-    lineage_steps,
-)
+from lumos.model.paths import column_of, lineage_column
 from lumos.model.schema import Field, Schema
-from lumos.model.types import UNKNOWN, Array, Map, Struct, Unknown
+from lumos.model.type_path import field_at
+from lumos.model.types import Unknown
 
 ALL: Final = "*"
 Fact = TypeVar("Fact", ColumnMapping, ColumnUse)
@@ -129,32 +121,10 @@ def _field_pair(
     path: str, before: Field | None, after: Field | None
 ) -> tuple[Field | None, Field | None] | None:
     """A column, or the field inside of it at a path, before and after; None if it is unknown."""
-    old, new = (None if each is None else _field_at(path, each) for each in (before, after))
+    old, new = (None if each is None else field_at(path, each) for each in (before, after))
     if before is not None and (old is None or isinstance(old.type, Unknown)):
         return (before, after) if lineage_column(path) == path else None
     return old, new
-
-
-def _field_at(path: str, column: Field) -> Field | None:
-    """The field at a path inside of a column; None if there is none."""
-    type, nullable = column.type, column.nullable
-    for step in lineage_steps(path)[1:]:
-        if isinstance(type, Array) and step != KEY:
-            # `items.sku` may mean `items[].sku`.
-            type = type.element
-            if step == ELEMENT:
-                continue
-        if isinstance(type, Map):
-            type = type.key if step == KEY else type.value
-        elif isinstance(type, Struct):
-            name = field_name(step)
-            member = next((each for each in type.members if each.name.casefold() == name), None)
-            if member is None:
-                return None
-            type, nullable = member.type, nullable or member.nullable
-        else:
-            type = UNKNOWN
-    return msgspec.structs.replace(column, type=type, nullable=nullable)
 
 
 def _changed_columns(
