@@ -397,7 +397,10 @@ def _box(urn: str, depth: int, entry: StoredEntry | None, columns: Iterable[str]
 
 def _sort_columns(columns: Iterable[str], schema: Schema | None) -> tuple[str, ...]:
     positions = {field.name: number for number, field in enumerate(schema.fields if schema else ())}
-    return tuple(sorted(columns, key=lambda each: (positions.get(each, len(positions)), each)))
+    last = len(positions)
+    return tuple(
+        sorted(columns, key=lambda each: (positions.get(lineage_column(each), last), each))
+    )
 
 
 def _cycles(arrows: Iterable[Arrow]) -> tuple[tuple[str, ...], ...]:
