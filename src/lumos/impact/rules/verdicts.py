@@ -216,8 +216,23 @@ def _assess_encoding(use: TypeUse, before: DataType, after: DataType) -> Assessm
     if has_same_encoding(before, after):
         return Assessment(COMPATIBLE, f"encodes {use.value} with {name} as before")
     text = f"encodes {use.value} with {name}, which formats {after.text} unlike {before.text}"
-    is_whole = has_structure(before) and has_structure(after)
-    return Assessment(UNDETERMINED if is_whole else BREAKING, text)
+    # A reader of the text may or may not need a field that is added or removed.
+    is_unclear = has_structure(before) and has_structure(after)
+    is_unclear = is_unclear and _field_names(before) != _field_names(after)
+    return Assessment(UNDETERMINED if is_unclear else BREAKING, text)
+
+
+def _field_names(type: DataType) -> object:
+    """The names of the fields in a type, nested like the type."""
+    match type:
+        case Struct(members):
+            return {member.name: _field_names(member.type) for member in members}
+        case Array(element):
+            return [_field_names(element)]
+        case Map(key, value):
+            return [_field_names(key), _field_names(value)]
+        case _:
+            return None
 
 
 def _assess_hash(use: TypeUse, before: DataType, after: DataType) -> Assessment:
