@@ -207,9 +207,10 @@ class ExpressionTypes:
 
     def _element(self, element: ListElement) -> ValueChange:
         """The change of an element of an array."""
-        is_column = isinstance(element.list, QueryColumn)
-        state = self.of_column(element.list) if is_column else self.of_node(element.list)
-        state = self._part(state, _element_of)
+        if isinstance(element.list, QueryColumn):
+            state = self._part(self.of_column(element.list), _element_of)
+        else:
+            state = self._part(self.of_node(element.list), _element_of)
         if element.is_expanded and any(
             each is not None and isinstance(each.type, Struct)
             for each in (state.before, state.after)
@@ -516,17 +517,15 @@ def _is_field_of_element(node: exp.Dot) -> bool:
 
 
 def _key_of(value: ValueType | None) -> ValueType | None:
-    if value is None:
-        return None
-    is_map = isinstance(value.type, Map)
-    return ValueType(type=value.type.key, nullable=False) if is_map else _UNKNOWN_VALUE
+    if value is None or not isinstance(value.type, Map):
+        return None if value is None else _UNKNOWN_VALUE
+    return ValueType(type=value.type.key, nullable=False)
 
 
 def _value_in(value: ValueType | None) -> ValueType | None:
-    if value is None:
-        return None
-    is_map = isinstance(value.type, Map)
-    return ValueType(type=value.type.value, nullable=True) if is_map else _UNKNOWN_VALUE
+    if value is None or not isinstance(value.type, Map):
+        return None if value is None else _UNKNOWN_VALUE
+    return ValueType(type=value.type.value, nullable=True)
 
 
 def _node_of(maker: exp.Expr | ListElement | MapEntry) -> exp.Expr:
