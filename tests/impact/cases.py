@@ -31,11 +31,11 @@ from lumos.model.change import (
     Reordered,
     TypeChanged,
 )
+from lumos.model.paths import column_of
 from lumos.model.schema import Field, Schema, parse_schema
 from lumos.model.types import Array, DataType, Struct, parse_type
 from lumos.schemas.apply import apply
 from lumos.schemas.comparison import compare
-from lumos.schemas.paths import column_of
 
 FOLDER = Path(__file__).parent / "expectations"
 OPERATIONS = ("change", "drop", "rename", "add", "nullable", "required", "reorder")

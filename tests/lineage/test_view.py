@@ -133,3 +133,28 @@ def test_every_format_names_every_dataset(viewer: LineageViewer, format: str) ->
 def test_another_format_is_refused(viewer: LineageViewer) -> None:
     with pytest.raises(LumosError, match="Unknown format 'png'"):
         viewer.drawn(CLEAN, "png")
+
+
+def test_a_field_has_its_own_lineage(tmp_path: Path) -> None:
+    store = Store.open(Database.sqlite(tmp_path / "lumos.db"), create=True)
+    edges = [
+        edge(RAW, CLEAN, ("address.geo.lat", "lat"), ("items[]", "item")),
+        edge(CLEAN, REPORT, ("item.sku", "sku")),
+    ]
+    with store.transaction() as transaction:
+        transaction.lineage.report("sql:m.sql", edges, at=AT)
+    viewer = LineageViewer(lambda: store)
+
+    def reached(column: str) -> set[tuple[str, str]]:
+        report = viewer.show(RAW, column=column, side="downstream")
+        return {(each.urn, name) for each in report.nodes for name in each.columns} - {
+            (RAW, column)
+        }
+
+    assert reached("address.street") == set()
+    assert (CLEAN, "lat") in reached("address")
+    assert (REPORT, "sku") in reached("items.sku")
+    assert REPORT not in {urn for urn, _ in reached("items[].cost")}
+    assert viewer.show(RAW, column="address.geo.lat").edges[0].type == "TRANSFORMED"
+    (path,) = viewer.paths((RAW, "items"), (REPORT, "sku")).paths
+    assert [step.downstream_column for step in path] == ["item", "sku"]

@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from lumos.model.paths import ELEMENT, KEY, VALUE, child
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import (
     INT32,
@@ -19,7 +20,6 @@ from lumos.model.types import (
     Union,
     quoted_name,
 )
-from lumos.schemas.paths import ELEMENT, KEY, VALUE, child
 from model.strategies import SCALARS, TEXTS, arrays, maps, structs, unions
 
 FEW_NAMES = st.sampled_from(("a", "b", "c", "A", "a.b", "", "`", "[]", "{}"))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -158,3 +159,46 @@ def test_columns_are_reached_as_a_plain_search_reaches_them(
     assert {(tuple(step.upstream), tuple(step.downstream)) for step in found.steps} == {
         link for link in values | uses if link[0] in made and link[1] in decided | made
     }
+
+
+def test_a_field_is_not_read_where_only_its_neighbour_is() -> None:
+    edges = [edge("a b", "address.geo.lat>lat", "items[].sku>sku", "items[].qty?")]
+    assert told(down("a.address.street", *edges)) == {"a.address.street": "0"}
+    assert told(down("a.items[].cost", *edges)) == {"a.items[].cost": "0"}
+    assert told(down("a.items[].sku", *edges)) == {"a.items[].sku": "0", "b.sku": "1"}
+    assert told(down("a.items[].qty", *edges)) == {"a.items[].qty": "0", "b": "1?"}
+
+
+@pytest.mark.parametrize("start", ["address", "address.geo", "address.geo.lat", "Address.Geo"])
+def test_a_struct_is_read_where_its_field_is(start: str) -> None:
+    assert "b.lat" in told(down(f"a.{start}", edge("a b", "address.geo.lat>lat")))
+
+
+def test_the_field_of_an_element_may_be_written_without_its_brackets() -> None:
+    assert "b.sku" in told(down("a.items.sku", edge("a b", "items[].sku>sku")))
+    assert "b.skus" in told(down("a.items[].sku", edge("a b", "items.sku>skus")))
+    assert "b.x" in told(down("a.notes{}", edge("a b", "notes.home>x")))
+
+
+def identity(link: str, upstream: str, downstream: str) -> Edge:
+    mapping = ColumnMapping(
+        upstream=upstream, downstream=downstream, derivation=Derivation.IDENTITY
+    )
+    return msgspec.structs.replace(edge(link), columns=(mapping,))
+
+
+def test_a_field_is_followed_through_elements_that_are_passed_on() -> None:
+    edges = [
+        identity("a b", "items[]", "item"),
+        identity("b c", "item.sku", "sku"),
+        identity("a d", "items[]", "*"),
+        identity("d e", "cost", "amount"),
+    ]
+    assert told(down("a.items[].cost", *edges)) == {
+        "a.items[].cost": "0",
+        "b.item.cost": "1",
+        "d.cost": "1",
+        "e.amount": "2",
+    }
+    assert told(up("c.sku", *edges)) == {"c.sku": "0", "b.item.sku": "1", "a.items[].sku": "2"}
+    assert told(up("e.amount", *edges)) == {"e.amount": "0", "d.cost": "1", "a.items[].cost": "2"}

@@ -23,10 +23,10 @@ from lumos.model.annotation import (
 )
 from lumos.model.dataset import Dataset, Documentation, Governance, Owner, Ownership, Properties
 from lumos.model.discovery import SourceMetadata
+from lumos.model.paths import column_of
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.type_path import field_paths, nested_parts
 from lumos.model.types import quoted_name
-from lumos.schemas.paths import column_of
 
 _RANK_OF_TOOLS: Final = 1
 _RANKS: Final = {USER: 0, IMPORT: 0, DATA_SOURCE: 2, INFERRED: 3}

@@ -17,6 +17,7 @@ from lumos.impact.reports import (
     ImpactsReport,
     ReasonReport,
 )
+from lumos.model.types import UNKNOWN
 from lumos.rendering.text import few, join_names, plural, shorten
 from lumos.schemas.wording import format_position
 
@@ -156,6 +157,8 @@ def _change_text(name: str, before: object, after: object) -> str:
         return f"{name} is dropped"
     if before is None:
         return f"{name} is added: {after}"
+    if str(before).startswith(UNKNOWN.text) and str(after).startswith(UNKNOWN.text):
+        return f"{name} may change, its type is not known"
     return f"{name}: {before} -> {after}"
 
 

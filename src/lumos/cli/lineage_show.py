@@ -149,7 +149,15 @@ def _print_tree(picture: "Picture", side: str, names: Names) -> None:
     title = names(picture.urn)
     console.print(title if picture.column is None else f"{title}  {picture.column}", style="bold")
     if not picture.arrows and side == "both":
-        console.print("No lineage is known. Record some with: lumos lineage ingest PATH")
+        if picture.column is None:
+            console.print("No lineage is known. Record some with: lumos lineage ingest PATH")
+        else:
+            # Other columns or fields of the dataset may have lineage.
+            console.print(
+                f"No lineage of {picture.column} is known. "
+                f"See that of the dataset with: lumos lineage show {quote(title)}",
+                markup=False,
+            )
         return
     for direction in ("upstream", "downstream"):
         if side in ("both", direction):

@@ -8,6 +8,7 @@ from lumos.gate.reports import Bump, Category, GateFinding, GateLocation, GateSt
 from lumos.gate.trail import Hop
 from lumos.impact.reports import ChangeReport, DownstreamReport, ImpactReport, ReasonReport
 from lumos.model.change import Verdict
+from lumos.model.paths import overlap
 from lumos.schemas.findings import ChangeRow
 from lumos.schemas.reports import DatasetDiff
 
@@ -61,13 +62,13 @@ def findings_of(
 def _paths_behind(
     reason: ReasonReport, report: ImpactReport, rows: Mapping[tuple[str, str], ChangeRow]
 ) -> list[str]:
-    """The changed fields that a reason is about: the first column of its path, or fields inside it.
+    """The changed fields that a reason is about: what it reads, fields inside or structs around it.
 
-    Lineage knows columns, so any field of the column that changes for consumers may be the cause.
+    If it reads a whole struct, any field of it that changes for consumers may be the cause.
     """
-    column = reason.path[0].partition("#")[2] if reason.path else ""
-    inside = tuple(f"{column}{mark}" for mark in (".", "[", "{"))
-    about = [each for each in report.changes if each.path == column or each.path.startswith(inside)]
+    about = [
+        each for each in report.changes if any(overlap(field, each.path) for field in reason.fields)
+    ]
     matter = [
         each.path
         for each in about

@@ -11,7 +11,7 @@ from lumos.errors import LumosError
 from lumos.impact.context import ImpactContext, Links, analyse_derivation
 from lumos.impact.rules.graph import DatasetDerivation, SqlAnalyzer, Versions
 from lumos.impact.rules.propagation import impact_of
-from lumos.impact.rules.results import DatasetImpact
+from lumos.impact.rules.results import DatasetImpact, Reason
 from lumos.impact.rules.type_uses import StatementEffect
 from lumos.model.change import (
     DECLARED_BREAKING,
@@ -23,9 +23,8 @@ from lumos.model.change import (
     Finding,
     Verdict,
 )
+from lumos.model.paths import column_of, overlap
 from lumos.model.schema import Schema
-from lumos.model.types import quoted_name
-from lumos.schemas.paths import column_of
 from lumos.store import Completer, Store, Transaction
 
 MAX_LISTED: Final = 1_000
@@ -90,19 +89,13 @@ def _affected(
 
 def _affected_uses(found: DatasetImpact, findings: Sequence[Finding]) -> tuple[AffectedUse, ...]:
     """The worst reason for each changed column, preferably one with a line."""
-    # Findings are sorted by severity; the last assignment, the most severe, wins.
-    paths = {
-        column_of(each.change.path): each.change.path
-        for each in reversed(findings)
-        if may_break(each)
-    }
-    only_path = next(iter(paths.values())) if len(paths) == 1 else ""
+    paths = dict.fromkeys(each.change.path for each in findings if may_break(each))
+    only_path = next(iter(paths)) if len(paths) == 1 else ""
     uses: dict[str, AffectedUse] = {}
     for reason in found.reasons:
         if reason.verdict is not found.verdict:
             continue
-        columns = [quoted_name(column) for column in reason.columns]
-        for path in {paths[column]: None for column in columns if column in paths} or (only_path,):
+        for path in _changed_fields(paths, reason) or [only_path]:
             if path not in uses or (uses[path].line is None and reason.line is not None):
                 uses[path] = AffectedUse(
                     path=path, reason=reason.text, file=reason.file, line=reason.line
@@ -112,6 +105,16 @@ def _affected_uses(found: DatasetImpact, findings: Sequence[Finding]) -> tuple[A
         uses.values(), key=lambda use: (use.line is None, use.file or "", use.line or 0, use.path)
     )
     return tuple(ordered[:_MAX_USES])
+
+
+def _changed_fields(paths: Iterable[str], reason: Reason) -> list[str]:
+    """The changed fields that a reason is about, of each column that it reads the most severe."""
+    found: dict[str, str] = {}
+    for field in reason.fields:
+        for path in paths:
+            if overlap(field, path):
+                found.setdefault(column_of(path), path)
+    return list(found.values())
 
 
 def _first_read(context: "_ContextBeforeChange", urn: str) -> Iterator[AffectedUse]:

@@ -21,6 +21,7 @@ from lumos.model.change import (
 )
 from lumos.model.conversions.sql_type_reader import DIALECT_OF_PLATFORM, GUESSED_DIALECTS, Dialect
 from lumos.model.conversions.sql_types import type_from_sql
+from lumos.model.paths import child, parent_of
 from lumos.model.schema import Field, Schema
 from lumos.model.type_path import nested_parts
 from lumos.model.types import UNKNOWN, DataType, SchemaSyntaxError, parse_type, quoted_name
@@ -28,7 +29,6 @@ from lumos.model.urn import Urn
 from lumos.schemas.apply import apply
 from lumos.schemas.compatibility import judge
 from lumos.schemas.findings import FingerprintedSchema, findings_between
-from lumos.schemas.paths import child, parent_of
 from lumos.schemas.proposals import complete_proposal, unknown_types
 
 if TYPE_CHECKING:

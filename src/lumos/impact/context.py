@@ -6,6 +6,7 @@ from functools import cached_property
 from lumos.impact.rules.graph import DatasetDerivation, Versions
 from lumos.impact.rules.type_uses import StatementEffect, TableVersions
 from lumos.model.lineage import Edge, Script, UnparsedStatement
+from lumos.model.paths import lineage_column
 from lumos.model.schema import Schema
 from lumos.store import Store
 from lumos.store.garbage_collection import paused_gc
@@ -271,6 +272,7 @@ def _facts_by_upstream(derivations: Iterable[DatasetDerivation]) -> dict[str, se
 
 def _facts(edge: Edge) -> Iterator[_Fact]:
     for mapping in edge.columns:
-        yield mapping.upstream.casefold(), mapping.downstream.casefold()
+        # Other reporters may know the column only, not the field.
+        yield lineage_column(mapping.upstream).casefold(), mapping.downstream.casefold()
     for use in edge.uses:
-        yield use.upstream.casefold(), use.usage
+        yield lineage_column(use.upstream).casefold(), use.usage

@@ -23,13 +23,13 @@ from lumos.model.change import (
     TypeChanged,
 )
 from lumos.model.json_codec import decode_json
+from lumos.model.paths import parent_of
 from lumos.model.schema import Field, Schema
 from lumos.model.types import DataType, SchemaSyntaxError, parse_type
 from lumos.schemas.apply import apply
 from lumos.schemas.export import RecordedUrn, portable_urns
 from lumos.schemas.findings import ChangeRow
 from lumos.schemas.output import require_text
-from lumos.schemas.paths import parent_of
 from lumos.schemas.reports import DatasetDiff, DiffReport
 from lumos.store import Store
 

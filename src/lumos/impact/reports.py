@@ -36,6 +36,7 @@ class ReasonReport(Report, frozen=True, kw_only=True):
     """Why a dataset breaks or not.
 
     `clause` is on `line` of `file`; `path` leads from the change to the column, as urn#column.
+    `fields` are the changed columns, or the fields inside of them, that are read there.
     """
 
     text: str
@@ -45,6 +46,7 @@ class ReasonReport(Report, frozen=True, kw_only=True):
     line: int | None
     verdict: VerdictWord
     path: tuple[str, ...]
+    fields: tuple[str, ...] = ()
 
 
 class ColumnReport(Report, frozen=True, kw_only=True):
@@ -229,6 +231,7 @@ def _reason_report(reason: Reason) -> ReasonReport:
         line=reason.line,
         verdict=word_of(reason.verdict),
         path=_path(reason.path),
+        fields=reason.fields,
     )
 
 

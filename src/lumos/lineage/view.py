@@ -12,8 +12,10 @@ from lumos.errors import MisuseError, did_you_mean
 from lumos.lineage.drawing.picture import Arrow, Box, Picture, PictureStep
 from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
+from lumos.model.paths import lineage_column
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema
+from lumos.model.type_path import field_at
 from lumos.model.urn import Urn, display_names
 from lumos.names import find_column, find_urn
 from lumos.store import Store
@@ -235,12 +237,14 @@ class LineageViewer:
         if schema is None:
             return column
         names = [field.name for field in schema.fields]
-        top = column.partition(".")[0].partition("[")[0]
-        if column in names or top in names:
+        if column in names:
             return column
-        for name in names:
-            if name.lower() == column.lower():
-                return name
+        top = lineage_column(column)
+        for field in schema.fields:
+            if field.name.lower() == column.lower():
+                return field.name
+            if field.name.lower() == top.lower() and field_at(column, field) is not None:
+                return field.name + column[len(top) :]
         raise MisuseError(
             f"{urn} has no column '{column}'.{did_you_mean(column, names)} "
             f"See its columns with: lumos show {quote(urn)}"
@@ -362,7 +366,10 @@ def _arrows_of(steps: Iterable[ColumnStep]) -> tuple[Arrow, ...]:
 
 def _type_of(steps: Sequence[ColumnStep]) -> LineageType:
     mappings = [mapping for step in steps for mapping in step.mappings]
-    is_copy = bool(mappings) and all(each.derivation == "IDENTITY" for each in mappings)
+    is_copy = bool(mappings) and all(
+        each.derivation == "IDENTITY" and lineage_column(each.upstream) == each.upstream
+        for each in mappings
+    )
     return "COPIED" if is_copy else "TRANSFORMED"
 
 
@@ -410,7 +417,10 @@ def _box(urn: str, depth: int, entry: StoredEntry | None, columns: Iterable[str]
 
 def _sort_columns(columns: Iterable[str], schema: Schema | None) -> tuple[str, ...]:
     positions = {field.name: number for number, field in enumerate(schema.fields if schema else ())}
-    return tuple(sorted(columns, key=lambda each: (positions.get(each, len(positions)), each)))
+    last = len(positions)
+    return tuple(
+        sorted(columns, key=lambda each: (positions.get(lineage_column(each), last), each))
+    )
 
 
 def _cycles(arrows: Iterable[Arrow]) -> tuple[tuple[str, ...], ...]:

@@ -9,8 +9,19 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from lumos.model.paths import ELEMENT, KEY, field_name, lineage_steps
 from lumos.model.schema import Field, NestedField, Schema
-from lumos.model.types import MAX_DEPTH, Array, DataType, Map, Struct, Union, Unknown, quoted_name
+from lumos.model.types import (
+    MAX_DEPTH,
+    UNKNOWN,
+    Array,
+    DataType,
+    Map,
+    Struct,
+    Union,
+    Unknown,
+    quoted_name,
+)
 
 TOO_DEEP: Final = Unknown("too deep")
 TOO_LARGE: Final = Unknown("too large")
@@ -203,3 +214,25 @@ def field_paths(schema: Schema) -> list[str]:
         for field in schema.fields
         for path in (quoted_name(field.name), *(part.path for part in nested_parts(field)))
     ]
+
+
+def field_at(path: str, column: Field) -> Field | None:
+    """The field at a path of lineage inside of a column; None if there is none."""
+    type, nullable = column.type, column.nullable
+    for step in lineage_steps(path)[1:]:
+        if isinstance(type, Array) and step != KEY:
+            # `items.sku` may mean `items[].sku`.
+            type = type.element
+            if step == ELEMENT:
+                continue
+        if isinstance(type, Map):
+            type = type.key if step == KEY else type.value
+        elif isinstance(type, Struct):
+            name = field_name(step)
+            member = next((each for each in type.members if each.name.casefold() == name), None)
+            if member is None:
+                return None
+            type, nullable = member.type, nullable or member.nullable
+        else:
+            type = UNKNOWN
+    return msgspec.structs.replace(column, type=type, nullable=nullable)

@@ -19,10 +19,10 @@ from lumos.model.change import (
     TagsChanged,
     TypeChanged,
 )
+from lumos.model.paths import ELEMENT, KEY, VALUE, child, column_of, is_within, parent_of
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.type_path import removed_paths
 from lumos.model.types import Array, DataType, Map, Member, Struct
-from lumos.schemas.paths import ELEMENT, KEY, VALUE, child, column_of, is_within, parent_of
 
 Part = TypeVar("Part", Field, Member)
 _AnnotationChange: TypeAlias = DefaultChanged | DescriptionChanged | TagsChanged

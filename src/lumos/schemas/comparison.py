@@ -17,10 +17,10 @@ from lumos.model.change import (
     TagsChanged,
     TypeChanged,
 )
+from lumos.model.paths import ELEMENT, KEY, VALUE, child, is_within
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.type_path import removed_paths
 from lumos.model.types import Array, DataType, Map, Member, Struct, quoted_name
-from lumos.schemas.paths import ELEMENT, KEY, VALUE, child, is_within
 
 FieldT = TypeVar("FieldT", Field, NestedField)
 

@@ -19,8 +19,8 @@ from lumos.model.change import (
     TypeChanged,
     Verdict,
 )
+from lumos.model.paths import KEY, parent_of
 from lumos.model.schema import Field
-from lumos.schemas.paths import KEY, parent_of
 from lumos.schemas.renames import RENAME_NOTE, regrouped_paths, suggest_renames
 from lumos.schemas.rules import BREAKING, RULES, Judgement
 from lumos.schemas.type_rules import judge_types

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from lumos.model.paths import ELEMENT, KEY, VALUE, child
 from lumos.model.schema import Field, Schema
 from lumos.model.types import (
     FLOAT64,
@@ -32,7 +33,6 @@ from lumos.model.types import (
     Unknown,
     quoted_name,
 )
-from lumos.schemas.paths import ELEMENT, KEY, VALUE, child
 
 # Whether the proposed type (second) may mean the present one (first).
 TypeAmbiguity: TypeAlias = Callable[[DataType, DataType], bool]

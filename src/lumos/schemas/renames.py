@@ -6,9 +6,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from lumos.model.change import AnySchemaChange, FieldAdded, FieldRemoved
+from lumos.model.paths import ELEMENT, VALUE, child, parent_of
 from lumos.model.schema import Field
 from lumos.model.types import Array, DataType, Map, Struct
-from lumos.schemas.paths import ELEMENT, VALUE, child, parent_of
 
 # The beginning of the note on a likely rename.
 RENAME_NOTE: Final = "perhaps renamed"

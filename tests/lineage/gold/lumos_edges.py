@@ -1,8 +1,9 @@
-"""Lumos's edges in the words of the gold set."""
+"""Lumos's edges in the words of the gold set, which knows columns and not the fields inside."""
 
 from lineage.gold.scoring import Case, Found, columns_of
 from lumos.lineage.sql import analyse
 from lumos.lineage.sql.script import ColumnEdge
+from lumos.model.paths import lineage_column
 
 
 def edges(case: Case) -> Found:
@@ -21,4 +22,5 @@ def edges(case: Case) -> Found:
 
 def _text(edge: ColumnEdge) -> str:
     target = [*(edge.to_table or ()), *([] if edge.to_column is None else [edge.to_column])]
-    return f"{'.'.join((*edge.from_table, edge.from_column))} -> {'.'.join(target)}"
+    source = (*edge.from_table, lineage_column(edge.from_column))
+    return f"{'.'.join(source)} -> {'.'.join(target)}"

@@ -1,8 +1,9 @@
-"""Edges as short texts."""
+"""Edges as short texts, with columns and not the fields inside."""
 
 from collections.abc import Mapping, Sequence
 
 from lumos.lineage.sql import ColumnEdge, ScriptLineage, analyse
+from lumos.model.paths import lineage_column
 
 
 def of(
@@ -14,7 +15,8 @@ def of(
 
 def text(edge: ColumnEdge) -> str:
     target = [*(edge.to_table or ()), *([] if edge.to_column is None else [edge.to_column])]
-    return f"{'.'.join((*edge.from_table, edge.from_column))} -> {'.'.join(target)}"
+    source = (*edge.from_table, lineage_column(edge.from_column))
+    return f"{'.'.join(source)} -> {'.'.join(target)}"
 
 
 def direct(script: ScriptLineage) -> set[str]:

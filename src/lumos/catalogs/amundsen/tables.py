@@ -13,6 +13,7 @@ from lumos.catalogs.packed_properties import restore
 from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
 from lumos.model.lineage import ColumnMapping
+from lumos.model.paths import lineage_column
 from lumos.model.schema import Field, Schema
 from lumos.model.types import SchemaSyntaxError, Unknown, parse_type
 from lumos.model.urn import Urn
@@ -114,7 +115,9 @@ def _native(entry: CatalogEntry) -> Fragment:
             for mapping in edge.columns:
                 if mapping.downstream in columns:
                     start = Node(COLUMN, names.column_key(key, mapping.downstream))
-                    end = Node(COLUMN, names.column_key(upstream, mapping.upstream))
+                    # Amundsen has columns only, no nested fields.
+                    column = lineage_column(mapping.upstream)
+                    end = Node(COLUMN, names.column_key(upstream, column))
                     part.refer(start, "HAS_UPSTREAM", end)
     return part
 

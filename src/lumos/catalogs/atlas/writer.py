@@ -12,6 +12,7 @@ from lumos.catalogs.chunks import in_halves
 from lumos.catalogs.interface import How, Refused, WrittenEntry
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Lineage
+from lumos.model.paths import lineage_column
 from lumos.model.urn import name_in
 
 MOST = 100
@@ -257,8 +258,10 @@ def _column_sources(lineage: Lineage, known: Mapping[str, AtlasEntity]) -> dict[
     for edge in lineage.upstream:
         held = known.get(edge.urn)
         for mapping in edge.columns:
-            if held is not None and not held.deleted and mapping.upstream in held.columns:
-                guid = held.columns[mapping.upstream].guid
+            # Atlas has columns only, no nested fields.
+            column = lineage_column(mapping.upstream)
+            if held is not None and not held.deleted and column in held.columns:
+                guid = held.columns[column].guid
                 sources.setdefault(mapping.downstream, {})[guid] = None
     return {column: list(guids) for column, guids in sources.items()}
 

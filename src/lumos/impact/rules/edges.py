@@ -16,9 +16,10 @@ from lumos.impact.rules.verdicts import (
 )
 from lumos.model.change import ConsumerUse, FieldAdded, Finding, KeyChanged
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
+from lumos.model.paths import column_of, lineage_column
 from lumos.model.schema import Field, Schema
+from lumos.model.type_path import field_at
 from lumos.model.types import Unknown
-from lumos.schemas.paths import column_of
 
 ALL: Final = "*"
 Fact = TypeVar("Fact", ColumnMapping, ColumnUse)
@@ -65,20 +66,26 @@ def assess_edge(edge: Edge, versions: TableVersions, target: Schema | None) -> E
         if starred and before is None and after is not None:
             starred = []
         own_mappings = mappings.get(name.casefold(), [])
+        own_uses = uses.get(name.casefold(), [])
         if versions.is_doubtful or name in versions.lost:
-            lost = [*own_mappings, *uses.get(name.casefold(), ())]
-            assessments += _with_origin(versions.key, name, map(_unknown, lost))
-            outputs += [_unknown_output(each, name, versions.key) for each in own_mappings]
+            lost = [*own_mappings, *own_uses]
+            assessments += _with_origin(versions.key, map(_unknown, lost), lost)
+            outputs += [_unknown_output(each, versions.key) for each in own_mappings]
             continue
-        used = [*uses.get(name.casefold(), ()), *uses.get(ALL, ())]
-        assessments += _with_origin(
-            versions.key, name, (_assess_column_use(use, before, after) for use in used)
-        )
+        for use in [*own_uses, *uses.get(ALL, ())]:
+            pair = _field_pair(use.upstream, before, after)
+            found = [_unknown(use) if pair is None else _assess_column_use(use, *pair)]
+            if pair is None or pair[0] != pair[1]:
+                assessments += _with_origin(versions.key, found, [use])
         for mapping in own_mappings:
-            assessments += _with_origin(
-                versions.key, name, _assess_mapping(mapping, before, after, target)
-            )
-            outputs.append(_output(mapping, name, versions.key, before, after))
+            pair = _field_pair(mapping.upstream, before, after)
+            if pair is None:
+                assessments += _with_origin(versions.key, [_unknown(mapping)], [mapping])
+                outputs.append(_unknown_output(mapping, versions.key))
+            elif pair[0] != pair[1]:
+                found = list(_assess_mapping(mapping, *pair, target))
+                assessments += _with_origin(versions.key, found, [mapping] * len(found))
+                outputs.append(_output(mapping, versions.key, *pair))
         if starred and not own_mappings:
             is_doubtful = True
             text = f"selects all columns of {edge.upstream}, with an unknown effect"
@@ -102,9 +109,22 @@ def assess_edge(edge: Edge, versions: TableVersions, target: Schema | None) -> E
 
 
 def _with_origin(
-    table: str, column: str, assessments: Iterable[LocatedAssessment]
+    table: str,
+    assessments: Iterable[LocatedAssessment],
+    facts: Iterable[ColumnMapping | ColumnUse],
 ) -> Iterator[LocatedAssessment]:
-    return (each._replace(origins=((table, column),)) for each in assessments)
+    for each, fact in zip(assessments, facts, strict=True):
+        yield each._replace(origins=((table, fact.upstream),))
+
+
+def _field_pair(
+    path: str, before: Field | None, after: Field | None
+) -> tuple[Field | None, Field | None] | None:
+    """A column, or the field inside of it at a path, before and after; None if it is unknown."""
+    old, new = (None if each is None else field_at(path, each) for each in (before, after))
+    if before is not None and (old is None or isinstance(old.type, Unknown)):
+        return (before, after) if lineage_column(path) == path else None
+    return old, new
 
 
 def _changed_columns(
@@ -128,10 +148,10 @@ def _unknown(fact: ColumnMapping | ColumnUse) -> LocatedAssessment:
     return LocatedAssessment(Assessment(UNDETERMINED, text), usage, clause, fact.line, fact.file)
 
 
-def _unknown_output(mapping: ColumnMapping, name: str, key: str) -> OutputColumn:
+def _unknown_output(mapping: ColumnMapping, key: str) -> OutputColumn:
     return OutputColumn(
         name=mapping.downstream, before=ValueType(), after=ValueType(), is_unknown=True,
-        clause=mapping.transformation, line=mapping.line, origins=((key, name),),
+        clause=mapping.transformation, line=mapping.line, origins=((key, mapping.upstream),),
     )  # fmt: skip
 
 
@@ -226,7 +246,7 @@ def _assess_mapped_type(
 
 
 def _output(
-    mapping: ColumnMapping, name: str, key: str, before: Field | None, after: Field | None
+    mapping: ColumnMapping, key: str, before: Field | None, after: Field | None
 ) -> OutputColumn:
     is_same = mapping.derivation in (Derivation.IDENTITY, None) and mapping.cast_to is None
     old, new = _value(before), _value(after)
@@ -247,7 +267,7 @@ def _output(
         is_same_value=is_same,
         clause=mapping.transformation,
         line=mapping.line,
-        origins=((key, name),),
+        origins=((key, mapping.upstream),),
     )
 
 
@@ -271,7 +291,7 @@ def field_named(schema: Schema, name: str) -> Field | None:
 def _by_upstream_column(facts: Sequence[Fact]) -> dict[str, list[Fact]]:
     found: dict[str, list[Fact]] = {}
     for each in facts:
-        found.setdefault(each.upstream.casefold(), []).append(each)
+        found.setdefault(lineage_column(each.upstream).casefold(), []).append(each)
     return found
 
 
@@ -297,7 +317,8 @@ def _assess_joins(
         return
     for edge in derivation.edges:
         for use in edge.uses:
-            if use.usage is UseKind.JOIN and use.upstream.casefold() in folded:
+            column = lineage_column(use.upstream)
+            if use.usage is UseKind.JOIN and column.casefold() in folded:
                 text = f"joins on {use.upstream}, and {path} changes the key"
                 yield LocatedAssessment(
                     Assessment(BREAKING, text), use.usage.value, use.expression, use.line, use.file

@@ -38,6 +38,7 @@ from lumos.impact.rules.versions import (
     DatasetSchemas,
     Path,
     as_stored,
+    column_origin,
     columns_of,
     first_versions,
     next_versions,
@@ -45,6 +46,7 @@ from lumos.impact.rules.versions import (
 )
 from lumos.model.change import Finding, Verdict
 from lumos.model.schema import Field, Schema
+from lumos.model.types import quoted_name
 
 # How often a dataset in a cycle is visited at most.
 _MAX_VISITS: Final = 4
@@ -361,7 +363,9 @@ def _reasons(
     for each in ordered:
         if rank(each.assessment.verdict) == rank(COMPATIBLE) != worst:
             continue
-        origins = [origin for some in by_assessment[each] for origin in some if origin in paths]
+        named = [origin for some in by_assessment[each] for origin in some]
+        origins = [column for origin in named if (column := column_origin(origin, paths))]
+        last = (column_origin(origin, paths) for origin in by_assessment[each][-1])
         yield Reason(
             text=each.assessment.text,
             verdict=each.assessment.verdict,
@@ -369,9 +373,21 @@ def _reasons(
             clause=each.clause,
             file=each.file,
             line=each.line,
-            path=next((paths[origin] for origin in by_assessment[each][-1] if origin in paths), ()),
+            path=next((paths[origin] for origin in last if origin is not None), ()),
             columns=tuple(dict.fromkeys(paths[origin][0][1] for origin in origins)),
+            fields=tuple(dict.fromkeys(_fields(named, paths))),
         )
+
+
+def _fields(
+    origins: Iterable[tuple[str, str]], paths: Mapping[tuple[str, str], Path]
+) -> Iterator[str]:
+    """The fields of the changed dataset that are read; the column if it is read by another one."""
+    for origin in origins:
+        column = column_origin(origin, paths)
+        if column is not None:
+            is_field = origin != column and len(paths[column]) == 1
+            yield origin[1] if is_field else quoted_name(paths[column][0][1])
 
 
 def _with_file(assessments: LocatedAssessment, file: str | None) -> LocatedAssessment:

@@ -18,7 +18,8 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a dataset breaks or not, with clause and position.
 
     `usage` is the kind of clause: JOIN, FILTER, PROJECTION, INSERT, ... `path` leads from the
-    change to the column used there. `columns` are all changed columns that lead there.
+    change to the column used there. `columns` are all changed columns that lead there, `fields` the
+    same with the fields inside of them, as in `items[].sku`.
     """
 
     text: str
@@ -29,6 +30,7 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     line: int | None = None
     path: tuple[tuple[str, str], ...] = ()
     columns: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
 
 class ColumnImpact(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from lumos.impact.rules.type_uses import (
     ValueType,
 )
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
+from lumos.model.paths import lineage_column
 from lumos.model.schema import Field
 from lumos.model.types import (
     BOOLEAN,
@@ -111,7 +112,7 @@ def _uses_unnamed_columns(text: str, edges: Sequence[Edge]) -> bool:
         return True
     read = {each.upstream for edge in edges for each in edge.columns}
     read |= {each.upstream for edge in edges for each in edge.uses}
-    return any(name.casefold() not in text for name in read - {ALL})
+    return any(lineage_column(name).casefold() not in text for name in read - {ALL})
 
 
 def _has_no_star(edge: Edge) -> bool:
@@ -198,11 +199,11 @@ def _type_uses_of_edge(
     for use in edge.uses:
         if use.upstream == ALL:
             return None
-        name = names.get(use.upstream.casefold())
+        name = names.get(lineage_column(use.upstream).casefold())
         if name is None:
             continue
         before, after = versions.columns[name]
-        if before is None or after is None:
+        if before is None or after is None or lineage_column(use.upstream) != use.upstream:
             return None
         if use.usage not in _COMPARING_USES and use.upstream.casefold() in compared:
             before, after = _without_nulls(before), _without_nulls(after)
@@ -256,11 +257,14 @@ def _passed_on(
     for mapping in edge.columns:
         if mapping.upstream == ALL:
             return None
-        name = names.get(mapping.upstream.casefold())
+        name = names.get(lineage_column(mapping.upstream).casefold())
         if name is None:
             continue
         before, after = versions.columns[name]
         if targets[mapping.downstream] > 1 or before is None or after is None:
+            return None
+        if lineage_column(mapping.upstream) != mapping.upstream:
+            # A field of the column: the parser knows its type.
             return None
         is_same = mapping.derivation is Derivation.IDENTITY and mapping.cast_to is None
         extreme = None if is_same else extreme_value(mapping, edge.upstream, (before, after))
@@ -565,11 +569,11 @@ def edges_explain_names(names: Iterable[str], text: str, edges: Sequence[Edge]) 
         return False
     for edge in edges:
         for mapping in edge.columns:
-            known = clauses.get(mapping.upstream.casefold())
+            known = clauses.get(lineage_column(mapping.upstream).casefold())
             if known is not None and not mapping.star:
                 known.add((mapping.downstream, mapping.transformation or ""))
         for use in edge.uses:
-            known = clauses.get(use.upstream.casefold())
+            known = clauses.get(lineage_column(use.upstream).casefold())
             if known is not None:
                 known.add((use.usage, use.expression or ""))
     for name, known_clauses in clauses.items():

@@ -216,7 +216,23 @@ def _assess_encoding(use: TypeUse, before: DataType, after: DataType) -> Assessm
     if has_same_encoding(before, after):
         return Assessment(COMPATIBLE, f"encodes {use.value} with {name} as before")
     text = f"encodes {use.value} with {name}, which formats {after.text} unlike {before.text}"
-    return Assessment(BREAKING, text)
+    # A reader of the text may or may not need a field that is added or removed.
+    is_unclear = has_structure(before) and has_structure(after)
+    is_unclear = is_unclear and _field_names(before) != _field_names(after)
+    return Assessment(UNDETERMINED if is_unclear else BREAKING, text)
+
+
+def _field_names(type: DataType) -> object:
+    """The names of the fields in a type, nested like the type."""
+    match type:
+        case Struct(members):
+            return {member.name: _field_names(member.type) for member in members}
+        case Array(element):
+            return [_field_names(element)]
+        case Map(key, value):
+            return [_field_names(key), _field_names(value)]
+        case _:
+            return None
 
 
 def _assess_hash(use: TypeUse, before: DataType, after: DataType) -> Assessment:
@@ -368,7 +384,11 @@ def _assess_call(use: TypeUse, finding: Finding, before: DataType, after: DataTy
         # Such a function picks the first or last value: MAX, MAX_BY.
         return Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
     text = f"passes {use.value} to {name} as {before.text}"
-    return _assess_by_rule(use, finding, frozenset(), text)
+    found = _assess_by_rule(use, finding, frozenset(), text)
+    if found.verdict is BREAKING and has_structure(before) and has_structure(after):
+        # The function may or may not need the fields that change.
+        return found._replace(verdict=UNDETERMINED)
+    return found
 
 
 def _assess_arithmetic(
@@ -441,6 +461,9 @@ def assess_column_change(
         uses = frozenset({ConsumerUse.KEY}) if is_key else frozenset[ConsumerUse]()
         verdict = resolve_verdict(finding, uses)
         text = f"{name} becomes {after.type.text}, was {before.type.text}"
+        if verdict is BREAKING and has_structure(before.type) and has_structure(after.type):
+            # Only readers of the fields that change are affected.
+            verdict = UNDETERMINED
         found.append(Assessment(verdict, text))
     if before.nullable is False and after.nullable:
         verdict = BREAKING if is_key else COMPATIBLE

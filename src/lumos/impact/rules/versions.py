@@ -16,10 +16,10 @@ from lumos.model.change import (
     NullabilityChanged,
     TypeChanged,
 )
+from lumos.model.paths import column_of, lineage_column
 from lumos.model.schema import Field, Schema
 from lumos.model.types import UNKNOWN, DataType, Unknown
 from lumos.schemas.apply import apply
-from lumos.schemas.paths import column_of
 
 Pair = tuple[Field | None, Field | None]
 Path = tuple[tuple[str, str], ...]
@@ -150,12 +150,23 @@ def columns_of(
         name = _stored_name(versions, output.name)
         if name not in versions.changed and not versions.is_doubtful:
             continue
-        origin = next((each for each in output.origins if each in paths), None)
+        origins = (column_origin(each, paths) for each in output.origins)
+        origin = next((each for each in origins if each is not None), None)
         path = (*paths.get(origin, (origin,)), (urn, name)) if origin else ((urn, name),)
         paths.setdefault((urn, name), path)
         before, after = versions.columns.get(name, (None, None))
         found.append(ColumnImpact(name=name, before=_value(before), after=_value(after), path=path))
     return tuple(dict.fromkeys(found))
+
+
+def column_origin(
+    origin: tuple[str, str], paths: Mapping[tuple[str, str], Path]
+) -> tuple[str, str] | None:
+    """The changed column that an origin is, or is inside of; None if it does not change."""
+    if origin in paths:
+        return origin
+    column = origin[0], lineage_column(origin[1])
+    return column if column in paths else None
 
 
 def _stored_name(versions: TableVersions, name: str) -> str:

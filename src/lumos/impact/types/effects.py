@@ -18,7 +18,7 @@ from lumos.impact.rules.type_uses import (
     ValueType,
 )
 from lumos.impact.types.uses import ColumnReference, TypeUseCollector
-from lumos.impact.types.values import ExpressionTypes, Tables, ValueChange
+from lumos.impact.types.values import LOST, ExpressionTypes, Tables, ValueChange
 from lumos.lineage.sql.analysis import analyse
 from lumos.lineage.sql.context import FromItem, Scope
 from lumos.lineage.sql.deep_process import DeepProcessFailed, call_in_deep_process
@@ -294,6 +294,9 @@ class _ScriptAnalysis:
             type_uses = self._uses.within(self._values.makers(column))
             if not state.is_changed and not type_uses:
                 continue
+            if column.name == ALL and not state.is_gone:
+                # Fields of a struct, as columns of unknown names.
+                state = LOST
             facts = list(column.facts.values())
             excerpt = self._stored_excerpt(column, leaves) or _excerpt_of(column)
             found.append(

@@ -11,7 +11,8 @@ from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseO
 from lumos.impact.types import functions
 from lumos.impact.types.sqlglot_types import from_sqlglot
 from lumos.impact.types.values import ExpressionTypes, ValueChange, root_of
-from lumos.lineage.sql.relation import Excerpt, QueryColumn
+from lumos.lineage.sql.dialects import NestedName, spelling_of
+from lumos.lineage.sql.relation import Excerpt, FieldAccess, QueryColumn
 from lumos.lineage.sql.source_text import Clause
 from lumos.model.types import BOOLEAN, STRING, Array, Map, String
 
@@ -59,6 +60,16 @@ class ColumnReference(NamedTuple):
     def line(self) -> int | None:
         return self.excerpt.line if self.excerpt is not None else None
 
+    @property
+    def value(self) -> str:
+        """The name of the value: that of the column, or the path of the field inside of it."""
+        paths = [path for _, path in self.column.facts if isinstance(path, NestedName)]
+        if len(paths) == len(self.column.facts) == 1 and isinstance(
+            self.column.definition, FieldAccess
+        ):
+            return spelling_of(paths[0])
+        return self.node.name if isinstance(self.node, exp.Column) else self.column.name
+
 
 class TypeUseCollector:
     """Collects type uses, each once."""
@@ -104,7 +115,7 @@ class TypeUseCollector:
             return
         child: exp.Expr = reference.node
         while (parent := child.parent) is not None and state.is_changed:
-            if self._is_end_of_clause(child, parent):
+            if self._is_end_of_clause(child, parent) or _only_takes_elements(child, state):
                 break
             if (id(child), id(parent)) not in self._seen:
                 self._seen.add((id(child), id(parent)))
@@ -117,8 +128,11 @@ class TypeUseCollector:
                 state = self._values.of_node(_value_of(parent))
             child = parent
             if state.is_gone:
+                if isinstance(parent, exp.Dot):
+                    # The field of an element, as in items[0].sku.
+                    self.add(reference, UseOperation.NAMED, state, value=parent.expression.name)
                 return
-        if state.is_changed:
+        if state.is_changed and not _only_takes_elements(child, state):
             self._collect_clause_use(reference, child, state)
 
     def _is_end_of_clause(self, child: exp.Expr, parent: exp.Expr) -> bool:
@@ -255,6 +269,11 @@ class TypeUseCollector:
             self._collect_condition(reference, child, state)
         elif isinstance(parent, exp.Bracket) and child.arg_key == "expressions":
             self._collect_index(reference, parent, state)
+        elif isinstance(parent, exp.Bracket) and _is_array(state):
+            # The element is judged by what is done with it.
+            return
+        elif isinstance(parent, exp.Explode | exp.Inline) and _is_array(state):
+            self.add(reference, UseOperation.LOST, state)
         elif isinstance(parent, exp.Exists) and not isinstance(parent.this, exp.Query):
             # EXISTS (list, element -> condition)
             self.add(reference, UseOperation.CALLED, state, accepts=functions.COLLECTION,
@@ -406,6 +425,7 @@ class TypeUseCollector:
         partner: ValueType | None = None, partner_before: ValueType | None = None,
         partner_text: str | None = None, is_literal: bool = False, is_ordering: bool = False,
         accepts: tuple[ArgumentKind, ...] | None = None, root: int | None = None,
+        value: str | None = None,
     ) -> None:  # fmt: skip
         """Add a use; `root` is the id of what it computes, by default the clause."""
         if state.is_unknown and operation not in _ANY_TYPE:
@@ -415,9 +435,7 @@ class TypeUseCollector:
         use = TypeUse(
             clause_kind=reference.clause_kind,
             operation=operation,
-            value=reference.node.name
-            if isinstance(reference.node, exp.Column)
-            else reference.column.name,
+            value=value or reference.value,
             before=state.before,
             after=state.after,
             partner=partner,
@@ -463,6 +481,36 @@ def _has_other_key(state: ValueChange) -> bool:
         for each in (state.before, state.after)
     )
     return before != after
+
+
+def _is_array(state: ValueChange) -> bool:
+    """Whether a value is an array before and after."""
+    return all(
+        each is not None and isinstance(each.type, Array) for each in (state.before, state.after)
+    )
+
+
+def _only_takes_elements(node: exp.Expr, state: ValueChange) -> bool:
+    """Whether the elements of an array or map become rows; these are followed where they are named.
+
+    INLINE turns all fields of an element into columns, and EXPLODE without names has a column that
+    is not followed.
+    """
+    parent = node.parent
+    if isinstance(parent, exp.Kwarg):
+        parent = parent.parent
+    if isinstance(parent, exp.Explode) and isinstance(parent.parent, exp.Lateral):
+        alias = parent.parent.args.get("alias")
+        has_names = alias is not None and bool(alias.args.get("columns"))
+    elif isinstance(parent, exp.Explode):
+        is_named = isinstance(parent.parent, exp.Alias | exp.Aliases)
+        has_names = is_named and not parent.args.get("expressions")
+    else:
+        has_names = isinstance(parent, exp.Unnest)
+    if not has_names or state.is_unknown:
+        return False
+    types = [each.type if each is not None else None for each in (state.before, state.after)]
+    return any(all(isinstance(type, kind) for type in types) for kind in (Array, Map))
 
 
 def _is_assignment(node: exp.Expr) -> bool:

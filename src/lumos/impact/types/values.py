@@ -15,10 +15,11 @@ from lumos.impact.types.annotator import rules_for
 from lumos.impact.types.nullability import Nullability
 from lumos.impact.types.number_types import number_types
 from lumos.impact.types.sqlglot_types import from_sqlglot, to_sqlglot
-from lumos.lineage.sql.dialects import NameFolding
+from lumos.lineage.sql.dialects import NameFolding, column_name
 from lumos.lineage.sql.relation import (
     FieldAccess,
     ListElement,
+    MapEntry,
     MergedColumns,
     OuterJoined,
     QueryColumn,
@@ -147,20 +148,22 @@ class ExpressionTypes:
         return bool(changed) and not changed.isdisjoint(self.makers(column))
 
     def origins(self, column: QueryColumn) -> Iterator[tuple[str, str]]:
-        """The changed columns that a column is derived from."""
-        for table, name in column.facts:
+        """The changed columns, or fields inside of them, that a column is derived from."""
+        for table, path in column.facts:
+            name = column_name(path)
             changed = self.changed(table)
             if changed is None or name in changed or (name == ALL and changed):
                 versions = self.versions(table)
                 assert versions is not None
-                yield versions.key, self._stored_name(versions, name)
+                below = path[len(name) :]
+                yield versions.key, self._stored_name(versions, name) + below
 
     def sources(self, column: QueryColumn) -> Iterator[tuple[str, str]]:
         """All columns of known tables that a column is derived from."""
-        for table, name in column.facts:
+        for table, path in column.facts:
             versions = self.versions(table)
             if versions is not None:
-                yield versions.key, self._stored_name(versions, name)
+                yield versions.key, self._stored_name(versions, column_name(path))
 
     def _stored_name(self, versions: TableVersions, name: str) -> str:
         """The name of a column as the schema spells it."""
@@ -193,16 +196,34 @@ class ExpressionTypes:
         if isinstance(maker, MergedColumns):
             return self._combine([self.of_column(each) for each in maker.columns])
         if isinstance(maker, ListElement):
-            return self._element(self.of_node(maker.node))
+            return self._element(maker)
+        if isinstance(maker, MapEntry):
+            return self._part(self.of_node(maker.node), _key_of if maker.is_key else _value_in)
         if isinstance(maker, exp.Expr):
             return self.of_node(maker)
         if isinstance(maker, WholeRow):
             return LOST if self.changed_in_row(maker.columns) else UNCHANGED_VALUE
         return LOST if self.may_change(column) else UNCHANGED_VALUE
 
-    def _element(self, state: ValueChange) -> ValueChange:
+    def _element(self, element: ListElement) -> ValueChange:
         """The change of an element of an array."""
-        before, after = (_element_of(value) for value in (state.before, state.after))
+        if isinstance(element.list, QueryColumn):
+            state = self._part(self.of_column(element.list), _element_of)
+        else:
+            state = self._part(self.of_node(element.list), _element_of)
+        if element.is_expanded and any(
+            each is not None and isinstance(each.type, Struct)
+            for each in (state.before, state.after)
+        ):
+            # Which of its fields this is depends on their order.
+            return LOST if state.is_changed else UNCHANGED_VALUE
+        return state
+
+    def _part(
+        self, state: ValueChange, part_of: Callable[[ValueType | None], ValueType | None]
+    ) -> ValueChange:
+        """The change of a part of an array or map."""
+        before, after = (part_of(value) for value in (state.before, state.after))
         is_vague = any(value is not None and isinstance(value.type, Unknown)
                        for value in (before, after))  # fmt: skip
         return ValueChange(before, after, state.is_unknown or (state.is_changed and is_vague))
@@ -236,7 +257,8 @@ class ExpressionTypes:
         if holder.is_gone:
             return holder
         before, after = (self._nested_value(value, path) for value in (holder.before, holder.after))
-        is_vague = any(
+        # A field that the struct did not have before: the name means something else.
+        is_vague = before is None or any(
             value is not None and isinstance(value.type, Unknown) for value in (before, after)
         )
         is_unknown = holder.is_unknown or (holder.before != holder.after and is_vague)
@@ -247,7 +269,7 @@ class ExpressionTypes:
     def _nested_value(self, value: ValueType | None, path: Parts) -> ValueType | None:
         if value is None:
             return None
-        type, nullable = value.type, value.nullable
+        type, nullable, depth = value.type, value.nullable, 0
         for name in path:
             if isinstance(type, Struct):
                 found = next((each for each in type.members if self._has_name(each.name, name)),
@@ -257,8 +279,17 @@ class ExpressionTypes:
                 type, nullable = found.type, nullable or found.nullable
             elif isinstance(type, Map):
                 type, nullable = type.value, True
+            elif isinstance(type, Array) and isinstance(type.element, Struct):
+                # Spark: the field of each element, as an array.
+                depth += 1
+                inner = self._nested_value(ValueType(type=type.element, nullable=nullable), (name,))
+                if inner is None:
+                    return None
+                type = inner.type
             else:
                 return _UNKNOWN_VALUE
+        for _ in range(depth):
+            type = Array(type)
         return ValueType(type=type, nullable=nullable)
 
     def _has_name(self, name: str, folded: str) -> bool:
@@ -300,9 +331,11 @@ class ExpressionTypes:
                 stack.append(maker.holder)
             elif isinstance(maker, MergedColumns):
                 stack += maker.columns
-            elif isinstance(maker, exp.Expr | ListElement) and id(maker) not in found:
+            elif isinstance(maker, ListElement) and isinstance(maker.list, QueryColumn):
+                stack.append(maker.list)
+            elif isinstance(maker, exp.Expr | ListElement | MapEntry) and id(maker) not in found:
                 found.add(id(maker))
-                node = maker.node if isinstance(maker, ListElement) else maker
+                node = _node_of(maker)
                 named = (self.named.get(id(leaf)) for leaf in node.find_all(exp.Column))
                 stack += [each for each in named if each is not None]
                 if self.rows:
@@ -330,6 +363,8 @@ class ExpressionTypes:
             return self._leaf(node)
         if isinstance(node, exp.Alias | exp.Paren | exp.Ordered):
             return self.of_node(node.this)
+        if isinstance(node, exp.Dot) and _is_field_of_element(node):
+            return self._member(self.of_node(node.this), (self._folding.name(node.expression),))
         leaves = self._leaves(node)
         if leaves.is_gone:
             return ValueChange(_UNKNOWN_VALUE, None)
@@ -471,6 +506,34 @@ def _element_of(value: ValueType | None) -> ValueType | None:
     if isinstance(value.type, Array):
         return ValueType(type=value.type.element, nullable=value.type.element_nullable)
     return _UNKNOWN_VALUE
+
+
+def _is_field_of_element(node: exp.Dot) -> bool:
+    """Whether this is a field of an array's element: items[0].sku."""
+    holder = node.this
+    while isinstance(holder, exp.Dot):
+        holder = holder.this
+    return isinstance(holder, exp.Bracket) and isinstance(node.expression, exp.Identifier)
+
+
+def _key_of(value: ValueType | None) -> ValueType | None:
+    if value is None or not isinstance(value.type, Map):
+        return None if value is None else _UNKNOWN_VALUE
+    return ValueType(type=value.type.key, nullable=False)
+
+
+def _value_in(value: ValueType | None) -> ValueType | None:
+    if value is None or not isinstance(value.type, Map):
+        return None if value is None else _UNKNOWN_VALUE
+    return ValueType(type=value.type.value, nullable=True)
+
+
+def _node_of(maker: exp.Expr | ListElement | MapEntry) -> exp.Expr:
+    if isinstance(maker, exp.Expr):
+        return maker
+    node = maker.list if isinstance(maker, ListElement) else maker.node
+    assert isinstance(node, exp.Expr)
+    return node
 
 
 def _has_unknown(type: DataType) -> bool:

@@ -248,7 +248,7 @@ class _Analysis:
                 self._keeper.end(part, tokens)
             read += len(part)
         statements = [_rename_tables(each, self._context.renamed) for each in self._statements]
-        edges: Iterable[ColumnEdge] = self._recorder.edges
+        edges: Iterable[ColumnEdge] = self._recorder.plain_edges()
         if self._context.folding.has_quoted:
             spellings = Spellings()
             self._recorder.see(spellings)

@@ -6,10 +6,9 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from lumos.lineage.sql.dialects import DialectTraits, NameFolding
+from lumos.lineage.sql.dialects import DialectTraits, NameFolding, column_name
 from lumos.lineage.sql.relation import (
     Excerpt,
-    FieldAccess,
     Item,
     OriginPath,
     QueryColumn,
@@ -86,11 +85,11 @@ class Scope:
             if source is not None:
                 column = _qualified_column(source, parts[length])
                 if length + 1 < len(parts) and isinstance(column, QueryColumn):
-                    return _field(column, parts[length + 1 :])
+                    return column.field(parts[length + 1 :])
                 return column
         holder = self._struct(parts[0], aliases_first=aliases_first)
         if holder is not None:
-            return _field(holder, parts[1:]) if isinstance(holder, QueryColumn) else holder
+            return holder.field(parts[1:]) if isinstance(holder, QueryColumn) else holder
         if parts[0] in self.variables:
             return None
         return UnresolvedColumn(f"no source is called '{'.'.join(parts[:-1])}'")
@@ -398,7 +397,7 @@ class AnalysisContext:
         for table, name in column.facts:
             columns = self.reads.setdefault(table, {})
             if name != ALL:
-                columns[name] = None
+                columns[column_name(name)] = None
 
     def add_problem(self, reason: str, offset: int | None, *, is_remark: bool = False) -> None:
         """Record what could not be resolved."""
@@ -452,33 +451,17 @@ def _table_column(table: Parts, name: str) -> QueryColumn:
     return QueryColumn(name, {(table, name): OriginPath()}, definition=TableColumn(table, name))
 
 
-def _field(column: QueryColumn, path: Parts) -> QueryColumn:
-    """A field of a struct column."""
-    field = column.fields.get(path[0]) if column.fields else None
-    if field is not None:
-        if len(path) > 1:
-            return _field(field, path[1:])
-        return QueryColumn(
-            path[0], field.facts, field.uses, is_resolved=field.is_resolved,
-            definition=FieldAccess(column, path), fields=field.fields,
-        )  # fmt: skip
-    step = OriginPath(Derivation.TRANSFORMATION)
-    facts = {
-        origin: fact.then(step) if fact.derivation is Derivation.IDENTITY else fact
-        for origin, fact in column.facts.items()
-    }
-    return QueryColumn(
-        path[-1], facts, column.uses, is_resolved=column.is_resolved,
-        definition=FieldAccess(column, path),
-    )  # fmt: skip
-
-
 def _whole_row(source: FromItem, name: str) -> QueryColumn:
     """All columns of a source as one value, as in `SELECT t FROM t`."""
     columns = tuple(source.relation.everything())
     merged = QueryColumn(name)
     for column in columns:
         merged = merged.merged(column)
-    row = _field(merged, (name,))
-    row.definition = WholeRow(columns)
-    return row
+    step = OriginPath(Derivation.TRANSFORMATION)
+    facts = {
+        origin: fact.then(step) if fact.derivation is Derivation.IDENTITY else fact
+        for origin, fact in merged.facts.items()
+    }
+    return QueryColumn(
+        name, facts, merged.uses, is_resolved=merged.is_resolved, definition=WholeRow(columns)
+    )

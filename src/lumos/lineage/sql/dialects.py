@@ -11,6 +11,8 @@ from sqlglot.errors import SqlglotError
 from lumos.errors import UnknownName
 from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.tokens import shift_tokens, tokenize
+from lumos.model.paths import ELEMENT, KEY, VALUE
+from lumos.model.types import quoted_name
 
 _STRUCTS: Final = frozenset(
     {
@@ -37,6 +39,12 @@ _NAMES_THROUGH_CASTS: Final = frozenset({"postgres", "redshift", "materialize", 
 
 
 _PATHS_IN_FROM: Final = frozenset({"bigquery", "redshift"})
+
+
+# UNNEST of an array of rows returns the fields of the rows as columns.
+_EXPANDS_ROWS: Final = frozenset(
+    {"athena", "materialize", "postgres", "presto", "redshift", "risingwave", "trino"}
+)
 
 
 # Names that are not columns of any table.
@@ -118,9 +126,17 @@ class DialectTraits:
         self.has_paths_in_from = name in _PATHS_IN_FROM
         self.names_through_casts = name in _NAMES_THROUGH_CASTS
         self.names_through_brackets = self.names_through_casts or name == "duckdb"
+        self.expands_rows = name in _EXPANDS_ROWS
         self.flattens = name == "snowflake"
         # Names that are only columns if a table has them.
         self.pseudo_columns = _PSEUDO | (_PSEUDO_OF_ORACLE if name == "oracle" else frozenset())
+
+
+# Deeper paths come from recursive queries.
+_MAX_PATH_DEPTH: Final = 12
+_PATH_MARKS: Final = (ELEMENT, VALUE, KEY)
+# In edges, other names could not be told from paths.
+_SIMPLE_COLUMN: Final = re.compile(r"[^.\[{<`*]+")
 
 
 class QuotedName(str):
@@ -133,6 +149,37 @@ class QuotedName(str):
         made = cls(folded)
         made.spelled = spelled
         return made
+
+
+class NestedName(QuotedName):
+    """The path of a field inside a column, such as `items[].sku`."""
+
+    column: str
+    depth: int
+
+
+def nested_name(name: str, *steps: str) -> str:
+    """The path of a part of a column: an element `[]`, a map's `{}` or `{key}`, or a field.
+
+    It stays the path of the whole if that cannot be extended.
+    """
+    is_nested = isinstance(name, NestedName)
+    column = name.column if isinstance(name, NestedName) else name
+    depth = (name.depth if isinstance(name, NestedName) else 0) + len(steps)
+    if depth > _MAX_PATH_DEPTH or (not is_nested and not _SIMPLE_COLUMN.fullmatch(name)):
+        return name
+    texts = [
+        step if step in _PATH_MARKS else f".{quoted_name(spelling_of(step))}" for step in steps
+    ]
+    made = NestedName(name + "".join(texts).lower())
+    made.spelled = spelling_of(name) + "".join(texts)
+    made.column, made.depth = column, depth
+    return made
+
+
+def column_name(name: str) -> str:
+    """The column that a name or path belongs to."""
+    return name.column if isinstance(name, NestedName) else name
 
 
 def is_statement(node: exp.Expr) -> bool:
@@ -173,6 +220,13 @@ class Spellings:
     def column(self, table: Parts, column: str) -> str:
         """The spelling of a column name in the result."""
         return self._columns.get((table, column), spelling_of(column))
+
+    def path(self, table: Parts, path: str) -> str:
+        """The spelling of a column or of the path of a field inside of it."""
+        if not isinstance(path, NestedName):
+            return self.column(table, path)
+        below = path.spelled[len(spelling_of(path.column)) :]
+        return self.column(table, path.column) + below
 
 
 class NameFolding:

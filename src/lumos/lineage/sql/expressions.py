@@ -9,6 +9,8 @@ from lumos.lineage.sql.context import AnalysisContext, FromItem, Scope, Unresolv
 from lumos.lineage.sql.relation import (
     Excerpt,
     Facts,
+    ListElement,
+    MapEntry,
     OriginPath,
     OriginUse,
     QueryColumn,
@@ -16,9 +18,10 @@ from lumos.lineage.sql.relation import (
     Uses,
     WholeRow,
 )
-from lumos.lineage.sql.script import Parts
+from lumos.lineage.sql.script import ALL, Parts
 from lumos.lineage.sql.source_text import Clause, position_of
 from lumos.model.lineage import Derivation, UseKind
+from lumos.model.paths import ELEMENT, KEY, VALUE
 
 # These return the value of one row, so the result is not an aggregate.
 _ROW_PICKERS: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
@@ -271,6 +274,66 @@ class ExpressionReader:
             offset = position_of(node) if role.usage is not None else None
             lineage.add(column, role.changed(), self._excerpt(offset, role))
 
+    def _add_indexed(
+        self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
+    ) -> bool:
+        """Add the field of an array's element, as in `items[0].sku`; False for other expressions.
+
+        Types are derived from the whole expression, so this is for edges only.
+        """
+        steps: list[str] = []
+        inner = node
+        while not isinstance(inner, exp.Column):
+            if isinstance(inner, exp.Bracket) and len(inner.expressions) == 1:
+                if not isinstance(inner.expressions[0], exp.Literal):
+                    return False
+                steps.append(VALUE if inner.expressions[0].is_string else ELEMENT)
+            elif isinstance(inner, exp.Dot) and isinstance(inner.expression, exp.Identifier):
+                steps.append(self._context.name(inner.expression))
+            else:
+                return False
+            inner = inner.this
+        parts = self._context.column_parts(inner)
+        found = scope.resolve(parts) if not {ELEMENT, VALUE}.isdisjoint(steps) else None
+        if not isinstance(found, QueryColumn) or isinstance(found.definition, WholeRow):
+            return False
+        if parts[0] in role.locals or found.fields:
+            return False
+        self._context.record_read(found)
+        part = found.part(found.name, *reversed(steps), definition=None)
+        lineage.add(part, role, self._excerpt(position_of(inner), role))
+        return True
+
+    def read_elements(
+        self, node: exp.Expr, names: Sequence[str], scope: Scope
+    ) -> tuple[ExpressionLineage, list[QueryColumn]]:
+        """The columns that EXPLODE, POSEXPLODE or INLINE returns under some names.
+
+        Two names of EXPLODE are those of a map's keys and values.
+        """
+        argument = node.this.expression if isinstance(node.this, exp.Kwarg) else node.this
+        lineage = self.read([argument], scope, ExpressionRole(Clause.ITEM))
+        whole = lineage.column(ALL)
+        columns: list[QueryColumn] = []
+        if isinstance(node, exp.Posexplode) and names:
+            # The position of an element does not depend on its value.
+            columns.append(QueryColumn(names[0]))
+            names = names[1:]
+        if isinstance(node, exp.Inline):
+            element = ListElement(argument, is_expanded=True)
+            columns += [
+                whole.part(name, ELEMENT, definition=element, is_whole=True) for name in names
+            ]
+        elif len(names) == 2:
+            key, value = MapEntry(argument, is_key=True), MapEntry(argument, is_key=False)
+            columns.append(whole.part(names[0], KEY, definition=key))
+            columns.append(whole.part(names[1], VALUE, definition=value))
+        else:
+            columns += [
+                whole.part(name, ELEMENT, definition=ListElement(argument)) for name in names
+            ]
+        return lineage, columns
+
     # Expressions that need more than their own parts
 
     def _parameter(
@@ -342,6 +405,8 @@ class ExpressionReader:
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
     ) -> "_Parts":
         """A field of a field: the name continues after the column."""
+        if self._context.watcher is None and self._add_indexed(node, scope, role, lineage):
+            return
         fields: list[str] = []
         inner: exp.Expr = node
         is_whole = False
@@ -355,7 +420,8 @@ class ExpressionReader:
             inner = inner.this
         if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star):
             parts = (*self._context.column_parts(inner), *reversed(fields))
-            self._add_name(parts, inner, scope, role.changed(), lineage, is_whole=is_whole)
+            inner_role = role.changed() if is_whole else role
+            self._add_name(parts, inner, scope, inner_role, lineage, is_whole=is_whole)
         elif not isinstance(inner, exp.Identifier):
             yield inner, role.changed()
         elif node.expression.name.lower() in _XML_METHODS:

@@ -34,6 +34,7 @@ from lumos.lineage.sql.relation import (
 from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.source_text import Clause, position_of
 from lumos.model.lineage import Derivation, UseKind
+from lumos.model.paths import ELEMENT
 
 _ONE_SIDED: Final = frozenset({"SEMI", "ANTI"})
 _READERS: Final = frozenset(
@@ -206,10 +207,13 @@ class FromReader:
         """An array of an earlier table: `FROM orders o, o.items i`."""
         found = scope.resolve(parts)
         column = found if isinstance(found, QueryColumn) else QueryColumn(parts[-1])
-        lineage = ExpressionLineage()
-        lineage.add(column, ExpressionRole(Clause.ITEM, derivation=Derivation.TRANSFORMATION), None)
+        self._context.record_read(column)
+        if self._context.watcher is not None:
+            excerpt = self._context.excerpt(position_of(node), Clause.ITEM)
+            self._context.watcher.named(node, column, None, excerpt)
         alias = node.args.get("alias")
-        relation = QueryRelation([ValueStar(lineage.column(parts[-1]))])
+        element = column.part(parts[-1], ELEMENT, definition=ListElement(column))
+        relation = QueryRelation([ValueStar(element)])
         name = self._context.name(alias.this) if alias is not None else parts[-1]
         scope.sources.append(FromItem(name, relation, (), True))
 
@@ -258,11 +262,20 @@ class FromReader:
         alias: exp.Expr | None = None,
     ) -> None:
         alias = alias or node.args.get("alias")
-        values = [self._value([each], scope, clauses) for each in node.expressions]
-        for value, each in zip(values, node.expressions, strict=True):
-            value.definition = ListElement(each)
         names = self._columns_of(alias)
         has_name = alias is not None and alias.this is not None
+        arrays = node.expressions
+        is_expanded = bool(names) and (
+            len(names) > len(arrays) or (has_name and self._context.traits.expands_rows)
+        )
+        values: list[QueryColumn] = []
+        for each in arrays:
+            lineage = self._expressions.read([each], scope, ExpressionRole(Clause.ITEM))
+            clauses.parents += lineage.relations
+            element = ListElement(each, is_expanded=is_expanded)
+            values.append(
+                lineage.column("*").part("*", ELEMENT, definition=element, is_whole=is_expanded)
+            )
         offset = node.args.get("offset")
         # The index of an element does not depend on its value.
         offset_columns = (
@@ -280,9 +293,11 @@ class FromReader:
         else:
             items = [ValueStar(value) for value in values]
         name = self._context.name(alias.this) if alias is not None and has_name else ""
-        scope.sources.append(
-            FromItem(name, QueryRelation([*items, *offset_columns]), (), not names)
-        )
+        relation = QueryRelation([*items, *offset_columns])
+        if not names and len(values) == 1:
+            # DuckDB's name of the elements.
+            relation.implicit = {"unnest": values[0].renamed("unnest")}
+        scope.sources.append(FromItem(name, relation, (), not names))
 
     def _value(
         self, nodes: Iterable[exp.Expr], scope: Scope, clauses: QueryRelation
@@ -314,25 +329,27 @@ class FromReader:
         *, holder: exp.Expr | None = None,
     ) -> None:  # fmt: skip
         """A table function: all of its columns are derived from its arguments."""
-        value = self._value([node], scope, clauses)
         names = self._columns_of(alias) or [
             self._context.name(each.this) for each in _defined_columns(node)
         ]
-        if self._context.traits.flattens and isinstance(node.this, exp.Explode):
+        flattens = self._context.traits.flattens
+        if flattens and isinstance(node.this, exp.Explode):
             names = names or list(_FLATTENED)
-        row_numbers = self._row_number_columns(node, holder, names)
+        name = self._context.name(alias.this) if alias is not None and alias.this else ""
+        if isinstance(node, exp.Explode | exp.Inline) and names and not flattens:
+            lineage, columns = self._expressions.read_elements(node, names, scope)
+            clauses.parents += lineage.relations
+            scope.sources.append(FromItem(name, QueryRelation(columns)))
+            return
+        value = self._value([node], scope, clauses)
+        row_numbers = self._row_number_columns(holder, names)
         items: list[Item] = [
             QueryColumn(name) if name in row_numbers else value.renamed(name) for name in names
         ] or [ValueStar(value)]
-        name = self._context.name(alias.this) if alias is not None and alias.this else ""
         scope.sources.append(FromItem(name, QueryRelation(items), (), not names))
 
-    def _row_number_columns(
-        self, node: exp.Expr, holder: exp.Expr | None, names: list[str]
-    ) -> set[str]:
+    def _row_number_columns(self, holder: exp.Expr | None, names: list[str]) -> set[str]:
         """The columns of a table function that only number its rows."""
-        if isinstance(node, exp.Posexplode):
-            return set(names[:1])
         if holder is not None and holder.args.get("ordinality"):
             return set(names[-1:])
         is_flattened = names == list(_FLATTENED) and self._context.traits.flattens

@@ -9,6 +9,7 @@ from sqlglot import exp
 from lumos.lineage.sql.context import AnalysisContext, FromItem, Scope
 from lumos.lineage.sql.expressions import ExpressionLineage, ExpressionReader, ExpressionRole
 from lumos.lineage.sql.relation import (
+    FieldAccess,
     Item,
     LimitedStar,
     QueryColumn,
@@ -69,17 +70,18 @@ class ProjectionReader:
             lineage = self._read(exp.Tuple(expressions=node.expressions), scope, clauses)
             given = node.args["schema"].expressions
             return [lineage.column(self._context.name(each.this)) for each in given]
+        inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
+        if _explodes(inner) and isinstance(node, exp.Alias | exp.Aliases):
+            aliases = node.expressions if isinstance(node, exp.Aliases) else [node.args["alias"]]
+            names = [self._context.name(each) for each in aliases]
+            lineage, columns = self._expressions.read_elements(inner, names, scope)
+            clauses.parents += lineage.absorb_subqueries(self._context.count_origins)
+            return columns
         if isinstance(node, exp.Aliases):
             lineage = self._read(node.this, scope, clauses)
-            names = [self._context.name(name) for name in node.expressions]
-            counts = isinstance(node.this, exp.Posexplode)
-            return [
-                QueryColumn(name) if counts and name == names[0] else lineage.column(name)
-                for name in names
-            ]
+            return [lineage.column(self._context.name(name)) for name in node.expressions]
         lineage = self._read(node, scope, clauses)
         column = lineage.column(output_name(node, self._context), definition=node)
-        inner = node.this if isinstance(node, exp.Alias) else node
         if isinstance(inner, exp.Struct):
             column.fields = self._fields(inner, scope)
         return [column]
@@ -198,12 +200,18 @@ class ProjectionReader:
         if isinstance(holder, QueryColumn) and holder.fields:
             yield from (column.starred() for column in holder.fields.values())
             return
-        lineage = self._expressions.read(
-            [exp.Column(this=exp.to_identifier(part)) if index == 0 else None
-             for index, part in enumerate(parts)],
-            scope, ExpressionRole(Clause.ITEM),
-        )  # fmt: skip
-        yield ValueStar(lineage.column("*"))
+        if not isinstance(holder, QueryColumn):
+            yield ValueStar(self._read(qualifier, scope, clauses).column("*"))
+            return
+        excerpt = self._context.excerpt(position_of(qualifier), Clause.ITEM)
+        self._context.record_read(holder)
+        if self._context.watcher is not None:
+            self._context.watcher.named(qualifier, holder, None, excerpt)
+        lineage = ExpressionLineage()
+        lineage.add(holder, ExpressionRole(Clause.ITEM), excerpt, is_star=True)
+        value = lineage.column("*")
+        value.definition = FieldAccess(holder, ())
+        yield ValueStar(value)
 
     def _fields_of(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> Iterator[Item]:
         """All fields of a value, such as BigQuery's `IF(new.id IS NULL, old, new).*`."""
@@ -265,6 +273,11 @@ def output_name(node: exp.Expr, context: AnalysisContext) -> str:
     if offset is not None:
         text = context.source.around(offset, Clause.ITEM, outwards=depth)
     return _lower_outside_quotes(text or node.sql(dialect=context.dialect))
+
+
+def _explodes(node: exp.Expr) -> bool:
+    """Whether this returns the elements of an array; DuckDB has options to return their fields."""
+    return isinstance(node, exp.Explode | exp.Inline) and not node.args.get("expressions")
 
 
 def _star_of(node: exp.Expr) -> exp.Star | None:

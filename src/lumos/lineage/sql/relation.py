@@ -5,6 +5,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
+from lumos.lineage.sql.dialects import nested_name
 from lumos.lineage.sql.script import ALL, Parts
 from lumos.lineage.sql.source_text import Clause, SourceText
 from lumos.model.lineage import Derivation, UseKind
@@ -43,6 +44,8 @@ class OriginPath(NamedTuple):
     cast_to: str | None = None
     is_star: bool = False
     excerpt: Excerpt | None = None
+    # Taken out of a larger value: the clause that names the part says more than that of the whole.
+    is_part: bool = False
     # Other paths of the same value, such as through the branches of a UNION.
     others: "tuple[OriginPath, ...]" = ()
 
@@ -61,7 +64,10 @@ class OriginPath(NamedTuple):
     def then(self, later: "OriginPath") -> "OriginPath":
         """The path extended by a later step; an identity changes nothing."""
         if later.derivation is Derivation.IDENTITY:
-            return self._replace(is_star=True) if later.is_star and not self.is_star else self
+            same = self
+            if self.is_part and later.excerpt is not None:
+                same = same._replace(excerpt=later.excerpt, is_part=False)
+            return same._replace(is_star=True) if later.is_star and not same.is_star else same
         return later._replace(
             derivation=max(self.derivation, later.derivation, key=_RANK.__getitem__),
             cast_to=later.cast_to or self.cast_to,
@@ -110,9 +116,20 @@ class OuterJoined(NamedTuple):
 
 
 class ListElement(NamedTuple):
-    """An element of a list expression."""
+    """An element of a list: of an expression, or of a column.
+
+    `is_expanded` means that the fields of an element become columns by their position.
+    """
+
+    list: "exp.Expr | QueryColumn"
+    is_expanded: bool = False
+
+
+class MapEntry(NamedTuple):
+    """A key or value of a map expression."""
 
     node: exp.Expr
+    is_key: bool
 
 
 class WholeRow(NamedTuple):
@@ -128,6 +145,7 @@ ColumnDefinition: TypeAlias = (
     | MergedColumns
     | OuterJoined
     | ListElement
+    | MapEntry
     | WholeRow
     | exp.Expr
     | None
@@ -165,6 +183,42 @@ class QueryColumn:
         facts = {origin: fact.then(later) for origin, fact in self.facts.items()}
         return QueryColumn(self.name, facts, self.uses, is_resolved=self.is_resolved,
                       definition=self.definition, fields=self.fields)  # fmt: skip
+
+    def part(
+        self, name: str, *steps: str, definition: ColumnDefinition, is_whole: bool = False
+    ) -> "QueryColumn":
+        """A part of the value under a name: an element, a map's key or value, or a field.
+
+        `is_whole` means that the value may be any part of the one that the steps lead to.
+        """
+        facts: Facts = {}
+        for (table, path), fact in self.facts.items():
+            if any(each.derivation is not Derivation.IDENTITY for each in fact.each()):
+                facts[table, path] = fact
+                continue
+            derivation = Derivation.TRANSFORMATION if is_whole else Derivation.IDENTITY
+            origin = table, nested_name(path, *steps)
+            if origin[1] == path:
+                # The path cannot be extended: the part is computed from the whole.
+                derivation = Derivation.TRANSFORMATION
+            facts[origin] = fact._replace(
+                derivation=derivation, is_star=False, is_part=True, others=()
+            )
+        return QueryColumn(
+            name, facts, self.uses, is_resolved=self.is_resolved, definition=definition
+        )
+
+    def field(self, path: Parts) -> "QueryColumn":
+        """A field of a struct."""
+        known = self.fields.get(path[0]) if self.fields else None
+        if known is None:
+            return self.part(path[-1], *path, definition=FieldAccess(self, path))
+        if len(path) > 1:
+            return known.field(path[1:])
+        return QueryColumn(
+            path[0], known.facts, known.uses, is_resolved=known.is_resolved,
+            definition=FieldAccess(self, path), fields=known.fields,
+        )  # fmt: skip
 
     def padded(self) -> "QueryColumn":
         """The same column on the optional side of an outer join."""
@@ -240,11 +294,9 @@ class ValueStar(Star):
         self._value = value
 
     def column(self, name: str) -> QueryColumn | None:
-        column = self._value.renamed(name)
-        if isinstance(self._value.definition, ListElement):
-            column = QueryColumn(name, column.facts, column.uses, is_resolved=column.is_resolved,
-                          definition=FieldAccess(self._value, (name,)))  # fmt: skip
-        return column
+        if isinstance(self._value.definition, ListElement | FieldAccess):
+            return self._value.field((name,))
+        return self._value.renamed(name)
 
     def everything(self) -> QueryColumn:
         return self._value.renamed(ALL)

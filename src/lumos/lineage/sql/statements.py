@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from lumos.lineage.reported_lineage import ColumnCoverage
 from lumos.lineage.sql.context import AnalysisContext
-from lumos.lineage.sql.dialects import Spellings
+from lumos.lineage.sql.dialects import NestedName, Spellings, column_name
 from lumos.lineage.sql.expressions import ExpressionRole
 from lumos.lineage.sql.queries import QueryReader
 from lumos.lineage.sql.relation import (
@@ -67,7 +67,7 @@ class EdgeRecorder:
     def see(self, spellings: Spellings) -> None:
         """Register how the names of all edges are spelled."""
         for edge in self.edges:
-            spellings.see(edge.from_table, edge.from_column)
+            spellings.see(edge.from_table, column_name(edge.from_column))
             spellings.see(edge.to_table or (), edge.to_column)
 
     def spelled_edges(self, spellings: Spellings) -> Iterator[ColumnEdge]:
@@ -77,10 +77,17 @@ class EdgeRecorder:
             yield msgspec.structs.replace(
                 edge,
                 from_table=spellings.table(edge.from_table),
-                from_column=spellings.column(edge.from_table, edge.from_column),
+                from_column=spellings.path(edge.from_table, edge.from_column),
                 to_table=None if target is None else spellings.table(target),
                 to_column=None if column is None else spellings.column(target or (), column),
             )
+
+    def plain_edges(self) -> Iterator[ColumnEdge]:
+        """The edges of a script without quoted names."""
+        for edge in self.edges:
+            path = edge.from_column
+            is_nested = isinstance(path, NestedName)
+            yield msgspec.structs.replace(edge, from_column=str(path)) if is_nested else edge
 
     def rename(self, before: Parts, after: Parts) -> None:
         """Rename a table that the script wrote."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from sqlglot import exp
 
 from lumos.lineage.sql.context import FromItem, Scope
+from lumos.lineage.sql.dialects import NestedName
 from lumos.lineage.sql.expressions import ExpressionLineage, ExpressionRole
 from lumos.lineage.sql.projections import output_name
 from lumos.lineage.sql.queries import QueryReader
@@ -558,6 +559,6 @@ def apply_changes(before: QueryRelation, changed: QueryRelation) -> QueryRelatio
 
 def _origin(column: QueryColumn) -> Origin | None:
     for origin, fact in column.facts.items():
-        if fact.derivation is Derivation.IDENTITY:
+        if fact.derivation is Derivation.IDENTITY and not isinstance(origin[1], NestedName):
             return origin
     return None

@@ -11,6 +11,7 @@ from lumos.model.catalog import Job
 from lumos.model.dataset import Lineage
 from lumos.model.json_codec import from_json
 from lumos.model.lineage import Script, UnparsedStatement
+from lumos.model.paths import overlap
 from lumos.model.urn import SCHEME, Urn
 from lumos.store import tables
 from lumos.store.database import Database
@@ -539,7 +540,7 @@ def _renamed(job: Job, moved: dict[str, str]) -> Job:
 def _is_at(node: ColumnNode, goal: ColumnNode) -> bool:
     if node.urn != goal.urn:
         return False
-    return node.column is None or node.column.lower() == (goal.column or "").lower()
+    return node.column is None or goal.column is None or overlap(node.column, goal.column)
 
 
 def _order(edge: StoredEdge) -> tuple[str, str, str, str]:

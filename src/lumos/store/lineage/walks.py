@@ -1,16 +1,17 @@
 """Walks along lineage: their results, and the algorithm for columns.
 
 A mapping of `*` to `*` passes every column on under its name. The lineage of a struct includes its
-fields and the reverse. Column names are compared without case, as SQL does for unquoted names.
+fields and the reverse, but not that of one field another field (`lumos.model.paths.overlap`).
+Names are compared without case, as SQL does for unquoted names.
 """
 
-import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge
+from lumos.model.paths import lineage_column, overlap, path_below
 from lumos.store.datasets import DatasetState
 from lumos.store.lineage import graph
 from lumos.store.lineage.edges import all_mappings, all_uses
@@ -19,8 +20,6 @@ Up = TypeVar("Up")
 Down = TypeVar("Down")
 
 ALL: Final = "*"
-_PATH_SEPARATORS: Final = (".", "[", "{", "<")
-_COLUMN: Final = re.compile(r"`(?:[^`]|``)*`|[^.\[{<]+")
 
 
 Direction: TypeAlias = Literal["upstream", "downstream"]
@@ -305,7 +304,7 @@ class _Walker:
                 if (
                     start_column is None
                     or start_column == ALL
-                    or _overlap(node.column, start_column)
+                    or overlap(node.column, start_column)
                 ):
                     yield ColumnNode(self._other(edge), end_column), edge, use
 
@@ -322,30 +321,21 @@ def _map_column(
     column: str, start_column: str, end_column: str, derivation: Derivation | None
 ) -> str | None:
     """The column that a mapping derives from a column, or None if it does not apply."""
+    is_same = derivation is Derivation.IDENTITY
     if start_column == ALL:
-        return column if end_column == ALL else end_column
-    if _is_within(start_column, column):
+        if end_column == ALL:
+            return column
+        # All fields of a struct become columns.
+        return f"{end_column}.{column}" if is_same and end_column != ALL else end_column
+    below = path_below(column, start_column)
+    if below is None:
+        return end_column if overlap(column, start_column) else None
+    if not is_same:
         return end_column
-    if _is_within(column, start_column):
-        return (
-            end_column + column[len(start_column) :]
-            if derivation is Derivation.IDENTITY
-            else end_column
-        )
-    return None
-
-
-def _overlap(one: str, other: str) -> bool:
-    return _is_within(one, other) or _is_within(other, one)
-
-
-def _is_within(path: str, prefix: str) -> bool:
-    rest = path[len(prefix) :]
-    return path[: len(prefix)].lower() == prefix.lower() and (
-        not rest or rest.startswith(_PATH_SEPARATORS)
-    )
+    if end_column == ALL:
+        return below.removeprefix(".") or ALL
+    return end_column + below
 
 
 def _root(path: str) -> str:
-    match = _COLUMN.match(path)
-    return (match.group() if match else path).lower()
+    return lineage_column(path).lower()

@@ -1,0 +1,102 @@
+"""Paths into a schema: `orders.items[].price`, map values `{}`, map keys `{key}`.
+
+Special names are in backticks, so a separator outside of backticks always starts a step.
+"""
+
+import re
+from typing import Final
+
+from lumos.model.types import quoted_name
+
+ELEMENT: Final = "[]"
+VALUE: Final = "{}"
+KEY: Final = "{key}"
+
+_STEP: Final = re.compile(r"\.?(?:`(?:[^`]|``)*`|\w+)|\[\]|\{key\}|\{\}|<\d+>", re.ASCII)
+# Column names in lineage need no backticks, even with spaces or umlauts.
+_LINEAGE_STEP: Final = re.compile(r"\.?(?:`(?:[^`]|``)*`|[^.\[{<`]+)|\[\]|\{key\}|\{\}|<\d+>")
+_SEPARATORS: Final = (".", "[", "{", "<")
+
+
+def child(parent: str, name: str) -> str:
+    """The path of a named field; the parent of columns is ''."""
+    return f"{parent}.{quoted_name(name)}" if parent else quoted_name(name)
+
+
+def parent_of(path: str) -> str:
+    """The path of the parent."""
+    return "".join(_STEP.findall(path)[:-1])
+
+
+def column_of(path: str) -> str:
+    """The path of the column that contains the field."""
+    match = _STEP.match(path)
+    return match.group() if match else path
+
+
+def is_within(path: str, outer: str) -> bool:
+    """Whether a path is `outer` or inside it."""
+    return path == outer or (path.startswith(outer) and path[len(outer)] in _SEPARATORS)
+
+
+def lineage_steps(path: str) -> tuple[str, ...]:
+    """The steps of a path in lineage, first the column; a text that is no path is one column."""
+    steps = tuple(_LINEAGE_STEP.findall(path))
+    return steps if sum(map(len, steps)) == len(path) else (path,)
+
+
+def lineage_column(path: str) -> str:
+    """The column of a path in lineage."""
+    return lineage_steps(path)[0]
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether a value at one path may contain or be part of a value at the other.
+
+    The rule for lineage, impact and the gate alike: a change of a field affects what reads the
+    field, a struct around it, or a part of it. SQL does not show which columns are arrays or maps:
+    `items.sku` may mean `items[].sku`, and `notes.x` the value `notes{}`.
+    """
+    return _match(one, other) is not None
+
+
+def path_below(path: str, outer: str) -> str | None:
+    """The rest of a path below another one, '' if both are the same; None if it is elsewhere."""
+    rest = _match(path, outer)
+    return None if rest is None or rest[1] else "".join(rest[0])
+
+
+def _match(one: str, other: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The steps that remain of two paths after their common start; None if they separate."""
+    left, right = lineage_steps(one), lineage_steps(other)
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if _is_same_step(left[i], right[j]):
+            i, j = i + 1, j + 1
+        elif left[i] == ELEMENT:
+            i += 1
+        elif right[j] == ELEMENT:
+            j += 1
+        elif not (_is_unclear(left[i]) or _is_unclear(right[j])) or {left[i], right[j]} == {
+            KEY,
+            VALUE,
+        }:
+            return None
+        else:
+            i, j = i + 1, j + 1
+    return left[i:], right[j:]
+
+
+def _is_same_step(one: str, other: str) -> bool:
+    return one == other or field_name(one) == field_name(other)
+
+
+def _is_unclear(step: str) -> bool:
+    """Whether a step has no name, so that SQL may spell it as any name."""
+    return step in (VALUE, KEY) or step.startswith("<")
+
+
+def field_name(step: str) -> str:
+    """The name in a step, folded, without its dot and backticks."""
+    name = step.removeprefix(".")
+    return (name[1:-1].replace("``", "`") if name.startswith("`") else name).casefold()
