@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gate.sample import CUSTOMER_360, ORDERS, USERS, SampleRepository, findings
+from gate.sample import CUSTOMER_360, ORDERS, REPORT, USERS, SampleRepository, findings
 from lumos import Lumos
 from lumos.errors import LumosError, MisuseError
 from lumos.gate.outputs import RENDERERS
@@ -29,6 +29,17 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SampleReposit
             0,
             [("note", "users.age", None)],
             id="added column",
+        ),
+        pytest.param(
+            {
+                "schemas/users.schema": USERS + "age INT32\n",
+                "models/customer_360.sql": CUSTOMER_360.replace(
+                    "u.email, count", "u.email, max(u.age) as age, count"
+                ),
+            },
+            0,
+            [("note", "customer_360.age", None), ("note", "users.age", None)],
+            id="added column that a changed model reads",
         ),
         pytest.param(
             {"schemas/users.schema": USERS.replace("email STRING\n", "")},
@@ -85,6 +96,27 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SampleReposit
             0,
             [("note", "customer_360.orders", None), ("note", "report.orders", None)],
             id="reader adapted in the same change",
+        ),
+        pytest.param(
+            {
+                "models/customer_360.sql": CUSTOMER_360.replace("as orders", "as purchases"),
+                "models/report.sql": "select c.email, c.purchases as orders from customer_360 c\n",
+            },
+            0,
+            [("note", "customer_360.orders", None), ("note", "customer_360.purchases", None)],
+            id="reader adapted to a renamed column",
+        ),
+        pytest.param(
+            {
+                "models/customer_360.sql": CUSTOMER_360.replace("as orders", "as purchases"),
+                "models/report.sql": REPORT + "  and email <> ''\n",
+            },
+            10,
+            [
+                ("error", "customer_360.orders", "report"),
+                ("note", "customer_360.purchases", None),
+            ],
+            id="changed reader of a renamed column that is not adapted",
         ),
         pytest.param(
             {"models/customer_360.sql": CUSTOMER_360.replace(", sum(o.amount) as total", "")},

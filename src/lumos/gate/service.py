@@ -143,18 +143,23 @@ class Gate:
             at = self._clock()
             model_urns = fill(workspace, repository, revisions, dialect, cache, at=at)
             progress("judging changes")
+            before, after = revisions.files
+            adapted = {path for path, blob in after.items() if before.get(path) != blob}
             diffs = [*_schema_diffs(revisions, model_urns.by_name)]
             reports = [
                 report
                 for layer in diffs
-                for report in _paired(layer, workspace.impact.of_diff(layer).datasets)
+                for report in _paired(
+                    layer, workspace.impact.of_diff(layer, adapted=adapted).datasets
+                )
             ]
             changed_schemas = {diff.urn for layer in diffs for diff in layer}
             for diff, model in _model_diffs(revisions, model_urns):
                 changed_schemas.add(diff.urn)
                 sides = tuple(side.get(model.file) for side in revisions.files)
                 with model_at_base(workspace, repository, model.file, sides, dialect):
-                    reports += _paired([diff], workspace.impact.of_diff([diff]).datasets)
+                    found = workspace.impact.of_diff([diff], adapted=adapted).datasets
+                    reports += _paired([diff], found)
             names = DisplayNames(lambda urns: display_names(urns, store.names_like(urns)))
             names.look_up(
                 urn for _, each in reports for urn in (each.change.urn, *_downstream(each))
@@ -351,7 +356,10 @@ def _schema_diffs(revisions: Revisions, models: Mapping[str, str]) -> Iterator[l
 
 
 def _model_diffs(revisions: Revisions, urns: ModelUrns) -> Iterator[tuple[DatasetDiff, SqlModel]]:
-    """Columns that models no longer produce, and models that are gone."""
+    """Columns that models no longer produce or now produce, and models that are gone.
+
+    Readers that the change adapts may read the new columns, so these are part of the change.
+    """
     after = {(each.file, each.name): each for each in revisions.after.models}
     moved = {each.name.lower(): each for each in revisions.after.models}
     for old in revisions.before.models:
@@ -362,10 +370,18 @@ def _model_diffs(revisions: Revisions, urns: ModelUrns) -> Iterator[tuple[Datase
         if new is None:
             yield _diff(urn, [_removal("", None)]), old
         elif old.columns is not None and new.columns is not None:
-            there = {column.lower() for column in new.columns}
-            gone = [column for column in old.columns if column.lower() not in there]
-            if gone:
-                yield _diff(urn, [_removal(column, UNKNOWN.text) for column in gone]), old
+            rows = [
+                *(_removal(column, UNKNOWN.text) for column in _without(old.columns, new.columns)),
+                *(_addition(column) for column in _without(new.columns, old.columns)),
+            ]
+            if rows:
+                yield _diff(urn, rows), old
+
+
+def _without(columns: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The columns that are not among others; SQL ignores case."""
+    folded = {column.lower() for column in others}
+    return [column for column in columns if column.lower() not in folded]
 
 
 def _diff(urn: str, rows: list[ChangeRow]) -> DatasetDiff:
@@ -381,6 +397,21 @@ def _removal(path: str, before: str | None) -> ChangeRow:
         consumer=Verdict.BREAKING,
         storage=Verdict.INFORMATIONAL,
         rule="field-removed" if path else "dataset-removed",
+        flags=(),
+        notes=(),
+        fingerprint="",
+    )
+
+
+def _addition(path: str) -> ChangeRow:
+    return ChangeRow(
+        path=path,
+        kind="added",
+        before=None,
+        after=UNKNOWN.text,
+        consumer=Verdict.COMPATIBLE,
+        storage=Verdict.COMPATIBLE,
+        rule="field-added",
         flags=(),
         notes=(),
         fingerprint="",
