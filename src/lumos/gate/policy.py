@@ -9,7 +9,7 @@ import msgspec
 
 from lumos.config.gate import GateRule, GateSettings
 from lumos.config.reader import SectionReader
-from lumos.config.settings import Settings
+from lumos.config.settings import DocumentationRules, Settings
 from lumos.config.yaml_tree import ConfigPosition, ConfigurationError, MappingNode, parse_yaml
 from lumos.gate.reports import GateFinding
 
@@ -23,7 +23,14 @@ class DatasetFacts(NamedTuple):
     monthly_cost: Decimal | None = None
 
 
-def parse_policy(text: str, *, file: str) -> GateSettings:
+class GatePolicy(NamedTuple):
+    """What blocks, and which documentation is required."""
+
+    gate: GateSettings
+    documentation: DocumentationRules
+
+
+def parse_policy(text: str, *, file: str) -> GatePolicy:
     """The policy in the text of a lumos.yaml; raises ConfigurationError with file and line."""
     root, problems = parse_yaml(
         text, position=ConfigPosition(origin=file, folder=""), environment={}
@@ -31,13 +38,18 @@ def parse_policy(text: str, *, file: str) -> GateSettings:
     wrapped = root.entries.get(str(Settings.nested))
     if wrapped is not None and isinstance(wrapped.node, MappingNode):
         root = root.with_entries(wrapped.node.entries | root.entries)
-    entry = root.entries.get("gate")
-    if entry is None:
-        return GateSettings()
-    policy = SectionReader({}, problems).section(entry.node, GateSettings)
-    if problems or not isinstance(policy, GateSettings):
+    found: dict[str, object] = {"gate": GateSettings(), "documentation": DocumentationRules()}
+    for name, default in tuple(found.items()):
+        if (entry := root.entries.get(name)) is not None:
+            found[name] = SectionReader({}, problems).section(entry.node, type(default))
+    gate, documentation = found["gate"], found["documentation"]
+    if (
+        problems
+        or not isinstance(gate, GateSettings)
+        or not isinstance(documentation, DocumentationRules)
+    ):
         raise ConfigurationError(problems)
-    return policy
+    return GatePolicy(gate, documentation)
 
 
 def apply_policy(

@@ -5,12 +5,12 @@ read again. So models that the change adapts count as adapted, and models that i
 still read what they read before. Nothing of the repository is executed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -31,6 +31,9 @@ from lumos.store import Store, Transaction
 
 if TYPE_CHECKING:
     from lumos.cost.service import Costs
+
+
+_FEW: Final = 20
 
 
 class Workspace(LineageWorkspace, Protocol):
@@ -129,7 +132,7 @@ def fill(
     outside = [] if cache is not None else [each.name for each in store.lineage.reporters()]
     tree = _tree(workspace)
     old, new = (
-        _lineage_files(files, declared.readers, revisions.same.readers)
+        _lineage_files(files, revisions.sql, declared.readers, revisions.same.readers)
         for files, declared in zip(
             revisions.files, (revisions.before, revisions.after), strict=True
         )
@@ -151,6 +154,21 @@ def fill(
         written.update(_written(store, outside))
         replace_outside_lineage(store, outside, written, at=at)
     return urns
+
+
+def has_lineage(
+    workspace: Workspace, repository: GitRepository, revisions: Revisions, dialect: str | None
+) -> bool:
+    """Whether any lineage is known, also of SQL that the change does not concern."""
+    store = workspace.create_store()
+    files = revisions.files[0]
+    rest = {path for path in files if path.lower().endswith(SQL_SUFFIX)} - revisions.sql
+    waiting = list(_lineage_files(files, rest, revisions.before.readers).items())
+    while waiting and not store.lineage.count():
+        some, waiting = waiting[:_FEW], waiting[_FEW:]
+        written = _write_files(_tree(workspace), _contents(repository, dict(some)))
+        workspace.lineage.ingest(*written, dialect=dialect)
+    return bool(store.lineage.count())
 
 
 class _Blob(NamedTuple):
@@ -177,7 +195,7 @@ def _put_schemas(store: Store, revisions: Revisions, *, changed_only: bool = Fal
             entry = catalog.get(urn) or CatalogEntry(
                 urn=urn, name=parsed.name, platform=parsed.platform
             )
-            newest = after.get(urn, declared)
+            newest = after.get(urn, declared).annotations
             catalog.put(
                 msgspec.structs.replace(
                     entry,
@@ -207,14 +225,14 @@ def _all_columns(schema: Schema, after: DeclaredSchema | None) -> Schema:
 
 
 def _lineage_files(
-    files: Mapping[str, str], *readers: Mapping[str, str]
+    files: Mapping[str, str], sql: Collection[str], *readers: Mapping[str, str]
 ) -> dict[str, "_Blob | str"]:
     """The SQL that lineage is read from; in migrations, only views."""
     replaced = {path: text for each in readers for path, text in each.items()}
     return {
         path: replaced.get(path, _Blob(blob))
         for path, blob in files.items()
-        if path.lower().endswith(SQL_SUFFIX)
+        if path in sql
         and replaced.get(path) != ""
         and not any(map(is_ignored_folder, PurePosixPath(path).parts[:-1]))
     }
