@@ -21,7 +21,13 @@ def repository(workplace: Path) -> SampleRepository:
 
 
 def cached(repository: SampleRepository) -> list[Path]:
-    return sorted((repository.folder / ".git/lumos/gate").glob("*"))
+    return sorted((repository.folder / ".git/lumos/gate").glob("*.db"))
+
+
+def forget_reports(repository: SampleRepository) -> None:
+    """Remove the reports of earlier runs, so that the change is judged again."""
+    for file in (repository.folder / ".git/lumos/gate").glob("*.json"):
+        file.unlink()
 
 
 def test_a_second_run_reads_no_model_again(
@@ -36,6 +42,7 @@ def test_a_second_run_reads_no_model_again(
         return ingest(self, *paths, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(LineageService, "ingest", counted)
+    forget_reports(repository)
     assert repository.check() == first
     assert read == []
 
@@ -46,6 +53,7 @@ def test_the_next_commit_of_a_change_starts_from_the_cached_base(
     repository.check()
     repository.commit({"models/report.sql": REPORT.replace("email, ", "")})
     warm = repository.check()
+    forget_reports(repository)
     for file in cached(repository):
         file.unlink()
     cold = repository.check()
@@ -73,6 +81,7 @@ def test_a_moved_model_is_judged_as_without_the_cache(repository: SampleReposito
     text = (repository.folder / "models/report.sql").read_text()
     repository.commit({"models/report.sql": None, "models/moved/report.sql": text})
     warm = repository.check()
+    forget_reports(repository)
     for file in cached(repository):
         file.unlink()
     assert repository.check() == warm
@@ -95,6 +104,7 @@ def test_a_broken_cache_is_not_used(repository: SampleRepository) -> None:
     first = repository.check()
     (file,) = cached(repository)
     file.write_bytes(b"not a database")
+    forget_reports(repository)
     assert repository.check() == first
 
 

@@ -16,13 +16,15 @@ from lumos.model.dataset_pattern import strip_extensions
 
 _WORD: Final = re.compile(r"\w+")
 _COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/|\{#.*?#\}", re.DOTALL)
+_PART: Final = r"""(?:"[^"]*"|'[^']*'|`[^`]*`|\[[^\]]*\]|\{\{.*?\}\}|[\w$@#-]+)"""
 _WRITTEN: Final = re.compile(
     r"\b(?:table|view|into|overwrite|update)\s+(?:(?:table|into|only)\s+)?"
-    r"(?:if\s+not\s+exists\s+)?(?P<name>[^\s(;,]+)",
-    re.IGNORECASE,
+    rf"(?:if\s+not\s+exists\s+)?(?:{_PART}\s*\.\s*)*(?P<name>{_PART})",
+    re.IGNORECASE | re.DOTALL,
 )
-# Names whose end is not known without parsing.
-_UNCLEAR: Final = re.compile(r"[\"'`\[{]|\A\W*\Z")
+_TEMPLATE: Final = "{{"
+_SET: Final = re.compile(r"\{%-?\s*set\b.*?%\}", re.DOTALL)
+_QUOTED: Final = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 
 Name = frozenset[str]
 
@@ -37,16 +39,16 @@ class _SqlUnit:
 
     def add(self, path: str, text: str) -> None:
         self.files.add(path)
-        words = set(_words(text))
-        self.words |= words
+        self.words.update(_words(text))
         self.created.add(_name(model_name(path).name[-1]))
         for version in {text, _COMMENT.sub(" ", text)}:
             for match in _WRITTEN.finditer(version):
-                written = match["name"]
-                if _UNCLEAR.search(written):
-                    self.created.update(frozenset((word,)) for word in words)
+                if match["name"].startswith(_TEMPLATE):
+                    # As in {{ ref('orders') }}, or {{ target }} with {% set target = 'orders' %}.
+                    texts = [match["name"], *_SET.findall(text)]
+                    self.created.update(_name(name) for each in texts for name in _quoted(each))
                 else:
-                    self.created.add(_name(written.rpartition(".")[2]))
+                    self.created.add(_name(match["name"].rpartition(".")[2]))
 
 
 class SqlRelevance:
@@ -126,6 +128,10 @@ class SqlRelevance:
 
 def _words(text: str) -> Iterator[str]:
     return (match.group() for match in _WORD.finditer(text.casefold()))
+
+
+def _quoted(text: str) -> Iterator[str]:
+    return (one or other for one, other in _QUOTED.findall(text))
 
 
 def _name(text: str) -> Name:
