@@ -54,6 +54,7 @@ from lumos.gate.revisions import (
 from lumos.gate.schema_files import table_urn
 from lumos.gate.trail import hop_locations
 from lumos.gate.waivers import FILE, Waiver, apply_waivers, parse_waivers
+from lumos.gate.wire_format import wire_findings
 from lumos.gate.workspace import (
     ModelUrns,
     Workspace,
@@ -142,6 +143,9 @@ def judge_change(
                 is_model=folded_name(diff.urn) in models,
             )
         }
+        for finding in wire_findings(revisions.before.schemas, revisions.after.schemas):
+            findings[finding.fingerprint] = finding
+            changed_schemas.add(finding.urn)
         coverage = min((each.coverage for _, each in reports), default=1.0)
         decided = apply_policy(findings.values(), policy, _facts(store, findings, costs))
         if policy.documentation:

@@ -1,6 +1,7 @@
 """The files of both revisions of a change, and what they declare."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
@@ -16,6 +17,7 @@ from lumos.gate.inputs import (
     type_dialect,
 )
 from lumos.gate.relevance import SqlRelevance
+from lumos.gate.schema_files import PROTO_SUFFIX, imported_file
 from lumos.model.urn import name_in
 from lumos.names import find_urn
 from lumos.schemas.diff import diff_datasets
@@ -26,6 +28,7 @@ from lumos.store.errors import AmbiguousName, UnknownDataset
 
 # Larger files are data or generated.
 MAX_BYTES: Final = 8 * 1024 * 1024
+_IMPORT: Final = re.compile(rb"^\s*import\s+(?:public\s+|weak\s+)?[\"']([^\"']+)", re.MULTILINE)
 # Of unchanged files, only those are read that may declare tables which queries read.
 _READ_UNCHANGED: Final = (".schema", ".avsc", ".schema.json", ".yml", ".yaml", SQL_SUFFIX)
 
@@ -83,10 +86,21 @@ def read_revisions(
                   if group in groups}  # fmt: skip
     before |= migrations
     after |= migrations
+    protos = tuple(
+        read(files, [path for path in files if path.lower().endswith(PROTO_SUFFIX)])
+        if any(path.lower().endswith(PROTO_SUFFIX) for path in changed)
+        else {}
+        for files in (before_files, after_files)
+    )
+    # A message also changes with those that it contains.
+    for importing in _importing({**protos[0], **protos[1]}, changed):
+        before[importing], after[importing] = protos[0][importing], protos[1][importing]
     dialect = type_dialect(sql_dialect, before.items(), after.items())
     declared_before, declared_after = (
-        read_declarations(sorted(side.items()), sql_dialect=sql_dialect, dialect=dialect)
-        for side in (before, after)
+        read_declarations(
+            sorted(side.items()), sql_dialect=sql_dialect, dialect=dialect, protos=files
+        )
+        for side, files in zip((before, after), protos, strict=True)
     )
     relevance = None
     sql = {path for path in {**before_files, **after_files} if path.lower().endswith(SQL_SUFFIX)}
@@ -116,6 +130,21 @@ def read_revisions(
     )  # fmt: skip
     files = before_files, after_files
     return Revisions(files, declared_before, declared_after, same, frozenset(sql))
+
+
+def _importing(protos: Mapping[str, bytes], changed: Collection[str]) -> set[str]:
+    """The unchanged .proto files that import changed ones, directly or through others."""
+    imports = {
+        path: {imported_file(name.decode("utf-8", "replace"), protos) for name in names}
+        for path, data in protos.items()
+        if (names := _IMPORT.findall(data))
+    }
+    found: set[str] = set()
+    reached = {*changed}
+    while new := {path for path, names in imports.items() if names & reached} - reached:
+        found |= new
+        reached |= new
+    return found
 
 
 def _is_relevant(path: str, data: bytes, relevance: SqlRelevance) -> bool:

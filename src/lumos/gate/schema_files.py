@@ -63,12 +63,12 @@ SchemaKind: TypeAlias = Literal[
 ]
 
 _AVRO: Final = ".avsc"
-_PROTO: Final = ".proto"
+PROTO_SUFFIX: Final = ".proto"
 _JSON: Final = ".json"
 _JSON_SCHEMA: Final = ".schema.json"
 _YAML: Final = (".yaml", ".yml")
 _SNAPSHOTS: Final = (".json", ".yaml", ".yml", ".jsonl", ".jsonl.zst")
-SUFFIXES: Final = (SCHEMA_SUFFIX, _AVRO, _PROTO, _JSON, *_YAML, ".jsonl", ".jsonl.zst")
+SUFFIXES: Final = (SCHEMA_SUFFIX, _AVRO, PROTO_SUFFIX, _JSON, *_YAML, ".jsonl", ".jsonl.zst")
 _HEAD: Final = 65_536
 _SNAPSHOT_MARK: Final = re.compile(rb"lumos[-_]snapshot")
 _JSON_SCHEMA_MARK: Final = re.compile(rb'"\$schema"\s*:\s*"https?://json-schema\.org/')
@@ -77,6 +77,7 @@ _DBT_MARK: Final = re.compile(rb"^(?:models|sources|seeds|snapshots)\s*:", re.MU
 # Declarations that are complete, so that they are needed even where the change does not touch them.
 _DBT_COMPLETE: Final = re.compile(rb"enforced\s*:\s*true|^sources\s*:", re.MULTILINE)
 _MAX_DEPTH: Final = 50
+NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
 class DeclaredAnnotations(NamedTuple):
@@ -107,8 +108,13 @@ class DeclaredSchema(NamedTuple):
     annotations: DeclaredAnnotations = DeclaredAnnotations()
 
 
-def read_schema_file(path: str, data: bytes, *, dialect: Dialect) -> list[DeclaredSchema]:
-    """The schemas that a file declares; raises UnreadableSchema."""
+def read_schema_file(
+    path: str, data: bytes, *, dialect: Dialect, protos: Mapping[str, bytes] = NO_FILES
+) -> list[DeclaredSchema]:
+    """The schemas that a file declares; raises UnreadableSchema.
+
+    `protos` are the files that .proto files may import.
+    """
     name = path.lower()
     head = data[:_HEAD]
     try:
@@ -116,8 +122,8 @@ def read_schema_file(path: str, data: bytes, *, dialect: Dialect) -> list[Declar
             return [_read_lumos(path, data)]
         if name.endswith(_AVRO):
             return [_read_avro(path, data)]
-        if name.endswith(_PROTO):
-            return list(_read_protobuf(path, data))
+        if name.endswith(PROTO_SUFFIX):
+            return list(_read_protobuf(path, data, protos))
         is_text = not name.endswith(".zst")
         if name.endswith(_SNAPSHOTS) and (not is_text or _SNAPSHOT_MARK.search(head)):
             return list(_read_snapshot(path, data))
@@ -194,8 +200,18 @@ def _read_json_schema(path: str, data: bytes) -> DeclaredSchema:
     )
 
 
-def _read_protobuf(path: str, data: bytes) -> Iterator[DeclaredSchema]:
-    for message in messages_from_protobuf(decode_text(path, data)):
+def imported_file(name: str, files: Iterable[str]) -> str | None:
+    """The file that an import of a .proto file means: the shortest path that ends with it."""
+    found = (path for path in files if path == name or path.endswith(f"/{name}"))
+    return min(found, key=lambda path: (len(path), path), default=None)
+
+
+def _read_protobuf(path: str, data: bytes, protos: Mapping[str, bytes]) -> Iterator[DeclaredSchema]:
+    def imported(name: str) -> str | None:
+        file = imported_file(name, protos)
+        return None if file is None else protos[file].decode("utf-8", "replace")
+
+    for message in messages_from_protobuf(decode_text(path, data), imported=imported):
         urn = _urn("protobuf", message.name.split("."))
         yield DeclaredSchema(urn, message.schema, None, path, "protobuf")
 

@@ -66,7 +66,8 @@ class Gate:
         """Report what the changes since the merge base of two revisions do downstream.
 
         `lineage` adds lineage to that of the repository's SQL: a snapshot, a store, a file that
-        `lineage.ingest` reads, or `local` for the configured store.
+        `lineage.ingest` reads, or `local` for the configured store. Without it, manifests of dbt
+        in the repository are used.
         """
         repository = GitRepository(Path(folder))
         old, new = repository.commits(base, head)
@@ -79,12 +80,18 @@ class Gate:
                 return known
         # Imported late: a report that is known needs no parser and no store.
         from lumos.gate.judgement import judge_change
-        from lumos.gate.lineage_source import LineageSource
+        from lumos.gate.lineage_source import LineageSource, committed_artefacts
 
-        source = None if lineage is None else LineageSource(str(lineage), self._configured)
-        report = judge_change(
-            change, repository, self._open_workspace, source=source, at=at, progress=progress
-        )
+        with committed_artefacts(repository, old) as artefacts:
+            given = artefacts if lineage is None else lineage
+            source = (
+                None
+                if given is None
+                else LineageSource(str(given), self._configured, optional=lineage is None)
+            )
+            report = judge_change(
+                change, repository, self._open_workspace, source=source, at=at, progress=progress
+            )
         if cache is not None:
             cache.save(report)
         return report
