@@ -389,3 +389,20 @@ def test_a_nested_field_and_not_another_column_is_blamed(repository: SampleRepos
     repository.commit({"schemas/baskets.schema": changed})
     by_path = {each.path: each.affected for each in repository.check(dialect="spark").findings}
     assert by_path == {"items[].price": "lines", "amount": None}
+
+
+def test_what_could_not_be_resolved_before_is_no_doubt_about_other_columns(
+    repository: SampleRepository,
+) -> None:
+    """Such as the unit of DATE_TRUNC without a dialect, and results of unknown macros."""
+    monthly = "select email, date_trunc(orders, month) as m, {{ f('x') }} as y from customer_360\n"
+    nested = "with c as (select email from customer_360) select email, c.total from c\n"
+    repository.change_main({"models/monthly.sql": monthly, "models/nested.sql": nested})
+    wider = CUSTOMER_360.replace("u.email, ", "u.email, 1 as age, ")
+    repository.commit({"models/customer_360.sql": wider})
+    assert findings(repository.check()) == [("note", "customer_360.age", None)]
+    repository.commit({"models/customer_360.sql": wider.replace(", sum(o.amount) as total", "")})
+    assert findings(repository.check()) == [
+        ("warning", "customer_360.total", "nested"),
+        ("note", "customer_360.age", None),
+    ]
