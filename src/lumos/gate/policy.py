@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from lumos.config.gate import GateRule, GateSettings
 from lumos.config.reader import SectionReader
+from lumos.config.section import Section
 from lumos.config.settings import DocumentationRules, Settings
 from lumos.config.yaml_tree import ConfigPosition, ConfigurationError, MappingNode, parse_yaml
 from lumos.gate.reports import GateFinding
+
+SectionT = TypeVar("SectionT", bound=Section)
 
 
 class DatasetFacts(NamedTuple):
@@ -38,18 +41,20 @@ def parse_policy(text: str, *, file: str) -> GatePolicy:
     wrapped = root.entries.get(str(Settings.nested))
     if wrapped is not None and isinstance(wrapped.node, MappingNode):
         root = root.with_entries(wrapped.node.entries | root.entries)
-    found: dict[str, object] = {"gate": GateSettings(), "documentation": DocumentationRules()}
-    for name, default in tuple(found.items()):
-        if (entry := root.entries.get(name)) is not None:
-            found[name] = SectionReader({}, problems).section(entry.node, type(default))
-    gate, documentation = found["gate"], found["documentation"]
-    if (
-        problems
-        or not isinstance(gate, GateSettings)
-        or not isinstance(documentation, DocumentationRules)
-    ):
+    reader = SectionReader({}, problems)
+    gate = _section(root, "gate", GateSettings, reader)
+    documentation = _section(root, "documentation", DocumentationRules, reader)
+    if problems or gate is None or documentation is None:
         raise ConfigurationError(problems)
     return GatePolicy(gate, documentation)
+
+
+def _section(
+    root: MappingNode, name: str, kind: type[SectionT], reader: SectionReader
+) -> SectionT | None:
+    entry = root.entries.get(name)
+    found = kind() if entry is None else reader.section(entry.node, kind)
+    return found if isinstance(found, kind) else None
 
 
 def apply_policy(
