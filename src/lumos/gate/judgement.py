@@ -14,6 +14,7 @@ import msgspec
 
 from lumos.config import Settings
 from lumos.config.gate import GateSettings
+from lumos.config.load import FILE_NAME
 from lumos.config.prices import NoPrices
 from lumos.gate.base_cache import BaseStoreCache
 from lumos.gate.baseline import FILE as BASELINE_FILE
@@ -190,12 +191,13 @@ def _policy(
 ) -> tuple[GatePolicy, list[str]]:
     """The policy of the configuration; a change cannot loosen the policy it is judged by."""
     file = settings.origin.file
-    path = None if file is None else repository.path_of(Path(file))
+    path = FILE_NAME if file is None else repository.path_of(Path(file))
     own = GatePolicy(settings.gate, settings.documentation)
     if path is None:
         return own, []
     blobs = [repository.files(commit, (Path(path).suffix,)).get(path) for commit in (old, new)]
-    if blobs[1] is None or blobs[0] == blobs[1]:
+    # Without a file, the change may have deleted it; with one, it may not be committed.
+    if blobs[0] == blobs[1] or (blobs[1] is None) != (file is None):
         return own, []
     text = "" if blobs[0] is None else dict(repository.read({path: blobs[0]}))[path].decode()
     policy = parse_policy(text, file=path)
