@@ -1,7 +1,6 @@
 """The gate on a repository with schemas and models, one branch per kind of change."""
 
 import json
-import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,66 +8,17 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gate.sample import CUSTOMER_360, ORDERS, REPORT, USERS, SampleRepository, findings
 from lumos import Lumos
 from lumos.errors import LumosError, MisuseError
 from lumos.gate.outputs import RENDERERS
 from lumos.gate.reports import GateReport
 
-USERS = "# urn: lumos://s3/lake/users\nuser_id STRING\nemail STRING\nnickname STRING\n"
-ORDERS = "# urn: lumos://s3/lake/orders\norder_id INT64\nuser_id STRING\namount DECIMAL(10,2)\n"
-CUSTOMER_360 = """-- owner: analytics-team
-select u.user_id, u.email, count(*) as orders, sum(o.amount) as total
-from users u
-join orders o on o.user_id = u.user_id
-group by 1, 2
-"""
-REPORT = "select email, orders\nfrom customer_360\nwhere orders > 1\n"
-FILES = {
-    "schemas/users.schema": USERS,
-    "schemas/orders.schema": ORDERS,
-    "models/customer_360.sql": CUSTOMER_360,
-    "models/report.sql": REPORT,
-}
-
-
-class Repository:
-    """A git repository with a branch `main` and a branch for the change."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.git("init", "-q", "-b", "main")
-        self.commit(FILES)
-        self.git("checkout", "-q", "-b", "change")
-
-    def git(self, *arguments: str) -> str:
-        command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", *arguments]
-        return subprocess.run(
-            command, cwd=self.folder, check=True, capture_output=True, text=True
-        ).stdout
-
-    def commit(self, files: dict[str, str | None]) -> None:
-        for name, text in files.items():
-            file = self.folder / name
-            if text is None:
-                file.unlink()
-            else:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text, encoding="utf-8")
-        self.git("add", "--all")
-        self.git("commit", "-q", "-m", "change")
-
-    def check(self, **options: Any) -> GateReport:
-        return Lumos(environment={}).gate.check("main", **options)
-
 
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SampleRepository:
     monkeypatch.chdir(tmp_path)
-    return Repository(tmp_path)
-
-
-def findings(report: GateReport) -> list[tuple[str, str, str | None]]:
-    return [(each.level, f"{each.dataset}.{each.path}", each.affected) for each in report.findings]
+    return SampleRepository(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +29,17 @@ def findings(report: GateReport) -> list[tuple[str, str, str | None]]:
             0,
             [("note", "users.age", None)],
             id="added column",
+        ),
+        pytest.param(
+            {
+                "schemas/users.schema": USERS + "age INT32\n",
+                "models/customer_360.sql": CUSTOMER_360.replace(
+                    "u.email, count", "u.email, max(u.age) as age, count"
+                ),
+            },
+            0,
+            [("note", "customer_360.age", None), ("note", "users.age", None)],
+            id="added column that a changed model reads",
         ),
         pytest.param(
             {"schemas/users.schema": USERS.replace("email STRING\n", "")},
@@ -137,6 +98,27 @@ def findings(report: GateReport) -> list[tuple[str, str, str | None]]:
             id="reader adapted in the same change",
         ),
         pytest.param(
+            {
+                "models/customer_360.sql": CUSTOMER_360.replace("as orders", "as purchases"),
+                "models/report.sql": "select c.email, c.purchases as orders from customer_360 c\n",
+            },
+            0,
+            [("note", "customer_360.orders", None), ("note", "customer_360.purchases", None)],
+            id="reader adapted to a renamed column",
+        ),
+        pytest.param(
+            {
+                "models/customer_360.sql": CUSTOMER_360.replace("as orders", "as purchases"),
+                "models/report.sql": REPORT + "  and email <> ''\n",
+            },
+            10,
+            [
+                ("error", "customer_360.orders", "report"),
+                ("note", "customer_360.purchases", None),
+            ],
+            id="changed reader of a renamed column that is not adapted",
+        ),
+        pytest.param(
             {"models/customer_360.sql": CUSTOMER_360.replace(", sum(o.amount) as total", "")},
             0,
             [("note", "customer_360.total", None)],
@@ -157,7 +139,7 @@ def findings(report: GateReport) -> list[tuple[str, str, str | None]]:
     ],
 )  # fmt: skip
 def test_a_change_is_judged_by_its_readers(
-    repository: Repository,
+    repository: SampleRepository,
     change: dict[str, str | None],
     code: int,
     expected: list[tuple[str, str, str | None]],
@@ -169,7 +151,7 @@ def test_a_change_is_judged_by_its_readers(
     assert report.exit_code(strict=True, warn_only=True) == 0
 
 
-def test_a_finding_names_reader_owner_reason_and_place(repository: Repository) -> None:
+def test_a_finding_names_reader_owner_reason_and_place(repository: SampleRepository) -> None:
     repository.commit({"schemas/users.schema": USERS.replace("user_id STRING", "user_id INT64")})
     (finding,) = repository.check().findings
     assert finding.message.startswith(
@@ -181,7 +163,7 @@ def test_a_finding_names_reader_owner_reason_and_place(repository: Repository) -
     assert finding.declared.file == "schemas/users.schema"
 
 
-def test_only_the_change_itself_counts(repository: Repository) -> None:
+def test_only_the_change_itself_counts(repository: SampleRepository) -> None:
     repository.commit({"schemas/users.schema": USERS + "age INT32\n"})
     repository.git("checkout", "-q", "main")
     repository.commit({"schemas/orders.schema": ORDERS.replace("amount DECIMAL(10,2)\n", "")})
@@ -189,7 +171,7 @@ def test_only_the_change_itself_counts(repository: Repository) -> None:
     assert findings(repository.check()) == [("note", "users.age", None)]
 
 
-def test_without_lineage_a_dropped_column_is_undetermined(repository: Repository) -> None:
+def test_without_lineage_a_dropped_column_is_undetermined(repository: SampleRepository) -> None:
     repository.git("checkout", "-q", "main")
     repository.commit({"models/customer_360.sql": None, "models/report.sql": None})
     repository.git("checkout", "-q", "-b", "bare")
@@ -201,7 +183,7 @@ def test_without_lineage_a_dropped_column_is_undetermined(repository: Repository
     assert report.exit_code(strict=True, warn_only=False) == 11
 
 
-def test_avro_and_create_table_are_schemas_too(repository: Repository) -> None:
+def test_avro_and_create_table_are_schemas_too(repository: SampleRepository) -> None:
     avro = {
         "type": "record", "name": "click", "namespace": "web",
         "fields": [{"name": "url", "type": "string"}, {"name": "at", "type": "long"}],
@@ -241,7 +223,7 @@ def waive(report: GateReport, **options: Any) -> Path:
     return Path(waived.file)
 
 
-def test_a_waiver_approves_one_finding_of_one_change(repository: Repository) -> None:
+def test_a_waiver_approves_one_finding_of_one_change(repository: SampleRepository) -> None:
     repository.commit({"schemas/users.schema": USERS.replace("user_id STRING", "user_id INT64")})
     before = repository.check()
     file = waive(before, approver="analytics-team")
@@ -264,7 +246,7 @@ def test_a_waiver_approves_one_finding_of_one_change(repository: Repository) -> 
 
 
 def test_a_waiver_from_a_folder_below_is_that_of_the_repository(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
+    repository: SampleRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository.commit({"schemas/users.schema": USERS.replace("user_id STRING", "user_id INT64")})
     monkeypatch.chdir(repository.folder / "models")
@@ -274,7 +256,7 @@ def test_a_waiver_from_a_folder_below_is_that_of_the_repository(
     assert repository.check().verdict == "passed"
 
 
-def test_only_an_owner_may_approve_if_owners_are_known(repository: Repository) -> None:
+def test_only_an_owner_may_approve_if_owners_are_known(repository: SampleRepository) -> None:
     repository.commit({"schemas/users.schema": USERS.replace("user_id STRING", "user_id INT64")})
     waive(repository.check(), approver="mallory")
     repository.commit({"done.txt": "x"})
@@ -285,7 +267,7 @@ def test_only_an_owner_may_approve_if_owners_are_known(repository: Repository) -
     ]
 
 
-def test_a_waiver_that_was_merged_is_used_up(repository: Repository) -> None:
+def test_a_waiver_that_was_merged_is_used_up(repository: SampleRepository) -> None:
     narrow = USERS.replace("user_id STRING", "user_id INT64")
     repository.commit({"schemas/users.schema": narrow})
     waive(repository.check(), approver="analytics-team")
@@ -302,7 +284,7 @@ def test_a_waiver_that_was_merged_is_used_up(repository: Repository) -> None:
     ]
 
 
-def test_a_waiver_expires(repository: Repository) -> None:
+def test_a_waiver_expires(repository: SampleRepository) -> None:
     repository.commit({"schemas/users.schema": USERS.replace("user_id STRING", "user_id INT64")})
     yesterday = TODAY - timedelta(days=1)
     waive(repository.check(), approver="analytics-team", expires=yesterday)
@@ -320,13 +302,15 @@ def test_a_waiver_expires(repository: Repository) -> None:
         ("waivers: [", "waivers.yaml"),
     ],
 )
-def test_an_invalid_waiver_file_is_an_error(repository: Repository, text: str, words: str) -> None:
+def test_an_invalid_waiver_file_is_an_error(
+    repository: SampleRepository, text: str, words: str
+) -> None:
     repository.commit({".lumos/waivers.yaml": text})
     with pytest.raises(LumosError, match=words):
         repository.check()
 
 
-def test_every_output_contains_the_findings(repository: Repository) -> None:
+def test_every_output_contains_the_findings(repository: SampleRepository) -> None:
     repository.commit(
         {
             "schemas/users.schema": USERS.replace("user_id STRING", "user_id INT64")
@@ -355,7 +339,7 @@ def test_every_output_contains_the_findings(repository: Repository) -> None:
     assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
 
 
-def test_text_from_a_fork_cannot_leave_its_cell_or_its_folder(repository: Repository) -> None:
+def test_text_from_a_fork_cannot_leave_its_cell_or_its_folder(repository: SampleRepository) -> None:
     name = "schemas/a|b%0A<img src=x>.schema"
     repository.commit({name: "# urn: lumos://s3/lake/x%7C%3Cb%3E\nid INT64\nold STRING\n"})
     repository.git("checkout", "-q", "-b", "hostile")
@@ -367,7 +351,7 @@ def test_text_from_a_fork_cannot_leave_its_cell_or_its_folder(repository: Reposi
     ElementTree.fromstring(RENDERERS["junit"](report))
 
 
-def test_a_file_that_cannot_be_read_is_a_remark(repository: Repository) -> None:
+def test_a_file_that_cannot_be_read_is_a_remark(repository: SampleRepository) -> None:
     repository.commit({"schemas/users.schema": USERS + "broken\n", "x.avsc": "{"})
     report = repository.check()
     assert sum("Not compared: " in remark for remark in report.remarks) == 2
@@ -379,18 +363,18 @@ def test_a_folder_without_repository_and_an_unknown_revision_are_errors(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MisuseError, match="not inside a git repository"):
         Lumos(environment={}).gate.check("main")
-    repository = Repository(tmp_path)
+    repository = SampleRepository(tmp_path)
     with pytest.raises(MisuseError, match="There is no revision 'nowhere'"):
         Lumos(environment={}).gate.check("nowhere")
     assert repository.check().verdict == "passed"
 
 
-def test_the_gate_leaves_no_store(repository: Repository) -> None:
+def test_the_gate_leaves_no_store(repository: SampleRepository) -> None:
     repository.check()
     assert not (repository.folder / ".lumos").exists()
 
 
-def test_a_nested_field_and_not_another_column_is_blamed(repository: Repository) -> None:
+def test_a_nested_field_and_not_another_column_is_blamed(repository: SampleRepository) -> None:
     columns = "# urn: lumos://s3/lake/baskets\nid INT64\namount INT64\n"
     items = "items ARRAY<STRUCT<sku: STRING, price: INT64>>\n"
     repository.git("checkout", "-q", "main")
@@ -405,3 +389,20 @@ def test_a_nested_field_and_not_another_column_is_blamed(repository: Repository)
     repository.commit({"schemas/baskets.schema": changed})
     by_path = {each.path: each.affected for each in repository.check(dialect="spark").findings}
     assert by_path == {"items[].price": "lines", "amount": None}
+
+
+def test_what_could_not_be_resolved_before_is_no_doubt_about_other_columns(
+    repository: SampleRepository,
+) -> None:
+    """Such as the unit of DATE_TRUNC without a dialect, and results of unknown macros."""
+    monthly = "select email, date_trunc(orders, month) as m, {{ f('x') }} as y from customer_360\n"
+    nested = "with c as (select email from customer_360) select email, c.total from c\n"
+    repository.change_main({"models/monthly.sql": monthly, "models/nested.sql": nested})
+    wider = CUSTOMER_360.replace("u.email, ", "u.email, 1 as age, ")
+    repository.commit({"models/customer_360.sql": wider})
+    assert findings(repository.check()) == [("note", "customer_360.age", None)]
+    repository.commit({"models/customer_360.sql": wider.replace(", sum(o.amount) as total", "")})
+    assert findings(repository.check()) == [
+        ("warning", "customer_360.total", "nested"),
+        ("note", "customer_360.age", None),
+    ]

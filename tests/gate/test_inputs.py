@@ -153,6 +153,70 @@ def test_a_declared_column_is_compared(
     assert findings(report) == expected
 
 
+COMMON = """syntax = "proto3";
+package shop.v1;
+message Money { int64 units = 1; int32 nanos = 2; }
+"""
+BILL = """syntax = "proto3";
+package shop.v1;
+import "shop/money.proto";
+message Bill { Money total = 1; int32 days = 2; string note = 3; }
+"""
+BILLS: dict[str, str | None] = {"api/shop/money.proto": COMMON, "api/shop/bill.proto": BILL}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(
+            {"api/shop/bill.proto": BILL.replace("note = 3", "note = 4")},
+            [("error", "field-number", "note", "3", "4")],
+            id="changed number",
+        ),
+        pytest.param(
+            {"api/shop/bill.proto": BILL.replace("string note = 3", "int64 code = 3")},
+            [
+                ("error", "field-number", "code", "note STRING", "code INT64"),
+                ("warning", "removed", "note", "STRING", None),
+                ("note", "added", "code", None, "INT64"),
+            ],
+            id="number reused with another type",
+        ),
+        pytest.param(
+            {"api/shop/bill.proto": BILL.replace("note = 3", "remark = 3")},
+            [
+                ("warning", "removed", "note", "STRING", None),
+                ("note", "added", "remark", None, "STRING"),
+            ],
+            id="renamed field with its number",
+        ),
+        pytest.param(
+            {"api/shop/bill.proto": BILL.replace("int32 days", "sint32 days")},
+            [("error", "field-encoding", "days", "int32", "sint32")],
+            id="changed encoding",
+        ),
+        pytest.param(
+            {"api/shop/money.proto": COMMON.replace("nanos = 2", "nanos = 3")},
+            [
+                ("error", "field-number", "total.nanos", "2", "3"),
+                ("error", "field-number", "nanos", "2", "3"),
+            ],
+            id="number in an imported message",
+        ),
+    ],
+)
+def test_protobuf_is_also_judged_by_numbers(
+    folder: Path,
+    change: dict[str, str | None],
+    expected: list[tuple[str, str, str, str | None, str | None]],
+) -> None:
+    repository = SampleRepository(folder, BILLS)
+    repository.commit(change)
+    report = repository.check()
+    assert [(each.level, each.rule, each.path, each.before, each.after)
+            for each in report.findings] == expected  # fmt: skip
+
+
 V1 = "create table shop.stock (sku varchar(20) not null, amount int, old int);\n"
 V2 = "alter table shop.stock add column place text;\n"
 V10 = "alter table shop.stock drop column amount;\ncreate view shop.places as select place from shop.stock;\n"

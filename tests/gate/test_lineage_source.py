@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,38 +114,62 @@ def test_the_repository_knows_its_own_models_best(
                                  if each.level == "error"]  # fmt: skip
 
 
+MANIFEST: dict[str, Any] = {
+    "metadata": {
+        "dbt_schema_version": "https://schemas.getdbt.com/dbt/manifest/v12.json",
+        "project_name": "shop",
+        "adapter_type": "postgres",
+    },
+    "nodes": {
+        "model.shop.mailing": {
+            "name": "mailing", "resource_type": "model", "package_name": "shop",
+            "database": "db", "schema": "marts", "alias": "mailing",
+            "relation_name": '"db"."marts"."mailing"', "original_file_path": "models/mailing.sql",
+            "compiled_code": 'select email from "db"."raw"."users"', "language": "sql",
+            "depends_on": {"nodes": ["source.shop.raw.users"]}, "columns": {},
+        },
+    },
+    "sources": {
+        "source.shop.raw.users": {
+            "name": "users", "resource_type": "source", "package_name": "shop", "database": "db",
+            "schema": "raw", "identifier": "users", "relation_name": '"db"."raw"."users"',
+            "original_file_path": "models/sources.yml", "columns": {},
+        },
+    },
+    "exposures": {},
+}  # fmt: skip
+DDL = "create table raw.users (user_id text, email text);\n"
+DROPPED: dict[str, str | None] = {"users.sql": DDL.replace(", email text", "")}
+
+
 def test_artefacts_of_dbt_are_lineage(folder: Path) -> None:
-    manifest = {
-        "metadata": {
-            "dbt_schema_version": "https://schemas.getdbt.com/dbt/manifest/v12.json",
-            "project_name": "shop",
-            "adapter_type": "postgres",
-        },
-        "nodes": {
-            "model.shop.mailing": {
-                "name": "mailing", "resource_type": "model", "package_name": "shop",
-                "database": "db", "schema": "marts", "alias": "mailing",
-                "relation_name": '"db"."marts"."mailing"', "original_file_path": "models/mailing.sql",
-                "compiled_code": 'select email from "db"."raw"."users"', "language": "sql",
-                "depends_on": {"nodes": ["source.shop.raw.users"]}, "columns": {},
-            },
-        },
-        "sources": {
-            "source.shop.raw.users": {
-                "name": "users", "resource_type": "source", "package_name": "shop", "database": "db",
-                "schema": "raw", "identifier": "users", "relation_name": '"db"."raw"."users"',
-                "original_file_path": "models/sources.yml", "columns": {},
-            },
-        },
-        "exposures": {},
-    }  # fmt: skip
-    ddl = "create table raw.users (user_id text, email text);\n"
-    repository = SampleRepository(folder, {"users.sql": ddl})
-    repository.commit({"users.sql": ddl.replace(", email text", "")})
+    repository = SampleRepository(folder, {"users.sql": DDL})
+    repository.commit(DROPPED)
     (folder / "target").mkdir()
-    (folder / "target/manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (folder / "target/manifest.json").write_text(json.dumps(MANIFEST), encoding="utf-8")
     report = repository.check(lineage="target/manifest.json")
     assert findings(report) == [("error", "users.email", "mailing")]
+
+
+def test_committed_artefacts_of_dbt_are_lineage_too(folder: Path) -> None:
+    manifest = json.dumps(MANIFEST)
+    repository = SampleRepository(folder, {"users.sql": DDL, "dbt/target/manifest.json": manifest})
+    repository.commit(DROPPED)
+    assert findings(repository.check()) == [("error", "users.email", "mailing")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('{"name": "an app", "icons": []}', id="manifest of something else"),
+        pytest.param(json.dumps(MANIFEST)[:-9], id="broken"),
+        pytest.param(json.dumps({"metadata": MANIFEST["metadata"]}), id="empty"),
+    ],
+)
+def test_other_manifests_do_no_harm(folder: Path, text: str) -> None:
+    repository = SampleRepository(folder, {"users.sql": DDL, "manifest.json": text})
+    repository.commit(DROPPED)
+    assert findings(repository.check()) == [("warning", "users.email", None)]
 
 
 def test_a_file_without_lineage_is_an_error(folder: Path) -> None:

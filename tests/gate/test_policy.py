@@ -101,6 +101,13 @@ def test_a_rule_applies_by_domain_and_tag(folder: Path, rule: str, expected: int
     assert code(repository.check()) == expected
 
 
+def test_deleting_the_policy_does_not_loosen_it_either(folder: Path) -> None:
+    repository = with_policy(folder, "  block: [breaking, unread]\n")
+    dropped = USERS.replace("nickname STRING\n", "")
+    repository.commit({"schemas/users.schema": dropped, "lumos.yaml": None})
+    assert code(repository.check()) == 10
+
+
 def test_a_change_cannot_loosen_the_policy_that_judges_it(folder: Path) -> None:
     repository = with_policy(folder, "  block: [breaking]\n")
     repository.commit({**BREAKING, "lumos.yaml": "gate: {warn_only: true}\n"})

@@ -14,7 +14,9 @@ from lumos.store import Store
 
 _NO_DOCS: Final = Documentation()
 _NO_LABELS: Final = Governance()
-_BLOCKING: Final = "block_on_missing"
+BLOCKING: Final = "block_on_missing"
+# The required fields that stand for the descriptions of all columns.
+FIELD_DESCRIPTIONS: Final = ("fields", "columns", "field_descriptions")
 
 
 def find_missing_docs(
@@ -40,7 +42,7 @@ def find_missing_docs(
             )
             continue
         checked += 1
-        missing = tuple(name for name in rules.required_fields if not _has_field(each, name))
+        missing = missing_fields(each, rules)
         if missing:
             owners = each.ownership.owners if each.ownership else ()
             names = tuple(owner.name for owner in owners)
@@ -52,10 +54,15 @@ def find_missing_docs(
         mode=rules.enforcement.mode,
         checked=checked,
         complete=checked - len(incomplete),
-        blocks=bool(incomplete) and rules.enforcement.mode == _BLOCKING,
+        blocks=bool(incomplete) and rules.enforcement.mode == BLOCKING,
         datasets=tuple(incomplete),
         exempt=tuple(exempt),
     )
+
+
+def missing_fields(dataset: Dataset, rules: DocumentationRules) -> tuple[str, ...]:
+    """The required fields that a dataset lacks."""
+    return tuple(name for name in rules.required_fields if not _has_field(dataset, name))
 
 
 def _has_field(dataset: Dataset, name: str) -> bool:
@@ -86,5 +93,5 @@ _REQUIRED: Final[Mapping[str, Callable[[Dataset], object]]] = {
         ("term", "terms", "glossary_terms"), lambda each: (each.governance or _NO_LABELS).terms
     ),
     "compliance": lambda each: (each.governance or _NO_LABELS).compliance,
-    **dict.fromkeys(("fields", "columns", "field_descriptions"), _are_fields_described),
+    **dict.fromkeys(FIELD_DESCRIPTIONS, _are_fields_described),
 }

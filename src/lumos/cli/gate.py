@@ -1,5 +1,6 @@
 """lumos gate"""
 
+import os
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -14,7 +15,7 @@ from lumos.rendering.text import plural
 if TYPE_CHECKING:
     from lumos.gate.reports import CommentReport, GateInitReport, GateReport, WaiverReport
 
-_STYLES: Final = {"BREAKING": "red", "UNDETERMINED": "yellow", "ok": ""}
+_STYLES: Final = {"BREAKING": "red", "UNDETERMINED": "yellow", "UNDOCUMENTED": "yellow", "ok": ""}
 _DONE: Final = {
     "created": "Created the comment on",
     "updated": "Updated the comment on",
@@ -115,10 +116,12 @@ def gate(
 
     wanted = parse_outputs(output)
     options = CommonOptions(config=config, store=None, json=json)
-    with steps() as progress:
-        report = options.lumos.gate.check(
-            base, head, dialect=dialect, lineage=lineage, progress=progress
-        )
+    report = _known_report(config, base, head, dialect) if lineage is None else None
+    if report is None:
+        with steps() as progress:
+            report = options.lumos.gate.check(
+                base, head, dialect=dialect, lineage=lineage, progress=progress
+            )
     for format, file in wanted:
         write(RENDERERS[format](report), None if file == STDOUT else Path(file))
     if not dry_run and not any(file == STDOUT for _, file in wanted):
@@ -227,6 +230,18 @@ def print_comment(report: "CommentReport", *, err: bool = False) -> None:
     else:
         where = f"{report.repository} {report.pr}{f': {report.url}' if report.url else '.'}"
         print_line(f"{_DONE[report.status]} {where}", err=err)
+
+
+def _known_report(
+    config: Path | None, base: str, head: str, dialect: str | None
+) -> "GateReport | None":
+    """The report of an earlier run; reading it takes less time than importing the SDK."""
+    from lumos.config import find_file, load
+    from lumos.gate.report_cache import find_report
+
+    file = find_file(Path.cwd(), os.environ) if config is None else config
+    settings = load(file, environment=os.environ)
+    return find_report(settings, base, head, dialect=dialect)
 
 
 def _print_report(report: "GateReport") -> None:

@@ -37,6 +37,9 @@ class GateRule(Section, frozen=True, kw_only=True):
 class GateSettings(Section, frozen=True, kw_only=True):
     """Which findings block a change; the first rule that applies to a finding overrides it.
 
+    With `documentation`, what the section `documentation` requires is checked for the datasets and
+    columns that a change adds or touches.
+
     Only `approvers` may waive a finding, if some are given, else the owners of the affected
     dataset. A finding also blocks if the affected dataset costs more than `max_monthly_cost`.
     """
@@ -45,4 +48,5 @@ class GateSettings(Section, frozen=True, kw_only=True):
     warn_only: bool = False
     approvers: Annotated[Names, alternative_names(one=("approver",))] = ()
     max_monthly_cost: Price | None = None
+    documentation: bool = False
     rules: tuple[GateRule, ...] = ()

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from lumos.config import Settings
+from lumos.gate.report_cache import cache_folder, reader_versions
 from lumos.gate.revisions import Revisions
 from lumos.schemas.git_revisions import GitRepository
 from lumos.store.database import HEAD
-from lumos.version import __version__
 
 _MAX_STORES: Final = 3
 _log = logging.getLogger(__name__)
@@ -29,12 +29,15 @@ class BaseStoreCache:
         *,
         dialect: str | None,
     ) -> None:
-        folder = repository.git("rev-parse", "--path-format=absolute", "--git-common-dir").strip()
-        self._folder = Path(folder) / "lumos" / "gate"
+        self._folder = cache_folder(repository)
         # The settings that lineage and datasets depend on, also if a variable overrides them.
         naming = settings.sql_names, settings.sql_name_from, settings.owners, settings.environment
-        parts = [__version__, HEAD, str(dialect), repr(naming)]
-        parts += (f"{path} {blob}" for path, blob in sorted(revisions.files[0].items()))
+        parts = [reader_versions(), HEAD, str(dialect), repr(naming)]
+        parts += (
+            f"{path} {blob}"
+            for path, blob in sorted(revisions.files[0].items())
+            if path in revisions.sql
+        )
         parts += sorted(
             f"{each}\n{each.schema}"
             for each in (*revisions.same.schemas, *revisions.before.schemas)

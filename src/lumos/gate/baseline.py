@@ -80,10 +80,9 @@ def excuse_findings(
 
 def excuse_documentation(report: MissingDocsReport, baseline: Baseline) -> MissingDocsReport:
     """The report without what was missing already when the gate was introduced."""
-    known = set(baseline.documentation)
     remaining: list[MissingDocs] = []
     for each in report.datasets:
-        fields = tuple(name for name in each.missing if _fingerprint(each.urn, name) not in known)
+        fields = without_excused_fields(each.urn, each.missing, baseline)
         if fields:
             remaining.append(msgspec.structs.replace(each, missing=fields))
     return msgspec.structs.replace(
@@ -92,6 +91,12 @@ def excuse_documentation(report: MissingDocsReport, baseline: Baseline) -> Missi
         blocks=report.blocks and bool(remaining),
         in_baseline=len(report.datasets) - len(remaining),
     )
+
+
+def without_excused_fields(urn: str, missing: Iterable[str], baseline: Baseline) -> tuple[str, ...]:
+    """The missing fields of a dataset that are not in the baseline."""
+    known = set(baseline.documentation)
+    return tuple(name for name in missing if _fingerprint(urn, name) not in known)
 
 
 def documentation_fingerprint(dataset: MissingDocs) -> str:

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from lumos.config.secret import redact
-from lumos.gate.reports import GateFinding, GateReport
+from lumos.gate.reports import GateFinding, GateReport, title_of
 from lumos.rendering.text import plural
 
 # The numbers of items per list to try until a comment fits.
@@ -22,7 +22,7 @@ _MAX_LINKS: Final = 40
 _MAX_NAMES: Final = 5
 _MAX_TEXT: Final = 300
 _MAX_READ: Final = 2_000
-_TITLES: Final = {"error": "Breaking", "warning": "Undetermined", "note": "No known impact"}
+_LEVELS: Final = ("error", "warning")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*|\d+")
 _PUNCTUATED: Final = re.compile(r"(\(?)(.*?)([).,:;]*)", re.DOTALL)
 _BACKTICKS: Final = re.compile(r"`+")
@@ -52,7 +52,9 @@ def render_markdown(report: GateReport) -> str:
 
 
 def _render(report: GateReport, style: CommentStyle, items: int) -> str:
-    judged = [each for each in report.findings if each.is_open and each.level != "note"]
+    open_findings = [each for each in report.findings if each.is_open and each.level != "note"]
+    judged = [each for each in open_findings if each.category != "documentation"]
+    undocumented = [each for each in open_findings if each.category == "documentation"]
     lines = [f"**{report.headline.replace('This changes', 'This PR changes', 1)}.**", ""]
     if judged:
         lines += [*_owner_table(judged, items), ""]
@@ -60,6 +62,11 @@ def _render(report: GateReport, style: CommentStyle, items: int) -> str:
         if advice:
             lines += ["**Recommendations**", ""]
             lines += [*_list((f"- {_words(text)}" for text in advice), len(advice), items), ""]
+    if undocumented:
+        lines += ["**Missing documentation**", ""]
+        rows = (f"- {_words(each.message)}" for each in undocumented)
+        lines += [*_list(rows, len(undocumented), items), ""]
+    if open_findings:
         command = "`lumos gate waive FINGERPRINT --reason TEXT --approver NAME`"
         lines += [
             f"To approve a finding, an owner runs {command} and commits the file.",
@@ -83,7 +90,7 @@ def _owner_table(findings: Sequence[GateFinding], items: int) -> Iterator[str]:
     yield "|---|--:|--:|---|"
     # Those without an owner come last.
     for owner in sorted(by_owner, key=lambda name: (not name, name))[:items]:
-        count = [sum(each.level == level for each in by_owner[owner]) for level in _TITLES]
+        count = [sum(each.level == level for each in by_owner[owner]) for level in _LEVELS]
         names = dict.fromkeys(
             "unknown readers" if each.affected is None else _code(each.affected, in_table=True)
             for each in by_owner[owner]
@@ -117,7 +124,7 @@ def _details(report: GateReport, style: CommentStyle, items: int) -> Iterator[st
 
 def _describe(finding: GateFinding) -> str:
     if finding.is_open:
-        title = f"**{_TITLES[finding.level]}:**"
+        title = f"**{title_of(finding)}:**"
     else:
         title = f"**Approved by** {_words(finding.waived_by or '')}:"
     lines = [f"- {title} {_words(finding.message)}"]

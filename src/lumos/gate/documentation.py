@@ -2,15 +2,14 @@
 
 from html import escape
 
-from lumos.annotations.reports import MissingDocs, MissingDocsReport
+from lumos.annotations.reports import MissingDocsReport
+from lumos.annotations.requirements import BLOCKING
 from lumos.config.load import FILE_NAME
-from lumos.gate.baseline import documentation_fingerprint
+from lumos.gate.documentation_check import documentation_finding
 from lumos.gate.outputs import RENDERERS
-from lumos.gate.reports import GateFinding, GateLocation, GateReport, GateSummary, Level
+from lumos.gate.reports import GateReport, GateSummary
 from lumos.model.json_codec import to_json
 from lumos.rendering.text import plural
-
-RULE = "missing-documentation"
 
 
 def render_documentation(report: MissingDocsReport, format: str) -> str:
@@ -45,9 +44,11 @@ def _markdown(report: MissingDocsReport) -> str:
 
 
 def _gate_report(report: MissingDocsReport) -> GateReport:
-    level: Level = "error" if report.mode == "block_on_missing" else "warning"
-    findings = tuple(_finding(each, level) for each in report.datasets)
-    count = len(findings)
+    # Datasets in the store have no file; the requirement has one.
+    findings = tuple(
+        documentation_finding(each, blocks=report.mode == BLOCKING, file=FILE_NAME)
+        for each in report.datasets
+    )
     return GateReport(
         headline=headline(report),
         verdict="breaking" if report.blocks else "passed",
@@ -57,38 +58,17 @@ def _gate_report(report: MissingDocsReport) -> GateReport:
         head_commit="",
         summary=GateSummary(
             schemas=report.checked,
-            affected=count,
-            breaking=count if level == "error" else 0,
-            undetermined=count if level == "warning" else 0,
+            affected=len(findings),
+            breaking=0,
+            undetermined=0,
             notes=0,
             waived=report.in_baseline,
+            undocumented=len(findings),
         ),
         findings=findings,
         waivers=(),
         coverage=1.0,
         remarks=(),
-    )
-
-
-def _finding(dataset: MissingDocs, level: Level) -> GateFinding:
-    missing = ", ".join(dataset.missing)
-    owners = f" ({', '.join(dataset.owners)})" if dataset.owners else ""
-    return GateFinding(
-        fingerprint=documentation_fingerprint(dataset),
-        level=level,
-        rule=RULE,
-        dataset=dataset.name,
-        path="",
-        before=None,
-        after=None,
-        affected=None,
-        owners=dataset.owners,
-        message=f"{dataset.name}{owners} lacks required documentation: {missing}",
-        reason=None,
-        clause=None,
-        # The dataset is in the store and has no file; the requirement has one.
-        declared=GateLocation(file=FILE_NAME),
-        used=None,
     )
 
 

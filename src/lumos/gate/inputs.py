@@ -10,14 +10,15 @@ import msgspec
 from lumos.errors import MissingDependency
 from lumos.gate.migrations import apply_migrations, group_of
 from lumos.gate.schema_files import (
-    SUFFIXES as SCHEMA_SUFFIXES,
-)
-from lumos.gate.schema_files import (
+    NO_FILES,
     DeclaredSchema,
     SchemaKind,
     is_needed_unchanged,
     read_schema_file,
     table_urn,
+)
+from lumos.gate.schema_files import (
+    SUFFIXES as SCHEMA_SUFFIXES,
 )
 from lumos.lineage.sql.analysis import analyse
 from lumos.lineage.sql_files import UnreadableSql, parse_sql_file
@@ -101,11 +102,13 @@ def read_declarations(
     dialect: Dialect,
     models: bool = True,
     unchanged: bool = False,
+    protos: Mapping[str, bytes] = NO_FILES,
 ) -> RevisionDeclarations:
     """Read files of one revision, given by path and content.
 
     Without `models`, only schemas are read: analysing queries takes most of the time. If the files
-    are `unchanged`, only those are read whose schemas queries may need.
+    are `unchanged`, only those are read whose schemas queries may need. `protos` are the files that
+    .proto files may import.
     """
     schemas: list[DeclaredSchema] = []
     found_models: list[SqlModel] = []
@@ -116,7 +119,7 @@ def read_declarations(
         try:
             if not path.lower().endswith(SQL_SUFFIX):
                 if not unchanged or is_needed_unchanged(path, data):
-                    schemas += read_schema_file(path, data, dialect=dialect)
+                    schemas += read_schema_file(path, data, dialect=dialect, protos=protos)
                 continue
             text = decode_text(path, data)
             if (group := group_of(path, text)) is not None:

@@ -5,15 +5,17 @@ before the change.
 """
 
 import sqlite3
-from collections.abc import Callable, Collection
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
 from lumos.errors import MisuseError
 from lumos.lineage.service import LineageService
 from lumos.schemas.diff_inputs import find_snapshot, is_likely_snapshot
+from lumos.schemas.git_revisions import GitRepository
 from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.service import Snapshots
 from lumos.store import Database, Store
@@ -23,6 +25,10 @@ LOCAL: Final = "local"
 _SQLITE: Final = b"SQLite format 3\0"
 _STORE: Final = "lumos.db"
 _COPY: Final = "store.jsonl"
+_MANIFEST: Final = "manifest.json"
+_DBT_MARK: Final = b"schemas.getdbt.com/dbt/manifest"
+_MAX_MANIFEST: Final = 64 * 1024 * 1024
+_HEAD: Final = 65_536
 
 
 class LineageWorkspace(Protocol):
@@ -41,7 +47,11 @@ class LineageWorkspace(Protocol):
 class LineageSource:
     """The value of --lineage."""
 
-    def __init__(self, text: str, configured: Callable[[], LineageWorkspace]) -> None:
+    def __init__(
+        self, text: str, configured: Callable[[], LineageWorkspace], *, optional: bool = False
+    ) -> None:
+        """An `optional` source may turn out to have no lineage."""
+        self._optional = optional
         self._configured = configured
         self.path: Path | None = None if text == LOCAL else Path(text)
         if self.path is not None and not self.path.exists():
@@ -77,7 +87,7 @@ class LineageSource:
             if self.path.is_file() and is_likely_snapshot(self.path):
                 _raise_if_broken(self.path)
             report = workspace.lineage.ingest(self.path, dialect=dialect)
-            if not report.files:
+            if not report.files and not self._optional:
                 raise MisuseError(
                     f"{self.path} contains no lineage. Give a snapshot, a store, dbt artefacts, "
                     "OpenLineage events or SQL."
@@ -93,6 +103,26 @@ class LineageSource:
             return None
         with file.open("rb") as stream:
             return file if stream.read(len(_SQLITE)) == _SQLITE else None
+
+
+@contextmanager
+def committed_artefacts(repository: GitRepository, commit: str) -> Iterator[Path | None]:
+    """A folder with the manifests of dbt that a commit contains; None if it has none."""
+    listed = {
+        path: blob
+        for path, blob in repository.files(commit, (_MANIFEST,), max_bytes=_MAX_MANIFEST).items()
+        if PurePosixPath(path).name == _MANIFEST
+    }
+    with TemporaryDirectory(prefix="lumos-gate-") as name:
+        folder = Path(name)
+        found = None
+        for number, (_, data) in enumerate(repository.read(listed)):
+            if _DBT_MARK in data[:_HEAD]:
+                file = folder / str(number) / _MANIFEST
+                file.parent.mkdir()
+                file.write_bytes(data)
+                found = folder
+        yield found
 
 
 def _raise_if_broken(file: Path) -> None:

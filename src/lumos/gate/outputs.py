@@ -9,14 +9,18 @@ from xml.sax.saxutils import escape as escape_xml
 from xml.sax.saxutils import quoteattr
 
 from lumos.gate.comment import render_markdown
-from lumos.gate.reports import GateFinding, GateLocation, GateReport
+from lumos.gate.reports import (
+    MISSING_DOCUMENTATION,
+    GateFinding,
+    GateLocation,
+    GateReport,
+    title_of,
+)
 from lumos.model.json_codec import to_json
 from lumos.version import __version__
 
 _GITHUB: Final = {"error": "error", "warning": "warning", "note": "notice"}
 _GITLAB: Final = {"error": "major", "warning": "minor", "note": "info"}
-_TITLES: Final = {"error": "Breaking", "warning": "Undetermined", "note": "No known impact"}
-TEXT_TITLES: Final = {"error": "BREAKING", "warning": "UNDETERMINED", "note": "ok"}
 _SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _SOURCE_ROOT: Final = "%SRCROOT%"
 # Characters that a terminal interprets, among them line breaks.
@@ -35,7 +39,9 @@ def render_text(report: GateReport) -> str:
     """The lines that `lumos gate` prints."""
     lines = [f"{report.headline}."]
     for each in report.findings:
-        title = TEXT_TITLES[each.level] if each.is_open else f"approved by {each.waived_by}"
+        title = "ok" if each.level == "note" else title_of(each).upper()
+        if not each.is_open:
+            title = f"approved by {each.waived_by}"
         lines += ["", f"{title}  {each.message}"]
         if each.clause:
             lines.append(f"  {each.clause}")
@@ -65,7 +71,7 @@ def render_github(report: GateReport) -> str:
         if place is not None:
             position = f" file={_property(place.file)}"
             position += f",line={place.line}" if place.line else ""
-        title = f"{',' if position else ' '}title={_property('Lumos: ' + _TITLES[each.level])}"
+        title = f"{',' if position else ' '}title={_property('Lumos: ' + title_of(each))}"
         lines.append(f"::{level}{position}{title}::{_data(each.message)}")
     return "".join(f"{line}\n" for line in lines)
 
@@ -89,19 +95,25 @@ def render_gitlab(report: GateReport) -> str:
 def render_junit(report: GateReport) -> str:
     """JUnit's XML: one test case per finding; errors fail, undetermined ones are skipped."""
     cases = []
+    failures = skips = 0
     for each in report.findings:
-        name = _attribute(f"{_change(each)} -> {each.affected or 'no known reader'}")
+        reader = (
+            "" if each.category == "documentation" else f" -> {each.affected or 'no known reader'}"
+        )
+        name = _attribute(f"{_change(each)}{reader}")
         message, body = _attribute(each.message), ""
         if each.is_open and each.level == "error":
+            failures += 1
             text = escape_xml(_for_xml("\n".join((each.message, *each.recommendations))))
             body = f'<failure type="{each.rule}" message={message}>{text}</failure>'
         elif each.is_open and each.level == "warning":
+            skips += 1
             body = f"<skipped message={message}/>"
         cases.append(
             f'    <testcase classname="lumos.gate.{each.rule}" name={name}>{body}</testcase>'
         )
-    counts = f'tests="{len(cases)}" failures="{report.summary.breaking}" errors="0"'
-    skipped = f'skipped="{report.summary.undetermined}"'
+    counts = f'tests="{len(cases)}" failures="{failures}" errors="0"'
+    skipped = f'skipped="{skips}"'
     return "\n".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>',
@@ -192,6 +204,8 @@ def _sarif_location(place: GateLocation) -> dict[str, Any]:
 
 
 def _rule_title(rule: str) -> str:
+    if rule == MISSING_DOCUMENTATION:
+        return "Required documentation is missing"
     return f"Schema change: {rule.replace('_', ' ')}"
 
 

@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from lumos.config.gate import GateRule, GateSettings
 from lumos.config.reader import SectionReader
-from lumos.config.settings import Settings
+from lumos.config.section import Section
+from lumos.config.settings import DocumentationRules, Settings
 from lumos.config.yaml_tree import ConfigPosition, ConfigurationError, MappingNode, parse_yaml
 from lumos.gate.reports import GateFinding
+
+SectionT = TypeVar("SectionT", bound=Section)
 
 
 class DatasetFacts(NamedTuple):
@@ -23,7 +26,14 @@ class DatasetFacts(NamedTuple):
     monthly_cost: Decimal | None = None
 
 
-def parse_policy(text: str, *, file: str) -> GateSettings:
+class GatePolicy(NamedTuple):
+    """What blocks, and which documentation is required."""
+
+    gate: GateSettings
+    documentation: DocumentationRules
+
+
+def parse_policy(text: str, *, file: str) -> GatePolicy:
     """The policy in the text of a lumos.yaml; raises ConfigurationError with file and line."""
     root, problems = parse_yaml(
         text, position=ConfigPosition(origin=file, folder=""), environment={}
@@ -31,13 +41,20 @@ def parse_policy(text: str, *, file: str) -> GateSettings:
     wrapped = root.entries.get(str(Settings.nested))
     if wrapped is not None and isinstance(wrapped.node, MappingNode):
         root = root.with_entries(wrapped.node.entries | root.entries)
-    entry = root.entries.get("gate")
-    if entry is None:
-        return GateSettings()
-    policy = SectionReader({}, problems).section(entry.node, GateSettings)
-    if problems or not isinstance(policy, GateSettings):
+    reader = SectionReader({}, problems)
+    gate = _section(root, "gate", GateSettings, reader)
+    documentation = _section(root, "documentation", DocumentationRules, reader)
+    if problems or gate is None or documentation is None:
         raise ConfigurationError(problems)
-    return policy
+    return GatePolicy(gate, documentation)
+
+
+def _section(
+    root: MappingNode, name: str, kind: type[SectionT], reader: SectionReader
+) -> SectionT | None:
+    entry = root.entries.get(name)
+    found = kind() if entry is None else reader.section(entry.node, kind)
+    return found if isinstance(found, kind) else None
 
 
 def apply_policy(

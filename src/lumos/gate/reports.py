@@ -12,11 +12,18 @@ CommentStatus: TypeAlias = Literal[
 ]
 GateVerdict: TypeAlias = Literal["passed", "breaking", "undetermined"]
 Level: TypeAlias = Literal["error", "warning", "note"]
-Category: TypeAlias = Literal["breaking", "undetermined", "unread", "storage", "compatible"]
+Category: TypeAlias = Literal[
+    "breaking", "undetermined", "unread", "storage", "compatible", "documentation"
+]
 Bump: TypeAlias = Literal["major", "minor", "patch"]
 BREAKING: Final = 10
 UNDETERMINED: Final = 11
 TOO_EXPENSIVE: Final = 12
+# The rule of findings about documentation.
+MISSING_DOCUMENTATION: Final = "missing-documentation"
+_TITLES: Final[dict[Level, str]] = {
+    "error": "Breaking", "warning": "Undetermined", "note": "No known impact"
+}  # fmt: skip
 
 
 class GateLocation(Report, frozen=True, kw_only=True):
@@ -37,7 +44,8 @@ class GateStep(Report, frozen=True, kw_only=True):
 class GateFinding(Report, frozen=True, kw_only=True):
     """A change and what it does to one downstream dataset, or to none.
 
-    An `error` is a reader that breaks, a `warning` is undetermined. Whether it `blocks` is decided
+    An `error` is a reader that breaks, a `warning` is undetermined; missing documentation is an
+    `error` if it blocks. Whether it `blocks` is decided
     by the policy; None means with --strict only. The fingerprint does not depend on lines and
     formatting. `declared` is where the change is made, `used` where it matters, and `trail` leads
     from the changed column to the one that is used. `bump` is how the change moves the schema
@@ -137,7 +145,10 @@ class GateInitReport(Report, frozen=True, kw_only=True):
 
 
 class GateSummary(Report, frozen=True, kw_only=True):
-    """Counts of changed schemas, affected datasets and findings."""
+    """Counts of changed schemas, affected datasets and findings.
+
+    `undocumented` counts datasets that lack required documentation; the other counts do not.
+    """
 
     schemas: int
     affected: int
@@ -145,6 +156,7 @@ class GateSummary(Report, frozen=True, kw_only=True):
     undetermined: int
     notes: int
     waived: int
+    undocumented: int = 0
 
 
 class GateReport(Report, frozen=True, kw_only=True):
@@ -175,6 +187,11 @@ class GateReport(Report, frozen=True, kw_only=True):
         if blocking:
             return UNDETERMINED
         return TOO_EXPENSIVE if any(each.is_too_expensive for each in findings) else 0
+
+
+def title_of(finding: GateFinding) -> str:
+    """What a finding is, in a word or two."""
+    return "Undocumented" if finding.category == "documentation" else _TITLES[finding.level]
 
 
 def with_waiver(finding: GateFinding, approver: str) -> GateFinding:

@@ -1,6 +1,9 @@
 """The files of both revisions of a change, and what they declare."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
 from lumos.gate.inputs import (
@@ -9,34 +12,48 @@ from lumos.gate.inputs import (
     RevisionDeclarations,
     align_names,
     migration_paths,
+    pair_declarations,
     read_declarations,
     type_dialect,
 )
+from lumos.gate.relevance import SqlRelevance
+from lumos.gate.schema_files import PROTO_SUFFIX, imported_file
 from lumos.model.urn import name_in
 from lumos.names import find_urn
+from lumos.schemas.diff import diff_datasets
+from lumos.schemas.files import SCHEMA_SUFFIX, name_of_file, read_urn
 from lumos.schemas.git_revisions import GitRepository
 from lumos.store import Store
 from lumos.store.errors import AmbiguousName, UnknownDataset
 
 # Larger files are data or generated.
 MAX_BYTES: Final = 8 * 1024 * 1024
+_IMPORT: Final = re.compile(rb"^\s*import\s+(?:public\s+|weak\s+)?[\"']([^\"']+)", re.MULTILINE)
 # Of unchanged files, only those are read that may declare tables which queries read.
 _READ_UNCHANGED: Final = (".schema", ".avsc", ".schema.json", ".yml", ".yaml", SQL_SUFFIX)
 
 
 class Revisions(NamedTuple):
-    """The files of both sides with their blob ids, and what the changed ones declare."""
+    """The files of both sides with their blob ids, and what the changed ones declare.
+
+    `same` is what the others declare, and `sql` are the files that lineage is read from, as far as
+    the change can concern them.
+    """
 
     files: tuple[dict[str, str], dict[str, str]]
     before: RevisionDeclarations
     after: RevisionDeclarations
     same: RevisionDeclarations
+    sql: frozenset[str]
 
 
 def read_revisions(
-    repository: GitRepository, old: str, new: str, sql_dialect: str | None
+    repository: GitRepository, old: str, new: str, sql_dialect: str | None, *, reads_all: bool
 ) -> Revisions:
-    """Read what the changed files declare on both sides, and what the others declare."""
+    """Read what the changed files declare on both sides, and what the others declare.
+
+    With `reads_all`, also the files that the change cannot concern by the names in them.
+    """
     before_files, after_files = (
         {
             path: blob
@@ -69,21 +86,89 @@ def read_revisions(
                   if group in groups}  # fmt: skip
     before |= migrations
     after |= migrations
+    protos = tuple(
+        read(files, [path for path in files if path.lower().endswith(PROTO_SUFFIX)])
+        if any(path.lower().endswith(PROTO_SUFFIX) for path in changed)
+        else {}
+        for files in (before_files, after_files)
+    )
+    # A message also changes with those that it contains.
+    for importing in _importing({**protos[0], **protos[1]}, changed):
+        before[importing], after[importing] = protos[0][importing], protos[1][importing]
     dialect = type_dialect(sql_dialect, before.items(), after.items())
+    declared_before, declared_after = (
+        read_declarations(
+            sorted(side.items()), sql_dialect=sql_dialect, dialect=dialect, protos=files
+        )
+        for side, files in zip((before, after), protos, strict=True)
+    )
+    relevance = None
+    sql = {path for path in {**before_files, **after_files} if path.lower().endswith(SQL_SUFFIX)}
+    if not reads_all:
+        at_base = {path: blob for path, blob in before_files.items() if path in sql}
+        at_head = {path: data for path, data in after.items() if path in sql}
+        names = changed_names(declared_before, declared_after)
+        relevance = SqlRelevance(
+            chain(repository.read(at_base), at_head.items()), names, changed_files=changed
+        )
+        sql &= relevance.files
     unchanged = {
         path: blob
         for path, blob in after_files.items()
-        if path not in changed and path not in migrations and path.lower().endswith(_READ_UNCHANGED)
+        if path not in changed
+        and path not in migrations
+        and path.lower().endswith(_READ_UNCHANGED)
+        and (path in sql or not path.lower().endswith(SQL_SUFFIX))
     }
-    declared_before, declared_after = (
-        read_declarations(sorted(side.items()), sql_dialect=sql_dialect, dialect=dialect)
-        for side in (before, after)
-    )
     same = read_declarations(
-        repository.read(unchanged), sql_dialect=sql_dialect, dialect=dialect,
-        models=False, unchanged=True,
+        (
+            (path, data)
+            for path, data in repository.read(unchanged)
+            if relevance is None or _is_relevant(path, data, relevance)
+        ),
+        sql_dialect=sql_dialect, dialect=dialect, models=False, unchanged=True,
     )  # fmt: skip
-    return Revisions((before_files, after_files), declared_before, declared_after, same)
+    files = before_files, after_files
+    return Revisions(files, declared_before, declared_after, same, frozenset(sql))
+
+
+def _importing(protos: Mapping[str, bytes], changed: Collection[str]) -> set[str]:
+    """The unchanged .proto files that import changed ones, directly or through others."""
+    imports = {
+        path: {imported_file(name.decode("utf-8", "replace"), protos) for name in names}
+        for path, data in protos.items()
+        if (names := _IMPORT.findall(data))
+    }
+    found: set[str] = set()
+    reached = {*changed}
+    while new := {path for path, names in imports.items() if names & reached} - reached:
+        found |= new
+        reached |= new
+    return found
+
+
+def _is_relevant(path: str, data: bytes, relevance: SqlRelevance) -> bool:
+    """Whether the relevant SQL names the dataset of a schema file; other files are not checked."""
+    if not path.lower().endswith(SCHEMA_SUFFIX):
+        return True
+    urn = read_urn(data, called=name_of_file(PurePosixPath(path)))
+    return relevance.includes(name_in(urn) if "://" in urn else urn.rpartition("/")[2])
+
+
+def changed_names(before: RevisionDeclarations, after: RevisionDeclarations) -> set[str]:
+    """The names of the datasets whose schemas or columns differ."""
+    names = {
+        folded_name(diff.urn)
+        for pair in pair_declarations(before.schemas, after.schemas)
+        for diff in diff_datasets(pair.before, pair.after).datasets
+    }
+    columns: dict[str, list[tuple[str, ...] | None]] = {}
+    for side in (before, after):
+        for model in side.models:
+            columns.setdefault(model.name.lower(), []).append(model.columns)
+    return names | {
+        name for name, versions in columns.items() if len(versions) != 2 or len({*versions}) != 1
+    }
 
 
 def is_text(path: str) -> bool:
@@ -109,7 +194,7 @@ def align_revisions(revisions: Revisions, store: Store | None = None) -> Revisio
     before, after, same = (
         side._replace(schemas=found) for side, found in zip(sides, schemas, strict=True)
     )
-    return Revisions(revisions.files, before, after, same)
+    return revisions._replace(before=before, after=after, same=same)
 
 
 def folded_name(urn: str) -> str:

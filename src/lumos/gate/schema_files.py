@@ -5,13 +5,15 @@ another kind with the same ending, such as any other YAML, declares nothing.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from lumos.annotations.owner_names import parse_owners
 from lumos.config.yaml_tree import (
     ConfigPosition,
     ConfigurationError,
@@ -20,11 +22,13 @@ from lumos.config.yaml_tree import (
     parse_yaml,
 )
 from lumos.errors import LumosError
+from lumos.model.catalog import CatalogEntry
 from lumos.model.conversions.avro import schema_from_avro
 from lumos.model.conversions.json_schema import schema_from_json_schema
 from lumos.model.conversions.protobuf import messages_from_protobuf
 from lumos.model.conversions.sql_type_reader import DIALECT_OF_PLATFORM
 from lumos.model.conversions.sql_types import Dialect, type_from_sql
+from lumos.model.dataset import Documentation, Governance, Ownership
 from lumos.model.schema import Field, Schema
 from lumos.model.types import (
     BOOLEAN,
@@ -59,12 +63,12 @@ SchemaKind: TypeAlias = Literal[
 ]
 
 _AVRO: Final = ".avsc"
-_PROTO: Final = ".proto"
+PROTO_SUFFIX: Final = ".proto"
 _JSON: Final = ".json"
 _JSON_SCHEMA: Final = ".schema.json"
 _YAML: Final = (".yaml", ".yml")
 _SNAPSHOTS: Final = (".json", ".yaml", ".yml", ".jsonl", ".jsonl.zst")
-SUFFIXES: Final = (SCHEMA_SUFFIX, _AVRO, _PROTO, _JSON, *_YAML, ".jsonl", ".jsonl.zst")
+SUFFIXES: Final = (SCHEMA_SUFFIX, _AVRO, PROTO_SUFFIX, _JSON, *_YAML, ".jsonl", ".jsonl.zst")
 _HEAD: Final = 65_536
 _SNAPSHOT_MARK: Final = re.compile(rb"lumos[-_]snapshot")
 _JSON_SCHEMA_MARK: Final = re.compile(rb'"\$schema"\s*:\s*"https?://json-schema\.org/')
@@ -73,6 +77,20 @@ _DBT_MARK: Final = re.compile(rb"^(?:models|sources|seeds|snapshots)\s*:", re.MU
 # Declarations that are complete, so that they are needed even where the change does not touch them.
 _DBT_COMPLETE: Final = re.compile(rb"enforced\s*:\s*true|^sources\s*:", re.MULTILINE)
 _MAX_DEPTH: Final = 50
+NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
+
+
+class DeclaredAnnotations(NamedTuple):
+    """What a file says about a dataset as a whole."""
+
+    description: str | None = None
+    domain: str | None = None
+    business_context: str | None = None
+    tags: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+    compliance: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
+    properties: Mapping[str, str] = MappingProxyType({})
 
 
 class DeclaredSchema(NamedTuple):
@@ -87,13 +105,16 @@ class DeclaredSchema(NamedTuple):
     file: str
     kind: SchemaKind
     complete: bool = True
-    tags: tuple[str, ...] = ()
-    domain: str | None = None
-    owners: tuple[str, ...] = ()
+    annotations: DeclaredAnnotations = DeclaredAnnotations()
 
 
-def read_schema_file(path: str, data: bytes, *, dialect: Dialect) -> list[DeclaredSchema]:
-    """The schemas that a file declares; raises UnreadableSchema."""
+def read_schema_file(
+    path: str, data: bytes, *, dialect: Dialect, protos: Mapping[str, bytes] = NO_FILES
+) -> list[DeclaredSchema]:
+    """The schemas that a file declares; raises UnreadableSchema.
+
+    `protos` are the files that .proto files may import.
+    """
     name = path.lower()
     head = data[:_HEAD]
     try:
@@ -101,8 +122,8 @@ def read_schema_file(path: str, data: bytes, *, dialect: Dialect) -> list[Declar
             return [_read_lumos(path, data)]
         if name.endswith(_AVRO):
             return [_read_avro(path, data)]
-        if name.endswith(_PROTO):
-            return list(_read_protobuf(path, data))
+        if name.endswith(PROTO_SUFFIX):
+            return list(_read_protobuf(path, data, protos))
         is_text = not name.endswith(".zst")
         if name.endswith(_SNAPSHOTS) and (not is_text or _SNAPSHOT_MARK.search(head)):
             return list(_read_snapshot(path, data))
@@ -161,7 +182,8 @@ def _read_avro(path: str, data: bytes) -> DeclaredSchema:
         raise UnreadableSchema(path, "the Avro schema has no name")
     namespace = record.get("namespace")
     parts = [*(namespace.split(".") if isinstance(namespace, str) else ()), *name.split(".")]
-    return DeclaredSchema(_urn("avro", parts), schema, "avro", path, "avro")
+    notes = DeclaredAnnotations(description=_text_of(record.get("doc")))
+    return DeclaredSchema(_urn("avro", parts), schema, "avro", path, "avro", annotations=notes)
 
 
 def _read_json_schema(path: str, data: bytes) -> DeclaredSchema:
@@ -172,13 +194,30 @@ def _read_json_schema(path: str, data: bytes) -> DeclaredSchema:
     for suffix in (_JSON_SCHEMA, _JSON):
         name = name[: -len(suffix)] if name.lower().endswith(suffix) else name
     schema = schema_from_json_schema(document)
-    return DeclaredSchema(_urn("json-schema", [name]), schema, "json", path, "json-schema")
+    notes = DeclaredAnnotations(description=_text_of(document.get("description")))
+    return DeclaredSchema(
+        _urn("json-schema", [name]), schema, "json", path, "json-schema", annotations=notes
+    )
 
 
-def _read_protobuf(path: str, data: bytes) -> Iterator[DeclaredSchema]:
-    for message in messages_from_protobuf(decode_text(path, data)):
+def imported_file(name: str, files: Iterable[str]) -> str | None:
+    """The file that an import of a .proto file means: the shortest path that ends with it."""
+    found = (path for path in files if path == name or path.endswith(f"/{name}"))
+    return min(found, key=lambda path: (len(path), path), default=None)
+
+
+def _read_protobuf(path: str, data: bytes, protos: Mapping[str, bytes]) -> Iterator[DeclaredSchema]:
+    def imported(name: str) -> str | None:
+        file = imported_file(name, protos)
+        return None if file is None else protos[file].decode("utf-8", "replace")
+
+    for message in messages_from_protobuf(decode_text(path, data), imported=imported):
         urn = _urn("protobuf", message.name.split("."))
         yield DeclaredSchema(urn, message.schema, None, path, "protobuf")
+
+
+def _text_of(value: object) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None
 
 
 def _decode_json(path: str, data: bytes) -> Any:
@@ -206,17 +245,41 @@ def _read_snapshot(path: str, data: bytes) -> Iterator[DeclaredSchema]:
                 entry.format,
                 path,
                 "snapshot",
-                tags=entry.governance.tags if entry.governance else (),
-                domain=entry.documentation.domain if entry.documentation else None,
-                owners=tuple(each.name for each in entry.ownership.owners)
-                if entry.ownership
-                else (),
+                annotations=_annotations_of(entry),
             )
 
 
-def _read_dbt(path: str, data: bytes, dialect: Dialect) -> Iterator[DeclaredSchema]:
+def _annotations_of(entry: CatalogEntry) -> DeclaredAnnotations:
+    documentation = entry.documentation or Documentation()
+    governance = entry.governance or Governance()
+    return DeclaredAnnotations(
+        description=documentation.description,
+        domain=documentation.domain,
+        business_context=documentation.business_context,
+        tags=governance.tags,
+        terms=governance.terms,
+        compliance=governance.compliance,
+        owners=tuple(each.name for each in (entry.ownership or Ownership()).owners),
+        properties=entry.properties or {},
+    )
+
+
+def read_dbt_documentation(path: str, data: bytes) -> list[DeclaredSchema]:
+    """What a file of dbt documents, also models without columns; raises UnreadableSchema."""
+    if not _DBT_MARK.search(data):
+        return []
+    try:
+        # Types do not matter here, so neither does their dialect.
+        return list(_read_dbt(path, data, "postgres", with_empty=True))
+    except ConfigurationError as problem:
+        raise UnreadableSchema(path, problem.problems[0].text, line=problem.line) from None
+
+
+def _read_dbt(
+    path: str, data: bytes, dialect: Dialect, *, with_empty: bool = False
+) -> Iterator[DeclaredSchema]:
     for model in models_from_dbt(decode_text(path, data), file=path, dialect=dialect):
-        if not model.schema.fields:
+        if not model.schema.fields and not with_empty:
             continue
         parts = (model.name,) if model.source is None else (model.source, model.name)
         is_typed = not model.untyped and not model.nested
@@ -224,8 +287,22 @@ def _read_dbt(path: str, data: bytes, dialect: Dialect) -> Iterator[DeclaredSche
         schema = model.schema if is_complete else _documented(model)
         kind: SchemaKind = "dbt" if model.source is None else "dbt-source"
         yield DeclaredSchema(
-            table_urn(parts), schema, None, path, kind, complete=is_complete, tags=model.tags
-        )
+            table_urn(parts), schema, None, path, kind, complete=is_complete,
+            annotations=_annotations_of_dbt(model),
+        )  # fmt: skip
+
+
+def _annotations_of_dbt(model: DbtModel) -> DeclaredAnnotations:
+    meta = {key.casefold(): text for key, text in model.meta.items()}
+    named = [meta[key] for key in ("owner", "owners") if key in meta]
+    return DeclaredAnnotations(
+        description=model.description or None,
+        domain=meta.get("business_domain") or meta.get("domain"),
+        business_context=meta.get("business_context"),
+        tags=model.tags,
+        owners=tuple(each.name for each in parse_owners(named)),
+        properties=dict(model.meta),
+    )
 
 
 def _documented(model: DbtModel) -> Schema:
@@ -273,6 +350,7 @@ class _ContractTable(_ContractPart, frozen=True, kw_only=True, rename="camel"):
     physical_name: str | None = None
     properties: list[_ContractProperty] | None = None
     tags: list[str] | None = None
+    description: str | None = None
 
 
 class _ContractServer(_ContractPart, frozen=True, kw_only=True, rename="camel"):
@@ -285,6 +363,8 @@ class _Contract(_ContractPart, frozen=True, kw_only=True, rename="camel"):
     tags: list[str] | None = None
     schema: list[_ContractTable] | None = None
     servers: list[_ContractServer] | None = None
+    # The layout depends on the version: a list of members, or a mapping with members.
+    team: Any = None
 
 
 def _read_contract(path: str, data: bytes) -> Iterator[DeclaredSchema]:
@@ -315,9 +395,21 @@ def _read_contract(path: str, data: bytes) -> Iterator[DeclaredSchema]:
             None,
             path,
             "odcs",
-            tags=(*(contract.tags or ()), *(table.tags or ())),
-            domain=contract.domain,
+            annotations=DeclaredAnnotations(
+                description=table.description,
+                domain=contract.domain,
+                tags=(*(contract.tags or ()), *(table.tags or ())),
+                owners=tuple(_contract_owners(contract.team)),
+            ),
         )
+
+
+def _contract_owners(team: Any) -> Iterator[str]:
+    members = team.get("members") if isinstance(team, dict) else team
+    for each in members if isinstance(members, list) else ():
+        name = (each.get("username") or each.get("name")) if isinstance(each, dict) else None
+        if isinstance(name, str):
+            yield name
 
 
 def _contract_field(each: _ContractProperty, dialect: Dialect | None) -> Field:

@@ -107,7 +107,8 @@ def _ineffective(
         return f"{waiver.approver} may not approve it. Approvers: {approvers}."
     if not finding.approvers and finding.owners and waiver.approver not in finding.owners:
         owners = ", ".join(finding.owners)
-        return f"{waiver.approver} does not own {finding.affected}. Owners: {owners}."
+        owned = finding.affected or finding.dataset
+        return f"{waiver.approver} does not own {owned}. Owners: {owners}."
     return None
 
 

@@ -5,16 +5,15 @@ read again. So models that the change adapts count as adapted, and models that i
 still read what they read before. Nothing of the repository is executed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
-from lumos.catalogs.local import LocalStorePlatform
 from lumos.gate.base_cache import BaseStoreCache
 from lumos.gate.inputs import SQL_SUFFIX, RevisionDeclarations, SqlModel, shadowed_names
 from lumos.gate.lineage_source import LineageSource, LineageWorkspace, replace_outside_lineage
@@ -27,10 +26,14 @@ from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 from lumos.schemas.git_revisions import GitRepository
+from lumos.snapshots.store_entries import entry_of, put_entry
 from lumos.store import Store, Transaction
 
 if TYPE_CHECKING:
     from lumos.cost.service import Costs
+
+
+_FEW: Final = 20
 
 
 class Workspace(LineageWorkspace, Protocol):
@@ -124,12 +127,12 @@ def fill(
     store = workspace.create_store()
     is_base_known = cache is not None and cache.is_restored
     if not is_base_known:
-        _put_schemas(store, revisions._replace(after=RevisionDeclarations()))
+        _put_schemas(store, revisions._replace(after=RevisionDeclarations()), at=at)
     # A restored base has reporters too, but they are the repository's own.
     outside = [] if cache is not None else [each.name for each in store.lineage.reporters()]
     tree = _tree(workspace)
     old, new = (
-        _lineage_files(files, declared.readers, revisions.same.readers)
+        _lineage_files(files, revisions.sql, declared.readers, revisions.same.readers)
         for files, declared in zip(
             revisions.files, (revisions.before, revisions.after), strict=True
         )
@@ -139,7 +142,7 @@ def fill(
         workspace.lineage.ingest(*files, dialect=dialect)
     if cache is not None and not is_base_known:
         cache.save(Path(workspace.database.location))
-    _put_schemas(store, revisions, changed_only=True)
+    _put_schemas(store, revisions, at=at, changed_only=True)
     urns = ModelUrns.of(store, revisions.before.models)
     written = {*_written(store, outside)} if outside else set()
     changed = {path: text for path, text in new.items() if old.get(path) != text}
@@ -153,13 +156,30 @@ def fill(
     return urns
 
 
+def has_lineage(
+    workspace: Workspace, repository: GitRepository, revisions: Revisions, dialect: str | None
+) -> bool:
+    """Whether any lineage is known, also of SQL that the change does not concern."""
+    store = workspace.create_store()
+    files = revisions.files[0]
+    rest = {path for path in files if path.lower().endswith(SQL_SUFFIX)} - revisions.sql
+    waiting = list(_lineage_files(files, rest, revisions.before.readers).items())
+    while waiting and not store.lineage.count():
+        some, waiting = waiting[:_FEW], waiting[_FEW:]
+        written = _write_files(_tree(workspace), _contents(repository, dict(some)))
+        workspace.lineage.ingest(*written, dialect=dialect)
+    return bool(store.lineage.count())
+
+
 class _Blob(NamedTuple):
     """A file whose content is in the repository."""
 
     id: str
 
 
-def _put_schemas(store: Store, revisions: Revisions, *, changed_only: bool = False) -> None:
+def _put_schemas(
+    store: Store, revisions: Revisions, *, at: datetime, changed_only: bool = False
+) -> None:
     """Record the datasets of complete declarations; tables come before messages of their name.
 
     With `changed_only`, only those that the change declares.
@@ -168,33 +188,41 @@ def _put_schemas(store: Store, revisions: Revisions, *, changed_only: bool = Fal
               if each.complete}  # fmt: skip
     after = {each.urn: each for each in revisions.after.schemas if each.complete}
     shadowed = shadowed_names((*before.values(), *after.values()))
-    catalog = LocalStorePlatform(store)
-    with catalog.batch():
-        for urn, declared in {**after, **before}.items():
-            if urn in shadowed or (changed_only and urn not in after):
-                continue
-            parsed = Urn.parse(urn)
-            entry = catalog.get(urn) or CatalogEntry(
-                urn=urn, name=parsed.name, platform=parsed.platform
-            )
-            newest = after.get(urn, declared)
-            catalog.put(
-                msgspec.structs.replace(
-                    entry,
-                    schema=_all_columns(declared.schema, after.get(urn)),
-                    format=entry.format or declared.format,
-                    governance=entry.governance
-                    or (Governance(tags=newest.tags) if newest.tags else None),
-                    documentation=entry.documentation
-                    or (Documentation(domain=newest.domain) if newest.domain else None),
-                    ownership=entry.ownership
-                    or (
-                        Ownership(owners=tuple(Owner(name=each) for each in newest.owners))
-                        if newest.owners
-                        else None
-                    ),
-                )
-            )
+    wanted = {
+        urn: declared
+        for urn, declared in {**after, **before}.items()
+        if urn not in shadowed and (urn in after or not changed_only)
+    }
+
+    def write(transaction: Transaction) -> None:
+        # One query for all: most datasets are new.
+        stored = transaction.entries.get(list(wanted))
+        for urn, declared in wanted.items():
+            known = entry_of(stored[urn]) if urn in stored else None
+            entry = _entry(urn, declared, after.get(urn), known)
+            if entry != known:
+                put_entry(transaction, entry, before=stored.get(urn), at=at)
+
+    store.transact(write)
+
+
+def _entry(
+    urn: str, declared: DeclaredSchema, after: DeclaredSchema | None, known: CatalogEntry | None
+) -> CatalogEntry:
+    """The entry of a declared dataset; what the store knows about it takes precedence."""
+    parsed = Urn.parse(urn)
+    entry = known or CatalogEntry(urn=urn, name=parsed.name, platform=parsed.platform)
+    newest = (after or declared).annotations
+    owners = tuple(Owner(name=each) for each in newest.owners)
+    return msgspec.structs.replace(
+        entry,
+        schema=_all_columns(declared.schema, after),
+        format=entry.format or declared.format,
+        governance=entry.governance or (Governance(tags=newest.tags) if newest.tags else None),
+        documentation=entry.documentation
+        or (Documentation(domain=newest.domain) if newest.domain else None),
+        ownership=entry.ownership or (Ownership(owners=owners) if owners else None),
+    )
 
 
 def _all_columns(schema: Schema, after: DeclaredSchema | None) -> Schema:
@@ -207,14 +235,14 @@ def _all_columns(schema: Schema, after: DeclaredSchema | None) -> Schema:
 
 
 def _lineage_files(
-    files: Mapping[str, str], *readers: Mapping[str, str]
+    files: Mapping[str, str], sql: Collection[str], *readers: Mapping[str, str]
 ) -> dict[str, "_Blob | str"]:
     """The SQL that lineage is read from; in migrations, only views."""
     replaced = {path: text for each in readers for path, text in each.items()}
     return {
         path: replaced.get(path, _Blob(blob))
         for path, blob in files.items()
-        if path.lower().endswith(SQL_SUFFIX)
+        if path in sql
         and replaced.get(path) != ""
         and not any(map(is_ignored_folder, PurePosixPath(path).parts[:-1]))
     }

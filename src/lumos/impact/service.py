@@ -1,6 +1,6 @@
 """Impact analysis: the feature behind `Lumos().impact`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -107,10 +107,14 @@ class ImpactService:
         self,
         differences: "Sequence[DatasetDiff]",
         *,
+        adapted: Collection[str] = (),
         check_on_spark: bool = False,
         progress: Progress = no_progress,
     ) -> ImpactsReport:
-        """Report the impact of the changed datasets of a schema diff."""
+        """Report the impact of the changed datasets of a schema diff.
+
+        The SQL in `adapted` files is already written for the schemas after the change.
+        """
         from lumos.impact.diff_report import case_from_diff, is_new, is_removed, stored_urns
 
         store = self._open()
@@ -125,7 +129,13 @@ class ImpactService:
             else:
                 case = case_from_diff(context, diff)
                 reports.append(
-                    self._analyse(context, case, check_on_spark=check_on_spark, progress=progress)
+                    self._analyse(
+                        context,
+                        case,
+                        adapted=adapted,
+                        check_on_spark=check_on_spark,
+                        progress=progress,
+                    )
                 )
         new = sum(map(is_new, differences))
         verb = "is" if new == 1 else "are"
@@ -177,13 +187,16 @@ class ImpactService:
         return self._report(context, impact, (), (removal,), None, ())
 
     def _analyse(
-        self, context: ImpactContext, case: ImpactCase, *, check_on_spark: bool, progress: Progress
-    ) -> ImpactReport:
+        self, context: ImpactContext, case: ImpactCase, *, check_on_spark: bool,
+        progress: Progress, adapted: Collection[str] = (),
+    ) -> ImpactReport:  # fmt: skip
         progress("analysing the impact")
         # Freeze what was read, so that garbage collection skips it; only parse trees need
         # collection.
         with frozen_gc():
-            impact = impact_of(context.urn, case.findings, context, analyse_derivation)
+            impact = impact_of(
+                context.urn, case.findings, context, analyse_derivation, adapted=adapted
+            )
         spark_checks = None
         if check_on_spark and impact.downstream:
             from lumos.impact.spark_check import check_downstream_on_spark

@@ -23,6 +23,9 @@ _REMOTE: Final = "origin"
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}\Z", re.IGNORECASE)
 _IN_ACTIONS: Final = "(in GitHub Actions, check out with fetch-depth: 0)"
 DEFAULT_FOLDER: Final = "schemas"
+# Modes of entries in a tree.
+_REGULAR: Final = "100"
+_SUBMODULE: Final = "160000"
 
 
 class GitFailed(LumosError):
@@ -59,11 +62,21 @@ class _ReadableSchemas(NamedTuple):
     remarks: tuple[str, ...]
 
 
+class _TreeEntry(NamedTuple):
+    """A file, link or submodule of a commit."""
+
+    path: str
+    mode: str
+    blob: str
+    size: int | None
+
+
 class GitRepository:
     """The git repository of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._listings: dict[str, list[_TreeEntry]] = {}
         done = self._run("rev-parse", "--is-inside-work-tree")
         if done.stdout.strip() != b"true":
             raise MisuseError(
@@ -108,12 +121,7 @@ class GitRepository:
 
     def submodules(self, commit: str) -> dict[str, str]:
         """The commits of the submodules of a commit, by path."""
-        return {
-            os.fsdecode(name): facts.split()[2].decode()
-            for entry in self._git("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0")
-            for facts, _, name in [entry.partition(b"\t")]
-            if facts.startswith(b"160000")
-        }
+        return {each.path: each.blob for each in self._listing(commit) if each.mode == _SUBMODULE}
 
     def path_of(self, file: Path) -> str | None:
         """The path of a file in the repository; None if it is elsewhere."""
@@ -211,18 +219,28 @@ class GitRepository:
     def _tree_files(
         self, tree: str, suffixes: tuple[str, ...], *, max_bytes: int | None = None
     ) -> dict[str, str]:
-        sizes = () if max_bytes is None else ("--long",)
-        files = {}
-        for entry in self._git("ls-tree", "-r", "-z", "--full-tree", *sizes, tree).split(b"\0"):
-            facts, _, name = entry.partition(b"\t")
-            path = os.fsdecode(name)
+        return {
+            each.path: each.blob
+            for each in self._listing(tree)
             # Skips links and submodules.
-            if path.lower().endswith(suffixes) and facts.startswith(b"100"):
-                _, _, blob, *size = facts.split()
-                # In a partial clone, a missing object has no size.
-                if max_bytes is None or (size[0].isdigit() and int(size[0]) <= max_bytes):
-                    files[path] = blob.decode()
-        return files
+            if each.path.lower().endswith(suffixes)
+            and each.mode.startswith(_REGULAR)
+            # In a partial clone, a missing object has no size.
+            and (max_bytes is None or (each.size is not None and each.size <= max_bytes))
+        }
+
+    def _listing(self, tree: str) -> list["_TreeEntry"]:
+        """All entries of a tree, listed once."""
+        if tree not in self._listings:
+            output = self._git("ls-tree", "-r", "-z", "--full-tree", "--long", tree)
+            entries = []
+            for entry in output.split(b"\0")[:-1]:
+                facts, _, name = entry.partition(b"\t")
+                mode, _, blob, size = facts.decode().split()
+                known = int(size) if size.isdigit() else None
+                entries.append(_TreeEntry(os.fsdecode(name), mode, blob, known))
+            self._listings[tree] = entries
+        return self._listings[tree]
 
     def _path(self, folder: str) -> str:
         """A folder's path in the repository; relative ones start at the current folder."""

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
@@ -61,6 +61,8 @@ class DbtModel(NamedTuple):
     nested: tuple[str, ...]
     source: str | None = None
     tags: tuple[str, ...] = ()
+    description: str = ""
+    meta: Mapping[str, str] = {}
 
 
 def models_from_dbt(text: str, *, file: str, dialect: Dialect) -> tuple[DbtModel, ...]:
@@ -118,6 +120,14 @@ def _model(block: MappingNode, dialect: Dialect, source: str | None = None) -> D
         nested=tuple(nested),
         source=source,
         tags=(*_tags(block), *(() if config is None else _tags(config))),
+        description=_text(block, "description"),
+        meta={
+            key: text
+            for meta in (_block(block, "meta"), _block(config, "meta"))
+            if meta is not None
+            for key in meta.entries
+            if (text := ", ".join(_texts(meta, key)) or _text(meta, key))
+        },
     )
 
 

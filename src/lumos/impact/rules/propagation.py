@@ -1,7 +1,7 @@
 """Propagation of a change through all downstream datasets."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -57,12 +57,15 @@ def impact_of(
     findings: Sequence[Finding],
     downstream: DownstreamGraph,
     reason: SqlAnalyzer | None = None,
+    *,
+    adapted: Collection[str] = (),
 ) -> Impact:
     """The impact of changes of a dataset on everything downstream.
 
-    Without `reason`, only lineage edges are used.
+    Without `reason`, only lineage edges are used. The SQL in `adapted` files was written for the
+    schema after the change, so the columns that are added are not new to it.
     """
-    return _Propagation(urn, findings, downstream, reason).impact()
+    return _Propagation(urn, findings, downstream, reason, adapted).impact()
 
 
 class _DatasetResult:
@@ -99,9 +102,10 @@ class _DatasetResult:
 class _Propagation:
     def __init__(
         self, urn: str, findings: Sequence[Finding], downstream: DownstreamGraph,
-        reason: SqlAnalyzer | None,
+        reason: SqlAnalyzer | None, adapted: Collection[str],
     ) -> None:  # fmt: skip
         self._urn = urn
+        self._adapted = frozenset(adapted)
         self._findings = findings
         self._changes = tuple(finding.change for finding in findings)
         self._downstream = downstream
@@ -190,7 +194,9 @@ class _Propagation:
         upstreams: Sequence[str],
         found: _DatasetResult,
     ) -> None:
-        changed = {each: self._changed[each] for each in upstreams}
+        is_adapted = derivation.file in self._adapted
+        versions = self._versions_for_adapted if is_adapted else self._versions
+        changed = {each: versions(each) for each in upstreams}
         if derivation.sql is None or self._reason is None:
             self._assess_by_edges(urn, derivation, changed, found)
             return
@@ -199,12 +205,12 @@ class _Propagation:
         if only_names_removed_columns(derivation, changed):
             self._assess_by_edges(urn, derivation, changed, found)
             return
-        plain = plain_effect(derivation, changed, self._versions)
+        plain = plain_effect(derivation, changed, versions)
         if plain is not None:
             self._apply_effect(urn, plain, derivation, found)
             return
         schema = self._schemas.stored(urn)
-        effects = self._reason(derivation, urn, self._versions, with_fields=schema is None)
+        effects = self._reason(derivation, urn, versions, with_fields=schema is None)
         if not effects:
             text = "its SQL could not be parsed, or no longer writes it"
             found.add_undetermined(text, file=derivation.file)
@@ -288,6 +294,9 @@ class _Propagation:
         if urn not in self._unchanged:
             self._unchanged[urn] = TableVersions.of(urn, self._schemas.known(urn))
         return self._unchanged[urn]
+
+    def _versions_for_adapted(self, urn: str) -> TableVersions:
+        return self._versions(urn).with_added_before()
 
     def _result(self) -> Impact:
         results = [self._results.get(urn) or self._unaffected(urn)

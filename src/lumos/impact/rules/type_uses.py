@@ -191,6 +191,18 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             name for name, (before, after) in self.columns.items() if _differs(before, after)
         )
 
+    def with_added_before(self) -> "TableVersions":
+        """The same versions, with the added columns before the change too."""
+        if not any(before is None for before, _ in self.columns.values()):
+            return self
+        return msgspec.structs.replace(
+            self,
+            columns={
+                name: (after if before is None else before, after)
+                for name, (before, after) in self.columns.items()
+            },
+        )
+
     @property
     def is_same(self) -> bool:
         """Whether nothing changes that could affect a statement."""

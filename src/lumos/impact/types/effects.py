@@ -30,6 +30,7 @@ from lumos.model.schema import Field
 
 _CLAUSE_KINDS: Final = {kind: ClauseKind(kind.value) for kind in UseKind}
 _AMBIGUOUS: Final = re.compile(r"column '(.+)' is ambiguous")
+_UNRESOLVED_COLUMN: Final = re.compile(r"column '|may come from several tables of unknown columns")
 _PARTIAL_COLUMN_ALIASES: Final = frozenset({"postgres", "redshift", "duckdb"})
 _PADDED_RIGHT: Final = frozenset({"LEFT", "FULL"})
 _PADDED_LEFT: Final = frozenset({"RIGHT", "FULL"})
@@ -251,10 +252,24 @@ class _ScriptAnalysis:
             self._collect_union(node, branches, is_by_name=is_by_name)
 
     def _doubts(self, statement: int, script: ScriptLineage) -> tuple[tuple[str, int | None], ...]:
-        """Return parts that could not be parsed, except names that a new column makes ambiguous."""
+        """Return parts that could not be parsed, except names that a new column makes ambiguous.
+
+        A column that cannot be resolved is no doubt if none of that name changes: it was not
+        resolved before either.
+        """
         found: list[tuple[str, int | None]] = []
+        read = [self._values.versions(each.table) for each in script.reads]
+        changed = {name.casefold() for each in read if each for name in each.changed}
+        is_doubtful = any(each.is_doubtful for each in read if each)
         for each in script.unresolved:
             if each.severity != "error" or each.statement != statement:
+                continue
+            reason = each.reason.casefold()
+            if (
+                _UNRESOLVED_COLUMN.search(reason)
+                and not is_doubtful
+                and not any(name in reason for name in changed)
+            ):
                 continue
             match = _AMBIGUOUS.match(each.reason)
             origins = self._added_columns(script, match.group(1)) if match else ()

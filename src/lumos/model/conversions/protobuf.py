@@ -4,11 +4,12 @@
 |---------------|-------------------------------------------------------------------------------|
 | from Protobuf | how numbers are encoded (sint32, fixed32), reserved names, options, extensions |
 | from Protobuf | that the fields of a oneof exclude each other                                  |
-| from Protobuf | messages of other files: UNKNOWN('ref:...')                                    |
+| from Protobuf | messages of files that are not given: UNKNOWN('ref:...')                       |
 Every field may be missing in a message, so all but the required ones of proto2 are nullable.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lumos.errors import MissingDependency
@@ -80,6 +81,7 @@ _WELL_KNOWN: Final[dict[str, DataType]] = {
 }
 # Deeper braces end in the recursion limit of the parser.
 _MAX_BRACES: Final = 60
+_MAX_IMPORTS: Final = 200
 
 
 class ProtobufMessage(NamedTuple):
@@ -89,8 +91,13 @@ class ProtobufMessage(NamedTuple):
     schema: Schema
 
 
-def messages_from_protobuf(text: str) -> tuple[ProtobufMessage, ...]:
-    """The top-level messages of a .proto file; raises SchemaSyntaxError."""
+def messages_from_protobuf(
+    text: str, *, imported: Callable[[str], str | None] = lambda _: None
+) -> tuple[ProtobufMessage, ...]:
+    """The top-level messages of a .proto file; raises SchemaSyntaxError.
+
+    `imported` returns the text of an imported file, or None if it is not known.
+    """
     try:
         from antlr4.error.ErrorListener import ErrorListener
         from proto_schema_parser import ast
@@ -113,14 +120,31 @@ def messages_from_protobuf(text: str) -> tuple[ProtobufMessage, ...]:
         recognizer.removeErrorListeners()
         recognizer.addErrorListener(FailingListener())
 
-    _check_depth(text)
-    file = Parser(setup_lexer=fail_on_errors, setup_parser=fail_on_errors).parse(text)
-    package = next((each.name for each in file.file_elements if isinstance(each, ast.Package)), "")
+    def parse(text: str) -> tuple[Any, str]:
+        _check_depth(text)
+        parser = Parser(setup_lexer=fail_on_errors, setup_parser=fail_on_errors)
+        elements = parser.parse(text).file_elements
+        packages = (each.name for each in elements if isinstance(each, ast.Package))
+        return elements, next(packages, "")
+
+    elements, package = parse(text)
     reader = _Reader(package)
-    reader.define(file.file_elements, package)
+    waiting = [each.name for each in elements if isinstance(each, ast.Import)]
+    seen: set[str] = set()
+    while waiting and len(seen) < _MAX_IMPORTS:
+        name = waiting.pop()
+        if name in seen or (other := imported(name)) is None:
+            continue
+        seen.add(name)
+        # A file that cannot be parsed is reported where it is read itself.
+        with suppress(SchemaSyntaxError):
+            others, scope = parse(other)
+            reader.define(others, scope)
+            waiting += (each.name for each in others if isinstance(each, ast.Import))
+    reader.define(elements, package)
     return tuple(
         ProtobufMessage(name, reader.schema(name))
-        for each in file.file_elements
+        for each in elements
         if isinstance(each, ast.Message)
         for name in [_join(package, each.name)]
     )

@@ -1,0 +1,275 @@
+"""Required documentation of the datasets and columns that a change adds or touches.
+
+It is taken from the files at the head revision: dbt, data contracts, snapshots, Avro, JSON Schema,
+`.schema` files and comments above SQL; and from the store that --lineage names.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import Final, NamedTuple
+
+import msgspec
+
+from lumos.annotations.reports import MissingDocs
+from lumos.annotations.requirements import BLOCKING, FIELD_DESCRIPTIONS, missing_fields
+from lumos.config.settings import DocumentationRules
+from lumos.gate.baseline import Baseline, documentation_fingerprint, without_excused_fields
+from lumos.gate.inputs import SqlModel
+from lumos.gate.reports import MISSING_DOCUMENTATION, GateFinding, GateLocation
+from lumos.gate.revisions import Revisions, folded_name
+from lumos.gate.schema_files import DeclaredAnnotations, DeclaredSchema, read_dbt_documentation
+from lumos.lineage.header_comments import SLA, header_of
+from lumos.model.dataset import Dataset, Documentation, Governance, Owner, Ownership
+from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.urn import Urn
+from lumos.schemas.files import UnreadableSchema
+from lumos.schemas.git_revisions import GitRepository
+from lumos.schemas.paths import column_of
+from lumos.schemas.reports import DatasetDiff
+from lumos.store import Store
+
+_YAML: Final = (".yml", ".yaml")
+
+
+class TouchedDataset(NamedTuple):
+    """A dataset that the change adds or touches, and its columns that it adds or touches."""
+
+    urn: str
+    name: str
+    file: str
+    columns: tuple[str, ...]
+
+
+def touched_datasets(
+    diffs: Iterable[DatasetDiff],
+    models: Iterable[tuple[SqlModel, str]],
+    files: Mapping[str, str],
+    columns: Mapping[str, Sequence[str]],
+) -> Iterator[TouchedDataset]:
+    """What the change touches, by the diffs of schemas and the new models with their URNs.
+
+    `files` are where datasets are declared, `columns` those of declared datasets; both by URN.
+    """
+    found: dict[str, TouchedDataset] = {}
+    for diff in diffs:
+        kinds = {row.kind for row in diff.changes if not row.path}
+        if "removed" in kinds or diff.urn not in files:
+            continue
+        changed = [
+            column_of(row.path) for row in diff.changes if row.path and row.kind != "removed"
+        ]
+        if "added" in kinds:
+            changed = [*columns.get(diff.urn, ())]
+        earlier = found.get(diff.urn)
+        every = (*(earlier.columns if earlier else ()), *changed)
+        found[diff.urn] = TouchedDataset(
+            diff.urn, Urn.parse(diff.urn).name, files[diff.urn], tuple(dict.fromkeys(every))
+        )
+    for model, urn in models:
+        found.setdefault(urn, TouchedDataset(urn, model.name, model.file, model.columns or ()))
+    yield from found.values()
+
+
+def check_documentation(
+    touched: Iterable[TouchedDataset],
+    rules: DocumentationRules,
+    revisions: Revisions,
+    repository: GitRepository,
+    store: Store,
+    baseline: Baseline | None,
+) -> list[GateFinding]:
+    """A finding for each dataset that lacks documentation; exceptions and the baseline do not."""
+    exceptions = [DatasetPattern(each.pattern) for each in rules.exceptions]
+    datasets = [each for each in touched if not _is_exempt(each, exceptions)]
+    declared = _Declarations(
+        (*revisions.after.schemas, *revisions.same.schemas),
+        _read_documentation(repository, revisions, {each.name for each in datasets}),
+    )
+    texts = dict(
+        repository.read(
+            {
+                each.file: revisions.files[1][each.file]
+                for each in datasets
+                if each.file.lower().endswith(".sql")
+            }
+        )
+    )
+    stored = store.entries.get_many([each.urn for each in datasets])
+    owners = store.lineage.owners([each.urn for each in datasets])
+    findings = []
+    for each in datasets:
+        known = stored.get(each.urn)
+        annotations = [*declared.of(each), _annotations_in_sql(texts.get(each.file, b""))]
+        if owners.get(each.urn):
+            annotations.append(DeclaredAnnotations(owners=tuple(owners[each.urn])))
+        dataset = _combine(each, annotations, None if known is None else known.dataset)
+        missing = [*_missing(each, dataset, declared, rules)]
+        if baseline is not None:
+            missing = [*without_excused_fields(each.urn, missing, baseline)]
+        if missing:
+            docs = MissingDocs(
+                urn=each.urn,
+                name=each.name,
+                missing=tuple(missing),
+                owners=tuple(owner.name for owner in (dataset.ownership or Ownership()).owners),
+            )
+            blocks = rules.enforcement.mode == BLOCKING
+            findings.append(documentation_finding(docs, blocks=blocks, file=each.file))
+    return findings
+
+
+class _Declarations:
+    """Declarations of datasets by URN; those of dbt document models by name."""
+
+    def __init__(self, *declarations: Iterable[DeclaredSchema]) -> None:
+        self._by_urn: dict[str, list[DeclaredSchema]] = {}
+        self._by_model: dict[str, list[DeclaredSchema]] = {}
+        for each in (each for some in declarations for each in some):
+            self._by_urn.setdefault(each.urn, []).append(each)
+            if each.kind in ("dbt", "dbt-source"):
+                self._by_model.setdefault(folded_name(each.urn), []).append(each)
+
+    def of(self, dataset: TouchedDataset) -> Iterator[DeclaredAnnotations]:
+        return (each.annotations for each in self._declaring(dataset))
+
+    def described_columns(self, dataset: TouchedDataset) -> set[str]:
+        return {
+            field.name.casefold()
+            for each in self._declaring(dataset)
+            for field in each.schema.fields
+            if field.description
+        }
+
+    def _declaring(self, dataset: TouchedDataset) -> list[DeclaredSchema]:
+        own = self._by_urn.get(dataset.urn, [])
+        return [*own, *self._by_model.get(folded_name(dataset.urn), ())]
+
+
+def _read_documentation(
+    repository: GitRepository, revisions: Revisions, names: set[str]
+) -> tuple[DeclaredSchema, ...]:
+    """What dbt's YAML files, also unchanged ones, say about some datasets."""
+    words = [name.encode() for name in names]
+    files = {
+        path: blob for path, blob in revisions.files[1].items() if path.lower().endswith(_YAML)
+    }
+    found: list[DeclaredSchema] = []
+    for path, data in repository.read(files) if words else ():
+        if any(word in data for word in words):
+            # A file that cannot be read is a remark already if the change touches it.
+            with suppress(UnreadableSchema):
+                found += read_dbt_documentation(path, data)
+    return tuple(found)
+
+
+def _annotations_in_sql(data: bytes) -> DeclaredAnnotations:
+    header = header_of(data.decode("utf-8", "replace"))
+    return DeclaredAnnotations(
+        description=header.description,
+        tags=header.tags,
+        owners=tuple(each.name for each in header.owners),
+        properties={SLA: header.sla} if header.sla else {},
+    )
+
+
+def _combine(
+    touched: TouchedDataset, declared: Sequence[DeclaredAnnotations], stored: Dataset | None
+) -> Dataset:
+    """The dataset with all that is known about it; the store comes last."""
+    documentation = (stored.documentation if stored else None) or Documentation()
+    governance = (stored.governance if stored else None) or Governance()
+    ownership = (stored.ownership if stored else None) or Ownership()
+    properties = dict((stored.properties if stored else None) or {})
+    for each in reversed(declared):
+        properties |= each.properties
+    return Dataset(
+        urn=touched.urn,
+        name=touched.name,
+        platform=Urn.parse(touched.urn).platform,
+        schema=stored.schema if stored else None,
+        documentation=Documentation(
+            description=_first(
+                (*(each.description for each in declared), documentation.description)
+            ),
+            business_context=_first(
+                (*(each.business_context for each in declared), documentation.business_context)
+            ),
+            domain=_first((*(each.domain for each in declared), documentation.domain)),
+        ),
+        governance=Governance(
+            tags=_all((*(each.tags for each in declared), governance.tags)),
+            terms=_all((*(each.terms for each in declared), governance.terms)),
+            compliance=_all((*(each.compliance for each in declared), governance.compliance)),
+        ),
+        ownership=Ownership(
+            owners=tuple(
+                Owner(name=name)
+                for name in _all(
+                    (
+                        *(each.owners for each in declared),
+                        tuple(owner.name for owner in ownership.owners),
+                    )
+                )
+            )
+        ),
+        properties=properties,
+    )
+
+
+def _first(values: Iterable[str | None]) -> str | None:
+    return next((value for value in values if value), None)
+
+
+def _all(values: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for some in values for each in some))
+
+
+def _missing(
+    touched: TouchedDataset,
+    dataset: Dataset,
+    declared: _Declarations,
+    rules: DocumentationRules,
+) -> Iterator[str]:
+    """The required fields that are missing, and the touched columns without description."""
+    described = declared.described_columns(touched)
+    if dataset.schema is not None:
+        described |= {each.name.casefold() for each in dataset.schema.fields if each.description}
+    of_columns = {name for name in rules.required_fields if name.casefold() in FIELD_DESCRIPTIONS}
+    required = tuple(name for name in rules.required_fields if name not in of_columns)
+    yield from missing_fields(dataset, msgspec.structs.replace(rules, required_fields=required))
+    if of_columns:
+        yield from (
+            f"description of {column}"
+            for column in touched.columns
+            if column.casefold() not in described
+        )
+
+
+def _is_exempt(dataset: TouchedDataset, patterns: Iterable[DatasetPattern]) -> bool:
+    file = str(Urn(platform="file", path=PurePosixPath(dataset.file).parts))
+    return any(each.matches(dataset.urn, dataset.name) or each.matches(file) for each in patterns)
+
+
+def documentation_finding(docs: MissingDocs, *, blocks: bool, file: str) -> GateFinding:
+    """The finding of a dataset that lacks documentation."""
+    owners = f" ({', '.join(docs.owners)})" if docs.owners else ""
+    return GateFinding(
+        fingerprint=documentation_fingerprint(docs),
+        level="error" if blocks else "warning",
+        rule=MISSING_DOCUMENTATION,
+        dataset=docs.name,
+        path="",
+        before=None,
+        after=None,
+        affected=None,
+        owners=docs.owners,
+        message=f"{docs.name}{owners} lacks required documentation: {', '.join(docs.missing)}",
+        reason=None,
+        clause=None,
+        declared=GateLocation(file=file),
+        used=None,
+        urn=docs.urn,
+        category="documentation",
+        blocks=blocks,
+    )

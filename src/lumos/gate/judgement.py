@@ -1,0 +1,475 @@
+"""Judges the change between two commits, in a temporary store (`workspace.py`).
+
+Nothing of the repository is executed.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from lumos.config import Settings
+from lumos.config.gate import GateSettings
+from lumos.config.load import FILE_NAME
+from lumos.config.prices import NoPrices
+from lumos.gate.base_cache import BaseStoreCache
+from lumos.gate.baseline import FILE as BASELINE_FILE
+from lumos.gate.baseline import (
+    Baseline,
+    excuse_findings,
+    parse_baseline,
+)
+from lumos.gate.documentation_check import (
+    TouchedDataset,
+    check_documentation,
+    touched_datasets,
+)
+from lumos.gate.findings import findings_of
+from lumos.gate.inputs import (
+    SUFFIXES,
+    SqlModel,
+    pair_declarations,
+)
+from lumos.gate.lineage_source import LineageSource
+from lumos.gate.policy import DatasetFacts, GatePolicy, apply_policy, parse_policy
+from lumos.gate.report_cache import ChangeRequest
+from lumos.gate.reports import (
+    GateFinding,
+    GateLocation,
+    GateReport,
+    GateSummary,
+    GateVerdict,
+)
+from lumos.gate.revisions import (
+    MAX_BYTES,
+    Revisions,
+    align_revisions,
+    folded_name,
+    is_text,
+    read_revisions,
+)
+from lumos.gate.schema_files import table_urn
+from lumos.gate.trail import hop_locations
+from lumos.gate.waivers import FILE, Waiver, apply_waivers, parse_waivers
+from lumos.gate.wire_format import wire_findings
+from lumos.gate.workspace import (
+    ModelUrns,
+    Workspace,
+    fill,
+    has_lineage,
+    model_at_base,
+    open_workspace,
+)
+from lumos.impact.reports import ImpactReport
+from lumos.model.change import Verdict
+from lumos.model.types import UNKNOWN
+from lumos.model.urn import DisplayNames, Urn, display_names
+from lumos.progress import Progress
+from lumos.rendering.text import plural
+from lumos.schemas.diff import diff_datasets
+from lumos.schemas.findings import ChangeRow
+from lumos.schemas.git_revisions import GitRepository
+from lumos.schemas.reports import DatasetDiff
+from lumos.store import Store
+
+_ALL_ROWS: Final = 1_000_000
+
+
+def judge_change(
+    change: ChangeRequest,
+    repository: GitRepository,
+    open_features: Callable[[Path], Workspace],
+    *,
+    source: LineageSource | None,
+    at: datetime,
+    progress: Progress,
+) -> GateReport:
+    """Report what a change does downstream."""
+    dialect = change.dialect
+    old, new = change.old, change.new
+    (policy, documentation), remarks = _policy(change.settings, repository, old, new)
+    progress("reading schemas and models")
+    revisions = read_revisions(
+        repository,
+        old,
+        new,
+        dialect,
+        reads_all=source is not None or _has_name_rules(change.settings),
+    )
+    cache = None
+    if source is None:
+        revisions = align_revisions(revisions)
+        cache = BaseStoreCache(repository, revisions, change.settings, dialect=dialect)
+    with open_workspace(open_features, source, cache, dialect=dialect) as workspace:
+        store = workspace.create_store()
+        costs = _monthly_costs(workspace) if source is not None else {}
+        if source is not None:
+            revisions = align_revisions(revisions, store)
+        progress("reading lineage")
+        model_urns = fill(workspace, repository, revisions, dialect, cache, at=at)
+        progress("judging changes")
+        before, after = revisions.files
+        adapted = {path for path, blob in after.items() if before.get(path) != blob}
+        diffs = [*_schema_diffs(revisions, model_urns.by_name)]
+        reports = [
+            report
+            for layer in diffs
+            for report in _paired(layer, workspace.impact.of_diff(layer, adapted=adapted).datasets)
+        ]
+        changed_schemas = {diff.urn for layer in diffs for diff in layer}
+        model_diffs = [*_model_diffs(revisions, model_urns)]
+        for diff, model in model_diffs:
+            changed_schemas.add(diff.urn)
+            sides = tuple(side.get(model.file) for side in revisions.files)
+            with model_at_base(workspace, repository, model.file, sides, dialect):
+                found = workspace.impact.of_diff([diff], adapted=adapted).datasets
+                reports += _paired([diff], found)
+        names = DisplayNames(lambda urns: display_names(urns, store.names_like(urns)))
+        names.look_up(urn for _, each in reports for urn in (each.change.urn, *_downstream(each)))
+        locations = hop_locations(store, [report for _, report in reports])
+        models = {each.name.lower() for each in revisions.before.models}
+        findings = {
+            finding.fingerprint: finding
+            for diff, report in reports
+            for finding in findings_of(
+                report,
+                diff,
+                declared=_declaration(diff, revisions),
+                names=names,
+                locations=locations,
+                is_model=folded_name(diff.urn) in models,
+            )
+        }
+        for finding in wire_findings(revisions.before.schemas, revisions.after.schemas):
+            findings[finding.fingerprint] = finding
+            changed_schemas.add(finding.urn)
+        coverage = min((each.coverage for _, each in reports), default=1.0)
+        decided = apply_policy(findings.values(), policy, _facts(store, findings, costs))
+        if policy.documentation:
+            touched = _touched(store, revisions, [*chain(*diffs), *(d for d, _ in model_diffs)])
+            decided += tuple(
+                msgspec.structs.replace(each, approvers=policy.approvers)
+                for each in check_documentation(
+                    touched, documentation, revisions, repository, store,
+                    _baseline(repository, new),
+                )
+            )  # fmt: skip
+            if not documentation.required_fields:
+                remarks.append(
+                    "gate.documentation is set, but nothing is required. List what every "
+                    "dataset needs under documentation.required_fields."
+                )
+        remarks += _remarks(repository, (old, new), revisions, policy, costs)
+        if reports and not has_lineage(workspace, repository, revisions, dialect):
+            remarks.append(
+                "No lineage is known: no SQL of the repository reads a table, and --lineage "
+                "was not given. Whether anything reads what changed is unknown."
+            )
+    applied = apply_waivers(
+        excuse_findings(decided, _baseline(repository, old), _baseline(repository, new)),
+        _waivers(repository, new),
+        earlier={each.fingerprint for each in _waivers(repository, old)},
+        today=at.date(),
+    )
+    return _report(
+        change, len(changed_schemas), applied.findings, applied.problems,
+        coverage, remarks=tuple(remarks), warn_only=policy.warn_only,
+    )  # fmt: skip
+
+
+def _has_name_rules(settings: Settings) -> bool:
+    """Whether SQL may refer to a dataset by another name."""
+    return bool(settings.sql_names) or settings.sql_name_from is not None
+
+
+def _policy(
+    settings: Settings, repository: GitRepository, old: str, new: str
+) -> tuple[GatePolicy, list[str]]:
+    """The policy of the configuration; a change cannot loosen the policy it is judged by."""
+    file = settings.origin.file
+    path = FILE_NAME if file is None else repository.path_of(Path(file))
+    own = GatePolicy(settings.gate, settings.documentation)
+    if path is None:
+        return own, []
+    blobs = [repository.files(commit, (Path(path).suffix,)).get(path) for commit in (old, new)]
+    # Without a file, the change may have deleted it; with one, it may not be committed.
+    if blobs[0] == blobs[1] or (blobs[1] is None) != (file is None):
+        return own, []
+    text = "" if blobs[0] is None else dict(repository.read({path: blobs[0]}))[path].decode()
+    policy = parse_policy(text, file=path)
+    if policy == own:
+        return own, []
+    return policy, [f"{path} changes the policy of the gate; that of the merge base applies."]
+
+
+def _downstream(report: ImpactReport) -> Iterator[str]:
+    return (row.urn for row in report.downstream)
+
+
+def _paired(
+    diffs: Sequence[DatasetDiff], reports: Sequence[ImpactReport]
+) -> Iterator[tuple[DatasetDiff, ImpactReport]]:
+    """The reports, each with its diff; new datasets have no report."""
+    by_urn = {each.urn: each for each in diffs}
+    return ((by_urn[each.change.urn], each) for each in reports if each.change.urn in by_urn)
+
+
+def _schema_diffs(revisions: Revisions, models: Mapping[str, str]) -> Iterator[list[DatasetDiff]]:
+    """The changed schemas, one list for each kind of declaration."""
+    incomplete = {
+        each.urn
+        for side in (revisions.before, revisions.after)
+        for each in side.schemas
+        if not each.complete
+    }
+    for pair in pair_declarations(revisions.before.schemas, revisions.after.schemas):
+        found = diff_datasets(pair.before, pair.after).datasets
+        if found:
+            # A documented model is known by the lineage of its SQL.
+            yield [
+                msgspec.structs.replace(diff, urn=models.get(folded_name(diff.urn), diff.urn))
+                if diff.urn in incomplete
+                else diff
+                for diff in found
+            ]
+
+
+def _model_diffs(revisions: Revisions, urns: ModelUrns) -> Iterator[tuple[DatasetDiff, SqlModel]]:
+    """Columns that models no longer produce or now produce, and models that are gone.
+
+    Readers that the change adapts may read the new columns, so these are part of the change.
+    """
+    after = {(each.file, each.name): each for each in revisions.after.models}
+    moved = {each.name.lower(): each for each in revisions.after.models}
+    for old in revisions.before.models:
+        urn = urns.urn(old)
+        if urn is None:
+            continue
+        new = after.get((old.file, old.name)) or moved.get(old.name.lower())
+        if new is None:
+            yield _diff(urn, [_removal("", None)]), old
+        elif old.columns is not None and new.columns is not None:
+            rows = [
+                *(_removal(column, UNKNOWN.text) for column in _without(old.columns, new.columns)),
+                *(_addition(column) for column in _without(new.columns, old.columns)),
+            ]
+            if rows:
+                yield _diff(urn, rows), old
+
+
+def _without(columns: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The columns that are not among others; SQL ignores case."""
+    folded = {column.lower() for column in others}
+    return [column for column in columns if column.lower() not in folded]
+
+
+def _touched(
+    store: Store, revisions: Revisions, diffs: Iterable[DatasetDiff]
+) -> Iterator[TouchedDataset]:
+    """The datasets that the change adds or touches."""
+    declared = {each.urn: each for each in revisions.after.schemas}
+    files = {urn: each.file for urn, each in declared.items()}
+    columns = {urn: [field.name for field in each.schema.fields] for urn, each in declared.items()}
+    urns = {(model.file, model.name): _model_urn(store, model) for model in revisions.after.models}
+    for model in revisions.after.models:
+        files.setdefault(urns[model.file, model.name], model.file)
+    earlier = {each.name.lower() for each in revisions.before.models}
+    new = (
+        (model, urns[model.file, model.name])
+        for model in revisions.after.models
+        if model.name.lower() not in earlier
+    )
+    return touched_datasets(diffs, new, files, columns)
+
+
+def _model_urn(store: Store, model: SqlModel) -> str:
+    """The dataset that a model creates, as its lineage names it."""
+    written = (edge.downstream for edge in store.lineage.edges_by(f"sql:{model.file}"))
+    named = (urn for urn in written if folded_name(urn) == model.name.lower())
+    return next(named, table_urn([model.name]))
+
+
+def _diff(urn: str, rows: list[ChangeRow]) -> DatasetDiff:
+    return DatasetDiff(urn=urn, from_version=None, to_version=None, changes=tuple(rows))
+
+
+def _removal(path: str, before: str | None) -> ChangeRow:
+    return ChangeRow(
+        path=path,
+        kind="removed",
+        before=before,
+        after=None,
+        consumer=Verdict.BREAKING,
+        storage=Verdict.INFORMATIONAL,
+        rule="field-removed" if path else "dataset-removed",
+        flags=(),
+        notes=(),
+        fingerprint="",
+    )
+
+
+def _addition(path: str) -> ChangeRow:
+    return ChangeRow(
+        path=path,
+        kind="added",
+        before=None,
+        after=UNKNOWN.text,
+        consumer=Verdict.COMPATIBLE,
+        storage=Verdict.COMPATIBLE,
+        rule="field-added",
+        flags=(),
+        notes=(),
+        fingerprint="",
+    )
+
+
+def _declaration(diff: DatasetDiff, revisions: Revisions) -> GateLocation | None:
+    """The file that declares a changed dataset."""
+    for side in (revisions.after, revisions.before):
+        for declared in side.schemas:
+            if declared.urn == diff.urn:
+                return GateLocation(file=declared.file)
+        name = folded_name(diff.urn)
+        for model in side.models:
+            if model.name.lower() == name:
+                return GateLocation(file=model.file)
+        for declared in side.schemas:
+            if folded_name(declared.urn) == name:
+                return GateLocation(file=declared.file)
+    return None
+
+
+def _monthly_costs(workspace: Workspace) -> dict[str, Any]:
+    """The monthly cost of datasets with everything upstream; empty without prices."""
+    try:
+        report = workspace.cost.top(_ALL_ROWS, ranked_by="total")
+    except NoPrices:
+        return {}
+    return {row.urn: row.total for row in report.datasets}
+
+
+def _facts(
+    store: Store, findings: Mapping[str, GateFinding], costs: Mapping[str, Any]
+) -> dict[str, DatasetFacts]:
+    """The tags, domain, environment and cost of all datasets in findings."""
+    urns = {
+        urn
+        for each in findings.values()
+        for urn in (each.urn, each.affected_urn)
+        if urn is not None
+    }
+    tags = store.aspects_of("governance", urns)
+    documented = store.aspects_of("documentation", urns)
+    return {
+        urn: DatasetFacts(
+            tags=tags[urn].tags if urn in tags else (),
+            domain=documented[urn].domain if urn in documented else None,
+            environment=Urn.parse(urn).environment,
+            monthly_cost=costs.get(urn),
+        )
+        for urn in urns
+    }
+
+
+def _remarks(
+    repository: GitRepository,
+    commits: tuple[str, str],
+    revisions: Revisions,
+    policy: GateSettings,
+    costs: Mapping[str, Any],
+) -> Iterator[str]:
+    """What was not compared, and why."""
+    yield from (*revisions.before.remarks, *revisions.after.remarks)
+    before, after = (repository.submodules(commit) for commit in commits)
+    for path in sorted({**before, **after}):
+        if before.get(path) != after.get(path):
+            yield f"Not compared: the submodule {path} changed. Run the gate in its repository too."
+    for commit, files in zip(commits, revisions.files, strict=True):
+        for path in sorted(repository.files(commit, SUFFIXES).keys() - files.keys()):
+            if is_text(path):
+                yield f"Not compared: {path} is larger than {MAX_BYTES // 1024**2} MB."
+            else:
+                shown = os.fsencode(path).decode(errors="backslashreplace")
+                yield f"Not compared: the name of {shown} is not valid UTF-8."
+    limits = [policy.max_monthly_cost, *(each.max_monthly_cost for each in policy.rules)]
+    if any(each is not None for each in limits) and not costs:
+        yield (
+            "No costs are known, so max_monthly_cost has no effect. Give a store with costs: "
+            "--lineage STORE"
+        )
+
+
+def _waivers(repository: GitRepository, commit: str) -> tuple[Waiver, ...]:
+    files = {path: id for path, id in repository.files(commit, (".yaml",)).items() if path == FILE}
+    return tuple(
+        waiver
+        for path, data in repository.read(files)
+        for waiver in parse_waivers(data.decode("utf-8", "replace"), file=path)
+    )
+
+
+def _baseline(repository: GitRepository, commit: str) -> Baseline | None:
+    """The baseline in a commit."""
+    listed = repository.files(commit, (".yaml",))
+    files = {path: id for path, id in listed.items() if path == BASELINE_FILE}
+    for path, data in repository.read(files):
+        return parse_baseline(data.decode("utf-8", "replace"), file=path)
+    return None
+
+
+def _report(
+    change: ChangeRequest, schemas: int,
+    findings: tuple[GateFinding, ...], problems: Any, coverage: float, *, remarks: tuple[str, ...],
+    warn_only: bool,
+) -> GateReport:  # fmt: skip
+    open_findings = [each for each in findings if each.is_open]
+    undocumented = [each for each in open_findings if each.category == "documentation"]
+    judged = [each for each in open_findings if each.category != "documentation"]
+    count = {
+        level: sum(each.level == level for each in judged) for level in ("error", "warning", "note")
+    }
+    affected = {each.affected for each in findings if each.affected is not None}
+    is_breaking = bool(count["error"]) or any(each.blocks for each in undocumented)
+    verdict: GateVerdict = (
+        "breaking" if is_breaking else "undetermined" if count["warning"] else "passed"
+    )
+    breaking = (
+        f"; {plural(count['error'], 'breaking change')}" if count["error"] else "; nothing breaks"
+    )
+    if not count["error"] and count["warning"]:
+        breaking = f"; {plural(count['warning'], 'change')} undetermined"
+    if undocumented:
+        verb = "lacks" if len(undocumented) == 1 else "lack"
+        breaking += f"; {plural(len(undocumented), 'dataset')} {verb} required documentation"
+    return GateReport(
+        headline=f"This changes {plural(schemas, 'schema')}, affecting "
+        f"{plural(len(affected), 'downstream dataset')}{breaking}",
+        verdict=verdict,
+        base=change.base,
+        head=change.head,
+        base_commit=change.old,
+        head_commit=change.new,
+        summary=GateSummary(
+            schemas=schemas,
+            affected=len(affected),
+            breaking=count["error"],
+            undetermined=count["warning"],
+            notes=count["note"],
+            waived=len(findings) - len(open_findings),
+            undocumented=len(undocumented),
+        ),
+        findings=tuple(sorted(findings, key=_order)),
+        waivers=problems,
+        coverage=coverage,
+        remarks=tuple(dict.fromkeys(remarks)),
+        warn_only=warn_only,
+    )
+
+
+def _order(finding: GateFinding) -> tuple[int, str, str, str]:
+    rank = ("error", "warning", "note").index(finding.level)
+    return rank, finding.dataset, finding.path, finding.affected or ""

@@ -1,0 +1,104 @@
+"""Reports of earlier runs in the git directory, by everything that they depend on.
+
+Between two commits nothing can change but the configuration, the version of Lumos and of the
+libraries that read files, and the day, since waivers expire.
+"""
+
+import hashlib
+import logging
+import os
+from datetime import UTC, date, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from lumos.config import Settings
+from lumos.gate.reports import GateReport
+from lumos.model.json_codec import decode_json, to_json
+from lumos.schemas.git_revisions import GitRepository
+from lumos.version import __version__
+
+_MAX_REPORTS: Final = 20
+_FOLDER: Final = "lumos/gate"
+_READERS: Final = ("sqlglot", "proto-schema-parser", "jinja2")
+_log = logging.getLogger(__name__)
+
+
+class ChangeRequest(NamedTuple):
+    """What to judge: two revisions as they were given, and their commits."""
+
+    base: str
+    head: str
+    old: str
+    new: str
+    dialect: str | None
+    settings: Settings
+
+
+def cache_folder(repository: GitRepository) -> Path:
+    """The folder of all caches of the gate, which worktrees share."""
+    common = repository.git("rev-parse", "--path-format=absolute", "--git-common-dir").strip()
+    return Path(common) / _FOLDER
+
+
+def reader_versions() -> str:
+    """The versions of Lumos and of the libraries that results depend on."""
+    return " ".join((__version__, *map(_version, _READERS)))
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "-"
+
+
+def find_report(
+    settings: Settings, base: str, head: str, *, dialect: str | None, folder: Path = Path()
+) -> GateReport | None:
+    """The report of an earlier run of the same change today, without importing any feature."""
+    repository = GitRepository(folder)
+    old, new = repository.commits(base, head)
+    change = ChangeRequest(base, head, old, new, dialect, settings)
+    return ReportCache(repository, change, datetime.now(UTC).date()).load()
+
+
+class ReportCache:
+    """The report of one change."""
+
+    def __init__(self, repository: GitRepository, change: ChangeRequest, today: date) -> None:
+        *revisions, settings = change
+        parts = (reader_versions(), repr(revisions), repr(settings), today.isoformat())
+        key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+        self._folder = cache_folder(repository)
+        self._file = self._folder / f"{key}.json"
+
+    def load(self) -> GateReport | None:
+        """The report, if an earlier run has saved it."""
+        try:
+            found = decode_json(self._file.read_bytes(), GateReport)
+            os.utime(self._file)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as problem:
+            # The run only takes longer without it.
+            _log.warning("The cached report %s cannot be read: %s", self._file, problem)
+            return None
+        return found
+
+    def save(self, report: GateReport) -> None:
+        """Keep a report, and remove the ones that were not used for longest."""
+        # Complete or absent: another run may read at the same time, and this one may be killed.
+        unfinished = self._file.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            unfinished.write_bytes(to_json(report))
+            unfinished.replace(self._file)
+            reports = sorted(self._folder.glob("*.json"), key=lambda each: each.stat().st_mtime)
+            for old in reports[:-_MAX_REPORTS]:
+                old.unlink(missing_ok=True)
+        except OSError as problem:
+            # A repository may be read-only; the next run only takes longer.
+            _log.info("The report is not cached: %s", problem)
