@@ -10,7 +10,7 @@ import pytest
 
 from files import write_text
 from lumos import Lumos, plugins
-from lumos.catalogs import Refused, WrittenEntry
+from lumos.catalogs import FailedEntry, WrittenEntry
 from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.errors import CatalogBusy, MisuseError
 from lumos.model.catalog import CatalogEntry
@@ -130,13 +130,13 @@ class Busy(DatahubFile):
     is_busy: ClassVar[bool] = True
 
     def put_many(
-        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[WrittenEntry | Refused]:
+        self, entries: Sequence[CatalogEntry], *, current: Mapping[str, CatalogEntry | None]
+    ) -> Iterator[WrittenEntry | FailedEntry]:
         if self.is_busy:
             raise CatalogBusy(
                 self.name, "a write", attempts=8, seconds=60, last="no time", status=503
             )
-        yield from super().put_many(entries, over=over)
+        yield from super().put_many(entries, current=current)
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from lumos.annotations.items import (
-    Item,
     ItemStore,
     OwnerDirectory,
+    RegistryItem,
     kind_of,
     label_of,
     replace_given,
@@ -103,14 +103,14 @@ class _FileItems:
         """Writes the items that are new or different and returns their labels."""
         self._check_kinds()
         self._check_parents()
-        new: list[Item] = []
+        new: list[RegistryItem] = []
         for type, entries in self._entries.items():
             known = self._items.all(type) if entries else {}
             for name, entry in entries.items():
                 # Facts that an entry omits do not change.
                 facts = msgspec.structs.asdict(entry)
                 given = {key: value for key, value in facts.items() if value not in (None, ())}
-                after: Item = replace_given(known.get(name) or type(name=name), **given)
+                after: RegistryItem = replace_given(known.get(name) or type(name=name), **given)
                 if known.get(name) != after:
                     new.append(after)
         if dry_run:
@@ -126,7 +126,7 @@ class _FileItems:
         """Erases items that only an earlier version of the file had, unless used or changed."""
         erased: list[str] = []
         for type, entries in self._entries.items():
-            known: dict[str, Item] = self._items.all(type)
+            known: dict[str, RegistryItem] = self._items.all(type)
             with self._writer.store.transaction() as transaction:
                 kind = kind_of(type(name="")).plural
                 bases = transaction.journal.bases(self._reporter, kind, list(known))
@@ -175,7 +175,7 @@ class _FileItems:
             raise ConfigurationError(problems)
 
 
-def _is_used(store: Store, item: Item) -> bool:
+def _is_used(store: Store, item: RegistryItem) -> bool:
     """Whether any dataset has the owner or the term."""
     if isinstance(item, GlossaryTerm):
         listed = list_annotations(store, None, slots=_TERM_SLOTS).words

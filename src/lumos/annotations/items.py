@@ -16,7 +16,7 @@ from lumos.store.entries import StoredItem
 from lumos.store.transaction import record_audit
 
 ItemT = TypeVar("ItemT", User, Group, GlossaryTerm)
-Item: TypeAlias = User | Group | GlossaryTerm
+RegistryItem: TypeAlias = User | Group | GlossaryTerm
 
 
 class ItemKind(NamedTuple):
@@ -48,7 +48,7 @@ class ItemStore:
         stored = self._store.entries.items(_KINDS[type].plural)
         return {each.key: from_json(each.body, type) for each in stored}
 
-    def put(self, items: Iterable[Item], *, action: str) -> list[str]:
+    def put(self, items: Iterable[RegistryItem], *, action: str) -> list[str]:
         """Writes the items that are new or different and returns their labels."""
         at, written = self._writer.now(), []
         self._writer.check_catalog()
@@ -73,7 +73,7 @@ class ItemStore:
         if transaction.entries.item(kind_of(other).plural, other.name) == to_json(other):
             self.erase(transaction, other, action=action)
 
-    def erase(self, transaction: Transaction, item: Item, *, action: str) -> str:
+    def erase(self, transaction: Transaction, item: RegistryItem, *, action: str) -> str:
         """Erases an item and returns its label; the caller publishes after the transaction."""
         transaction.entries.erase_item(kind_of(item).plural, item.name)
         record_audit(transaction, action, label_of(item), at=self._writer.now())
@@ -97,12 +97,12 @@ class ItemStore:
         return [GlossaryTerm(name=name) for name in dict.fromkeys(names) if name not in known]
 
 
-def kind_of(item: Item) -> ItemKind:
+def kind_of(item: RegistryItem) -> ItemKind:
     """The kind of an item."""
     return _KINDS[item.__class__]
 
 
-def label_of(item: Item) -> str:
+def label_of(item: RegistryItem) -> str:
     """Format an item as text: `term Customer`."""
     return f"{kind_of(item).singular} {item.name}"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lumos import plugins
-from lumos.catalogs import HasAddress, KeptInFile, Platform
+from lumos.catalogs import HasAddress, Platform, StoredInFile
 from lumos.catalogs.handlers import platform_class
 from lumos.config import Settings
 from lumos.errors import MisuseError
@@ -34,7 +34,7 @@ def platform_of(settings: Settings) -> Platform | None:
     if not colon:
         platform = plugin(settings.platform_config.of(kind))
     elif issubclass(plugin, HasAddress):
-        is_file = issubclass(plugin, KeptInFile)
+        is_file = issubclass(plugin, StoredInFile)
         address = str(Path(settings.origin.folder, address)) if is_file else address
         platform = plugin.at(address, settings.platform_config.of(kind))
     else:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
-from lumos.catalogs.interface import How
+from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.three_way_merge import MEASURED, merge_aspect
 from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntry
@@ -54,7 +54,7 @@ class Packed(NamedTuple):
     """The properties to add for what a catalog cannot show, and how each aspect is held."""
 
     properties: dict[str, str]
-    held: dict[str, How]
+    held: dict[str, AspectStorage]
 
 
 class UnpackedProperties(NamedTuple):
@@ -71,13 +71,13 @@ def pack(exact: Any, shown: Any, *, longest: int) -> Packed:
     property in the catalog.
     """
     properties: dict[str, str] = {}
-    held: dict[str, How] = {}
+    held: dict[str, AspectStorage] = {}
     kind: Any = type(exact)
     for name in _fields(kind).types:
         value, native = getattr(exact, name), getattr(shown, name)
         # Times in different zones are equal, but their texts differ.
         if value == native and (name != "timestamps" or to_json(value) == to_json(native)):
-            how: How = "native"
+            how: AspectStorage = "native"
         else:
             how = "properties" if native is None else "partly"
             text = _encode(value)

@@ -14,15 +14,15 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from lumos.catalogs import (
     Conflict,
     DeletesEntries,
-    HoldsItems,
+    FailedEntry,
     Platform,
     ReadsEntries,
-    Refused,
     ReplacesEntries,
+    StoresItems,
     WritesInBatches,
     WritesMany,
 )
-from lumos.catalogs.interface import readable, sides_in
+from lumos.catalogs.interface import merge_inputs, read_many
 from lumos.catalogs.reports import PublishConflict, PublishReport, RefusedPublish
 from lumos.catalogs.three_way_merge import merge_item
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
@@ -176,7 +176,9 @@ class _Publishing:
     def _batch_size(self) -> int:
         if isinstance(self._platform, WritesInBatches):
             return _FILE_BATCH
-        return self._platform.most if isinstance(self._platform, WritesMany) else _SERVER_BATCH
+        return (
+            self._platform.batch_size if isinstance(self._platform, WritesMany) else _SERVER_BATCH
+        )
 
     @cached_property
     def _jobs_by_dataset(self) -> dict[str, set[str]]:
@@ -252,7 +254,7 @@ class _Publishing:
         known = self._store.journal.bases(self._platform.name, kind.plural, keys)
         return {key: from_json(body, kind.type) for key, body in known.items()}
 
-    def _refuse(self, kind: EntryKind, refused: Refused) -> None:
+    def _refuse(self, kind: EntryKind, refused: FailedEntry) -> None:
         key = kind.plural, refused.urn
         self._refused[key] = RefusedPublish(
             kind=kind.singular, key=refused.urn, problem=str(refused.problem)
@@ -303,7 +305,7 @@ class _Publishing:
         if not (isinstance(platform, ReadsEntries) and isinstance(platform, ReplacesEntries)):
             yield from self._emit_datasets(live, hidden)
             return
-        theirs, unread = readable(platform, [*live, *hidden])
+        theirs, unread = read_many(platform, [*live, *hidden])
         for refused in unread.values():
             self._refuse(DATASETS, refused)
         merged = {
@@ -312,15 +314,15 @@ class _Publishing:
             if key not in unread
             and (
                 each := merge_imported(
-                    *sides_in(platform, bases.get(key), theirs.get(key), ours), ours, omitted=()
+                    *merge_inputs(platform, bases.get(key), theirs.get(key), ours), ours, omitted=()
                 )
             )
         }
         # A dataset is not created only to be hidden.
         yield from ((key, False) for key in hidden if key not in merged and key not in unread)
         entries = [each.entry for each in merged.values()]
-        for written in platform.put_many(entries, over=theirs):
-            if isinstance(written, Refused):
+        for written in platform.put_many(entries, current=theirs):
+            if isinstance(written, FailedEntry):
                 self._refuse(DATASETS, written)
             else:
                 self._add_conflicts(written.urn, merged[written.urn].conflicts)
@@ -339,7 +341,7 @@ class _Publishing:
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
-                self._refuse(DATASETS, Refused(key, problem))
+                self._refuse(DATASETS, FailedEntry(key, problem))
             else:
                 yield key, True
 
@@ -347,7 +349,7 @@ class _Publishing:
         self, kind: EntryKind, changes: Sequence[OutboxEntry]
     ) -> Iterator[_PublishedEntry]:
         platform = self._platform
-        if not isinstance(platform, HoldsItems):
+        if not isinstance(platform, StoresItems):
             yield from (_PublishedEntry(kind, each, None, is_new=False) for each in changes)
             return
         keys = [each.key for each in changes]
@@ -356,10 +358,10 @@ class _Publishing:
         changed: dict[str, Any] = {}
         for key, item in ours.items():
             base = bases.get(key)
-            held = None if base is None else platform.item_as_held(base)
+            held = None if base is None else platform.item_as_stored(base)
             merged = merge_item(held, theirs.get(key), item)
             self._add_conflicts(key, merged.conflicts)
-            if platform.item_as_held(merged.item) != theirs.get(key):
+            if platform.item_as_stored(merged.item) != theirs.get(key):
                 changed[key] = merged.item
         refused = set()
         for problem in platform.put_items(list(changed.values())):

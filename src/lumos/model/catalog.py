@@ -148,4 +148,4 @@ def _unescape(part: str) -> str:
     return part.replace("%2F", "/").replace("%25", "%")
 
 
-Item: TypeAlias = Dataset | GlossaryTerm | User | Group | Job | CatalogEntity
+SnapshotEntry: TypeAlias = Dataset | GlossaryTerm | User | Group | Job | CatalogEntity

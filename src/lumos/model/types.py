@@ -360,7 +360,7 @@ def kind_of(type: DataType) -> str:
             return type.__class__.__name__.upper()
 
 
-Item = TypeVar("Item")
+ItemT = TypeVar("ItemT")
 
 TOKENS: Final = re.compile(
     r"""(?P<space>[^\S\n]+|\#[^\n]*)
@@ -556,10 +556,10 @@ class TypeReader:
                 return Union(self._list(self.type, lambda type: f"'{type.text}'", empty=False))
 
     def _list(
-        self, read: Callable[[], Item], name: Callable[[Item], str], *, empty: bool = True
-    ) -> list[Item]:
+        self, read: Callable[[], ItemT], name: Callable[[ItemT], str], *, empty: bool = True
+    ) -> list[ItemT]:
         self._expect("<")
-        items: list[Item] = []
+        items: list[ItemT] = []
         if self._take(">"):
             self._reject_empty(empty)
             return items

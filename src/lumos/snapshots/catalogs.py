@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from lumos import plugins
-from lumos.catalogs import Connects, HasAddress, HoldsItems, KeptInFile, Platform, ReadsEntries
+from lumos.catalogs import Connects, HasAddress, Platform, ReadsEntries, StoredInFile, StoresItems
 from lumos.catalogs.configured import LOCAL, find_platform, platform_of
 from lumos.catalogs.three_way_merge import merge_item
 from lumos.config import Settings
@@ -101,7 +101,7 @@ class PlatformCatalog(SnapshotCatalog):
         self.kind = platform.kind
         self.platform = platform
         self._store = store
-        self.file = platform.path if isinstance(platform, KeptInFile) else None
+        self.file = platform.path if isinstance(platform, StoredInFile) else None
 
     def datasets(self) -> Iterator[CatalogEntry]:
         if not isinstance(self.platform, ReadsEntries):
@@ -129,7 +129,7 @@ class PlatformCatalog(SnapshotCatalog):
     def _restore_unsupported(self, item: Any, written: Any) -> Any:
         """Add the values that Lumos wrote and the catalog cannot store."""
         platform: Any = self.platform
-        held = platform.item_as_held(written)
+        held = platform.item_as_stored(written)
         return item if held == written else merge_item(held, item, written).item
 
     def count(self) -> int | None:
@@ -142,7 +142,7 @@ class PlatformCatalog(SnapshotCatalog):
 
     @cached_property
     def _items(self) -> list[Any]:
-        return list(self.platform.items()) if isinstance(self.platform, HoldsItems) else []
+        return list(self.platform.items()) if isinstance(self.platform, StoresItems) else []
 
 
 class SnapshotCatalogs:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.catalogs import Conflict, How
+from lumos.catalogs import AspectStorage, Conflict
 from lumos.errors import LumosError
 from lumos.model.json_codec import from_json, to_json
 from lumos.snapshots.format.document import EntryKind
@@ -138,7 +138,9 @@ class ImportProgress:
         assert self._run is not None, "a dry run has no journal"
         return self._run
 
-    def count(self, plans: Iterable[EntryPlan], held: Mapping[str, Mapping[str, How]] = {}) -> None:
+    def count(
+        self, plans: Iterable[EntryPlan], held: Mapping[str, Mapping[str, AspectStorage]] = {}
+    ) -> None:
         """Count some entries, and how the catalog stores the aspects of each."""
         for plan in plans:
             if plan.problem is not None:

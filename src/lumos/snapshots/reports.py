@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from lumos.catalogs import How
+from lumos.catalogs import AspectStorage
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.snapshots.format.checks import SnapshotProblem
 from lumos.snapshots.format.differences import Difference
@@ -106,7 +106,7 @@ class ImportTotals(msgspec.Struct, kw_only=True):
     """
 
     kinds: dict[str, EntryCounts] = {}
-    held: dict[str, dict[How, int]] = {}
+    held: dict[str, dict[AspectStorage, int]] = {}
     seen_here: int = 0
     conflicts: int = 0
     refused: int = 0

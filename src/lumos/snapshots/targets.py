@@ -15,19 +15,19 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from lumos.catalogs import (
+    AspectStorage,
     Connects,
-    HoldsItems,
-    How,
-    KeptInFile,
+    FailedEntry,
     Platform,
     ReadsEntries,
-    Refused,
     ReplacesEntries,
+    StoredInFile,
+    StoresItems,
     WritesInBatches,
     WritesMany,
 )
-from lumos.catalogs.cleanup import Tidies
-from lumos.catalogs.interface import sides_in
+from lumos.catalogs.cleanup import CleansUp
+from lumos.catalogs.interface import merge_inputs
 from lumos.catalogs.three_way_merge import merge_item
 from lumos.errors import CatalogUnavailable, LumosError, MisuseError
 from lumos.model.catalog import CatalogEntry
@@ -136,14 +136,14 @@ def item_plan(
     before: Any | None,
     now: Any | None,
     base: bytes | None,
-    as_held: Callable[[Any], Any] = lambda item: item,
+    as_stored: Callable[[Any], Any] = lambda item: item,
 ) -> EntryPlan:
-    """Plan an entity that is not a dataset; `as_held` converts it to what the catalog can store."""
-    known = None if base is None else as_held(from_json(base, kind.type))
+    """Plan an entity that is not a dataset; `as_stored` returns it as the catalog stores it."""
+    known = None if base is None else as_stored(from_json(base, kind.type))
     merged = merge_item(known, now, item)
     key = getattr(item, kind.key)
     return EntryPlan(
-        kind, key, before=before, now=now, after=as_held(merged.item), written=item, base=base,
+        kind, key, before=before, now=now, after=as_stored(merged.item), written=item, base=base,
         conflicts=merged.conflicts,
     )  # fmt: skip
 
@@ -166,14 +166,14 @@ class CatalogTarget(ImportTarget):
             self._platform.check()
         else:
             next(iter(self._platform.export()), None)
-        if isinstance(self._platform, KeptInFile):
+        if isinstance(self._platform, StoredInFile):
             self._platform.check_writable()
 
     def check_snapshot(self, snapshot: OpenSnapshot) -> None:
         """Do nothing: a catalog refuses single entries when they are written."""
 
     def supports(self, kind: EntryKind) -> bool:
-        return kind is DATASETS or isinstance(self._platform, HoldsItems)
+        return kind is DATASETS or isinstance(self._platform, StoresItems)
 
     def plan(
         self, kind: EntryKind, values: Sequence[Any], *, omitted: Collection[str]
@@ -244,8 +244,8 @@ class CatalogTarget(ImportTarget):
         return undone
 
     def remove_unused(self) -> None:
-        if isinstance(self._platform, Tidies):
-            self._platform.tidy()
+        if isinstance(self._platform, CleansUp):
+            self._platform.clean_up()
 
     def _plans(
         self,
@@ -268,7 +268,7 @@ class CatalogTarget(ImportTarget):
                 else:
                     plan = item_plan(
                         kind, value, before=before, now=now, base=base,
-                        as_held=self._platform.item_as_held,
+                        as_stored=self._platform.item_as_stored,
                     )  # fmt: skip
             except CatalogUnavailable:
                 raise
@@ -290,21 +290,21 @@ class CatalogTarget(ImportTarget):
     ) -> EntryPlan:
         known = None if base is None else from_json(base, CatalogEntry)
         ours = for_catalogs(ours)
-        sides = sides_in(self._platform, known, now, ours)
+        sides = merge_inputs(self._platform, known, now, ours)
         merged = merge_imported(*sides, ours, omitted=omitted)
         return EntryPlan(
             DATASETS,
             ours.urn,
             before=before,
             now=now,
-            after=None if merged is None else self._platform.as_held(merged.entry),
+            after=None if merged is None else self._platform.as_stored(merged.entry),
             written=None if merged is None else written_by_lumos(known, ours, omitted=omitted),
             base=base,
             conflicts=() if merged is None else merged.conflicts,
         )
 
-    def _write_batch(self, plans: Sequence[EntryPlan]) -> dict[str, dict[str, How]]:
-        held: dict[str, dict[str, How]] = {}
+    def _write_batch(self, plans: Sequence[EntryPlan]) -> dict[str, dict[str, AspectStorage]]:
+        held: dict[str, dict[str, AspectStorage]] = {}
         with self._platform.batch():
             for plan in plans:
                 try:
@@ -318,11 +318,11 @@ class CatalogTarget(ImportTarget):
 
     def _write_each(
         self, progress: ImportProgress, kind: EntryKind, plans: Sequence[EntryPlan], *, at: datetime
-    ) -> tuple[dict[str, dict[str, How]], set[str]]:
+    ) -> tuple[dict[str, dict[str, AspectStorage]], set[str]]:
         """Write entries and record them from time to time; returns the keys recorded so far."""
         # Catalogs name an item by its canonical URN, which may differ from the one in the snapshot.
         by_key = {getattr(plan.after, kind.key, plan.key): plan for plan in plans}
-        held: dict[str, dict[str, How]] = {}
+        held: dict[str, dict[str, AspectStorage]] = {}
         recorded: set[str] = set()
         unrecorded: list[EntryPlan] = []
 
@@ -336,7 +336,7 @@ class CatalogTarget(ImportTarget):
         try:
             for outcome in self._write_many(kind, plans):
                 plan = by_key[outcome.urn]
-                if isinstance(outcome, Refused):
+                if isinstance(outcome, FailedEntry):
                     plan.problem = outcome.problem
                     continue
                 held[plan.key] = outcome.held
@@ -355,7 +355,7 @@ class CatalogTarget(ImportTarget):
             return iter(())
         if kind is DATASETS:
             current = {plan.key: plan.now for plan in plans}
-            outcomes: Iterator[Any] = self._platform.put_many(values, over=current)
+            outcomes: Iterator[Any] = self._platform.put_many(values, current=current)
         else:
             outcomes = self._platform.put_items(values)
         return outcomes
@@ -366,7 +366,7 @@ class CatalogTarget(ImportTarget):
         progress: ImportProgress,
         kind: EntryKind,
         plans: Sequence[EntryPlan],
-        held: Mapping[str, Mapping[str, How]],
+        held: Mapping[str, Mapping[str, AspectStorage]],
     ) -> None:
         steps = [plan for plan in plans if plan.is_step and plan.problem is None]
         transaction.journal.mark(progress.run.id, kind.plural, _plan_keys(steps), "done")
@@ -387,11 +387,11 @@ class CatalogTarget(ImportTarget):
         datasets = [step for step in undone if step.kind is DATASETS]
         changed = [step for step in datasets if step.result.value is not None]
         current = {step.key: step.now for step in changed}
-        outcomes = platform.put_many([step.result.value for step in changed], over=current)
+        outcomes = platform.put_many([step.result.value for step in changed], current=current)
         refused = [
             ImportRefused(DATASETS, outcome.urn, outcome.problem)
             for outcome in (outcomes if changed else ())
-            if isinstance(outcome, Refused)
+            if isinstance(outcome, FailedEntry)
         ]
         if created := [step.key for step in datasets if step.result.value is None]:
             platform.erase_many(created)
@@ -419,7 +419,7 @@ class CatalogTarget(ImportTarget):
 def _batch_size(platform: Platform) -> int:
     if isinstance(platform, WritesInBatches):
         return FILE_BATCH
-    return platform.most if isinstance(platform, WritesMany) else SERVER_BATCH
+    return platform.batch_size if isinstance(platform, WritesMany) else SERVER_BATCH
 
 
 def _keys(kind: EntryKind, values: Iterable[Any]) -> list[str]:

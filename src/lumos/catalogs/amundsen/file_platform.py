@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Self
 
 from lumos.catalogs.amundsen.catalog import GraphCatalog
 from lumos.catalogs.amundsen.csv_folder import CsvFolder, check_writable
-from lumos.catalogs.interface import KeptInFile, WritesInBatches
+from lumos.catalogs.interface import StoredInFile, WritesInBatches
 from lumos.errors import MisuseError
 
 
-class AmundsenFile(GraphCatalog, KeptInFile, WritesInBatches):
+class AmundsenFile(GraphCatalog, StoredInFile, WritesInBatches):
     """A folder with `nodes` and `relationships`; the first write creates it."""
 
     kind: ClassVar[str] = "amundsen-file"

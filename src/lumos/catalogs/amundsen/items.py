@@ -7,7 +7,7 @@ import msgspec
 from lumos.catalogs.amundsen import graph, names
 from lumos.catalogs.amundsen.carried import carried, carry
 from lumos.catalogs.amundsen.graph import DASHBOARD, ITEM, KIND, TABLE, TAG, USER, Fragment, Node
-from lumos.catalogs.interface import Item
+from lumos.catalogs.interface import CatalogItem
 from lumos.catalogs.packed_properties import restore
 from lumos.errors import CatalogError
 from lumos.model import catalog as model
@@ -29,7 +29,7 @@ _OWN_URN: Final = f"{KIND}:dashboard:"
 _URL: Final = "dashboard_url"
 
 
-def item_node(type: type[Item], key: str) -> Node:
+def item_node(type: type[CatalogItem], key: str) -> Node:
     """The node of an item."""
     if type is model.User and key:
         return Node(USER, key)
@@ -47,7 +47,7 @@ def item_node(type: type[Item], key: str) -> Node:
     return Node(ITEM, f"{word}:{key}")
 
 
-def render_item(item: Item) -> Fragment:
+def render_item(item: CatalogItem) -> Fragment:
     """The fragment that an item is written as."""
     node = item_node(type(item), item_key(item))
     if node.label == ITEM:
@@ -58,13 +58,13 @@ def render_item(item: Item) -> Fragment:
     return fragment
 
 
-def item_in(node: Node, fragment: Fragment) -> Item:
+def item_in(node: Node, fragment: Fragment) -> CatalogItem:
     """The item that a fragment holds."""
     properties = fragment.nodes[node]
     if node.label == ITEM:
         try:
             type = _WORDS[node.key.partition(":")[0]]
-            item: Item = from_json(str(properties["lumos_item"]).encode(), type)
+            item: CatalogItem = from_json(str(properties["lumos_item"]).encode(), type)
         except (KeyError, msgspec.MsgspecError) as problem:
             raise CatalogError(f"The node {ITEM} '{node.key}': {problem}", platform=KIND) from None
         return item
@@ -73,15 +73,15 @@ def item_in(node: Node, fragment: Fragment) -> Item:
     return restore(shown, exact, native=_NATIVE, as_shown=_as_shown)
 
 
-def item_key(item: Item) -> str:
+def item_key(item: CatalogItem) -> str:
     return item.urn if isinstance(item, model.Job | CatalogEntity) else item.name
 
 
-def _as_shown(item: Item) -> Item:
+def _as_shown(item: CatalogItem) -> CatalogItem:
     return _shown(item_node(type(item), item_key(item)), _native(item))
 
 
-def _native(item: Item) -> Fragment:
+def _native(item: CatalogItem) -> Fragment:
     node = item_node(type(item), item_key(item))
     if isinstance(item, model.User):
         texts = {"email": item.email, "full_name": item.display_name, "role_name": item.title,
@@ -113,7 +113,7 @@ def _dashboard_urn(key: str) -> str:
     return f"{_OWN_URN}{key}" if parts is None else model.entity_urn("dashboard", *parts)
 
 
-def _shown(node: Node, part: Fragment) -> Item:
+def _shown(node: Node, part: Fragment) -> CatalogItem:
     properties, ends = part.nodes[node], part.ends()
     if node.label == USER:
         email, team = properties.get("email"), properties.get("team_name")

@@ -117,7 +117,7 @@ class Neo4jGraph(graph.Graph):
         self._create_indexes()
         return self._write(work)
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         """Remove nodes that Lumos created as references and that nothing refers to any more."""
 
         def work(run: ManagedTransaction) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from lumos.catalogs.amundsen.catalog import MOST, GraphCatalog
 from lumos.catalogs.amundsen.graph import KIND
-from lumos.catalogs.cleanup import Tidies
+from lumos.catalogs.cleanup import CleansUp
 from lumos.catalogs.interface import Connects, WritesMany
 from lumos.config.platforms import AmundsenPlatform, normalize_address
 from lumos.errors import (
@@ -27,11 +27,11 @@ _SCHEMES: Final = ("bolt://", "bolt+s://", "neo4j://", "neo4j+s://")
 _OK: Final = 200
 
 
-class Amundsen(GraphCatalog, WritesMany, Connects, Tidies):
+class Amundsen(GraphCatalog, WritesMany, Connects, CleansUp):
     """An Amundsen server; Neo4j is connected to by the first call."""
 
     kind: ClassVar[str] = KIND
-    most: ClassVar[int] = MOST
+    batch_size: ClassVar[int] = MOST
 
     def __init__(self, settings: Any) -> None:
         for library in ("neo4j", "httpx"):
@@ -101,8 +101,8 @@ class Amundsen(GraphCatalog, WritesMany, Connects, Tidies):
             self._graph.close()
             del self.__dict__["_graph"]
 
-    def tidy(self) -> None:
-        self._graph.tidy()
+    def clean_up(self) -> None:
+        self._graph.clean_up()
 
     @cached_property
     def _graph(self) -> "Neo4jGraph":

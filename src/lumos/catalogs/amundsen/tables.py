@@ -8,7 +8,7 @@ import msgspec
 from lumos.catalogs.amundsen import graph, names
 from lumos.catalogs.amundsen.carried import carried, carry
 from lumos.catalogs.amundsen.graph import BADGE, COLUMN, KIND, TABLE, TAG, USER, Fragment, Node
-from lumos.catalogs.interface import How
+from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.packed_properties import restore
 from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
@@ -36,7 +36,7 @@ class RenderedTable(NamedTuple):
     """An entry as a part of the graph, and how each of its aspects is held."""
 
     fragment: Fragment
-    held: dict[str, How]
+    held: dict[str, AspectStorage]
 
 
 def render(entry: CatalogEntry) -> RenderedTable:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.catalogs.atlas import types
-from lumos.catalogs.interface import How
+from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
@@ -130,7 +130,7 @@ class AtlasEntries:
     def __init__(self, categories: Mapping[str, str]) -> None:
         self._categories = categories
 
-    def held(self, entry: CatalogEntry) -> tuple[AtlasEntity, dict[str, How]]:
+    def held(self, entry: CatalogEntry) -> tuple[AtlasEntity, dict[str, AspectStorage]]:
         """An entry as Atlas will hold it, and how each aspect is held."""
         native = self.native_part(entry)
         shown = self.shown_in(entry.urn, native)

@@ -14,7 +14,7 @@ import msgspec
 from lumos.catalogs.atlas import types
 from lumos.catalogs.atlas.entries import lookup_of
 from lumos.catalogs.atlas.server import AtlasServer
-from lumos.catalogs.interface import Item
+from lumos.catalogs.interface import CatalogItem
 from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.urn import name_in
@@ -115,7 +115,7 @@ class AtlasItems:
         self._server = server
         self._terms = terms
 
-    def all(self) -> Iterator[Item]:
+    def all(self) -> Iterator[CatalogItem]:
         keys = dict(self._terms.all())
         for entity, _ in self._server.entities(list(keys), **_ALONE):
             attributes = entity["attributes"]
@@ -127,7 +127,7 @@ class AtlasItems:
             for entity, _ in self._server.entities(guids, **_ALONE):
                 yield _item(entity["attributes"])
 
-    def get(self, type: type[Item], key: str) -> Item | None:
+    def get(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         entity = self._entity(type, key)
         if entity is None:
             return None
@@ -137,7 +137,7 @@ class AtlasItems:
         is_implicit = _IMPLICIT in (attributes.get("additionalAttributes") or {})
         return None if is_implicit else _term(key, attributes)
 
-    def put(self, item: Item) -> None:
+    def put(self, item: CatalogItem) -> None:
         shown = _as_shown(item)
         properties = {
             **own_properties(item.properties, type(item)),
@@ -160,7 +160,7 @@ class AtlasItems:
             guid = "-1" if there is None else there["guid"]
             self._server.post([{"typeName": types.ITEM, "guid": guid, "attributes": values}])
 
-    def erase(self, item: Item) -> None:
+    def erase(self, item: CatalogItem) -> None:
         entity = self._entity(type(item), _key(item), **({} if _is_term(item) else _ALONE))
         if entity is None:
             return
@@ -175,7 +175,7 @@ class AtlasItems:
         self._server.purge([entity["guid"]])
         self._terms.forget()
 
-    def _entity(self, type: type[Item], key: str, **options: bool) -> dict[str, Any] | None:
+    def _entity(self, type: type[CatalogItem], key: str, **options: bool) -> dict[str, Any] | None:
         guids: list[str] = []
         if type is GlossaryTerm:
             guid = self._terms.guid(key)
@@ -189,7 +189,7 @@ class AtlasItems:
 _ALONE: Final = {"ignoreRelationships": True, "minExtInfo": True}
 
 
-def _is_term(item: Item) -> bool:
+def _is_term(item: CatalogItem) -> bool:
     return isinstance(item, GlossaryTerm)
 
 
@@ -198,11 +198,11 @@ def _has(entity: dict[str, Any], values: dict[str, Any]) -> bool:
     return all((attributes.get(name) or None) == (value or None) for name, value in values.items())
 
 
-def _key(item: Item) -> str:
+def _key(item: CatalogItem) -> str:
     return item.urn if isinstance(item, Job | CatalogEntity) else item.name
 
 
-def _qualified_name(type: type[Item], key: str) -> str:
+def _qualified_name(type: type[CatalogItem], key: str) -> str:
     return f"{next(word for word, each in _WORDS.items() if each is type)}:{key}"
 
 
@@ -211,7 +211,7 @@ def _term_name(key: str) -> str:
     return re.sub(r"[@.%\x00-\x1f]", lambda char: f"%{ord(char[0]):02X}", key)
 
 
-def _bare(type: type[Item], key: str) -> Any:
+def _bare(type: type[CatalogItem], key: str) -> Any:
     if type is Job:
         return Job(urn=key, name=name_in(key), platform="")
     return type(urn=key) if type is CatalogEntity else type(name=key)  # type: ignore[call-arg]
@@ -239,8 +239,10 @@ def _term(key: str, attributes: dict[str, Any]) -> GlossaryTerm:
     return term
 
 
-def _item(attributes: dict[str, Any]) -> Item:
+def _item(attributes: dict[str, Any]) -> CatalogItem:
     word, _, key = attributes["qualifiedName"].partition(":")
     properties = attributes.get("properties") or {}
-    item: Item = _restored(_bare(_WORDS[word], key), attributes.get("description"), properties)
+    item: CatalogItem = _restored(
+        _bare(_WORDS[word], key), attributes.get("description"), properties
+    )
     return item

@@ -12,8 +12,8 @@ from lumos.catalogs.atlas.items import AtlasItems, AtlasTerms
 from lumos.catalogs.atlas.reader import AtlasReader
 from lumos.catalogs.atlas.server import KIND, AtlasServer
 from lumos.catalogs.atlas.writer import MOST, AtlasWriter
-from lumos.catalogs.cleanup import Tidies
-from lumos.catalogs.interface import NO_FILTERS, Filters, Item, Refused, WrittenEntry
+from lumos.catalogs.cleanup import CleansUp
+from lumos.catalogs.interface import NO_FILTERS, CatalogItem, FailedEntry, Filters, WrittenEntry
 from lumos.catalogs.search import search_entries
 from lumos.config.platforms import AtlasPlatform
 from lumos.errors import MissingDependency, MisuseError
@@ -31,13 +31,13 @@ class _Opened(NamedTuple):
 
 class Atlas(
     interface.Platform, interface.HasAddress, interface.Connects, interface.WritesMany,
-    interface.MergesWrites, interface.Searches, interface.HoldsItems, Tidies,
+    interface.MergesWrites, interface.Searches, interface.StoresItems, CleansUp,
 ):  # fmt: skip
     """An Apache Atlas server; the first call connects."""
 
     kind: ClassVar[str] = KIND
     native: ClassVar[frozenset[str]] = NATIVE
-    most: ClassVar[int] = MOST
+    batch_size: ClassVar[int] = MOST
 
     def __init__(self, settings: Any) -> None:
         if find_spec("httpx") is None:
@@ -103,8 +103,8 @@ class Atlas(
         self,
         entries: Sequence[CatalogEntry],
         *,
-        over: Mapping[str, CatalogEntry | None],  # noqa: ARG002
-    ) -> Iterator[WrittenEntry | Refused]:
+        current: Mapping[str, CatalogEntry | None],  # noqa: ARG002
+    ) -> Iterator[WrittenEntry | FailedEntry]:
         unread = [entry.urn for entry in entries if entry.urn not in self._read]
         known = {**self._read, **self._opened.reader.many(unread)}
         self._read = {}
@@ -119,7 +119,7 @@ class Atlas(
         for start in range(0, len(changes), MOST):
             yield from writer.write(changes[start : start + MOST])
 
-    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         Urn.parse(entry.urn)
         return entry
 
@@ -130,22 +130,22 @@ class Atlas(
         self._read = {}
         self._opened.writer.erase(urns)
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         return self._opened.items.all()
 
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         return self._opened.items.get(type, key)
 
-    def put_item(self, item: Item) -> None:
+    def put_item(self, item: CatalogItem) -> None:
         self._opened.items.put(item)
 
-    def item_as_held(self, item: Item) -> Item:
+    def item_as_stored(self, item: CatalogItem) -> CatalogItem:
         return item
 
-    def erase_item(self, item: Item) -> None:
+    def erase_item(self, item: CatalogItem) -> None:
         self._opened.items.erase(item)
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         self._read = {}
         self._opened.writer.remove_placeholders()
 

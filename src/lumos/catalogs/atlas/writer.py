@@ -9,7 +9,7 @@ from lumos.catalogs.atlas.items import AtlasTerms
 from lumos.catalogs.atlas.reader import AtlasReader, as_json
 from lumos.catalogs.atlas.server import AtlasServer
 from lumos.catalogs.chunks import in_halves
-from lumos.catalogs.interface import How, Refused, WrittenEntry
+from lumos.catalogs.interface import AspectStorage, FailedEntry, WrittenEntry
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Lineage
 from lumos.model.urn import name_in
@@ -24,7 +24,7 @@ class DatasetChange(NamedTuple):
     entry: CatalogEntry
     before: AtlasEntity | None
     after: AtlasEntity
-    how: dict[str, How]
+    how: dict[str, AspectStorage]
 
     @property
     def old(self) -> AtlasEntity | None:
@@ -70,7 +70,7 @@ class AtlasWriter:
             after.attributes["upstream"] = [urn for urn in upstream if urn not in drawn]
         return DatasetChange(entry, before, after, how)
 
-    def write(self, changes: Sequence[DatasetChange]) -> Iterator[WrittenEntry | Refused]:
+    def write(self, changes: Sequence[DatasetChange]) -> Iterator[WrittenEntry | FailedEntry]:
         """Write datasets, and then the lineage of those that succeeded."""
         self._server.define_types()
         named = [held for each in changes for held in (each.after, *each.after.columns.values())]
@@ -83,7 +83,7 @@ class AtlasWriter:
             if problem is None:
                 written.append(change)
             else:
-                yield Refused(change.entry.urn, problem)
+                yield FailedEntry(change.entry.urn, problem)
         there = {each.entry.urn: each.after for each in written}
         lineages = {
             each.entry.urn: each.entry.lineage or Lineage()
@@ -102,7 +102,7 @@ class AtlasWriter:
         self._server.delete([each.after.guid for each in written if each.after.deleted])
         for change in written:
             if (failure := problems.get(change.entry.urn)) is not None:
-                yield Refused(change.entry.urn, failure)
+                yield FailedEntry(change.entry.urn, failure)
             else:
                 yield WrittenEntry(urn=change.entry.urn, changed=True, held=change.how)
 

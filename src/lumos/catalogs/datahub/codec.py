@@ -27,7 +27,7 @@ from lumos.catalogs.datahub.aspects import (
     writes_for,
     writes_in_raw,
 )
-from lumos.catalogs.interface import How
+from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack, without_packed
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class RenderedItem(NamedTuple):
     """The writes of an item, and how DataHub holds each aspect of an entry."""
 
     writes: list[AspectWrite]
-    held: dict[str, How]
+    held: dict[str, AspectStorage]
 
 
 class Codec(ABC, Generic[T]):
@@ -146,7 +146,7 @@ class Codec(ABC, Generic[T]):
             return aspects
         return self.server.normalize(self.entity(self.key(item)), aspects)
 
-    def _write(self, aspects: Aspects, item: T, *, is_new: bool = True) -> dict[str, How]:
+    def _write(self, aspects: Aspects, item: T, *, is_new: bool = True) -> dict[str, AspectStorage]:
         self.write_native(aspects, item, is_new=is_new)
         if self.custom is None:
             return {}

@@ -20,16 +20,16 @@ from lumos.catalogs.datahub.metadata_file import MetadataFile, check_writable
 from lumos.catalogs.datahub.names import Naming, check_dataset_urn
 from lumos.catalogs.interface import (
     NO_FILTERS,
+    CatalogItem,
+    FailedEntry,
     Filters,
     HasAddress,
-    HoldsItems,
-    Item,
-    KeptInFile,
-    KnowsPeople,
     MergesWrites,
     Platform,
-    Refused,
     Searches,
+    SeparatesUserEdits,
+    StoredInFile,
+    StoresItems,
     WritesInBatches,
     WrittenEntry,
     each_or_raise,
@@ -51,11 +51,11 @@ class _Opened(NamedTuple):
 class DatahubFile(
     Platform,
     HasAddress,
-    KeptInFile,
-    KnowsPeople,
+    StoredInFile,
+    SeparatesUserEdits,
     MergesWrites,
     Searches,
-    HoldsItems,
+    StoresItems,
     WritesInBatches,
 ):
     """A metadata file of DataHub; the first write creates it."""
@@ -100,7 +100,7 @@ class DatahubFile(
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         return each_or_raise(self.export_each(after=after))
 
-    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | Refused]:
+    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | FailedEntry]:
         opened = self._opened
         for urn, name in sorted(opened.naming.existing().items()):
             if after is not None and urn <= after:
@@ -108,7 +108,7 @@ class DatahubFile(
             try:
                 entry = opened.datasets.read(urn, read_writes(opened.file, name))
             except LumosError as problem:
-                yield Refused(urn, problem)
+                yield FailedEntry(urn, problem)
             else:
                 yield entry
 
@@ -135,7 +135,7 @@ class DatahubFile(
             is_changed = old != new
         return WrittenEntry(urn=entry.urn, changed=is_changed, held=rendered.held)
 
-    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         if CATALOG not in entry.raw:
             return entry
         opened = self._opened
@@ -144,7 +144,7 @@ class DatahubFile(
             opened.naming.reserve(urn)
         return opened.datasets.read(entry.urn, opened.datasets.render(entry).writes)
 
-    def sides(
+    def adjust_for_merge(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
         return merge_sides(base, theirs, ours)
@@ -156,20 +156,20 @@ class DatahubFile(
             opened.naming.remove(name)
             self._save()
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         return self._opened.items.all()
 
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         return self._opened.items.get(type, key)
 
-    def put_item(self, item: Item) -> None:
+    def put_item(self, item: CatalogItem) -> None:
         self._opened.items.put(item)
         self._save()
 
-    def item_as_held(self, item: Item) -> Item:
-        return self._opened.items.as_held(item)
+    def item_as_stored(self, item: CatalogItem) -> CatalogItem:
+        return self._opened.items.as_stored(item)
 
-    def erase_item(self, item: Item) -> None:
+    def erase_item(self, item: CatalogItem) -> None:
         self._opened.items.erase(item)
         self._save()
 

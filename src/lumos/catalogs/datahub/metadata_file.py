@@ -191,7 +191,7 @@ class MetadataFile:
             return
         texts = [text for record in self._records for text in record.texts()]
         data = b"[\n" + b",\n".join(texts) + b"\n]\n" if texts else b"[]\n"
-        self._version = _write_content(self.path, data, over=self._version)
+        self._version = _write_content(self.path, data, expected=self._version)
         self._is_saved = True
 
     def _parse(self, data: bytes) -> list[msgspec.Raw]:
@@ -434,8 +434,8 @@ def _read_content(path: Path) -> _FileContent:
         raise LumosError(f"{path} cannot be read: {problem.strerror}.") from None
 
 
-def _write_content(path: Path, data: bytes, *, over: _FileVersion) -> _FileVersion:
-    """Replace a file atomically, if it still has the version `over`."""
+def _write_content(path: Path, data: bytes, *, expected: _FileVersion) -> _FileVersion:
+    """Replace a file atomically, if it still has the version `expected`."""
     # The target of a link is written, and the link is kept.
     target = path.resolve()
     descriptor, temporary, mode = _create_temporary(target)
@@ -446,7 +446,7 @@ def _write_content(path: Path, data: bytes, *, over: _FileVersion) -> _FileVersi
             os.fsync(file.fileno())
         temporary.chmod(mode)
         with _lock_folder(target.parent):
-            if _file_version(target) != over:
+            if _file_version(target) != expected:
                 raise LumosError(
                     f"{path} was changed by another program since it was read. Nothing was "
                     "written; try again."

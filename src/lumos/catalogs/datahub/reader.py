@@ -27,7 +27,7 @@ from lumos.catalogs.datahub.server import (
     unexpected_response,
 )
 from lumos.catalogs.datahub.server_model import DataHubModel
-from lumos.catalogs.interface import How, Refused
+from lumos.catalogs.interface import AspectStorage, FailedEntry
 from lumos.errors import CatalogError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.urn import Urn
@@ -41,7 +41,7 @@ class RenderedEntry(NamedTuple):
 
     entity: Entity
     aspects: Aspects
-    held: dict[str, How]
+    held: dict[str, AspectStorage]
 
 
 class DataHubReader:
@@ -77,7 +77,7 @@ class DataHubReader:
                 entries[urn] = self._entry(urn, existing, found[existing])
         return entries
 
-    def all(self, after: str | None) -> Iterator[CatalogEntry | Refused]:
+    def all(self, after: str | None) -> Iterator[CatalogEntry | FailedEntry]:
         """All datasets after a URN, sorted by URN, or why one cannot be read."""
         for listed in repeat_if_broken(
             lambda: self._gms.list_entities([DATASET], (key_aspect(DATASET), INSTANCE))
@@ -94,7 +94,7 @@ class DataHubReader:
                 try:
                     entry = self._entry(urn, name, found[name])
                 except CatalogError as problem:
-                    yield Refused(urn, problem)
+                    yield FailedEntry(urn, problem)
                 else:
                     yield entry
 

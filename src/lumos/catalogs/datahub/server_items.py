@@ -18,7 +18,7 @@ from lumos.catalogs.datahub.writer import (
     plan_job,
     send_jobs,
 )
-from lumos.catalogs.interface import Item, Refused, item_key
+from lumos.catalogs.interface import CatalogItem, FailedEntry, item_key
 from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntity
 
@@ -34,7 +34,7 @@ class ServerItems:
         self._model = model
         self._reader = reader
 
-    def all(self) -> Iterator[Item]:
+    def all(self) -> Iterator[CatalogItem]:
         """All items, sorted by entity type and URN."""
         types = sorted(
             type for type in self._types if type != DATASET and not self._model.is_internal(type)
@@ -47,7 +47,7 @@ class ServerItems:
             items, buffer = self._load(map(entity_of, batch))
             yield from items.of((entity_of(urn) for urn in batch if urn in buffer), known)
 
-    def get_many(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
+    def get_many(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
         """The items of one type that exist, by key."""
         found = {}
         for batch in batched(keys, _ITEM_BATCH_SIZE):
@@ -57,11 +57,11 @@ class ServerItems:
                     found[key] = item
         return found
 
-    def as_held(self, item: Item) -> Item:
+    def as_stored(self, item: CatalogItem) -> CatalogItem:
         """The item that the server returns after this one is written."""
-        return self._items(_EntityBuffer(self._gms.name, {})).as_held(item)
+        return self._items(_EntityBuffer(self._gms.name, {})).as_stored(item)
 
-    def put_many(self, items: Sequence[Item]) -> Iterator[Refused]:
+    def put_many(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
         """Replace items; yield those that the server rejects."""
         for batch in _batches(items):
             codec, buffer = self._load_items([(type(item), item_key(item)) for item in batch])
@@ -77,16 +77,16 @@ class ServerItems:
                 job = plan_job(
                     self._gms.name, item_key(item), partial(self._plan, codec, buffer, item)
                 )
-                if isinstance(job, Refused):
+                if isinstance(job, FailedEntry):
                     yield job
                     buffer.take_changes()
                 elif job.is_needed:
                     jobs.append(job)
             for outcome in send_jobs(self._gms, jobs):
                 if outcome.problem is not None:
-                    yield Refused(outcome.subject, outcome.problem)
+                    yield FailedEntry(outcome.subject, outcome.problem)
 
-    def erase(self, item: Item) -> None:
+    def erase(self, item: CatalogItem) -> None:
         """Delete an item permanently."""
         items, buffer = self._load_items([(type(item), item_key(item))])
         items.erase(item)
@@ -103,7 +103,7 @@ class ServerItems:
         return DataHubItems(buffer, self._reader.naming, self._model)
 
     def _load_items(
-        self, keys: Iterable[tuple[type[Item], str]]
+        self, keys: Iterable[tuple[type[CatalogItem], str]]
     ) -> tuple[DataHubItems, "_EntityBuffer"]:
         """Read the entities that some items are stored in."""
         empty = self._items(_EntityBuffer(self._gms.name, {}))
@@ -129,7 +129,7 @@ class ServerItems:
         )
         return items, buffer
 
-    def _plan(self, items: DataHubItems, buffer: "_EntityBuffer", item: Item) -> WriteJob:
+    def _plan(self, items: DataHubItems, buffer: "_EntityBuffer", item: CatalogItem) -> WriteJob:
         items.put(item)
         return WriteJob(item_key(item), self._changes(buffer))
 
@@ -190,7 +190,7 @@ class _EntityBuffer:
         return unexpected_response(self._name, position, problem)
 
 
-def _batches(items: Sequence[Item]) -> Iterator[list[Item]]:
+def _batches(items: Sequence[CatalogItem]) -> Iterator[list[CatalogItem]]:
     """Items without duplicates; definitions of properties first, since values refer to them."""
     unique = {(type(item), canonical_key(item)): item for item in items}.values()
     for is_first in (True, False):

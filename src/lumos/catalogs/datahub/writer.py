@@ -10,7 +10,7 @@ from lumos.catalogs.datahub.aspects import Entity, ServerModel
 from lumos.catalogs.datahub.names import MAX_URN_LENGTH, is_acceptable
 from lumos.catalogs.datahub.patches import EMPTY, build_patch
 from lumos.catalogs.datahub.server import Gms, MetadataProposal
-from lumos.catalogs.interface import Refused
+from lumos.catalogs.interface import FailedEntry
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
 
 _MAX_PROPOSALS: Final = 200
@@ -97,21 +97,21 @@ def change_entity(
     return Change(entity, proposals, removed_aspects)
 
 
-def plan_job(name: str, subject: str, plan: Callable[[], WriteJob]) -> WriteJob | Refused:
+def plan_job(name: str, subject: str, plan: Callable[[], WriteJob]) -> WriteJob | FailedEntry:
     """The planned job, or why the server would reject it."""
     try:
         job = plan()
     except CatalogUnavailable:
         raise
     except LumosError as problem:
-        return Refused(subject, problem)
+        return FailedEntry(subject, problem)
     except UnicodeEncodeError as problem:
         shown = subject.encode("ascii", "backslashreplace").decode()
         text = f"{shown} has invalid Unicode: {problem.object[:_MAX_QUOTED]!a}"
-        return Refused(subject, CatalogError(f"{name} cannot store it: {text}", platform=name))
+        return FailedEntry(subject, CatalogError(f"{name} cannot store it: {text}", platform=name))
     problems = (_find_problem(name, change) for change in job.changes)
     first = next(filter(None, problems), None)
-    return job if first is None else Refused(subject, first)
+    return job if first is None else FailedEntry(subject, first)
 
 
 def _find_problem(name: str, change: Change) -> CatalogError | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final
 
-from lumos.catalogs import HoldsItems, ReadsEntries, ReadsMany, ReplacesEntries, WritesMany
+from lumos.catalogs import ReadsEntries, ReadsMany, ReplacesEntries, StoresItems, WritesMany
 from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.migration.certificate import BATCH_SIZE
 from lumos.catalogs.migration.reports import (
@@ -101,14 +101,14 @@ def _holding(platform: Any, kind: EntryKind, aspect: str) -> Holding:
     if kind is DATASETS:
         is_native = not isinstance(platform, ReplacesEntries) or aspect in platform.native
         return "native" if is_native else "properties"
-    return "native" if isinstance(platform, HoldsItems) else "store"
+    return "native" if isinstance(platform, StoresItems) else "store"
 
 
 def _as_held(platform: Any, kind: EntryKind, value: Any) -> Any:
     """An entry as the target returns it after a write; None if it cannot hold the kind."""
     if kind is DATASETS:
-        return platform.as_held(value) if isinstance(platform, ReplacesEntries) else value
-    return platform.item_as_held(value) if isinstance(platform, HoldsItems) else None
+        return platform.as_stored(value) if isinstance(platform, ReplacesEntries) else value
+    return platform.item_as_stored(value) if isinstance(platform, StoresItems) else None
 
 
 def _plan_calls(
@@ -120,9 +120,9 @@ def _plan_calls(
     totals = report.imported.sums.kinds
     changed = {name: each.created + each.changed for name, each in totals.items()}
     datasets = changed.pop(DATASETS.plural, 0)
-    batch = platform.most if isinstance(platform, WritesMany) else 1
+    batch = platform.batch_size if isinstance(platform, WritesMany) else 1
     writes = ceil(datasets / batch) + (
-        sum(changed.values()) if isinstance(platform, HoldsItems) else 0
+        sum(changed.values()) if isinstance(platform, StoresItems) else 0
     )
     header = snapshot.header.counts
     entries = header.datasets if header else 0

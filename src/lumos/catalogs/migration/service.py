@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.catalogs import Connects, HoldsItems
+from lumos.catalogs import Connects, StoresItems
 from lumos.catalogs.migration.certificate import (
     check_certificate,
     make_certificate,
@@ -378,7 +378,7 @@ class Migrations:
                 source,
                 target,
                 mapping,
-                shows_display_names=isinstance(platform, HoldsItems)
+                shows_display_names=isinstance(platform, StoresItems)
                 and platform.shows_display_names,
             )
             new_names = _new_name_remarks(mapping, source, target)

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from lumos.catalogs import HoldsItems
+from lumos.catalogs import StoresItems
 from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.migration.certificate import BATCH_SIZE, entry_hash
 from lumos.catalogs.migration.reports import AspectCount, Verification
@@ -77,7 +77,7 @@ class _ReadBack:
         self._snapshot = snapshot
         self._get = entry_reader(catalog)
         self._holds_items = isinstance(catalog, LocalCatalog) or (
-            isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, HoldsItems)
+            isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, StoresItems)
         )
         # The store writes an entry and its journal in one transaction, and sets versions itself.
         self._journal = None if isinstance(catalog, LocalCatalog) else store.journal

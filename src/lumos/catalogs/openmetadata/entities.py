@@ -3,7 +3,7 @@
 `kinds` encodes each item as the record of one entity. If the entity cannot hold all of it, the
 exact item is stored in a custom property, together with what the entity showed when it was written,
 so that later edits of people are recognized. Kinds without custom properties lose the rest; see
-`as_held`. Tasks are parts of a pipeline and are written with it.
+`as_stored`. Tasks are parts of a pipeline and are written with it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from lumos.catalogs.interface import Item, Refused, item_key
+from lumos.catalogs.interface import CatalogItem, FailedEntry, item_key
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.kinds import (
     CATALOG,
@@ -102,16 +102,16 @@ class Entities:
         self._properties = properties
         self._references = references
         # Items with references to missing entities, and these references.
-        self._waiting: dict[str, tuple[Item, frozenset[tuple[str, str]]]] = {}
+        self._waiting: dict[str, tuple[CatalogItem, frozenset[tuple[str, str]]]] = {}
         self._has_searched = False
 
     # Reading
 
-    def all(self) -> Iterator[Item]:
+    def all(self) -> Iterator[CatalogItem]:
         """All items, without placeholders."""
         for spec in (*KINDS.values(), GENERIC):
             entities = [each for each in self._pages(spec) if not _is_skipped(spec, each)]
-            found: list[Item] = []
+            found: list[CatalogItem] = []
             for items in self._server.each(entities, partial(self._items_of, spec)):
                 found += items
             yield from sorted(found, key=item_key)
@@ -131,7 +131,7 @@ class Entities:
             # A server without this kind of entity.
             return []
 
-    def _items_of(self, spec: EntityKind, entity: dict[str, Any]) -> list[Item]:
+    def _items_of(self, spec: EntityKind, entity: dict[str, Any]) -> list[CatalogItem]:
         spec = _lumos_variant(spec, entity)
         whole = self._entity(spec, entity["fullyQualifiedName"]) if spec.lists_partly else entity
         if whole is None:
@@ -145,7 +145,7 @@ class Entities:
             found += self._tasks(whole).values()
         return [each for each in found if each is not None]
 
-    def get(self, type: type[Item], key: str) -> Item | None:
+    def get(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         """The item with a name or URN, or None."""
         if type is CatalogEntity and (task := task_of(key)) is not None:
             pipeline = self._pipeline(task[0])
@@ -154,10 +154,12 @@ class Entities:
         entity = self._entity(spec, fqn)
         if entity is None or entity.get("deleted") or is_placeholder(spec, entity):
             return None
-        found: Item | None = self._item(spec, self._with_edges(spec, entity))
+        found: CatalogItem | None = self._item(spec, self._with_edges(spec, entity))
         return found
 
-    def _locate(self, type: type[Item], key: str, item: Any = None) -> tuple[EntityKind, str]:
+    def _locate(
+        self, type: type[CatalogItem], key: str, item: Any = None
+    ) -> tuple[EntityKind, str]:
         """The kind and qualified name of an item, whether or not it exists."""
         if type is User:
             return KINDS["user"], join_fqn(user_name(key))
@@ -222,7 +224,7 @@ class Entities:
 
     # Writing
 
-    def as_held(self, item: Item) -> Item:
+    def as_stored(self, item: CatalogItem) -> CatalogItem:
         """The item that `get` returns after this one is written."""
         if isinstance(item, CatalogEntity):
             item = _upgrade(item)
@@ -242,7 +244,7 @@ class Entities:
         held = read_item(spec, fqn, write_record(spec, item))
         return held if isinstance(held, User | Group) else msgspec.structs.replace(held, urn=urn)
 
-    def put_all(self, items: Iterable[Item]) -> Iterator[Refused]:
+    def put_all(self, items: Iterable[CatalogItem]) -> Iterator[FailedEntry]:
         """Write items, those that others refer to first; yield the rejected ones."""
         ordered = [(item_key(item), each) for item in items for each in _with_tasks_in_raw(item)]
         written = set()
@@ -252,7 +254,7 @@ class Entities:
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
-                yield Refused(key, problem)
+                yield FailedEntry(key, problem)
         self._complete(written)
 
     def complete(self, datasets: Iterable[str]) -> None:
@@ -283,7 +285,7 @@ class Entities:
                     # Not a problem of the caller: the exact item is stored.
                     continue
 
-    def _put_with_retries(self, item: Item) -> set[tuple[str, str]]:
+    def _put_with_retries(self, item: CatalogItem) -> set[tuple[str, str]]:
         """Write an item, again if it was changed in the meantime; return its possible names."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
@@ -293,7 +295,7 @@ class Entities:
                     raise
         raise AssertionError("the last attempt raises")
 
-    def _put(self, item: Item) -> set[tuple[str, str]]:
+    def _put(self, item: CatalogItem) -> set[tuple[str, str]]:
         if isinstance(item, CatalogEntity) and task_of(item.urn) is not None:
             return self._put_task(item)
         if isinstance(item, CatalogEntity):
@@ -506,7 +508,7 @@ class Entities:
 
     # Removing
 
-    def erase(self, item: Item) -> None:
+    def erase(self, item: CatalogItem) -> None:
         """Delete an item; an entity that is used or contains others becomes a placeholder."""
         self._waiting.pop(item_key(item), None)
         if isinstance(item, CatalogEntity) and (task := task_of(item.urn)) is not None:
@@ -522,7 +524,7 @@ class Entities:
         entity = self._entity(spec, fqn)
         if entity is None or _is_built_in(entity):
             return
-        # The contents of a domain are only known after reading everything, which `tidy` does.
+        # The contents of a domain are only known after reading everything, which `clean_up` does.
         if spec.type == "domain" or self._is_used(spec, entity) or not self._delete(spec, entity):
             self._empty(spec, fqn, entity, item)
         if spec.is_service:
@@ -568,9 +570,9 @@ class Entities:
         teams = {each["name"] for each in response.get("teams") or ()} - {"Organization"}
         return bool(response.get("usageCount") or response.get("owns") or teams)
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         """Delete unused placeholders and empty services of Lumos."""
-        self._index.tidy()
+        self._index.clean_up()
         for spec in reversed(KINDS.values()):
             placeholders = [
                 entity
@@ -663,7 +665,7 @@ def _upgrade(item: CatalogEntity) -> CatalogEntity:
     return item
 
 
-def _with_tasks_in_raw(item: Item) -> Iterator[Item]:
+def _with_tasks_in_raw(item: CatalogItem) -> Iterator[CatalogItem]:
     """An item, and the tasks that snapshot format 1.0 has in the record of a pipeline."""
     yield item
     record_in_raw = item.raw.get(CATALOG) if isinstance(item, CatalogEntity) else None
@@ -677,13 +679,13 @@ def _with_tasks_in_raw(item: Item) -> Iterator[Item]:
             yield from _read_tasks(name_of(*location), record_in_raw["tasks"]).values()
 
 
-def _has_no_properties(item: Item) -> bool:
+def _has_no_properties(item: CatalogItem) -> bool:
     """Whether the kind of an item has no custom properties."""
     location = locate(item.urn) if isinstance(item, CatalogEntity) else None
     return location is not None and not KINDS[location[0]].has_properties
 
 
-def _rank(item: Item) -> tuple[int, int, str]:
+def _rank(item: CatalogItem) -> tuple[int, int, str]:
     match item:
         case User():
             return RANKS["user"], 0, item.name

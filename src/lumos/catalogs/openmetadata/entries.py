@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.catalogs.interface import How
+from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.openmetadata import columns, labels, lineage, texts
 from lumos.catalogs.openmetadata.columns import Column
 from lumos.catalogs.openmetadata.kinds import CATALOG, canonical_urn
@@ -85,7 +85,7 @@ class RenderedState(NamedTuple):
     """The state of an entry, and how it holds each aspect."""
 
     state: State
-    held: dict[str, How]
+    held: dict[str, AspectStorage]
 
 
 def is_placeholder_parent(raw: Mapping[str, Any]) -> bool:

@@ -288,7 +288,7 @@ class Index:
             self._parents.pop((location.route, location.fqn), None)
         self.add(location, None)
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         """Delete the empty containers that Lumos created for datasets."""
         for bucket in list(self._server.pages("containers", fields="extension", root="true")):
             if PARENT in (bucket.get("extension") or {}):

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.catalogs.chunks import chunked, in_halves
-from lumos.catalogs.interface import How, Refused, WrittenEntry
+from lumos.catalogs.interface import AspectStorage, FailedEntry, WrittenEntry
 from lumos.catalogs.openmetadata import lineage
 from lumos.catalogs.openmetadata.entries import (
     EDGES,
@@ -61,7 +61,7 @@ class EntryWrite(msgspec.Struct):
     id: str = ""
     raw: dict[str, Any] = {}
     state: State = {}
-    holding: dict[str, How] = {}
+    holding: dict[str, AspectStorage] = {}
     changed: bool = False
     is_restored: bool = False
     must_be_hidden: bool = False
@@ -335,10 +335,10 @@ class Writer:
         self,
         entries: Sequence[CatalogEntry],
         *,
-        over: Mapping[str, CatalogEntry | None],
+        current: Mapping[str, CatalogEntry | None],
         existing: Mapping[str, ReadDataset],
         newer: Collection[str] = (),
-    ) -> Iterator[WrittenEntry | Refused]:
+    ) -> Iterator[WrittenEntry | FailedEntry]:
         """Write entries over those that the caller has read; `existing` are their entities.
 
         The entities of `newer` entries were read after the caller has read the entries.
@@ -348,19 +348,19 @@ class Writer:
             try:
                 jobs.append(self._job(entry, existing.get(entry.urn)))
             except InvalidUrn as problem:
-                yield Refused(entry.urn, problem)
+                yield FailedEntry(entry.urn, problem)
         self._ensure_labels(jobs)
         for job in jobs:
             if (
                 job.problem is None
                 and job.entry.urn in newer
-                and job.entry.urn in over
+                and job.entry.urn in current
                 and job.existing is not None
             ):
-                job.entry = self._rebase(over[job.entry.urn], job.existing, job.entry)
+                job.entry = self._rebase(current[job.entry.urn], job.existing, job.entry)
         try:
             self._create([job for job in jobs if job.existing is None and job.problem is None])
-            self._for_each(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
+            self._for_each(jobs, lambda job: self._change(job, current.get(job.entry.urn)))
             self._linker.find_upstreams(jobs)
             self._for_each(jobs, self._linker.link)
             self._link_waiting(jobs)
@@ -369,7 +369,7 @@ class Writer:
             self._hide_again(jobs)
         for job in jobs:
             if job.problem is not None:
-                yield Refused(job.entry.urn, job.problem)
+                yield FailedEntry(job.entry.urn, job.problem)
             else:
                 yield WrittenEntry(urn=job.entry.urn, changed=job.changed, held=job.holding)
 
