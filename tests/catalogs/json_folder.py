@@ -104,10 +104,10 @@ class JsonFolder(
         # The URN and the deletion have no fields and are not packed: they travel with `raw`.
         raw = {"urn": entry.urn, "deleted": entry.deleted, "raw": entry.raw}
         exact, body = msgspec.structs.replace(entry, raw=raw), native_part(entry)
-        packed = pack(exact, shown_in(entry.urn, body), longest=LONGEST_PROPERTY)
+        packed = pack(exact, shown_in(entry.urn, body), max_length=LONGEST_PROPERTY)
         body.properties |= packed.properties
         changed = self._write(dataset_file(entry.urn), body)
-        return WrittenEntry(urn=entry.urn, changed=changed, held=packed.held)
+        return WrittenEntry(urn=entry.urn, changed=changed, held=packed.storage)
 
     def erase(self, urn: str) -> None:
         self._write(dataset_file(urn), None)

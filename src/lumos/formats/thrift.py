@@ -24,7 +24,7 @@ UUID: Final = 13
 
 _FIXED: Final = {BYTE: 1, DOUBLE: 8, UUID: 16}
 # Parquet footers nest about eight levels; a malicious one must not exhaust the stack.
-_DEEPEST: Final = 64
+_MAX_DEPTH: Final = 64
 
 
 def binary(data: bytes, position: int) -> tuple[bytes, int]:
@@ -57,7 +57,7 @@ def elements(data: bytes, position: int) -> tuple[int, int, int]:
 
 def skip(data: bytes, position: int, type: int, depth: int = 0) -> int:
     """The position after a value."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise MalformedData("Structs nest too deeply.")
     if INT16 <= type <= INT64:
         return read_unsigned(data, position)[1]

@@ -1,4 +1,4 @@
-"""What Amundsen's server and its CSV folders have in common: a catalog on a graph."""
+"""A catalog on a graph: the common part of Amundsen's server and its CSV folders."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ from lumos.errors import CatalogError, LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 
-# Tables per transaction, and relations in it.
-MOST: Final = 500
-_MOST_RELATIONS: Final = 20_000
+# Limits of a transaction.
+MAX_TABLES: Final = 500
+_MAX_RELATIONS: Final = 20_000
 _PAGE: Final = 500
 
 
@@ -40,7 +40,7 @@ class GraphCatalog(
     @property
     @abstractmethod
     def _graph(self) -> Graph:
-        """The graph; it is opened by the first use."""
+        """The graph; the first use opens it."""
 
     def emit(self, dataset: Dataset) -> None:
         self.write(CatalogEntry.of(dataset))
@@ -77,7 +77,7 @@ class GraphCatalog(
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        # Amundsen's search is a service of its own, whose index lags behind.
+        # Amundsen's search is a separate service, whose index lags behind.
         return search_entries(self.export(), text, filters, limit=limit)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
@@ -85,7 +85,7 @@ class GraphCatalog(
             if isinstance(written, FailedEntry):
                 raise written.problem
             return written
-        raise AssertionError("every entry is yielded")
+        raise AssertionError(f"put_many did not yield {entry.urn}")
 
     def put_many(
         self, entries: Sequence[CatalogEntry], *, current: Mapping[str, CatalogEntry | None]
@@ -100,8 +100,8 @@ class GraphCatalog(
             except LumosError as error:
                 yield FailedEntry(entry.urn, error)
             else:
-                if (read := current.get(entry.urn)) is not None:
-                    before[node] = render(read).fragment
+                if (known := current.get(entry.urn)) is not None:
+                    before[node] = render(known).fragment
         changed: set[Node] = set()
 
         def send(nodes: Sequence[Node]) -> None:
@@ -111,12 +111,12 @@ class GraphCatalog(
         def size(node: Node) -> int:
             return len(wanted[node].fragment.relations)
 
-        for chunk in chunked(wanted, most=MOST, most_bytes=_MOST_RELATIONS, size=size):
-            for node, refusal in in_halves(chunk, send):
-                if refusal is not None:
-                    yield FailedEntry(urns[node], refusal)
+        for chunk in chunked(wanted, max_parts=MAX_TABLES, max_bytes=_MAX_RELATIONS, size=size):
+            for node, problem in in_halves(chunk, send):
+                if problem is not None:
+                    yield FailedEntry(urns[node], problem)
                 else:
-                    held, is_changed = wanted[node].held, node in changed
+                    held, is_changed = wanted[node].storage, node in changed
                     yield WrittenEntry(urn=urns[node], changed=is_changed, held=held)
 
     def erase(self, urn: str) -> None:
@@ -124,8 +124,8 @@ class GraphCatalog(
 
     def erase_many(self, urns: Sequence[str]) -> None:
         keys = list(filter(None, map(table_key, dict.fromkeys(urns))))
-        for start in range(0, len(keys), MOST):
-            some = keys[start : start + MOST]
+        for start in range(0, len(keys), MAX_TABLES):
+            some = keys[start : start + MAX_TABLES]
             self._graph.write(dict.fromkeys(Node(TABLE, key) for key in some), {})
 
     def items(self) -> Iterator[CatalogItem]:

@@ -18,7 +18,7 @@ _RELATIONS: Final = "relationships"
 # A complete new version whose folders are not yet at their places.
 _COMMITTED: Final = ".committed"
 _UNQUOTED: Final = ":UNQUOTED"
-_LONGEST_FIELD: Final = 64 * 1024 * 1024
+_MAX_FIELD_SIZE: Final = 64 * 1024 * 1024
 _NODE: Final = ("LABEL", "KEY")
 _RELATION: Final = ("START_KEY", "START_LABEL", "END_KEY", "END_LABEL", "TYPE", "REVERSE_TYPE")
 _PAIRS: Final = frozenset(graph.REVERSE.items())
@@ -140,7 +140,7 @@ class CsvFolder(graph.Graph):
         return graph.MARK.get(node.label, "") in self._nodes.get(node, {})
 
     def _rows(self, kind: str, required: Sequence[str]) -> Iterator[dict[str, Any]]:
-        csv.field_size_limit(_LONGEST_FIELD)
+        csv.field_size_limit(_MAX_FIELD_SIZE)
         for path in sorted((self._folder / kind).glob("*.csv")):
             try:
                 with path.open(encoding="utf-8", newline="") as file:

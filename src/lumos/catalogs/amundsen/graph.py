@@ -75,7 +75,7 @@ def relation(start: Node, type: str, end: Node) -> Relation:
     return Relation(start, type, end, REVERSE[type])
 
 
-Ends: TypeAlias = Callable[[Node, str], dict[Node, Properties]]
+Neighbours: TypeAlias = Callable[[Node, str], dict[Node, Properties]]
 
 
 class Fragment(NamedTuple):
@@ -126,17 +126,19 @@ class Fragment(NamedTuple):
             (self.nodes if is_part else self.references)[each.end] = modelled(label, found)
         self.relations[each] = modelled(each.type, details)
 
-    def ends(self) -> Ends:
+    def neighbours(self) -> Neighbours:
         """A function that returns where relations of one type lead, sorted, with properties."""
         index: dict[tuple[Node, str], dict[Node, Properties]] = {}
         for each in sorted(self.relations):
             index.setdefault((each.start, each.type), {})[each.end] = self.relations[each]
         return lambda start, type: index.get((start, type), {})
 
-    def description(self, ends: Ends, start: Node) -> str | None:
+    def description(self, neighbours: Neighbours, start: Node) -> str | None:
         """The description of a node."""
         texts = [
-            self.nodes[each] for each in ends(start, "DESCRIPTION") if each.label == "Description"
+            self.nodes[each]
+            for each in neighbours(start, "DESCRIPTION")
+            if each.label == "Description"
         ]
         return texts[0].get("description") if texts else None
 

@@ -11,7 +11,7 @@ from lumos.catalogs.atlas.entries import NATIVE, AtlasEntity
 from lumos.catalogs.atlas.items import AtlasItems, AtlasTerms
 from lumos.catalogs.atlas.reader import AtlasReader
 from lumos.catalogs.atlas.server import KIND, AtlasServer
-from lumos.catalogs.atlas.writer import MOST, AtlasWriter
+from lumos.catalogs.atlas.writer import BATCH_SIZE, AtlasWriter
 from lumos.catalogs.cleanup import CleansUp
 from lumos.catalogs.interface import NO_FILTERS, CatalogItem, FailedEntry, Filters, WrittenEntry
 from lumos.catalogs.search import search_entries
@@ -37,7 +37,7 @@ class Atlas(
 
     kind: ClassVar[str] = KIND
     native: ClassVar[frozenset[str]] = NATIVE
-    batch_size: ClassVar[int] = MOST
+    batch_size: ClassVar[int] = BATCH_SIZE
 
     def __init__(self, settings: Any) -> None:
         if find_spec("httpx") is None:
@@ -48,7 +48,7 @@ class Atlas(
                 "platform_config.atlas.server, or write atlas:http://localhost:21000."
             )
         self._settings: AtlasPlatform = settings
-        # What was read last, for the write that mostly follows.
+        # The entities that were read last, because usually they are written next.
         self._read: dict[str, AtlasEntity | None] = {}
 
     @classmethod
@@ -76,18 +76,18 @@ class Atlas(
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         reader = self._opened.reader
-        read = reader.many(urns)
-        self._read = {urn: read.get(urn) for urn in urns}
+        entities = reader.many(urns)
+        self._read = {urn: entities.get(urn) for urn in urns}
         return {
-            urn: reader.entry(urn, held)
-            for urn, held in read.items()
-            if not held.attributes.get("placeholder")
+            urn: reader.entry(urn, entity)
+            for urn, entity in entities.items()
+            if not entity.attributes.get("placeholder")
         }
 
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         reader = self._opened.reader
-        for urn, held in reader.all(after=after):
-            yield reader.entry(urn, held)
+        for urn, entity in reader.all(after=after):
+            yield reader.entry(urn, entity)
 
     def count(self) -> int:
         server = self._opened.server
@@ -115,9 +115,9 @@ class Atlas(
             if change.is_needed:
                 changes.append(change)
             else:
-                yield WrittenEntry(urn=entry.urn, changed=False, held=change.how)
-        for start in range(0, len(changes), MOST):
-            yield from writer.write(changes[start : start + MOST])
+                yield WrittenEntry(urn=entry.urn, changed=False, held=change.storage)
+        for start in range(0, len(changes), BATCH_SIZE):
+            yield from writer.write(changes[start : start + BATCH_SIZE])
 
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         Urn.parse(entry.urn)

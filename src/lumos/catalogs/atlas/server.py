@@ -16,13 +16,13 @@ OLDEST: Final = (2, 1)
 # Atlas resets a limit above its own one, 10,000 unless configured otherwise, to 100.
 _PAGE: Final = 1_000
 # Each entity takes the server tens of milliseconds.
-_MOST_POSTED: Final = 250
+_MAX_POSTED: Final = 250
 # Atlas sends a search to its index as an address of at most 8 KB, and fails with 500 beyond.
-_MOST_QUERIED: Final = 60
+_MAX_QUERIED: Final = 60
 # Atlas takes 8 KB of address and headers together.
-_MOST_GUIDS: Final = 120
+_MAX_GUIDS: Final = 120
 # To delete or purge an entity with its relations takes the server up to a second.
-_MOST_DELETED: Final = 20
+_MAX_DELETED: Final = 20
 _CONFLICT: Final = 409
 _ERROR: Final = 400
 
@@ -99,8 +99,8 @@ class AtlasServer:
 
     def find(self, type: str, lookups: Sequence[str]) -> Iterator[dict[str, Any]]:
         """The headers of entities with these lookup hashes, deleted ones too."""
-        for start in range(0, len(lookups), _MOST_QUERIED):
-            some = lookups[start : start + _MOST_QUERIED]
+        for start in range(0, len(lookups), _MAX_QUERIED):
+            some = lookups[start : start + _MAX_QUERIED]
             yield from self._pages(type, entityFilters=_filters("OR", "=", some))
 
     def all(self, type: str) -> Iterator[dict[str, Any]]:
@@ -147,8 +147,8 @@ class AtlasServer:
         self, guids: Sequence[str], **options: bool
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         """Entities, each with all entities that it refers to, by GUID."""
-        for start in range(0, len(guids), _MOST_GUIDS):
-            query = {"guid": list(guids[start : start + _MOST_GUIDS]), **options}
+        for start in range(0, len(guids), _MAX_GUIDS):
+            query = {"guid": list(guids[start : start + _MAX_GUIDS]), **options}
             answer = self._call("GET", "v2/entity/bulk", query=query)
             if not isinstance(answer, dict):
                 raise CatalogError(
@@ -164,8 +164,8 @@ class AtlasServer:
         Each may refer to those before it. More than 250 are sent in several calls.
         """
         guids: dict[str, str] = {}
-        for start in range(0, len(entities), _MOST_POSTED):
-            chunk = [_resolved(each, guids) for each in entities[start : start + _MOST_POSTED]]
+        for start in range(0, len(entities), _MAX_POSTED):
+            chunk = [_resolved(each, guids) for each in entities[start : start + _MAX_POSTED]]
             answer = self._call("POST", "v2/entity/bulk", {"entities": chunk})
             guids |= (answer or {}).get("guidAssignments") or {}
         return guids
@@ -186,12 +186,12 @@ class AtlasServer:
 
     def delete(self, guids: Sequence[str]) -> None:
         """Mark entities as deleted, with the columns of datasets."""
-        for chunk in chunked(guids, most=_MOST_DELETED, most_bytes=1 << 20, size=len):
+        for chunk in chunked(guids, max_parts=_MAX_DELETED, max_bytes=1 << 20, size=len):
             self._call("DELETE", "v2/entity/bulk", query={"guid": chunk})
 
     def purge(self, guids: Sequence[str]) -> None:
         """Remove deleted entities for good."""
-        for chunk in chunked(guids, most=_MOST_DELETED, most_bytes=1 << 20, size=len):
+        for chunk in chunked(guids, max_parts=_MAX_DELETED, max_bytes=1 << 20, size=len):
             self._call("PUT", "admin/purge", chunk)
 
 

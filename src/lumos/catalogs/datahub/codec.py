@@ -41,7 +41,7 @@ class RenderedItem(NamedTuple):
     """The writes of an item, and how DataHub holds each aspect of an entry."""
 
     writes: list[AspectWrite]
-    held: dict[str, AspectStorage]
+    storage: dict[str, AspectStorage]
 
 
 class Codec(ABC, Generic[T]):
@@ -153,9 +153,9 @@ class Codec(ABC, Generic[T]):
         own = own_properties(self.custom_properties(item), self.type)
         self._write_custom(aspects, item, own)
         shown = self.read_native(self.key(item), self._returned(aspects))
-        packed = pack(item, self.with_references_of(shown, item), longest=_MAX_TEXT_LENGTH)
+        packed = pack(item, self.with_references_of(shown, item), max_length=_MAX_TEXT_LENGTH)
         self._write_custom(aspects, item, {**own, **packed.properties})
-        return packed.held
+        return packed.storage
 
     def _write_custom(self, aspects: Aspects, item: T, properties: dict[str, str]) -> None:
         assert self.custom is not None, "this item type has no aspect for custom properties"

@@ -97,7 +97,7 @@ class DatasetCodec(Codec[CatalogEntry]):
         )
         # The deletion comes last, unless the dataset exists again.
         writes = [*rendered.writes, *deletions] if item.deleted else rendered.writes
-        return RenderedItem(writes, rendered.held)
+        return RenderedItem(writes, rendered.storage)
 
     def current(self, writes: Iterable[AspectWrite]) -> Aspects:
         found = list(writes)

@@ -133,7 +133,7 @@ class DatahubFile(
                 for side in (before, rendered.writes)
             )
             is_changed = old != new
-        return WrittenEntry(urn=entry.urn, changed=is_changed, held=rendered.held)
+        return WrittenEntry(urn=entry.urn, changed=is_changed, held=rendered.storage)
 
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         if CATALOG not in entry.raw:

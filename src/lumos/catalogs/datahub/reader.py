@@ -41,7 +41,7 @@ class RenderedEntry(NamedTuple):
 
     entity: Entity
     aspects: Aspects
-    held: dict[str, AspectStorage]
+    storage: dict[str, AspectStorage]
 
 
 class DataHubReader:
@@ -111,7 +111,7 @@ class DataHubReader:
         entity, aspects = self._datasets.entity(entry.urn), aspects_after(rendered.writes)
         if CATALOG in entry.raw:
             aspects = self.model.sendable(entity, aspects)
-        return RenderedEntry(entity, aspects, rendered.held)
+        return RenderedEntry(entity, aspects, rendered.storage)
 
     def find_existing(self, urns: Sequence[str]) -> list[str]:
         """The DataHub URNs of the datasets that exist."""

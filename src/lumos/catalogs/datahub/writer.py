@@ -146,8 +146,8 @@ def send_jobs(gms: Gms, jobs: Iterable[WriteJob]) -> Iterator[WriteOutcome]:
     """
     chunks = chunked(
         jobs,
-        most=_MAX_PROPOSALS,
-        most_bytes=_MAX_BYTES,
+        max_parts=_MAX_PROPOSALS,
+        max_bytes=_MAX_BYTES,
         size=lambda job: job.size,
         count=lambda job: job.parts,
     )

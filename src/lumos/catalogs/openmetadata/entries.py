@@ -85,7 +85,7 @@ class RenderedState(NamedTuple):
     """The state of an entry, and how it holds each aspect."""
 
     state: State
-    held: dict[str, AspectStorage]
+    storage: dict[str, AspectStorage]
 
 
 def is_placeholder_parent(raw: Mapping[str, Any]) -> bool:
@@ -175,7 +175,7 @@ class OpenMetadataEntries:
             extension[URN] = entry.urn
         if extension:
             state["extension"] = extension
-        return RenderedState(state, packed.held)
+        return RenderedState(state, packed.storage)
 
     def _pack(self, entry: CatalogEntry, location: EntityLocation, state: State) -> Packed:
         """Pack the fields of an entry that a state does not hold."""
@@ -183,8 +183,8 @@ class OpenMetadataEntries:
         left = unmodelled(state, self._encode(shown, location))
         # The query of a view is always packed, since any patch by others removes it.
         shown = msgspec.structs.replace(shown, raw={CATALOG: left} if left else {}, definition=None)
-        packed = pack(entry, shown, longest=_MAX_PROPERTY_LENGTH)
-        held = dict(packed.held)
+        packed = pack(entry, shown, max_length=_MAX_PROPERTY_LENGTH)
+        held = dict(packed.storage)
         if entry.lineage is not None:
             held["lineage"] = "partly"
         if "schemaDefinition" in state and entry.definition is not None:

@@ -61,7 +61,7 @@ class EntryWrite(msgspec.Struct):
     id: str = ""
     raw: dict[str, Any] = {}
     state: State = {}
-    holding: dict[str, AspectStorage] = {}
+    storage: dict[str, AspectStorage] = {}
     changed: bool = False
     is_restored: bool = False
     must_be_hidden: bool = False
@@ -371,7 +371,7 @@ class Writer:
             if job.problem is not None:
                 yield FailedEntry(job.entry.urn, job.problem)
             else:
-                yield WrittenEntry(urn=job.entry.urn, changed=job.changed, held=job.holding)
+                yield WrittenEntry(urn=job.entry.urn, changed=job.changed, held=job.storage)
 
     def _for_each(self, jobs: Iterable[EntryWrite], step: Any) -> None:
         """Run a step for all entries without a problem."""
@@ -437,7 +437,7 @@ class Writer:
         for (_, entity_type), level in sorted(levels.items()):
             created = [new for job in level if (new := self._plan_new(job)) is not None]
             for chunk in chunked(
-                created, most=BATCH_SIZE, most_bytes=_MAX_BYTES, size=lambda new: new.size
+                created, max_parts=BATCH_SIZE, max_bytes=_MAX_BYTES, size=lambda new: new.size
             ):
                 self._send(entity_type, chunk)
 
@@ -462,7 +462,7 @@ class Writer:
             existing=None,
             declared=self._declared_properties(job.location.type, job.entry),
         )
-        job.holding, job.state = rendered.held, rendered.state
+        job.storage, job.state = rendered.storage, rendered.state
         self._declare_own(job.location.type, rendered.state)
         body = body_of(job.location.type, rendered.state) | self._index.prepare(job.location)
         return _NewEntity(job, body, len(msgspec.json.encode(body)))
@@ -548,7 +548,12 @@ class Writer:
             existing=existing.state,
             declared=self._declared_properties(entity_type, entry),
         )
-        job.holding, job.entry, job.existing, job.raw = rendered.held, entry, existing, existing.raw
+        job.storage, job.entry, job.existing, job.raw = (
+            rendered.storage,
+            entry,
+            existing,
+            existing.raw,
+        )
         job.state = rendered.state
         operations = differences(entity_type, existing.raw, existing.state, rendered.state)
         is_hidden = bool(existing.raw.get("deleted"))
