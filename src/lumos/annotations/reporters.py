@@ -44,7 +44,7 @@ def apply_descriptions(
 ) -> AnnotationReport:
     """Replaces all annotations of a reporter by its descriptions of datasets, by URN.
 
-    Annotations of people win over the reporter's. Annotations that it does not repeat are
+    Annotations of users win over the reporter's. Annotations that it does not repeat are
     retracted. Datasets that the store does not have are skipped; a later description of the same
     dataset completes an earlier one. With `only`, annotations of other datasets stay.
     """

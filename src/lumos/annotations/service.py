@@ -144,7 +144,7 @@ class LabelEditor(AnnotationEditor):
         mine: bool = False,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Remove labels of any author; `mine` only retracts those that people added."""
+        """Remove labels of any author; `mine` only retracts those that users added."""
         new_value = RETRACT if mine else None
         values: AnnotationValues = {
             (self._slot, name): new_value for name in _check(names, self._noun)

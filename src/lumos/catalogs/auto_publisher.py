@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 # More warnings of one kind would hide the others.
 _MAX_WARNINGS: Final = 20
-# The pause before a catalog that is down is tried again; it doubles up to the maximum.
+# The delay before retrying a catalog that is down; it doubles up to the maximum.
 _FIRST_PAUSE: Final = timedelta(minutes=1)
 _MAX_PAUSE: Final = timedelta(minutes=15)
 
@@ -76,8 +76,8 @@ class AutoPublisher:
     def pausing(self) -> Iterator[None]:
         """Pause between attempts inside the block while the catalog is down.
 
-        Each attempt takes the whole configured retry time, which would block a process that looks
-        at sources every few seconds.
+        Each attempt takes the whole configured retry time, which would block a process that polls
+        sources every few seconds.
         """
         self._has_pauses, self._last, self._pause = True, None, _FIRST_PAUSE
         try:
@@ -86,7 +86,7 @@ class AutoPublisher:
             self._has_pauses, self._last = False, None
 
     def _paused_report(self, platform: Platform) -> "PublishReport | None":
-        """The report for a catalog that is not tried yet, or None."""
+        """The report while waiting for the next attempt, or None if one is due."""
         last = self._last
         if last is None or last.next_try is None or self._clock() >= last.next_try:
             return None

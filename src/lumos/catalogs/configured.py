@@ -15,12 +15,12 @@ _log = logging.getLogger(__name__)
 
 
 def find_platform(kind: str) -> type[Platform]:
-    """The class of the platforms of a kind."""
+    """The platform class for a kind."""
     return platform_class(kind, plugins.find(plugins.PLATFORMS, kind, "platform"))
 
 
 def platform_of(settings: Settings) -> Platform | None:
-    """The catalog to publish to, or None if the store is the only one."""
+    """The catalog to publish to, or None if metadata is only kept in the local store."""
     kind, colon, address = settings.platform.partition(":")
     if kind == LOCAL:
         return None

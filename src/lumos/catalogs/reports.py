@@ -14,7 +14,7 @@ class RefusedPublish(Report, frozen=True, kw_only=True):
 
 
 class PublishConflict(Report, frozen=True, kw_only=True):
-    """A value that both people and Lumos changed since the last write; theirs was kept."""
+    """A value that both users and Lumos changed since the last write; theirs was kept."""
 
     key: str
     path: str

@@ -12,7 +12,7 @@ import msgspec
 from lumos.catalogs.http import (
     Caller,
     Fault,
-    lost_fault,
+    no_response_fault,
     response_fault,
     shorten,
     unreachable_fault,
@@ -156,7 +156,7 @@ def fault_of(problem: Exception) -> Fault | None:
         case ResponseTooLarge():
             return Fault(shorten(problem.reason))
         case HttpError():
-            return lost_fault(problem.reason)
+            return no_response_fault(problem.reason)
         case _:
             return None
 

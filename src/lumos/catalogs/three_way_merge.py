@@ -1,6 +1,6 @@
 """Three-way merge of what Lumos wrote last (base), what the catalog has now (theirs), and ours.
 
-Edits of people stay, and values that Lumos no longer has are removed. Measured aspects are always
+Edits of users stay, and values that Lumos no longer has are removed. Measured aspects are always
 ours. If both sides changed the same value, theirs wins and the conflict is reported.
 """
 
@@ -37,7 +37,7 @@ _AUDIT_STAMPS: Final = ".beside."
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that both people and Lumos changed since the last write; theirs was kept."""
+    """A value that both users and Lumos changed since the last write; theirs was kept."""
 
     path: str
     theirs: str
@@ -45,7 +45,7 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MergedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The entry to write, and the conflicts in which edits of people won."""
+    """The entry to write, and the conflicts in which edits of users won."""
 
     entry: CatalogEntry
     conflicts: tuple[Conflict, ...] = ()

@@ -111,7 +111,7 @@ class Fragment(NamedTuple):
         self.relations[relation(start, type, end)] = {}
 
     def describe(self, start: Node, text: str | None) -> None:
-        """Add the description that people edit in Amundsen."""
+        """Add the description that users edit in Amundsen."""
         if text is not None:
             end = Node("Description", f"{start.key}/_description")
             self.add_part(start, "DESCRIPTION", end, {"description": text})

@@ -1,7 +1,7 @@
-"""Datasets as Atlas holds them: an entity with columns, classifications, terms and labels.
+"""Converts datasets to entities of Atlas with columns, classifications, terms and labels, and back.
 
-`encode` is what Atlas has fields for, `decode` reads it back. All else is packed into the
-attribute `properties`.
+`encode` converts the part that Atlas has fields for, and `decode` converts it back. The rest is
+packed into the attribute `properties`.
 """
 
 import re

@@ -247,8 +247,8 @@ class AtlasWriter:
                     entities.append(_process(*of, column, from_columns))
                 else:
                     unused += column.output_of
-        for number, entity in enumerate(entities, 1):
-            entity.setdefault("guid", f"-{number}")
+        for number, body in enumerate(entities, 1):
+            body.setdefault("guid", f"-{number}")
         self._server.post(entities)
         self._server.delete(unused)
 

@@ -23,7 +23,7 @@ from lumos.catalogs.datahub.aspects import (
     update_aspect,
     writes_in_raw,
 )
-from lumos.catalogs.datahub.codec import Codec, RenderedItem, read_own
+from lumos.catalogs.datahub.codec import Codec, RenderedItem, read_unpacked_properties
 from lumos.catalogs.datahub.common_aspects import EDITED
 from lumos.catalogs.datahub.names import (
     Naming,
@@ -53,12 +53,12 @@ NATIVE: Final = frozenset(
 class DatasetCodec(Codec[CatalogEntry]):
     """Encodes datasets with the names of one file or server.
 
-    Writes that a server cannot hold, such as patches and time series, are packed into the custom
+    Writes that a server cannot store, such as patches and time series, are packed into the custom
     properties, and restored unless the aspect was edited.
     """
 
     type: Any = CatalogEntry
-    shown: ClassVar[frozenset[str]] = NATIVE | {"name", "timestamps"}
+    visible_fields: ClassVar[frozenset[str]] = NATIVE | {"name", "timestamps"}
     custom = common.PROPERTIES
 
     def __init__(self, naming: Naming, server: ServerModel | None = None) -> None:
@@ -68,7 +68,7 @@ class DatasetCodec(Codec[CatalogEntry]):
 
     def entity(self, key: str) -> Entity:
         native = self._naming.to_datahub(key)
-        assert native is not None, "entries have URNs of datasets"
+        assert native is not None, f"{key} is not the URN of a dataset"
         return Entity("dataset", native)
 
     def key(self, item: CatalogEntry) -> str:
@@ -108,7 +108,7 @@ class DatasetCodec(Codec[CatalogEntry]):
 
     def read_native(self, key: str, aspects: Aspects) -> CatalogEntry:
         urn = _parsed(key)
-        own = read_own(aspects, common.PROPERTIES, CatalogEntry)
+        own = read_unpacked_properties(aspects, common.PROPERTIES, CatalogEntry)
         properties = {**own, **common.read_structured(aspects)}
         return CatalogEntry(
             urn=key,
@@ -150,19 +150,19 @@ class DatasetCodec(Codec[CatalogEntry]):
         others = raw_of_others(item.raw)
         if self.server is None or not raw_writes:
             return others
-        unheld = self._find_unheld(item.urn, raw_writes)
-        is_erased = any(each.removes_entity for each in chain(*unheld.values()))
+        not_storable = self._find_not_storable(item.urn, raw_writes)
+        is_erased = any(each.removes_entity for each in chain(*not_storable.values()))
         if is_erased and common.STATUS in raw_writes:
-            # On a server, the status hides the dataset instead of the deletion.
-            unheld[common.STATUS] = raw_writes[common.STATUS]
-        if unheld and raw_writes.get(common.PROPERTIES) == []:
+            # A server marks the dataset as deleted in its status instead of deleting it.
+            not_storable[common.STATUS] = raw_writes[common.STATUS]
+        if not_storable and raw_writes.get(common.PROPERTIES) == []:
             # The aspect only exists because something is packed into it.
-            unheld[common.PROPERTIES] = []
-        if not unheld:
+            not_storable[common.PROPERTIES] = []
+        if not not_storable:
             return others
         # Sorted, so that equal values are packed as equal texts.
         packed: dict[str, Any] = msgspec.json.decode(
-            msgspec.json.encode({**others, CATALOG: to_raw(unheld)}, order="sorted")
+            msgspec.json.encode({**others, CATALOG: to_raw(not_storable)}, order="sorted")
         )
         return packed
 
@@ -191,11 +191,11 @@ class DatasetCodec(Codec[CatalogEntry]):
         return to_raw(found)
 
     def normalize(self, entity: Entity, write: AspectWrite) -> AspectWrite:
-        return super().normalize(entity, lineage.without_stated_urns(write))
+        return super().normalize(entity, lineage.without_explicit_urns(write))
 
-    def _find_unheld(self, urn: str, raw_writes: Writes) -> Writes:
+    def _find_not_storable(self, urn: str, raw_writes: Writes) -> Writes:
         """The writes that a server would not return unchanged."""
-        assert self.server is not None, "a file holds all writes"
+        assert self.server is not None, "a file can store all writes"
         entity, found = self.entity(urn), {}
         for aspect, group in raw_writes.items():
             sent = self.server.sendable(entity, aspects_after(group))
@@ -258,10 +258,10 @@ def _since_last_creation(writes: Sequence[AspectWrite]) -> Sequence[AspectWrite]
 def merge_sides(
     base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
 ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-    """Adjust the base and their side, so that a merge recognizes descriptions of people.
+    """Adjust `base` and `theirs`, so that a merge recognizes descriptions of users.
 
-    A description that people typed is theirs even if Lumos wrote the same text. Annotations of a
-    missing column are restored with the column.
+    A description that users entered counts as theirs even if Lumos wrote the same text. Annotations
+    of a missing column are restored with the column.
     """
     if theirs is None or CATALOG not in theirs.raw:
         return base, theirs
@@ -288,7 +288,7 @@ def merge_sides(
 
 
 def _without_typed_descriptions(schema: Schema, typed: Mapping[str, str]) -> Schema:
-    """A schema without the descriptions that people typed in the same words."""
+    """Remove the descriptions that users entered with the same text."""
     return Schema(
         fields=tuple(
             msgspec.structs.replace(

@@ -73,7 +73,7 @@ class DatahubFile(
             )
         self.path = Path(path)
         self._in_batch = False
-        # Entries in the batch by the datasets that their edges refer to and that are expected.
+        # Expected upstream dataset (DataHub URN) -> entries in the batch that need it, by URN.
         self._waiting: dict[str, dict[str, CatalogEntry]] = {}
 
     @classmethod
@@ -129,7 +129,7 @@ class DatahubFile(
         self._save()
         if is_changed:
             old, new = (
-                sorted(map(lineage.without_stated_urns, side), key=lambda each: each.aspect)
+                sorted(map(lineage.without_explicit_urns, side), key=lambda each: each.aspect)
                 for side in (before, rendered.writes)
             )
             is_changed = old != new
@@ -229,7 +229,7 @@ class DatahubFile(
                 )
                 if file.mentions(entity.urn, lineage.UPSTREAM, lineage.URN_MARKERS):
                     aspects = aspects_after(read_writes(file, entity.urn, lineage.UPSTREAM))
-                    for name, urn in lineage.stated_datasets(aspects):
+                    for name, urn in lineage.explicit_datasets(aspects):
                         naming.reserve(urn, name)
         return _Opened(file, naming, DatasetCodec(naming), DataHubItems(file, naming))
 

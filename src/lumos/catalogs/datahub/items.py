@@ -105,11 +105,11 @@ class DataHubItems:
         if not writes:
             return item
         codec, key = self._codec(type(item), native), canonical_key(item)
-        held: CatalogItem = codec.with_references_of(codec.read(key, writes), item)
-        return held
+        stored: CatalogItem = codec.with_references_of(codec.read(key, writes), item)
+        return stored
 
     def put(self, item: CatalogItem) -> None:
-        """Replace an item, as far as DataHub can hold it."""
+        """Replace an item, as far as DataHub can store it."""
         item_type, key = type(item), item_key(item)
         if self._file is not None and key.startswith(_CHANGE_PREFIX):
             change = writes_in_raw(item.raw)[""][0].body
@@ -140,9 +140,9 @@ class DataHubItems:
         native, resource = self._native_entity(type, key), _resource_of(type, key)
         if native is None:
             return (resource,)
-        # A server may hold nothing of an entity of another type; then it is in a resource.
-        is_always_held = type is not CatalogEntity or not key.startswith("urn:li:")
-        return (native,) if is_always_held else (native, resource)
+        # If a server cannot store an entity of another type, the item is in a resource.
+        is_always_stored = type is not CatalogEntity or not key.startswith("urn:li:")
+        return (native,) if is_always_stored else (native, resource)
 
     def datasets(self, entity: Entity) -> list[str]:
         """The DataHub URNs of the datasets that an entity refers to."""
@@ -159,7 +159,7 @@ class DataHubItems:
         writes = codec.render(item).writes
         if self._server is None:
             return writes or codec.render(_without_raw(item)).writes
-        # If DataHub can hold nothing of `raw`, at least the name is written.
+        # If DataHub can store nothing of `raw`, at least the name is written.
         aspects = self._server.sendable(native, aspects_after(writes)) or self._server.sendable(
             native, aspects_after(codec.render(_without_raw(item)).writes)
         )
@@ -182,8 +182,8 @@ class DataHubItems:
             native: Entity | None = self._codec(type, Entity(_NAMED[type], "")).entity(key)
         else:
             native = native_entity(key) if type is CatalogEntity else None
-        is_held = native is not None and (self._server is None or self._server.holds(native))
-        return native if is_held else None
+        is_stored = native is not None and (self._server is None or self._server.holds(native))
+        return native if is_stored else None
 
     def _item_in_resource(self, resource: Entity) -> CatalogItem | None:
         """The item that Lumos stored in a platform resource, or None."""
@@ -236,7 +236,7 @@ def _resource_of(type: type[CatalogItem], key: str) -> Entity:
 
 
 def _escape_non_ascii(text: str) -> str:
-    """Escape other characters in JSON, since DataHub stores the text as bytes."""
+    """Escape characters outside of ASCII in JSON, since DataHub stores the text as bytes."""
     if text.isascii():
         return text
     return _NOT_ASCII.sub(

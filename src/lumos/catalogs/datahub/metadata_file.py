@@ -114,7 +114,7 @@ class MetadataFile:
 
     @classmethod
     def read(cls, path: Path) -> "MetadataFile":
-        """The file at a path; one that does not exist is empty."""
+        """Read the file at a path; a missing file is empty."""
         return cls(path, *_read_content(path))
 
     def entities(self) -> Iterator[Entity]:
@@ -138,7 +138,7 @@ class MetadataFile:
         return NotMetadata(self.path, position, problem)
 
     def mentions(self, urn: str, aspect: str, texts: Sequence[bytes]) -> bool:
-        """Whether the text of an aspect of an entity contains any of some texts."""
+        """Whether the text of an entity's aspect contains any of `texts`."""
         return any(
             text in (position.record.text or b"")
             for position in self._positions.get(urn, ())
@@ -222,7 +222,7 @@ class MetadataFile:
             # An entity with only a key aspect, or usage in its old form.
             self._without_urn[_digest(text)] = record
         else:
-            raise NotMetadata(self.path, f"[{number}]", "the change names no entity")
+            raise NotMetadata(self.path, f"[{number}]", "the change has no entity URN")
 
     def _add_event(self, position: str, record: _Record, snapshots: dict[str, _Snapshot]) -> None:
         if len(snapshots) > 1:
@@ -284,7 +284,7 @@ class MetadataFile:
         if not siblings:
             removed.record.text = None
             return
-        assert removed.number is not None, "a proposal has one aspect"
+        assert removed.number is not None, "a proposal has no other aspects"
         event = _decode_change(removed.record)
         ((_, snapshot),) = event["proposedSnapshot"].items()
         del snapshot["aspects"][removed.number]
@@ -424,7 +424,7 @@ class _FileContent(NamedTuple):
 
 def _read_content(path: Path) -> _FileContent:
     """Read a file; both values are None if it does not exist."""
-    # Taken first: a change while the file is read is detected before it is written.
+    # Read the version first, so that a change during the read is detected before the next write.
     version = _file_version(path)
     try:
         return _FileContent(path.read_bytes(), version)
@@ -436,7 +436,7 @@ def _read_content(path: Path) -> _FileContent:
 
 def _write_content(path: Path, data: bytes, *, expected: _FileVersion) -> _FileVersion:
     """Replace a file atomically, if it still has the version `expected`."""
-    # The target of a link is written, and the link is kept.
+    # Replace the target of a link and keep the link.
     target = path.resolve()
     descriptor, temporary, mode = _create_temporary(target)
     try:

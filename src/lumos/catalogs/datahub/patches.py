@@ -38,8 +38,8 @@ STAMPS: Final = frozenset({"auditStamp", "created", "lastModified"})
 class _KeyedList(NamedTuple):
     """A list in an aspect, and the keys that identify its members.
 
-    Members with the same first key become neighbours, so some lists have two orders of keys to
-    choose from. The last key of a path must not be empty: servers drop such members.
+    Servers group members by their first key, which changes their order; some lists have a second
+    order of keys to try. Servers drop members whose last key is empty.
     """
 
     list: str
@@ -64,10 +64,10 @@ _KEYED_LISTS: Final = {
 
 
 def build_patch(aspect: str, old: Any, new: Any, sent: Any) -> bytes | None:
-    """The patch between two bodies of an aspect, or None if it must be replaced.
+    """The patch that changes an aspect from `old` to `new`, or None if it must be replaced.
 
-    Both are normalized, and None if the aspect does not exist; `sent` is the new one as servers
-    accept it.
+    `old` and `new` are normalized bodies, or None if the aspect does not exist. `sent` is `new`
+    with the defaults that servers require.
     """
     if aspect in _KEYED_LISTS:
         if new is None:
@@ -111,15 +111,17 @@ def _list_operations(
     repeated = Counter(_key(member, keys) for member in old)
     if not all(key[-1] for key in (*before, *after)):
         return None
-    wanted, in_place = list(after), 0
+    wanted, prefix_length = list(after), 0
     for key in before:
-        in_place += in_place < len(wanted) and key == wanted[in_place]
-    later = wanted[in_place:]
+        prefix_length += prefix_length < len(wanted) and key == wanted[prefix_length]
+    later = wanted[prefix_length:]
     removed = [key for key in before if key not in after]
     if any(key in before for key in later):
-        # Also new ones: they exist if the call is retried.
+        # Remove new members too: if the call is retried, the list already contains them.
         removed += later
-    changed = (key for key in wanted[:in_place] if before[key] != after[key] or repeated[key] > 1)
+    changed = (
+        key for key in wanted[:prefix_length] if before[key] != after[key] or repeated[key] > 1
+    )
     return [
         *(_operation((name, *key), None) for key in removed),
         *(_operation((name, *key), members[key]) for key in (*changed, *later)),

@@ -87,13 +87,13 @@ class Datahub(
 
     def check(self) -> str:
         version = self._connection.gms.version()
-        # The version is public; this call needs the token.
+        # The version is public, so check the token with another call.
         count = self._connection.gms.count(DATASET)
         user = _token_owner(self._settings.secret())
         datasets = "" if count is None else f", {count} dataset{'' if count == 1 else 's'}"
         return (
             f"DataHub {version} at {self._settings.address}{datasets}; read as {user}; "
-            "whether it may write is not checked"
+            "write access was not checked"
         )
 
     def close(self) -> None:

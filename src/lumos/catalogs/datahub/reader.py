@@ -23,7 +23,7 @@ from lumos.catalogs.datahub.server import (
     BATCH_SIZE,
     Gms,
     key_aspect,
-    repeat_if_broken,
+    retry_once_if_interrupted,
     unexpected_response,
 )
 from lumos.catalogs.datahub.server_model import DataHubModel
@@ -37,7 +37,7 @@ _READ_BATCH_SIZE: Final = 100
 
 
 class RenderedEntry(NamedTuple):
-    """The aspects of an entry, and how DataHub holds each of them."""
+    """The aspects of an entry, and how DataHub stores each of them."""
 
     entity: Entity
     aspects: Aspects
@@ -78,8 +78,8 @@ class DataHubReader:
         return entries
 
     def all(self, after: str | None) -> Iterator[CatalogEntry | FailedEntry]:
-        """All datasets after a URN, sorted by URN, or why one cannot be read."""
-        for listed in repeat_if_broken(
+        """Yield all datasets after a URN, sorted by URN; FailedEntry if one cannot be read."""
+        for listed in retry_once_if_interrupted(
             lambda: self._gms.list_entities([DATASET], (key_aspect(DATASET), INSTANCE))
         ):
             self._add_name(listed.urn, listed.aspects)
@@ -88,7 +88,7 @@ class DataHubReader:
         )
         for batch, found in _read_ahead(self._gms, wanted):
             for urn, name in batch:
-                # Missing ones were deleted after they were listed.
+                # Missing datasets were deleted after they were listed.
                 if name not in found:
                     continue
                 try:
@@ -131,9 +131,9 @@ class DataHubReader:
         self._looked_up.add(name)
 
     def look_up(self, names: Iterable[str], *, only_ambiguous: bool = True) -> None:
-        """Ask the server which DataHub URNs exist, and of which datasets they are.
+        """Ask the server which DataHub URNs exist, and to which datasets they belong.
 
-        Most URNs can only be the one of a single dataset and need no request.
+        Most URNs can belong to one dataset only and need no request.
         """
         new = dict.fromkeys(
             name

@@ -8,7 +8,12 @@ from lumos.catalogs.chunks import batched
 from lumos.catalogs.datahub.aspects import AspectWrite, Entity, aspects_after, entity_of
 from lumos.catalogs.datahub.items import DataHubItems, canonical_key
 from lumos.catalogs.datahub.reader import DATASET, DataHubReader
-from lumos.catalogs.datahub.server import BATCH_SIZE, Gms, repeat_if_broken, unexpected_response
+from lumos.catalogs.datahub.server import (
+    BATCH_SIZE,
+    Gms,
+    retry_once_if_interrupted,
+    unexpected_response,
+)
 from lumos.catalogs.datahub.server_model import DataHubModel
 from lumos.catalogs.datahub.writer import (
     Change,
@@ -39,7 +44,7 @@ class ServerItems:
         types = sorted(
             type for type in self._types if type != DATASET and not self._model.is_internal(type)
         )
-        listed = repeat_if_broken(lambda: self._gms.list_entities(types, None))
+        listed = retry_once_if_interrupted(lambda: self._gms.list_entities(types, None))
         entities = map(entity_of, sorted(each.urn for each in listed))
         urns = [entity.urn for entity in entities if self._model.holds(entity)]
         known = frozenset(urns)
@@ -149,7 +154,7 @@ class ServerItems:
 
 
 class _EntityBuffer:
-    """The aspects that a server has of some entities, and pending changes of them."""
+    """The aspects of some entities on a server, and pending changes to them."""
 
     def __init__(self, name: str, aspects: Mapping[str, dict[str, Any]]) -> None:
         self._name = name

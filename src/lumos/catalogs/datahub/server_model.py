@@ -1,8 +1,8 @@
-"""Normalizes aspects by DataHub's model, which its package contains.
+"""Normalizes aspects, so that they can be compared, with the model in DataHub's package.
 
-A server may fill in defaults of the model, and creates some aspects itself. Aspects are compared
-without these. An empty aspect counts as missing, since no proposal can remove an aspect. In a
-union, a server wraps plain values in the name of their type, and DataHub's older files do not.
+Defaults of the model and aspects that a server creates itself are removed. An empty aspect is the
+same as a missing one, since no proposal can remove an aspect. In a union, a server wraps plain
+values in the name of their type; older files of DataHub do not.
 """
 
 from collections.abc import Mapping

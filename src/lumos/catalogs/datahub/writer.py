@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 
 class WriteJob(NamedTuple):
-    """Changes that belong together: if one is rejected, so is the subject."""
+    """The changes for one subject; if one of them is rejected, the subject is rejected."""
 
     subject: Any
     changes: Sequence[Change]
@@ -54,7 +54,7 @@ class WriteJob(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """The number of proposals; each deletion needs a call of its own and counts as many."""
+        """The weight in a call: the proposals, plus a fixed number for each deletion."""
         deletions = sum(len(change.removed_aspects) + change.is_erased for change in self.changes)
         return (
             sum(len(change.proposals) for change in self.changes) + deletions * _PROPOSALS_PER_CALL
@@ -115,7 +115,7 @@ def plan_job(name: str, subject: str, plan: Callable[[], WriteJob]) -> WriteJob 
 
 
 def _find_problem(name: str, change: Change) -> CatalogError | None:
-    """Why a server would reject a change, as far as that is known in advance."""
+    """Why a server would reject a change, if that is known in advance."""
     urn = change.entity.urn
     if (problem := check_urn(name, urn)) is not None:
         return problem

@@ -178,7 +178,7 @@ def _map_entries(
     kind: EntryKind, snapshot: OpenSnapshot, mapping: Mapping, created: frozenset[str]
 ) -> Iterator[Any]:
     rename = _new_key(kind, mapping)
-    # If several entries get the same name, the first is written, unless one has that name already.
+    # If several entries get the same name, write the first, unless an entry already has that name.
     taken = {getattr(each, kind.key) for each in snapshot.entries(kind)} if rename else set()
     for value in snapshot.entries(kind):
         key = getattr(value, kind.key)
@@ -192,7 +192,7 @@ def _map_entries(
 
 
 def _new_key(kind: EntryKind, mapping: Mapping) -> Callable[[str], str] | None:
-    """The function that renames keys of a kind, or None; datasets and jobs are mapped by entry."""
+    """The function that renames keys of a kind, or None for datasets and jobs."""
     if kind is OTHERS and (mapping.tags or mapping.domains):
         return mapping.urn
     names = mapping.terms if kind is GLOSSARY else mapping.owners if kind in (USERS, GROUPS) else {}

@@ -1,4 +1,4 @@
-"""The plan of a migration: how the target holds each aspect, the calls it takes, and a runbook."""
+"""Plans a migration: how the target stores each aspect, the calls, and a runbook."""
 
 import time
 from collections import Counter, defaultdict
@@ -54,7 +54,7 @@ def plan_migration(
         aspects=aspects,
         lossy=lossy,
         calls=calls,
-        # Importing and verifying each read as much as the dry run did.
+        # The import and the verification each read as much as the dry run.
         seconds=round(2 * seconds + calls.write * round_trip, 1),
         round_trip=round(round_trip, 4),
         runbook=tuple(_runbook(*map(quote, catalogs), has_needs=bool(report.needs))),
@@ -97,7 +97,7 @@ def _plan_aspects(
 
 
 def _holding(platform: Any, kind: EntryKind, aspect: str) -> Holding:
-    """How the target holds an aspect."""
+    """How the target stores an aspect."""
     if kind is DATASETS:
         is_native = not isinstance(platform, ReplacesEntries) or aspect in platform.native
         return "native" if is_native else "properties"
@@ -105,7 +105,7 @@ def _holding(platform: Any, kind: EntryKind, aspect: str) -> Holding:
 
 
 def _as_held(platform: Any, kind: EntryKind, value: Any) -> Any:
-    """An entry as the target returns it after a write; None if it cannot hold the kind."""
+    """An entry as the target returns it after a write; None if it cannot store the kind."""
     if kind is DATASETS:
         return platform.as_stored(value) if isinstance(platform, ReplacesEntries) else value
     return platform.item_as_stored(value) if isinstance(platform, StoresItems) else None
@@ -114,7 +114,7 @@ def _as_held(platform: Any, kind: EntryKind, value: Any) -> Any:
 def _plan_calls(
     report: MigrationReport, snapshot: OpenSnapshot, platform: Any, *, is_remote: bool
 ) -> PlannedCalls:
-    """The calls of the import and of the verification; a file or store needs none."""
+    """The calls for the import and the verification; files and the store need none."""
     if not is_remote or isinstance(platform, LocalStorePlatform):
         return PlannedCalls(read=0, write=0)
     totals = report.imported.sums.kinds

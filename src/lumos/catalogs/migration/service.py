@@ -96,8 +96,8 @@ class Migrations:
     ) -> MigrationReport:
         """Export, validate, import, and read every entry back.
 
-        A second migration writes what changed since then and keeps edits in the target. `resume`
-        continues an interrupted one. `mapping` is a file with the names of the target. The export
+        A later migration writes the changes since then and keeps edits in the target. `resume`
+        continues an interrupted migration. `mapping` is a file with names in the target. The export
         is kept as `keep`, or deleted after the verification. A dataset that cannot be migrated
         stops the migration; with `on_error="skip"` it is left out and reported. The certificate is
         written to `certificate`, or next to the store.
@@ -166,7 +166,7 @@ class Migrations:
         on_error: OnError = "stop",
         progress: Progress = no_progress,
     ) -> MigrationReport:
-        """What `migrate` would do; nothing is written except the file to keep."""
+        """Report what `migrate` would do; only the file `keep` is written."""
         with self._dry_run(source, target, mapping, keep, on_error, progress) as (report, _, _):
             return report
 
@@ -247,7 +247,7 @@ class Migrations:
     ) -> CertificateCheck:
         """Read the target again and compare it with the certificate of a migration.
 
-        `target` is where the target is now, if it was moved since.
+        `target` is the new address of the target, if it has moved.
         """
         known = read_certificate(Path(certificate))
         catalogs = SnapshotCatalogs(self._settings, self._store)
@@ -290,10 +290,10 @@ class Migrations:
     ) -> SyncReport:
         """Scan the named sources, or all, and publish pending changes to catalogs.
 
-        Without `scan`, or if no sources are configured, nothing is scanned. A
-        source that fails does not stop the others. A catalog that is published to for the first
-        time, and every catalog with `full`, gets everything. `outputs` are catalogs to publish to
-        instead of the configured one. What a catalog rejects is retried by the next sync.
+        Without `scan`, or if no sources are configured, nothing is scanned. A source that fails
+        does not stop the others. The first sync with a catalog publishes everything, as does
+        `full`. `outputs` are catalogs to publish to instead of the configured one. The next sync
+        retries entries that a catalog rejected.
         """
         from lumos.catalogs.sync import SyncRun
 
@@ -341,7 +341,7 @@ class Migrations:
     ) -> MigrationRecord:
         """Export the source while the names in the target are collected."""
         for catalog in (pair.source, pair.target):
-            # Fail now and not after the export, which may take hours.
+            # Fail before the export, which may take hours.
             if isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, Connects):
                 catalog.platform.check()
         file = Path(request.keep) if request.keep else folder / _EXPORTED
@@ -422,7 +422,7 @@ class Migrations:
     ) -> tuple[MigrationReport, dict[str, dict[str, str]]]:
         imported = record.imported
         assert imported is not None
-        assert imported.import_id is not None, "it was not a dry run"
+        assert imported.import_id is not None, "a dry run cannot be verified"
         file = Path(record.file)
         found, hashes = verify(file, target, store, run=imported.import_id, progress=progress)
         listed = {each.name for each in record.needs if each.kind == "tag"}
@@ -522,7 +522,7 @@ def _names_to_create(
     known = {*target.terms, *target.owners, *labels}
     new_names = mapping.target_names
     if store is not None:
-        # Entries that an earlier migration wrote still belong to the source.
+        # Entries that an earlier migration created may be updated again.
         for kind in _NAMED_KINDS:
             known -= store.journal.bases(catalog, kind.plural, new_names).keys()
     return frozenset(new_names - known)

@@ -87,7 +87,7 @@ LabelReader = Callable[[Iterable[Mapping[str, Any]]], LabelNames]
 
 
 def encode_columns(schema: Schema, make_labels: LabelWriter) -> list[Column]:
-    """Encode the columns of a schema, as far as OpenMetadata can hold them."""
+    """Encode the columns of a schema; fields that OpenMetadata does not have are left out."""
     keys = sum(field.key for field in schema.fields)
     columns = [_encode_field(field, make_labels, is_only_key=keys == 1) for field in schema.fields]
     return _without_duplicates(columns)
@@ -182,25 +182,25 @@ def _display(type: DataType, native: str | None) -> str:
 
 @lru_cache(maxsize=4096)
 def _cached_type_fields(type: DataType) -> tuple[tuple[str, Any], ...]:
-    facts: dict[str, Any]
+    fields: dict[str, Any]
     match type:
         case String(length) if length is not None and length <= _MAX_INT:
-            facts = {"dataType": "VARCHAR", "dataLength": length}
+            fields = {"dataType": "VARCHAR", "dataLength": length}
         case String(_):
-            facts = {"dataType": "STRING"}
+            fields = {"dataType": "STRING"}
         case Binary(length) if length is not None and length <= _MAX_INT:
-            facts = {"dataType": "BINARY", "dataLength": length}
+            fields = {"dataType": "BINARY", "dataLength": length}
         case Binary(_):
-            facts = {"dataType": "BYTES"}
+            fields = {"dataType": "BYTES"}
         case Decimal(precision, scale) if precision is not None and precision <= _MAX_INT:
-            facts = {"dataType": "DECIMAL", "precision": precision}
+            fields = {"dataType": "DECIMAL", "precision": precision}
             if abs(scale) <= _MAX_INT:
-                facts["scale"] = scale
+                fields["scale"] = scale
         case Array(element, _):
-            facts = {"dataType": "ARRAY", "arrayDataType": _type_fields(element)["dataType"]}
+            fields = {"dataType": "ARRAY", "arrayDataType": _type_fields(element)["dataType"]}
         case _:
-            facts = {"dataType": _OPENMETADATA_TYPES[kind_of(type)]}
-    return tuple(facts.items())
+            fields = {"dataType": _OPENMETADATA_TYPES[kind_of(type)]}
+    return tuple(fields.items())
 
 
 def _type_fields(type: DataType) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Reads and writes items: terms, users, groups, jobs and all other entities of a server.
 
-`kinds` encodes each item as the record of one entity. If the entity cannot hold all of it, the
-exact item is stored in a custom property, together with what the entity showed when it was written,
-so that later edits of people are recognized. Kinds without custom properties lose the rest; see
-`as_stored`. Tasks are parts of a pipeline and are written with it.
+`kinds` encodes each item as the record of one entity. If the entity cannot store all of it, the
+exact item is stored in a custom property, together with the record at that time, so that later
+edits of users are recognized. Kinds without custom properties lose the rest; see `as_stored`. Tasks
+are parts of a pipeline and are written with it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -68,14 +68,14 @@ from lumos.model.json_codec import from_plain, to_json, to_plain
 T = TypeVar("T")
 
 _ATTEMPTS: Final = 3
-# It is not empty, or Lumos is not allowed to delete it.
+# The entity is not empty, or Lumos is not allowed to delete it.
 _NOT_DELETABLE: Final = (400, 403)
 _TAKEN: Final = (400, 409)
 _TASK_FIELDS: Final = ("taskType", "taskSQL", "sourceUrl", "startDate", "endDate")
 
 
 class ExactItem(NamedTuple):
-    """An exact item, and what its entity showed when it was written."""
+    """An exact item, and the record of its entity when it was written."""
 
     item: Any
     shown: Any
@@ -245,7 +245,7 @@ class Entities:
         return held if isinstance(held, User | Group) else msgspec.structs.replace(held, urn=urn)
 
     def put_all(self, items: Iterable[CatalogItem]) -> Iterator[FailedEntry]:
-        """Write items, those that others refer to first; yield the rejected ones."""
+        """Write items, beginning with those that others refer to; yield the rejected ones."""
         ordered = [(item_key(item), each) for item in items for each in _with_tasks_in_raw(item)]
         written = set()
         for key, item in sorted(ordered, key=lambda each: _rank(each[1])):
@@ -258,7 +258,7 @@ class Entities:
         self._complete(written)
 
     def complete(self, datasets: Iterable[str]) -> None:
-        """Complete items, also of earlier runs, that refer to new datasets."""
+        """Complete the items that refer to new datasets, including items of earlier runs."""
         if not self._has_searched:
             self._has_searched = True
             for spec in KINDS.values():
@@ -282,11 +282,11 @@ class Entities:
                 except CatalogUnavailable:
                     raise
                 except LumosError:
-                    # Not a problem of the caller: the exact item is stored.
+                    # Not an error for the caller, since the exact item is stored.
                     continue
 
     def _put_with_retries(self, item: CatalogItem) -> set[tuple[str, str]]:
-        """Write an item, again if it was changed in the meantime; return its possible names."""
+        """Write an item, and retry if it was changed in the meantime; return its possible names."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return self._put(item)
@@ -333,7 +333,7 @@ class Entities:
         return {(spec.type, fqn), (spec.type, (locate(item_key(item)) or ("", fqn))[1])}
 
     def _is_renamed(self, spec: EntityKind, entity: Mapping[str, Any], record: Record) -> bool:
-        """Whether a value differs that only a PUT can change: bots cannot patch display names."""
+        """Whether the display name differs, which bots can only change by a PUT."""
         existing = record_of(spec, entity)
         is_other = existing.get("displayName") != record.get("displayName") and self._is_bot
         return is_other or ("email" in spec.fields and existing.get("email") != record.get("email"))
@@ -348,7 +348,7 @@ class Entities:
         *,
         current: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Create an entity, or replace it with all values that a PUT would otherwise remove."""
+        """Create or replace an entity; the request repeats all values that a PUT would remove."""
         body = self._references.body(spec, fqn, record)
         if exact is not None and spec.has_properties:
             self._properties.declare(spec.type, [EXACT_ITEM])
@@ -381,7 +381,7 @@ class Entities:
         return found
 
     def _update(self, spec: EntityKind, entity: dict[str, Any], record: Record) -> dict[str, Any]:
-        """Patch an entity so that it shows a record, as far as it can; return the new one."""
+        """Patch an entity to match a record as far as possible; return the new entity."""
         existing = self._record(spec, entity)
         description = entity.get("description")
         if description in (PLACEHOLDER_TEXT, EMPTY_DESCRIPTION):
@@ -635,7 +635,7 @@ def _is_skipped(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
 
 
 def _is_inside(item: Any, fqn: str) -> bool:
-    """Whether an item belongs to the parent that is the prefix of its name."""
+    """Whether the qualified name of an item starts with the name of its parent."""
     above = split_fqn(fqn)[:-1]
     match item:
         case CatalogEntity(kind="domain"):
@@ -723,7 +723,7 @@ def _references_in(value: Any) -> Iterator[tuple[str, str]]:
 
 
 def _with_edits(exact: ExactItem, now: Any) -> Any:
-    """An exact item with the edits of people."""
+    """Merge the edits of users into an exact item."""
     if now == exact.shown:
         return exact.item
     if isinstance(now, Job) and now.schedule and exact.item.schedule:

@@ -1,7 +1,7 @@
 """Encodes entries as states of entities, and decodes them.
 
-Reading returns an entry, and in `raw` what writing the entry would not reproduce. Writing starts
-with `raw` and changes only what contradicts the entry.
+Reading returns an entry; `raw` contains the values that encoding the entry would not reproduce.
+Writing starts with `raw` and changes only what contradicts the entry.
 """
 
 import re
@@ -46,7 +46,7 @@ from lumos.model.urn import Urn
 _ENTITY_KEY: Final = "entity"
 EXTENSION: Final = "extension"
 DECLARED: Final = "declared"
-"""The key in `raw` with the definitions of custom properties of people."""
+"""The key in `raw` with the definitions of custom properties of users."""
 _MODELLED_COLUMN_KEYS: Final = frozenset({"name", "description", "tags", "children"})
 NATIVE: Final = frozenset(
     {"schema", "lineage", "ownership", "governance", "documentation", "definition", "location",
@@ -59,7 +59,7 @@ EDGES: Final = "lumosEdges"
 LINEAGE: Final = "lumosLineage"
 _DISPLAY_NAME_PROPERTY: Final = "lumosDisplayed"
 _MARKER_PROPERTIES: Final = frozenset({URN, PARENT, HIDDEN, EDGES, _DISPLAY_NAME_PROPERTY})
-# The fields that people can edit in OpenMetadata.
+# The fields that users can edit in OpenMetadata.
 _EDITABLE: Final = frozenset(
     {"format", "schema", "ownership", "governance", "documentation", "properties"}
 )
@@ -82,14 +82,14 @@ Definitions: TypeAlias = Callable[[str, Iterable[str]], dict[str, Any]]
 
 
 class RenderedState(NamedTuple):
-    """The state of an entry, and how it holds each aspect."""
+    """The encoded state of an entry, and how each aspect is stored."""
 
     state: State
     storage: dict[str, AspectStorage]
 
 
 def is_placeholder_parent(raw: Mapping[str, Any]) -> bool:
-    """Whether an entity is only the placeholder for a parent of others."""
+    """Whether an entity is a placeholder that only exists because it contains others."""
     return PARENT in (raw.get("extension") or {})
 
 
@@ -143,8 +143,8 @@ class OpenMetadataEntries:
     ) -> RenderedState:
         """Encode an entry as a state.
 
-        `existing` is the current state of the entity: what only people set is kept. `declared` are
-        the custom properties of its type.
+        `existing` is the current state of the entity; values that only users set are kept.
+        `declared` are the custom properties of its type.
         """
         state = self._encode(entry, location, existing_state=existing)
         raw = raw_record(entry.raw)
@@ -167,7 +167,7 @@ class OpenMetadataEntries:
         }
         if "lumos.name" in packed.properties and "displayName" in state:
             extension[_DISPLAY_NAME_PROPERTY] = state["displayName"]
-        # These are written after the entity itself.
+        # These properties are written after the entity itself.
         kept = (EDGES, HIDDEN) if entry.deleted else (EDGES,)
         known = before.get("extension", {})
         extension |= {key: known[key] for key in kept if key in known}
@@ -178,7 +178,7 @@ class OpenMetadataEntries:
         return RenderedState(state, packed.storage)
 
     def _pack(self, entry: CatalogEntry, location: EntityLocation, state: State) -> Packed:
-        """Pack the fields of an entry that a state does not hold."""
+        """Pack the fields of an entry that a state does not contain."""
         shown = self._decode(entry.urn, state)
         left = unmodelled(state, self._encode(shown, location))
         # The query of a view is always packed, since any patch by others removes it.
@@ -228,7 +228,7 @@ class OpenMetadataEntries:
             *self._labels.tags(dict.fromkeys(tags)),
             *(self._labels.term(name) for name in dict.fromkeys(terms)),
         ]
-        # The server treats a tag and a term of the same qualified name as one label, the tag.
+        # If a tag and a term have the same qualified name, the server only keeps the tag.
         distinct = {label["tagFQN"]: label for label in reversed(found)}
         return sorted(distinct.values(), key=lambda label: (label["source"], label["tagFQN"]))
 
@@ -241,7 +241,7 @@ class OpenMetadataEntries:
 
     @staticmethod
     def _write_name(state: State, entry: CatalogEntry, existing: State | None) -> None:
-        """Set the display name of a new entity; a bot must not change it later."""
+        """Set the display name of a new entity; bots are not allowed to change it later."""
         if existing is not None:
             if "displayName" in existing:
                 state["displayName"] = existing["displayName"]
@@ -252,7 +252,7 @@ class OpenMetadataEntries:
     def _foreign_properties(
         properties: Properties, before: State, declared: Collection[str], raw: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Custom properties of people: those in the entry, and those that are not text."""
+        """Custom properties of users: those in the entry, and those whose values are not text."""
         kept = {
             key: value
             for key, value in before.get("extension", {}).items()
@@ -263,7 +263,7 @@ class OpenMetadataEntries:
             for key, text in properties.items()
             if key.startswith(_FOREIGN_PREFIX) and text and without_nul(text) == text
         }
-        # Existing properties are declared, even if that happened after the request.
+        # Existing properties are declared, even if they were declared after `declared` was read.
         known = {
             key for key in (*declared, *before.get("extension", {})) if not is_lumos_property(key)
         }
@@ -395,7 +395,7 @@ def _with_edge_details(
 
 
 def _ignore_conflict(path: str, theirs: Any, ours: Any) -> None:
-    """Do nothing: the merge of the whole entry reports conflicts."""
+    """Ignore a conflict, because the merge of the whole entry reports it."""
 
 
 def _default_name(urn: str) -> str:
@@ -482,11 +482,11 @@ def _packed_keys(extension: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-# What writing an entry would not reproduce
+# Values that encoding an entry would not reproduce
 
 
 def unmodelled(state: State, modelled: State) -> dict[str, Any]:
-    """The values of a state that differ from the modelled one; None for missing ones."""
+    """The values of a state that differ from the modelled state; None for missing values."""
     fields = {field for each in PORTABLE_FIELDS.values() for field in each}
     entity = {
         key: state.get(key)

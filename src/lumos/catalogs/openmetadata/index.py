@@ -1,4 +1,4 @@
-"""Finds identifiers of entities, and creates the services, databases and buckets they are in."""
+"""Finds identifiers of entities, and creates the services, databases and buckets around them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import ceil
@@ -23,7 +23,7 @@ from lumos.errors import CatalogError
 _ATTEMPTS: Final = 4
 # A page is only requested if it replaces this many requests for single entities.
 _ENTITIES_PER_PAGE: Final = 4
-# It is not empty, or Lumos is not allowed to delete it.
+# The entity is not empty, or Lumos is not allowed to delete it.
 _NOT_DELETABLE: Final = (400, 403)
 # Page sizes with all fields, and with only names.
 _FULL_PAGE_SIZE: Final = 100
@@ -31,7 +31,7 @@ _NAME_PAGE_SIZE: Final = 1000
 
 
 class EntityFolder(NamedTuple):
-    """A unit that can be listed: the tables of a schema, or containers or topics of a service."""
+    """A unit that the server can list: tables of a schema, or containers or topics of a service."""
 
     type: str
     field: str
@@ -62,7 +62,7 @@ def list_entities(
     fields: str = "",
     include: str,
 ) -> Mapping[EntityLocation, dict[str, Any]] | None:
-    """The entities that exist, or None if requests for single ones are cheaper."""
+    """List the existing entities, or return None if requests for single ones are cheaper."""
     if len(wanted) < 2 * _ENTITIES_PER_PAGE:
         return None
     route, narrowed = DATASET_TYPES[folder.type].route, {folder.field: folder.fqn}
@@ -185,7 +185,7 @@ class Index:
         return None if id is None else IndexedEntity(id, location)
 
     def find_many(self, locations: Collection[EntityLocation]) -> None:
-        """Cache entities by few requests, if that is cheaper than one request for each."""
+        """Cache entities with list requests, if these are cheaper than one request for each."""
         with self._lock:
             unknown = [location for location in locations if location not in self._ids]
         for folder, members in by_folder(unknown):

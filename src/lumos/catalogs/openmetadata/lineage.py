@@ -82,7 +82,7 @@ class Edges(NamedTuple):
 
 
 def no_edges(parts: tuple[str, ...]) -> Edges:
-    """Unknown edges, none of which count as removed."""
+    """Edges that could not be read, so that none of them are considered removed."""
     return Edges(parts, {}, lambda _: False)
 
 
@@ -96,7 +96,7 @@ def read_written_edges(text: str | None) -> WrittenEdges:
 
 
 def merge_lineage(ours: Lineage | None, current: Edges, written: WrittenEdges) -> Lineage | None:
-    """Our lineage with the edits that people made to its edges."""
+    """Our lineage with the edits that users made to its edges."""
     our_edges = ours.upstream if ours is not None else ()
     kept: list[UpstreamEdge] = []
     for edge in our_edges:
@@ -174,7 +174,7 @@ def portable_details(
 
 
 def is_details_by_urn(value: Any) -> bool:
-    """Whether a value has the form that `unmodelled_details` returns."""
+    """Whether a value has the format that `unmodelled_details` returns."""
     return isinstance(value, dict) and all(
         isinstance(name, str)
         and isinstance(each, dict)
@@ -186,9 +186,9 @@ def is_details_by_urn(value: Any) -> bool:
 def unmodelled_details(
     before: Mapping[str, Any], current: Edges, written: WrittenEdges, upstream: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """The details of edges, by upstream URN, that Lumos would not write itself.
+    """The details of edges that Lumos would not write itself, by upstream URN.
 
-    `before` are the details from the last time. They still apply to edges that could not be written
+    `before` is the result of the previous call. It still applies to edges that could not be written
     yet, and to pipelines that the server does not have.
     """
     found: dict[str, dict[str, Any]] = {}
@@ -274,11 +274,11 @@ def written_at(details: Mapping[str, Any]) -> int | None:
 def _with_edits(
     edge: UpstreamEdge, native: NativeEdge, own: tuple[str, ...], written: WrittenEdge | None
 ) -> UpstreamEdge:
-    """Our edge without the columns that people removed, and with those that they added."""
+    """Our edge without the columns that users removed, and with those that they added."""
     before = set(written.pairs) if written is not None and written.id == native.id else set()
     removed = before - native.columns.keys()
     if written is not None and written.at is not None and written.at == written_at(native.details):
-        # The edge was not edited: the columns themselves were missing for a while.
+        # Nobody edited the edge; the columns were missing from the schema for a while.
         removed = set()
     our_pairs = {_pair(mapping, native.parts, own) for mapping in edge.columns}
     kept = [each for each in edge.columns if _pair(each, native.parts, own) not in removed]
@@ -311,7 +311,7 @@ def _mapping(
 
 
 def _column_path(fqn: str, parts: tuple[str, ...]) -> str:
-    """The path of a column in Lumos, without marks for arrays and maps, which are unknown."""
+    """The path of a column in Lumos, without `[]` and `{}`, since its type is unknown."""
     return ".".join(quoted_name(decode_name(name)) for name in split_fqn(fqn)[len(parts) :])
 
 
@@ -324,12 +324,12 @@ def _fqn(path: str, parts: tuple[str, ...]) -> str:
 
 
 def _names_in_path(path: str) -> list[str]:
-    """The names in a path: of a column, and of nested fields."""
+    """The names of a column and its nested fields in a path."""
     found, offset = [], 0
     while match := _STEP.match(path, offset):
         found.append(match["plain"] or match["quoted"].replace("``", "`"))
         offset = match.end()
         if offset == len(path):
             return found
-    # Not a path of Lumos: the name of a column.
+    # Not a path of Lumos, so it is the name of a column.
     return [path]

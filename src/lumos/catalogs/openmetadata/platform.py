@@ -74,7 +74,7 @@ class Openmetadata(
                 "platform_config.openmetadata, or as in openmetadata:https://catalog.example.com."
             )
         self._settings: OpenmetadataPlatform = settings
-        # The datasets of the last request, and those that exist.
+        # The datasets that were requested last, and the existing ones of them.
         self._requested: set[str] = set()
         self._read: dict[str, ReadDataset] = {}
 

@@ -53,7 +53,7 @@ class ReadDataset(NamedTuple):
 
     @property
     def is_dataset(self) -> bool:
-        """Whether it is not only the placeholder for a parent of others."""
+        """Whether it is a dataset, and not a placeholder that only contains others."""
         return not is_placeholder_parent(self.raw)
 
 
@@ -128,8 +128,8 @@ class OpenMetadataReader:
     def all(self, *, after: str | None = None, edges: bool = True) -> Iterator[ReadDataset]:
         """All datasets sorted by URN.
 
-        The server has another order and no request for several names. So all pages are written to
-        a temporary file first, and only offsets are kept in memory.
+        The server sorts differently and has no request for several names, so all pages are written
+        to a temporary file first, and only offsets are kept in memory.
         """
         with TemporaryFile() as file:
             try:

@@ -1,7 +1,7 @@
 """Converts records between servers: references are resolved by name.
 
-Missing people, labels and domains of Lumos, and parents of an entity, are created. A record is
-written without references to other missing entities, and completed when these exist.
+Missing users, labels, domains and parents of an entity are created. References to other missing
+entities are omitted, and added once these entities exist.
 """
 
 from collections.abc import Iterable, Mapping
@@ -224,7 +224,7 @@ class References:
     def operations(
         self, spec: EntityKind, entity: Mapping[str, Any], existing: Record, wanted: Record
     ) -> list[Operation]:
-        """The operations that change one record to another, as far as this server allows."""
+        """The patch operations that change one record to another, as far as this server allows."""
         operations: list[Operation] = []
         for field in spec.fields:
             old, new = existing.get(field), self._resolvable_field(field, wanted)
@@ -247,7 +247,7 @@ class References:
         return [*operations, *extension_operations(entity, old_extension, new_extension)]
 
     def _extension(self, spec: EntityKind, wanted: Record, existing: Record) -> Record:
-        """Custom properties without those that this server does not declare in the same way."""
+        """Remove custom properties that this server declares differently or not at all."""
         extension: Record = wanted.get("extension") or {}
         if not extension:
             return extension
@@ -267,7 +267,7 @@ class References:
         return value if field in FREE_FORM else self._resolvable(value)
 
     def _resolvable(self, value: Any) -> Any:
-        """A value without references to missing entities."""
+        """Remove references to missing entities from a value."""
         match value:
             case {"tagFQN": str(fqn), "source": str(source)}:
                 if (found := self._labels.find(source, fqn)) is None:
@@ -309,7 +309,7 @@ class References:
     def write_edges(
         self, type: str, entity: Mapping[str, Any], existing: Record, wanted: Record
     ) -> bool:
-        """Replace the upstream edges of an entity by those of a record; return if any differed."""
+        """Replace the upstream edges of an entity by those of a record; return if any changed."""
         old, new = ({each["from"]: each for each in _edges(side)} for side in (existing, wanted))
         to = {"id": entity["id"], "type": type}
         parts = split_fqn(entity[_FQN])

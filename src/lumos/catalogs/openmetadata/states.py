@@ -1,7 +1,7 @@
 """The state of an entity: a normal form for tables, containers and topics, and patches of it.
 
-A state only has keys with a value that Lumos reads or keeps. All other fields of an entity are
-never changed.
+A state contains only the fields that Lumos reads or keeps. Lumos never changes the other fields of
+an entity.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ _LABEL_KEYS: Final = ("tagFQN", "source", "labelType", "state")
 _REFERENCE_KEYS: Final = ("id", "type", "name", "fullyQualifiedName")
 # Labels that follow from other entities.
 _DERIVED_LABEL_TYPES: Final = frozenset({"Derived", "Propagated"})
-# The value of the server for a topic without a size limit.
+# The server's value for a topic without a size limit.
 _UNLIMITED: Final = -1
 
 

@@ -53,7 +53,7 @@ _DATASET: Final = "lumos://"
 
 
 class EntryWrite(msgspec.Struct):
-    """The progress of writing one entry; `existing` is its entity, `state` the one to reach."""
+    """The progress of writing one entry: its `existing` entity, and the `state` to write."""
 
     entry: CatalogEntry
     location: EntityLocation
@@ -90,13 +90,13 @@ class Linker:
         self._lock = Lock()
 
     def waiting_for(self, urns: Collection[str]) -> list[str]:
-        """Return and clear the datasets whose edges waited for datasets that exist now."""
+        """Return and clear the datasets with edges that waited for these upstream datasets."""
         with self._lock:
             found = {urn for upstream in urns for urn in self._waiting.pop(upstream, ())}
         return sorted(found - set(urns))
 
     def find_upstreams(self, jobs: Iterable[EntryWrite]) -> None:
-        """Find the entities of upstream datasets by few requests."""
+        """Find the entities of upstream datasets with few requests."""
         locations: set[EntityLocation] = set()
         for job in jobs:
             if job.problem is None and job.entry.lineage is not None:
@@ -311,7 +311,7 @@ class _NewEntity(NamedTuple):
 
 
 class Writer:
-    """Writes entries, and merges edits that people made in the meantime."""
+    """Writes entries, and merges edits that users made in the meantime."""
 
     def __init__(
         self,
@@ -339,9 +339,9 @@ class Writer:
         existing: Mapping[str, ReadDataset],
         newer: Collection[str] = (),
     ) -> Iterator[WrittenEntry | FailedEntry]:
-        """Write entries over those that the caller has read; `existing` are their entities.
+        """Write entries; `current` are the entries that the caller read, `existing` their entities.
 
-        The entities of `newer` entries were read after the caller has read the entries.
+        The entities of the URNs in `newer` were read later than their entries.
         """
         jobs = []
         for entry in entries:
@@ -507,7 +507,7 @@ class Writer:
         job.problem = problem
 
     def _change(self, job: EntryWrite, base: CatalogEntry | None) -> None:
-        """Patch an existing entity, again if it was changed in the meantime."""
+        """Patch an existing entity, and retry if it was changed in the meantime."""
         if job.existing is None:
             return
         existing, entry = job.existing, job.entry
@@ -515,7 +515,7 @@ class Writer:
         for attempt in range(_ATTEMPTS):
             try:
                 self._patch(job, existing, entry)
-                # A retried patch whose first response was lost does not match any more.
+                # After a lost response, the retried patch no longer matches.
                 job.changed = job.changed or attempt > 0
                 return
             except Outdated:
@@ -624,7 +624,7 @@ class Writer:
         except CatalogError as problem:
             if problem.status != _BAD_REQUEST:
                 raise
-            # It contains others, which would also be hidden.
+            # Hiding a container would also hide the entities in it.
             self._index.mark_hidden(entity_type.type, found.id)
         else:
             self._index.add(job.location, None)
@@ -667,7 +667,7 @@ def rebase(base: CatalogEntry | None, latest: CatalogEntry, entry: CatalogEntry)
     if base is None:
         return merge(None, latest, entry).entry
     merged = merge(base, latest, entry).entry
-    # Removed aspects stay removed, unless people have changed them.
+    # Removed aspects stay removed, unless users have changed them.
     removed = {
         name: None
         for name in ASPECTS
