@@ -82,15 +82,15 @@ def refresh_source_annotations(
     return {**others, DATA_SOURCE: reported} if reported else others
 
 
-def without_uncontested_source(
-    annotations: AnnotationsByReporter, *, of_fields_only: bool
+def drop_uncontested_source_annotations(
+    annotations: AnnotationsByReporter, *, fields_only: bool
 ) -> dict[str, AnnotationMap]:
-    """The annotations without those of the data source that no other reporter contests."""
+    """Drop annotations of the data source on which no other reporter disagrees."""
     claimed = claimed_keys(annotations)
     source = {
         key: each
         for key, each in annotations.get(DATA_SOURCE, {}).items()
-        if key in claimed or (of_fields_only and not key.path)
+        if key in claimed or (fields_only and not key.path)
     }
     result = {**annotations, DATA_SOURCE: source}
     return {reporter: own for reporter, own in result.items() if own}
@@ -120,7 +120,7 @@ def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[
 def adopt_imported(
     annotations: AnnotationsByReporter, recorded: Schema, found: Schema
 ) -> dict[str, AnnotationMap]:
-    """The annotations, with the values of an imported schema that the scanned one does not have."""
+    """Add the annotations of an imported schema that the scanned schema does not have."""
     claimed = {key for own in annotations.values() for key in own}
     imported = field_annotations(recorded)
     missing = imported.keys() - field_annotations(found).keys() - claimed
@@ -170,9 +170,9 @@ def annotations_after_import(
     is_scanned: bool,
     at: datetime,
 ) -> dict[str, AnnotationMap]:
-    """The annotations of a dataset after an import; `before` is the dataset until then, if any.
+    """The annotations of a dataset after an import; `before` is its entry before, or None.
 
-    Values that an import changed were written by people elsewhere, and are the newest.
+    Values that an import changed count as the newest, since users edited them elsewhere.
     """
     after = dict(annotations)
     if before is not None and (
@@ -190,7 +190,7 @@ def annotations_after_import(
 def _imported_changes(
     entry: CatalogEntry, before: Dataset, claimed: Collection[AnnotationKey], *, is_scanned: bool
 ) -> dict[AnnotationKey, str | None]:
-    """The values that an import changed, of keys that reporters claim or that a scan would undo."""
+    """The imported values that a reporter or the next scan would otherwise override."""
     if not claimed and (not is_scanned or entry.schema == before.schema):
         return {}
     present = set(field_paths(entry.schema)) if entry.schema is not None else set()

@@ -71,12 +71,12 @@ class Owners:
         description: str | None = None,
         members: Sequence[str] = (),
     ) -> OwnerAddReport:
-        """Adds or updates a user or a group; members are added to those of the group."""
+        """Add or update a user or a group; `members` are added to the existing ones."""
         name = name.strip()
         if not name:
             raise MisuseError("An owner needs a name.")
         if members and not group:
-            raise MisuseError("Only a group has members. Add --group to make it one.")
+            raise MisuseError("Only groups have members. Add --group to create a group.")
         kind: Literal["user", "group"] = "group" if group else "user"
         users, groups = self._items.all(User), self._items.all(Group)
         if name in (users if group else groups):
@@ -117,7 +117,7 @@ class Owners:
         remove: bool = False,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Adds an owner to datasets, or with `remove` removes one."""
+        """Add an owner to datasets, or remove one with `remove`."""
         urns = [each.urn for each in find_datasets(self._writer.store, dataset)]
         type = owner_type(type)
         kind = self._kind_of_assigned(owner, dataset) if remove else self._kind(owner)
@@ -141,7 +141,7 @@ class Owners:
         )
 
     def in_order(self, first: str, second: str) -> tuple[str, str]:
-        """Returns the dataset and the owner among two arguments, which may be in either order.
+        """Return the dataset and the owner from two arguments, which may be in either order.
 
         Earlier versions took the owner first. If both orders are possible, the dataset is first.
         """
@@ -157,7 +157,7 @@ class Owners:
         raise UnknownOwner(first, known, next_command=command)
 
     def list(self, dataset: str | None = None, *, unowned: bool = False) -> OwnerListReport:
-        """Count the datasets of each owner and those without; with `dataset`, list them too."""
+        """Count the datasets of each owner and those without; with `dataset`, also list them."""
         store = self._writer.store
         known = (
             list(store.list(DatasetFilter())) if dataset is None else find_datasets(store, dataset)
@@ -229,7 +229,7 @@ class Owners:
         type: str = OWNERSHIP_TYPES[0],
         dry_run: bool = False,
     ) -> OwnerImportReport:
-        """Imports owners from a CODEOWNERS file or a dbt manifest.
+        """Import owners from a CODEOWNERS file or a dbt manifest.
 
         Paths in CODEOWNERS are relative to `root`, by default the repository of the file. Owners
         from an earlier import of the same file, or under the same `name`, are retracted unless
@@ -250,7 +250,7 @@ class Owners:
     def _kind(self, name: str) -> Literal["user", "group"]:
         """Whether an owner is a user or a group; fails for unknown owners.
 
-        An owner whom only SQL names, for a table that no scan has found, is registered here.
+        An owner that is only known from SQL, for a table that no scan has found, is registered.
         """
         users, groups = self._items.all(User), self._items.all(Group)
         if name in groups:
@@ -267,7 +267,7 @@ class Owners:
         return kind
 
     def _kind_of_assigned(self, name: str, dataset: str) -> Literal["user", "group"]:
-        """Whether an owner to remove is a user or a group; fails if nothing has this owner."""
+        """Whether an owner to remove is a user or a group; fails if no dataset has this owner."""
         if name in self._items.all(Group):
             return "group"
         users, assigned = self._items.all(User), self._assigned_names()
@@ -280,7 +280,7 @@ class Owners:
         )
 
     def _owners_in_lineage(self) -> dict[str, tuple[Owner, ...]]:
-        """The owners that SQL names for tables which no scan has found, by URN."""
+        """The owners in SQL of tables that no scan has found, by URN."""
         store, rules = self._writer.store, self._writer.owner_rules
         reported = store.lineage.owners()
         stored = store.names_like(list(reported))
@@ -320,7 +320,7 @@ class Owners:
 
 
 def owner_type(text: str) -> str:
-    """An ownership type in its canonical spelling."""
+    """Convert an ownership type to its canonical form."""
     type = text.strip().upper().replace("-", "_").replace(" ", "_")
     if type not in OWNERSHIP_TYPES:
         raise UnknownName("ownership type", text, OWNERSHIP_TYPES)

@@ -92,7 +92,7 @@ class AutoPublisher:
             return None
         waiting = self._store().catalog_outbox.counts(platform.name)
         report = msgspec.structs.replace(
-            last, told=0, unchanged=0, hidden=0, items=0, refused=(), conflicts=(),
+            last, published=0, unchanged=0, hidden=0, items=0, refused=(), conflicts=(),
             waiting=waiting.get("datasets", 0) or sum(waiting.values()),
         )  # fmt: skip
         _log.debug("%s", report.pending_message)

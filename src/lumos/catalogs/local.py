@@ -35,7 +35,7 @@ _KIND_BY_PLURAL: Final = {kind.plural: kind for kind in KINDS}
 
 
 class LocalStorePlatform(Platform, MergesWrites, Searches, StoresItems, WritesInBatches):
-    """The store as a catalog; it stores every aspect natively.
+    """The store as a catalog, in which every aspect is native.
 
     A batch is collected first and written in the order of keys, which prevents deadlocks between
     processes.

@@ -1,8 +1,8 @@
 """Publishes committed changes of the store to a catalog, in batches.
 
-Entries are published as the store has them by then, merged with edits in the catalog. If a catalog
-is down, its changes stay in the outbox; if it rejects an entry, only that entry does. Publishing
-twice has no effect, so a process can be killed at any point.
+Entries are published in their current state, merged with edits in the catalog. If a catalog is
+down, its changes stay in the outbox; if it rejects an entry, that entry stays. Publishing is
+idempotent, so a process can be killed at any point.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ _Batch: TypeAlias = list[tuple[EntryKind, Sequence[OutboxEntry]]]
 
 
 class _PublishedEntry(NamedTuple):
-    """A published change, and what Lumos has written of the entry (the base of the next merge)."""
+    """A published change, and the entry that Lumos wrote: the base of the next merge."""
 
     kind: EntryKind
     change: OutboxEntry
@@ -121,7 +121,7 @@ class _Publishing:
         self._store = store
         self._platform: Any = platform
         self._progress = progress
-        self._sums = dict.fromkeys(("told", "unchanged", "hidden", "items"), 0)
+        self._sums = dict.fromkeys(("published", "unchanged", "hidden", "items"), 0)
         self._refused: dict[tuple[str, str], RefusedPublish] = {}
         self._conflicts: list[PublishConflict] = []
         self._problem: str | None = None
@@ -152,7 +152,7 @@ class _Publishing:
         return PublishReport(
             platform=self._platform.name,
             kind=self._platform.kind,
-            told=self._sums["told"],
+            published=self._sums["published"],
             unchanged=self._sums["unchanged"],
             hidden=self._sums["hidden"],
             items=self._sums["items"],
@@ -206,7 +206,7 @@ class _Publishing:
             yield batch
 
     def _publish_batch(self, batch: _Batch) -> None:
-        """Publish a batch and record what was written: all or nothing if it is a file."""
+        """Publish a batch and record what was written; a batch in a file is atomic."""
         published: list[_PublishedEntry] = []
         is_atomic = isinstance(self._platform, WritesInBatches)
         writing: AbstractContextManager[None] = (
@@ -291,7 +291,7 @@ class _Publishing:
         for key, changed in self._write_datasets(live, hidden, bases):
             written = written_by_lumos(bases.get(key), live.get(key) or hidden[key], omitted=())
             yield _PublishedEntry(kind, by_key[key], written, is_new=key not in bases)
-            self._sums["hidden" if key in hidden else "told"] += 1
+            self._sums["hidden" if key in hidden else "published"] += 1
             self._sums["unchanged"] += not changed and key in live
 
     def _write_datasets(
@@ -318,7 +318,7 @@ class _Publishing:
                 )
             )
         }
-        # A dataset is not created only to be hidden.
+        # Do not create a dataset only to hide it.
         yield from ((key, False) for key in hidden if key not in merged and key not in unread)
         entries = [each.entry for each in merged.values()]
         for written in platform.put_many(entries, current=theirs):

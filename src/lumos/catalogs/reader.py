@@ -50,7 +50,7 @@ class CatalogReader:
         )
 
     def show(self, name: str) -> ShowReport:
-        """Everything that the catalog has on a dataset, named by its URN, name or path."""
+        """The entry of a dataset in the catalog, by URN, name or path."""
         with self._connected(ReadsEntries, "read"):
             entry = self._find(name)
         return ShowReport.of(entry.dataset, state="missing" if entry.deleted else "live")

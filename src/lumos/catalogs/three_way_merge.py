@@ -37,7 +37,7 @@ _AUDIT_STAMPS: Final = ".beside."
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that both users and Lumos changed since the last write; theirs was kept."""
+    """A value that both users and Lumos changed since the last write; the users' value was kept."""
 
     path: str
     theirs: str
@@ -61,7 +61,7 @@ class MergedItem(NamedTuple):
 def merge(
     base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
 ) -> MergedEntry:
-    """Merge an entry; aspects that `ours` does not have stay as they are in the catalog."""
+    """Merge an entry; aspects that `ours` does not have do not change in the catalog."""
     if theirs is None:
         return MergedEntry(entry=ours)
     merging = _Merge()
@@ -177,7 +177,7 @@ class _Merge:
         return theirs.deleted if ours.deleted == was else ours.deleted
 
     def _add_conflict_once(self, path: str, theirs: Any, ours: Any) -> None:
-        """Record a conflict, unless the same values conflict elsewhere already."""
+        """Record a conflict, unless the same conflict was already recorded at another path."""
         conflict = Conflict(path=path, theirs=_text(theirs), ours=_text(ours))
         is_known = any(
             (each.theirs, each.ours) == (conflict.theirs, conflict.ours) for each in self.conflicts
@@ -303,7 +303,7 @@ def default_of(field: msgspec.structs.FieldInfo) -> Any:
 def _merge_sets(
     base: Sequence[Value], theirs: Sequence[Value], ours: Sequence[Value]
 ) -> tuple[Value, ...]:
-    """Merge ordered sets: theirs without the members that we removed, then those we added."""
+    """Merge ordered sets: start with theirs, remove what we removed, append what we added."""
     if theirs == base:
         return tuple(ours)
     removed = set(base) - set(ours)
@@ -331,7 +331,7 @@ def _merge_fields(
 def _merge_maps(path: str, sides: Iterable[Mapping[Any, Any]], merge_value: Any) -> dict[Any, Any]:
     base, theirs, ours = sides
     if theirs == base:
-        # In our order.
+        # Equal keys and values; keep our order.
         return dict(ours)
     return merge_maps(path, (base, theirs, ours), merge_value)
 

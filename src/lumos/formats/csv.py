@@ -1,4 +1,4 @@
-"""CSV and its relatives: dialect, names and types are inferred from a bounded sample.
+"""CSV and similar formats: dialect, names and types are inferred from a bounded sample.
 
 The same sample always gives the same schema.
 """
@@ -57,10 +57,10 @@ _MAX_SPACES_PER_CELL: Final = 2
 
 
 class DelimitedTable:
-    """Rows of cells under one delimiter; `names` if a comment above them names the columns.
+    """The rows of a text, split by one delimiter.
 
-    `skipped` lines precede the rows. Quotes are ordinary characters unless `quoted`; `escape`
-    precedes a quote inside of a cell.
+    `names` are column names from a comment above the rows. `skipped` lines precede the rows. Quotes
+    are ordinary characters unless `quoted`. `escape` precedes a quote inside a cell.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class DelimitedTable:
 
     @property
     def has_widest_first_row(self) -> bool:
-        """Whether the first row has more than one cell, and no row has more than it."""
+        """Whether the first row has more than one cell, and no other row has more cells."""
         return 1 < len(self.rows[0]) == self.widest
 
     @cached_property
@@ -215,7 +215,7 @@ def _split_by_rare_delimiter(text: str) -> DelimitedTable | None:
 def _is_spaced_table(rows: list[list[str]]) -> bool:
     """Whether rows have an equal width of three or more, and half of the columns are numbers.
 
-    One such column is enough below names that do not occur in prose, such as combined_score.
+    One column of numbers is enough below names that do not occur in prose, such as combined_score.
     """
     if len(rows) < 2 or len(set(map(len, rows))) > 1 or len(rows[0]) < _MIN_SPACED_COLUMNS:
         return False
@@ -250,7 +250,7 @@ def _has_decimal_commas(table: DelimitedTable) -> bool:
 
 
 def _read(text: str, delimiter: str, *, whole: bool) -> DelimitedTable:
-    """The text with CSV's quotes or, if that gives irregular rows, with those of other dialects."""
+    """Parse the text with CSV's quotes or, if rows are irregular, with those of other dialects."""
     table = _parse(text, delimiter, whole=whole)
     if _QUOTE not in text:
         return table
@@ -321,7 +321,7 @@ def is_header(columns: Sequence[CsvColumn]) -> bool:
     values = [top for top in tops if type_of_texts([top]) is not STRING]
     if all(column.type is NULL for column in columns):
         return not values
-    # Text above numbers or dates is a name.
+    # Text above numbers or dates is a column name.
     evident = sum(column.is_typed and column.top not in values for column in named)
     if values:
         return evident >= len(values) or (len(values) < len(tops) and _are_years(values))
@@ -412,7 +412,7 @@ class Csv(TextFormat):
 
 
 class CsvDialect(NamedTuple):
-    """How to split the rows of a file, inferred from its sample.
+    """The dialect of a file, inferred from its sample.
 
     `skipped_lines` precede the first row of values, including the header.
     """

@@ -231,7 +231,7 @@ def _read(name: str, file: RangedBytes, *, column_stats: bool) -> IdentifiedFile
     found = _read_text(hints, ranges, compression_of(head))
     if found is not None:
         return found
-    # It may be a truncated binary file; reading it raises the right error.
+    # It may be a truncated binary file; its reader then raises the right error.
     truncated = named if isinstance(named, BinaryFormat) else by_magic
     if truncated is None or (truncated is not named and is_text(head)):
         return None
@@ -260,7 +260,7 @@ def _read_text(
         if (foreign := foreign_format(sample.data)) is not None:
             raise UnreadableFile("mislabelled", f"It is named {hints.ending} but is {foreign}.")
     except UnreadableFile:
-        # Without a suffix of a data format, it is not treated as a data file.
+        # A binary file without a suffix of a data format is not a data file.
         if named is None:
             return None
         raise
@@ -302,7 +302,7 @@ def _recognise_text(sample: Sample, hints: FileNameHints) -> TextFormat | None:
             if format.recognises(sample):
                 return format
         except UnreadableFile:
-            # It may be another format, or not data.
+            # The text may have another format, or be no data at all.
             continue
     # The name shows that it is part of a table, so little evidence is enough.
     return CSV if hints.is_part and CSV.has_even_rows(sample) else None
@@ -311,7 +311,7 @@ def _recognise_text(sample: Sample, hints: FileNameHints) -> TextFormat | None:
 def _with_remarks(
     facts: FileFacts, hints: FileNameHints, format: Format, compression: Compression | None
 ) -> FileFacts:
-    """The facts, with a remark for each contradiction between name and content."""
+    """Add a remark for each contradiction between name and content."""
     has_suffix = hints.compression_suffix != ""
     has_named_compression = (
         compression is hints.compression and (compression is not None) == has_suffix

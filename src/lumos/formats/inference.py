@@ -1,7 +1,7 @@
-"""Type inference: the narrowest type of texts, and of inferred types.
+"""Infers the narrowest type of texts, and the narrowest type that covers several types.
 
-The result does not depend on how texts are divided: `widen` of the types of their parts is the
-type of all of them.
+The result does not depend on how texts are divided: widening the types of all parts gives the type
+of the whole.
 """
 
 import re
@@ -106,7 +106,7 @@ def _type_of_values(texts: Sequence[str], joined: str) -> DataType:
 
 def _type_of_numbers(texts: Sequence[str], joined: str) -> DataType:
     if max(map(len, texts)) <= _MAX_SAFE_DIGITS:
-        # Integers of that length matched before.
+        # Long integers matched a pattern above.
         return FLOAT64
     long = [text.lstrip("+") for text in texts if len(text) > _MAX_SAFE_DIGITS]
     integers = [text for text in long if text.lstrip("-").isdigit()]
@@ -133,7 +133,7 @@ def _are_times(texts: Sequence[str]) -> bool:
     return True
 
 
-# The keys of an object with more members are data.
+# An object with more members is a map: its keys are data.
 MAX_MEMBERS: Final = 2000
 
 

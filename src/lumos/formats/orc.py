@@ -1,4 +1,4 @@
-"""ORC: the footer holds schema, rows and statistics.
+"""ORC: schema, row count and statistics are in the footer.
 
 The footer is parsed here and not by pyarrow, which aborts the process on damaged files and exposes
 neither column statistics nor the lengths of VARCHAR and CHAR columns.
@@ -151,7 +151,7 @@ def _zstd(block: bytes, limit: int) -> bytes:
 
 
 def _lz4(block: bytes, limit: int) -> bytes:
-    """Decompress an LZ4 block; pyarrow can do so only if the length is known beforehand."""
+    """Decompress an LZ4 block of unknown length, which pyarrow cannot do."""
     content = bytearray()
     position = 0
     try:
@@ -305,7 +305,7 @@ class _TypeReader:
 
     def _read(self, number: int, path: TypePath, *, once_per_row: bool) -> tuple[DataType, str]:
         """The type of that number and its name in ORC."""
-        # Types are a tree. With shared types, a small footer could describe an endless schema.
+        # With shared types, a small footer could describe an endless schema.
         if number in self.used:
             raise MalformedData("It uses a type twice.")
         self.used.add(number)

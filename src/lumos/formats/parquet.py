@@ -1,9 +1,8 @@
-"""Parquet: the footer holds schema, rows and statistics.
+"""Parquet: schema, row count and statistics are in the footer.
 
-A footer begins with its schema list, so the footers of a table begin with the same bytes, and only
-new ones are parsed. pyarrow gets nothing but the schema list, because other damaged parts of a
-footer make it abort the process. The Arrow schema that some writers add is ignored, as other
-engines ignore it.
+A footer begins with its schema list, so footers of a table begin with the same bytes, and a schema
+is only parsed once. pyarrow only gets the schema list, because it aborts the process on other
+damaged parts of a footer. The Arrow schema that some writers add is ignored, as in other engines.
 """
 
 import decimal
@@ -71,8 +70,8 @@ _MAX_DECIMAL_BYTES: Final = 32
 class BoundsDecoder(NamedTuple):
     """Decodes the bounds of a type.
 
-    The oldest writers compared all values as signed, so their bounds are right for `signed` types
-    only.
+    The oldest writers compared all values as signed, so their bounds are only correct for `signed`
+    types.
     """
 
     read: DecodeBounds
@@ -180,7 +179,7 @@ def read_statistics(
 ) -> tuple[FileColumnStatistics, ...]:
     """The statistics of the columns, if the row groups have the columns of the schema.
 
-    `position` is where the schema list ends.
+    `position` is the end of the schema list.
     """
     groups = [
         [_facts(column, chunk) for column, chunk in zip(columns, chunks, strict=True)]
@@ -246,7 +245,7 @@ def _struct_list(footer: bytes, position: int, type: int) -> tuple[int, int]:
         raise MalformedData("A field is not a list.")
     count, type, position = elements(footer, position)
     if count and type != STRUCT:
-        raise MalformedData("A list does not hold structs.")
+        raise MalformedData("A list does not contain structs.")
     return count, position
 
 
@@ -506,7 +505,7 @@ def _footer(file: RangedBytes) -> bytes:
 
 
 def _schema_list(footer: bytes) -> tuple[int, int]:
-    """Where the schema list begins and ends."""
+    """The start and end of the schema list."""
     id = position = 0
     while True:
         id, type, start = thrift.field(footer, position, id)

@@ -47,8 +47,8 @@ SIZED_KINDS: Final = frozenset({"text", "bytes", "list", "map"})
 class ProfiledColumn(NamedTuple):
     """A column, or a member of a struct, that is not a struct itself.
 
-    `names` are the path to it. Only counts are measured unless `values` is set; frequent values
-    only if `top` is.
+    `names` is the path to it. Without `values`, only counts are measured; frequent values are only
+    measured with `top`.
     """
 
     path: str
@@ -64,7 +64,7 @@ class ProfiledColumn(NamedTuple):
 
 
 def profiled_columns(schema: Schema) -> list[ProfiledColumn]:
-    """The columns of a schema; lists and maps are not divided further."""
+    """The columns of a schema; elements of lists and maps are not measured separately."""
     return [ProfiledColumn(path, names, type) for path, names, type in leaf_fields(schema)]
 
 
@@ -119,7 +119,7 @@ def value_kind(type: DataType) -> ValueKind:
 def with_permissions(
     leaves: Sequence[ProfiledColumn], dataset: Dataset, *, named: Collection[str] = ()
 ) -> list[ProfiledColumn]:
-    """Decide by privacy which values are measured; those of text columns only if `named`."""
+    """Decide by privacy which values are measured; text columns only if they are `named`."""
     private = private_paths(dataset.schema, [leaf.path for leaf in leaves], dataset.governance)
     allowed = []
     for leaf in leaves:
@@ -145,7 +145,7 @@ NamesInFiles: TypeAlias = Mapping[int, tuple[str, ...]]
 class KnownField(NamedTuple):
     """A column, or a member of a struct, with its names in the table and in files.
 
-    In files without ids it has one of its `aliases`, if the table defines them, else its name.
+    In files without ids, it has one of its `aliases` if the table defines them, else its name.
     """
 
     name: str

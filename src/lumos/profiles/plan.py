@@ -34,7 +34,7 @@ def decode_identities(hashes: bytes | bytearray) -> npt.NDArray[np.uint64]:
 class MeasuredUnit(msgspec.Struct, array_like=True, frozen=True):
     """Files that were measured together: their identities, size and measurement.
 
-    `spec` is a hash of the columns and of what was measured.
+    `spec` is a hash of the columns and of the values that were measured.
     """
 
     spec: str
@@ -79,7 +79,7 @@ class MeasurementCache:
     def replace(self, reused: Iterable[MeasuredUnit], new: Iterable[MeasuredUnit]) -> None:
         """Store the new units, and delete all others except the reused ones.
 
-        A new unit replaces one of the same name, which is damaged or was measured differently.
+        A new unit replaces a unit of the same name that is damaged or was measured differently.
         """
         names = {unit.name for unit in reused}
         for unit in new:
@@ -303,7 +303,7 @@ def _bytes(files: SourceFiles, is_wanted: npt.NDArray[np.bool_]) -> float:
 
 
 def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterator[TaskPart]:
-    """Yield the files to measure in at least about `parts` parts of the same size.
+    """Yield the files to measure in about `parts` or more parts of equal size.
 
     Neighbouring files stay together. Large files are divided into portions.
     """
@@ -340,7 +340,7 @@ def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
 
 
 def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:
-    """Yield a share of the bytes: whole files, always the same ones, and a part of the last."""
+    """Yield a share of the bytes: always the same whole files, and a part of the last one."""
     wanted_bytes = share * files.size
     hashes = b"".join(identity_of(file.task.path) for file in files)
     shares = np.zeros(len(files))

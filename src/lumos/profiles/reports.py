@@ -22,7 +22,7 @@ class ProfileReport(Report, frozen=True, kw_only=True):
     """A profile; `files_read` were read now, `files_known` were measured before.
 
     `withheld` are the columns whose values are not reported, because a label marks them as private.
-    A profile without any readable file is not `kept`, and the earlier one stays.
+    If no file could be read, the profile is not `kept`, and the earlier one stays.
     """
 
     format_version: str = FORMAT_VERSION
@@ -69,7 +69,7 @@ def build_profile(
 
 
 def _count_unread(problems: ProblemList) -> int:
-    """The number of unreadable files; files that are not listed count once for each portion."""
+    """The number of unreadable files; unlisted files are counted once for each portion."""
     listed = {each.path for each in problems.listed if not each.remark}
     return len(listed) + sum(each.count for each in problems.not_listed() if not each.remark)
 
@@ -152,7 +152,7 @@ def _text(leaf: ProfiledColumn, value: Any) -> str:
         case "boolean":
             return "true" if value else "false"
         case "unsigned":
-            # Their quantiles are doubles.
+            # Quantiles of integers are doubles.
             return str(int(value))
         case "float":
             return _shortest_text(value, _STRUCT_FORMATS.get(leaf.type, "d"))

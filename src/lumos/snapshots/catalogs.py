@@ -31,7 +31,7 @@ class SnapshotNotFound(MisuseError):
 
 
 class SnapshotCatalog(ABC):
-    """A catalog that can be read; `name` does not depend on how it was spelled."""
+    """A catalog that can be read; `name` is the same for all spellings of its address."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ class SnapshotCatalog(ABC):
 
     @abstractmethod
     def datasets(self) -> Iterator[CatalogEntry]:
-        """All datasets, also deleted ones."""
+        """All datasets, including deleted ones."""
 
     @abstractmethod
     def items(self, kind: EntryKind) -> Iterator[Any]:
@@ -162,7 +162,7 @@ class SnapshotCatalogs:
         platform: Platform | None
         if not colon and configured:
             platform = platform_of(self._settings)
-            assert platform is not None, "the platform is configured"
+            assert platform is not None, f"the platform '{text}' is not configured"
         elif not colon:
             platform = plugin(self._settings.platform_config.of(kind))
         elif issubclass(plugin, HasAddress):

@@ -42,8 +42,8 @@ _PROGRESS_INTERVAL: Final = 500
 class ExportOptions(NamedTuple):
     """What to export of a catalog.
 
-    `ranges` are minimum and maximum values of columns, `values` all values in profiles: both are
-    data.
+    `ranges` includes minimum and maximum values of columns, and `values` includes all values in
+    profiles; both are data.
     """
 
     omitted: tuple[str, ...] = ()
@@ -113,8 +113,8 @@ def _facts(
 
 
 def _report(output: Path, header: SnapshotHeader, *, lineage_left_out: int) -> SnapshotExportReport:
-    assert header.counts is not None, "written snapshots are counted"
-    assert header.hashes is not None, "written snapshots are hashed"
+    assert header.counts is not None, "the written snapshot has no counts"
+    assert header.hashes is not None, "the written snapshot has no hashes"
     files = [each for each in output.rglob("*") if each.is_file()] if output.is_dir() else [output]
     return SnapshotExportReport(
         file=str(output),

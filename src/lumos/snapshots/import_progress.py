@@ -24,10 +24,10 @@ _MAX_REFUSED: Final = 200
 class EntryPlan:
     """One entry of an import.
 
-    `before` is the entry before the import and `now` the current one; they differ if an interrupted
-    import had already written it. `base` is the JSON that Lumos wrote before, and `written` the
-    part of the entry that it will have written. `backup` is stored in place of `before` when
-    restoring takes more than the entry. `problem` is the reason why the catalog refuses the entry.
+    `before` is the entry before the import and `now` the current entry; they differ if an
+    interrupted import had already written it. `base` is the JSON that Lumos wrote last. `written`
+    is the part of the entry that Lumos will have written. `backup` is stored instead of `before` if
+    a rollback needs more than the entry. `problem` is why the catalog rejects the entry.
     """
 
     problem: LumosError | None = None
@@ -61,7 +61,7 @@ class EntryPlan:
     def refused(
         cls, kind: EntryKind, key: str, base: bytes | None, problem: LumosError
     ) -> "EntryPlan":
-        """An entry that the catalog is known to refuse."""
+        """An entry that the catalog is known to reject."""
         plan = cls(kind, key, before=None, now=None, after=None, written=None, base=base)
         plan.problem = problem
         return plan
@@ -79,7 +79,7 @@ class EntryPlan:
 
     @cached_property
     def change(self) -> Change:
-        """What the import does to the entry."""
+        """How the import changes the entry."""
         if self.after is None or self._after == self._before:
             return "unchanged"
         is_deleted = getattr(self.after, "deleted", False)
@@ -95,7 +95,7 @@ class EntryPlan:
 
     def report(self) -> EntryReport:
         """The entry for the import report."""
-        assert self.after is not None, "only changed entries are reported"
+        assert self.after is not None, "the entry was not changed"
         return EntryReport(
             kind=self.kind.singular,
             key=self.key,
@@ -162,7 +162,7 @@ class ImportProgress:
     def record_position(
         self, transaction: Transaction, kind: EntryKind, key: str, *, at: datetime
     ) -> None:
-        """Record that all entries up to this one are done and counted."""
+        """Record that all entries up to this one are written and counted."""
         self._save(
             transaction,
             reached_kind=kind.plural,
@@ -180,11 +180,11 @@ class ImportProgress:
         transaction.journal.close(msgspec.structs.replace(self.run, updated_at=at))
 
     def record_state(self, transaction: Transaction, state: str, *, at: datetime) -> None:
-        """Record that the import is being rolled back, or has been."""
+        """Record a state of the rollback."""
         self._save(transaction, state=state, updated_at=at)
 
     def is_past(self, kind: EntryKind, key: str, order: Iterable[EntryKind]) -> bool:
-        """Whether an entry was done before the import was interrupted."""
+        """Whether an entry was written before the import was interrupted."""
         run = self.run
         if run.reached_kind is None or run.reached_key is None:
             return False

@@ -129,7 +129,7 @@ class Importer:
                     for undone in self._target.undo(progress, batch, at=self._now()):
                         done += 1
                         restored += undone.result.value is not None
-                        # A planned step that was not executed has not created an entry.
+                        # A planned step that was not executed did not create an entry.
                         erased += undone.result.value is None and undone.now is not None
                         if undone.result.kept and len(kept) < _MAX_REPORTED_EDITS:
                             kept.append(_edit_report(undone))

@@ -94,7 +94,7 @@ class LocalTarget(ImportTarget):
         self.written: list[str] = []
 
     def check(self) -> None:
-        """The store is open."""
+        """Do nothing, because the store is open."""
 
     def check_snapshot(self, snapshot: OpenSnapshot) -> None:
         if not self._store.limits_names:
@@ -291,7 +291,7 @@ class LocalTarget(ImportTarget):
         *,
         at: datetime,
     ) -> None:
-        assert plan.after is not None, "the plan writes an entry"
+        assert plan.after is not None, "the plan deletes the entry"
         event = _ImportEvents(run, "import", at).event(transaction, stored, plan.before, plan.after)
         put_entry(
             transaction, plan.after, before=stored, at=at, annotations=annotations, event=event
@@ -399,7 +399,7 @@ class _ImportEvents(NamedTuple):
     ) -> ChangeEvent:
         """The event of a change to a dataset; without `after` it is deleted."""
         entry = after or before
-        assert entry is not None, "the dataset exists before or after"
+        assert entry is not None, "the dataset neither existed before nor exists after"
         type = _type(before, after)
         old = None if stored is None else stored.known.schema_hash
         schema = None if after is None else after.schema

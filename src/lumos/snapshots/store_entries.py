@@ -95,10 +95,10 @@ def put_entry(
 ) -> None:
     """Write an entry to the store, replacing the dataset.
 
-    `before` is the stored dataset, and `event` the event of the current version if it is not part
+    `before` is the stored dataset. `event` is the event of the current version if it is not part
     of the history. Events of the history are recorded without notifications. `versioning` is used
-    if the entry has no valid versions. `annotations` are the current ones of the dataset; they are
-    read if they are not given.
+    if the entry has no valid versions. `annotations` are the current annotations of the dataset, by
+    default those in the store.
     """
     if versioning is None or _valid_versions(entry.versioning) is not None:
         versioning = entry.versioning
@@ -140,7 +140,7 @@ def erase_entry(transaction: Transaction, stored: StoredEntry) -> None:
 
 
 def versions_of(versioning: Versioning | None, before: StoredEntry | None) -> tuple[str, str]:
-    """The valid versions of an entry, or those of the stored dataset, or the first ones."""
+    """The valid versions of an entry, those of the stored dataset, or initial versions."""
     if versions := _valid_versions(versioning):
         return versions
     if before is not None:
@@ -223,7 +223,7 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def utc(moment: datetime) -> datetime:
-    """The time in UTC, as the store has it; times without a zone are in UTC."""
+    """Convert a time to UTC, as in the store; times without a zone are in UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -298,7 +298,7 @@ def _record(version: StoredVersion, known: KnownDataset) -> VersionRecord:
 
 
 def _changes(event: ChangeEvent) -> tuple[str, ...]:
-    """The changes of a version as sentences, or else the summary by its author."""
+    """The changes of a version as sentences; without changes, the summary by its author."""
     sentences = tuple(sentence_of(finding.change) for finding in event.findings)
     return sentences if sentences or event.author is None else (event.summary,)
 
@@ -531,7 +531,7 @@ def _next_version(
 
 
 def _join_histories(main: Versioning, other: Versioning | None, schema: Schema | None) -> History:
-    """The records of both, ordered by time; unchanged if `main` already has all of them."""
+    """Join the records of both, ordered by time; `main` if it already has all of them."""
     added = _with_current_schema(other.history, other.schema_version, schema) if other else ()
     known = {_key(record) for record in main.history}
     missing = [record for record in added if _key(record) not in known]

@@ -1,11 +1,11 @@
 """Targets of imports: the interface, and external catalogs.
 
 An external catalog cannot join a transaction of the store. So the journal first records the planned
-steps with the previous entries, and marks them as done after the write; an interrupted import is
+steps with the previous entries, and marks them as done after the write. An interrupted import is
 recovered from its planned steps.
 
-A catalog that writes in batches stores all entries of a batch or none. Other catalogs report each
-entry as written or refused, and a refused entry does not stop the others.
+A catalog with atomic batches writes all entries of a batch or none. Other catalogs report each
+entry as written or rejected, and a rejected entry does not stop the others.
 """
 
 from abc import ABC, abstractmethod
@@ -55,7 +55,7 @@ _KINDS: Final = {kind.plural: kind for kind in KINDS}
 
 
 class ImportRefused(LumosError):
-    """The catalog refused an entry."""
+    """The catalog rejected an entry."""
 
     def __init__(self, kind: EntryKind, key: str, problem: LumosError) -> None:
         self.key = key
@@ -63,7 +63,7 @@ class ImportRefused(LumosError):
 
 
 class UndoneStep(NamedTuple):
-    """A step that was rolled back: its kind and key, the entry until then, and the result."""
+    """A step that was rolled back: kind and key, the entry before the rollback, and the result."""
 
     kind: EntryKind
     key: str
@@ -72,7 +72,7 @@ class UndoneStep(NamedTuple):
 
 
 class ImportTarget(ABC):
-    """Something that snapshots are imported into, in batches."""
+    """The target of an import: the store or an external catalog."""
 
     name: str
     batch: int
@@ -170,7 +170,7 @@ class CatalogTarget(ImportTarget):
             self._platform.check_writable()
 
     def check_snapshot(self, snapshot: OpenSnapshot) -> None:
-        """Do nothing: a catalog refuses single entries when they are written."""
+        """Do nothing, because a catalog rejects single entries when they are written."""
 
     def supports(self, kind: EntryKind) -> bool:
         return kind is DATASETS or isinstance(self._platform, StoresItems)
@@ -191,7 +191,7 @@ class CatalogTarget(ImportTarget):
     ) -> None:
         run = progress.run.id
         planned = self._store.journal.planned(run, kind.plural, _keys(kind, values))
-        # Entries that were done before an interruption are already counted.
+        # Entries that were written before an interruption are already counted.
         remaining = [
             value for value in values if not _is_done(planned.get(getattr(value, kind.key)))
         ]
@@ -382,7 +382,7 @@ class CatalogTarget(ImportTarget):
             yield UndoneStep(kind, step.key, now, roll_back_entry(before, after, now))
 
     def _restore(self, undone: Sequence[UndoneStep]) -> list[ImportRefused]:
-        """Restore entries; returns the errors for those that the catalog refuses."""
+        """Restore entries; return the errors for those that the catalog rejects."""
         platform = self._platform
         datasets = [step for step in undone if step.kind is DATASETS]
         changed = [step for step in datasets if step.result.value is not None]

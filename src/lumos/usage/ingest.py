@@ -37,7 +37,7 @@ SPARK_FROM_BYTES: Final = 128 * 1024 * 1024
 _COMPRESSION_RATIO: Final = 8
 _MAX_QUERIES: Final = 50_000
 _ROWS_PER_TRANSACTION: Final = 20_000
-# Exceeded only if a single day has more.
+# Only exceeded if a single day has more statements.
 _MAX_STATEMENTS_IN_MEMORY: Final = 1_000_000
 _URNS_PER_BATCH: Final = 500
 _MAX_SHOWN: Final = 20
@@ -58,7 +58,7 @@ class _Query(NamedTuple):
 
 
 class _ReadDataset(NamedTuple):
-    """A dataset and the columns of it that a query reads; `sum_key` is 0 unless a total."""
+    """A dataset and the columns that a query reads; `sum_key` is 0 except for daily totals."""
 
     urn: str
     columns: list[str]
@@ -249,7 +249,7 @@ class LogIngest:
                 continue
             names: tuple[str, ...] = access.columns
             if self._tables.is_known(found):
-                names = self._tables.spelled(found.urn, names)
+                names = self._tables.in_original_case(found.urn, names)
             else:
                 self._tables.add_unknown(access, query.sample.run_count)
             columns.setdefault(found.urn, {}).update(dict.fromkeys(names))

@@ -222,7 +222,7 @@ def statements_on_spark(
 ) -> Iterator[LogStatements]:
     """The statements of log chunks; executors must see the files under the same paths.
 
-    Keys of counted statements are written to the folder `state` in the meantime.
+    Keys of counted statements are stored in the folder `state` meanwhile.
     """
     from lumos.spark.session import spark_session
     from lumos.usage.job import KeyFolder, QueryLog

@@ -1,4 +1,4 @@
-"""Finds datasets and columns without reads, where logs cover them."""
+"""Finds datasets and columns without reads, as far as query logs cover them."""
 
 import re
 from collections import defaultdict
@@ -21,9 +21,9 @@ _NESTED_PART: Final = re.compile(r"[.\[]")
 class ReadEvidence:
     """The day since which reads of each location are known.
 
-    A location is what one source scans, or, for imported datasets, the platform with the first part
-    of the URN (database, bucket or folder). A logged read shows that a log covers the location.
-    Imported usage shows that a dataset was read, but nothing about others in its location.
+    A location is the scope of one source or, for imported datasets, the platform with the first
+    part of the URN (database, bucket or folder). A logged read shows that a log covers the
+    location. Imported usage only shows that the dataset itself was read.
     """
 
     def __init__(self, store: Store) -> None:
@@ -43,7 +43,7 @@ class ReadEvidence:
             elif usage.readers or usage.columns:
                 self.undated.add(urn)
 
-    def at(self, urn: str, source: str) -> date | None:
+    def known_since(self, urn: str, source: str) -> date | None:
         """The day since which reads of a dataset are known."""
         return self._since.get(location_of(urn, source))
 
@@ -77,7 +77,7 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         live.append(dataset)
         if dataset.urn in read or dataset.urn in through_views:
             continue
-        known_since = evidence.at(dataset.urn, dataset.source)
+        known_since = evidence.known_since(dataset.urn, dataset.source)
         is_undated = dataset.urn in evidence.undated
         if known_since is None or known_since > since or is_undated:
             location = location_of(dataset.urn, dataset.source)

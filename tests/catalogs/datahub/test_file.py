@@ -442,7 +442,7 @@ def test_edges_to_instances_need_no_order(file: DatahubFile, tmp_path: Path) -> 
     [
         (b"", "truncated"),
         (b"[{", "truncated"),
-        (b'{"datasets": []}', r"\[0\]: the change names no entity"),
+        (b'{"datasets": []}', r"\[0\]: the change has no entity URN"),
         (b"[1]", r"\[0\]: Expected `object`"),
         (b'"text"', "Expected `array`"),
         (b"\xff\xfe", "JSON is malformed"),

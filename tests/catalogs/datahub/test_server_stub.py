@@ -119,7 +119,7 @@ def test_check_says_who_answers_and_for_whom(gms: Gms) -> None:
         told = catalog_of(server, token=Secret(gms.token)).check()
     assert told == (
         f"DataHub v1.3.0 at {server.address}, 1 dataset; read as 'ingest'; "
-        "whether it may write is not checked"
+        "write access was not checked"
     )
 
 

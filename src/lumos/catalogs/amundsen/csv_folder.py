@@ -15,7 +15,7 @@ from lumos.errors import CatalogError
 
 _NODES: Final = "nodes"
 _RELATIONS: Final = "relationships"
-# A complete new version whose folders are not yet at their places.
+# A complete new version that was not yet moved to its final location.
 _COMMITTED: Final = ".committed"
 _UNQUOTED: Final = ":UNQUOTED"
 _MAX_FIELD_SIZE: Final = 64 * 1024 * 1024
@@ -32,8 +32,8 @@ _TURNED: Final = _CHAIN | {"HAS_UPSTREAM", "TABLE_OF", "WATERMARK"}
 class CsvFolder(graph.Graph):
     """The graph of a folder, in memory until it is saved.
 
-    References that no fragment needs any more are not written again. Nodes and relations that no
-    fragment contains, and properties that Lumos does not know, are.
+    Nodes and relations that no fragment contains, and properties that Lumos does not know, are
+    kept. References that no fragment needs any more are dropped.
     """
 
     def __init__(self, folder: Path, *, platform: str) -> None:
@@ -81,7 +81,7 @@ class CsvFolder(graph.Graph):
         return changed
 
     def _forget(self, root: Node) -> None:
-        """Forget unknown parts of a removed table."""
+        """Drop the unknown parts of a removed table."""
 
         def is_part(node: Node) -> bool:
             return node == root or node.key.startswith(f"{root.key}/")
@@ -212,7 +212,7 @@ class CsvFolder(graph.Graph):
         return nodes, relations
 
     def _reference(self, node: Node, properties: Properties) -> Properties:
-        # What was an item when it was read may only be referred to now.
+        # An item when it was read, now only the target of a reference.
         is_former = self._is_marked(node) and node.label != graph.COLUMN
         return node.reference if is_former else self._nodes.get(node) or properties
 
@@ -224,13 +224,13 @@ def check_writable(folder: Path) -> None:
         existing = existing.parent
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise CatalogError(
-            f"{folder} cannot be written: {existing} is not a writable folder. Name another one.",
+            f"{folder} cannot be written: {existing} is not a writable folder. Use another folder.",
             platform=str(folder),
         )
 
 
 def _finish(folder: Path) -> None:
-    """Move a complete new version to its place; readers do so too, as the writer may be dead."""
+    """Move a complete new version to its location; readers do this too if the writer was killed."""
     committed = folder / _COMMITTED
     for kind in (_NODES, _RELATIONS):
         if (committed / kind).exists():

@@ -47,7 +47,7 @@ class AmundsenFile(GraphCatalog, StoredInFile, WritesInBatches):
             yield
             self._graph.save()
         except BaseException:
-            # What was changed in memory must not be written by the next batch.
+            # Discard changes in memory, which the next batch would write.
             del self.__dict__["_graph"]
             raise
         self._graph.saves_writes = True

@@ -25,7 +25,7 @@ _DELETED: Final = "lumos_deleted"
 # Set on relations to badges that represent compliance labels.
 _COMPLIANCE: Final = "lumos_compliance"
 _VIEW: Final = "view"
-# Databuilder's badge of partition columns, and one for keys in its style.
+# Databuilder's badge for partition columns, and a similar one for keys.
 _PARTITION_BADGE: Final = "partition column"
 _KEY_BADGE: Final = "primary key"
 _WATERMARKS: Final = {"low_watermark": "minimum", "high_watermark": "maximum"}
@@ -76,7 +76,7 @@ def _encode(entry: CatalogEntry) -> Fragment:
     is_view = entry.definition is not None or entry.format == _VIEW
     fragment = Fragment.of(root, {"name": name.table, "is_view": is_view})
     if entry.deleted:
-        # Amundsen shows and indexes only what belongs to a schema.
+        # Amundsen does not show or index tables without a schema.
         fragment.nodes[root][_DELETED] = True
     else:
         schema, cluster = Node("Schema", name.schema_key), Node("Cluster", name.cluster_key)
@@ -136,7 +136,7 @@ def _add_column(fragment: Fragment, root: Node, field: Field, number: int) -> No
     values = {"name": field.name, "col_type": field.type.text, "sort_order": number}
     fragment.add_part(root, "COLUMN", column, values)
     fragment.describe(column, field.description)
-    # Columns of Amundsen have badges only, in lower case.
+    # Columns in Amundsen have no tags, only badges in lower case.
     marks = ((_KEY_BADGE, field.key), (_PARTITION_BADGE, field.partition))
     for badge in (*(mark for mark, is_set in marks if is_set), *field.tags):
         _badge(fragment, column, badge.lower(), "column")

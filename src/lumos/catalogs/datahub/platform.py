@@ -219,7 +219,7 @@ class Datahub(
         else:
             before = reader.render(old)
             change = change_entity(wanted.entity, before.aspects, wanted.aspects, reader.model)
-        written = WrittenEntry(urn=entry.urn, changed=change.is_needed, held=wanted.held)
+        written = WrittenEntry(urn=entry.urn, changed=change.is_needed, held=wanted.storage)
         return WriteJob(written, [change])
 
 

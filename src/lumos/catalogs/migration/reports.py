@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from lumos.catalogs.reports import PublishReport
 from lumos.discovery.reports import IngestReport
 from lumos.model.discovery import Problem
@@ -180,9 +182,9 @@ class SyncReport(Report, frozen=True, kw_only=True):
     passed_over: tuple[str, ...]
     failed: tuple[Problem, ...]
     scanned: IngestReport | None
-    told: tuple[PublishReport, ...]
+    published: tuple[PublishReport, ...] = msgspec.field(name="told")
 
     @property
     def is_complete(self) -> bool:
         """Whether every source was scanned and everything was published."""
-        return not self.failed and all(each.is_complete for each in self.told)
+        return not self.failed and all(each.is_complete for each in self.published)

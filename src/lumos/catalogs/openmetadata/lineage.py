@@ -1,8 +1,8 @@
 """Merges the edges of a dataset in OpenMetadata with the lineage of Lumos.
 
-OpenMetadata only has edges between existing entities, so Lumos stores its complete lineage in a
-property, and which edges and columns it has written in another one. A missing edge was removed by
-people if it was written before, and waits for its upstream dataset otherwise.
+OpenMetadata only has edges between existing entities, so Lumos stores its complete lineage in one
+property, and the edges and columns that it has written in another one. A missing edge that was
+written before was removed by users; otherwise, it waits for its upstream dataset.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Avro container files of table formats, read with limits on memory and time.
 
 fastavro decompresses blocks of any size, and follows recursive schemas until the process ends. So
-the file is parsed here: fastavro gets decompressed blocks, and a schema that is known not to be
-recursive and in which every value takes at least a byte.
+the file is parsed here. fastavro only gets decompressed blocks, and a schema that is not recursive
+and in which every value takes at least a byte.
 """
 
 import bz2
@@ -93,7 +93,7 @@ class AvroContainer:
 
 
 def _checked_schema(text: bytes, keep: frozenset[str] | None) -> tuple[Any, Any]:
-    """The schema as it is written, and checked and simplified for fastavro."""
+    """The schema as written, and a checked and simplified schema for fastavro."""
     return (_cached_check if len(text) <= _MAX_CACHED_LENGTH else _check_schema)(text, keep)
 
 
@@ -114,7 +114,7 @@ _cached_check: Final = lru_cache(maxsize=16)(_check_schema)
 
 
 class _SafeSchema:
-    """Checks a schema and drops logical types: no recursive types, no lists of empty values."""
+    """Rejects recursive types and lists of empty values in a schema, and drops logical types."""
 
     def __init__(self) -> None:
         # The minimum number of bytes of a value, and the depth, of each complete named type.

@@ -61,7 +61,7 @@ class SnapshotProblem(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, error: SnapshotError) -> "SnapshotProblem":
-        """The problem for an error."""
+        """Convert an error to a problem."""
         return cls(code=error.code, path=error.path, text=error.problem)
 
     @property
@@ -140,7 +140,7 @@ class EntryCheck:
                 entry_path = f"{self._container.path_of(kind, stored.position)}.{path}"
                 severity: Severity = "error" if is_error else "warning"
                 yield SnapshotProblem(code=code, path=entry_path, text=text, severity=severity)
-            # If the hash matches the JSON as it is, no further checks are needed.
+            # If the hash matches the stored JSON, no further checks are needed.
             if (found := digest(stored_entry.body)) != stored_entry.content_hash:
                 found = digest(self._container.downgrade_entry(kind, canonical(value)))
                 yield from self._content(kind, stored.position, key, stored_entry, found)
@@ -162,7 +162,7 @@ class EntryCheck:
             )
         try:
             refuse_duplicate_keys(stored_entry.body)
-            # Also decode values that are not read: the whole snapshot must be valid JSON.
+            # Decode all values, because the whole snapshot must be valid JSON.
             plain = decode_plain(self._container.upgrade_entry(kind, stored_entry.body))
         except MalformedJson as problem:
             yield self._malformed(kind, position, problem)
@@ -215,7 +215,7 @@ def check_missing(
     counts: SnapshotCounts,
     broken: Mapping[str, int],
 ) -> Iterator[SnapshotProblem]:
-    """Problems if there are fewer entries than the header says; unreadable ones are counted."""
+    """Problems if there are fewer entries than in the header; unreadable entries are counted."""
     for kind in KINDS:
         expected = getattr(header.counts, kind.plural) if header.counts else 0
         found = getattr(counts, kind.plural)
@@ -294,7 +294,7 @@ def _hashes(
 def dangling_problem(
     header: SnapshotHeader, path: str, kinds: tuple[str, ...], key: str
 ) -> SnapshotProblem:
-    """The problem of a reference without a target.
+    """The problem for a reference without a target.
 
     It is an error in the lineage of a full snapshot of the store. Other catalogs may have lineage
     to datasets that they do not contain.
@@ -328,7 +328,7 @@ class ImplausibleValue(NamedTuple):
 
 
 def implausible_values(key: str, value: Any) -> Iterator[ImplausibleValue]:
-    """The implausible values of an entry."""
+    """Yield the implausible values of an entry."""
     if isinstance(value, CatalogEntry):
         yield from _of_dataset(value)
     elif isinstance(value, Job) and not _URN_SCHEME.match(key):

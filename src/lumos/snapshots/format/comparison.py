@@ -33,8 +33,8 @@ def compare(
 ) -> Iterator[Difference]:
     """The differences between two snapshots, by kind and key.
 
-    Aspects that one snapshot omits are not compared, nor are datasets outside of its selection or
-    unchanged since its base.
+    Aspects that one snapshot omits are not compared. Neither are datasets outside of its selection,
+    nor datasets that are unchanged since its base.
     """
     old, new = _open(before), _open(after)
     for snapshot in (old, new):
@@ -115,7 +115,7 @@ def is_deleted(value: Any) -> bool:
 
 
 def is_part(header: SnapshotHeader, *, of: SnapshotHeader) -> bool:
-    """Whether a snapshot may lack entries of the other one that were not removed."""
+    """Whether entries may be missing from a snapshot although they were not removed."""
     is_other_selection = header.scope == "selected" and header.selection != of.selection
     return header.scope == "incremental" or is_other_selection
 

@@ -79,7 +79,7 @@ class JudgedChange(Protocol):
 # Returns the judged changes of a dataset, from its URN, both schemas and its format.
 Judge: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[JudgedChange]]
 
-# Compared by default: what people and catalogs record about data.
+# Compared by default: what users and catalogs record about data.
 COMPARED: Final = (
     *("schema", "lineage", "ownership", "documentation", "governance", "properties", "quality"),
     "raw",

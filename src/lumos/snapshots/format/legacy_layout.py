@@ -60,7 +60,7 @@ _PERCENT: Final = 100
 
 
 class LegacyObject(NamedTuple):
-    """An object of a legacy layout and its path; values are removed when they are converted."""
+    """An object of a legacy layout and its path; converted values are removed from it."""
 
     path: str
     values: dict[str, Any]

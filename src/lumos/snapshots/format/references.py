@@ -1,4 +1,4 @@
-"""References between entries, and those that a snapshot does not resolve."""
+"""Finds references between entries, and references without a target."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -32,7 +32,7 @@ class EntryReference(NamedTuple):
 
     @property
     def is_checked(self) -> bool:
-        """Whether the target must exist: the parent of a term may only exist in its catalog."""
+        """Whether the target must exist; the parent of a term may be missing from the snapshot."""
         return self.path != _PARENT
 
     @property

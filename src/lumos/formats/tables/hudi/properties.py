@@ -23,7 +23,7 @@ _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SEPARATOR: Final = re.compile(r"(?<!\\)(?:\\\\)*[=:\s]")
 _SAVED_AT: Final = re.compile(r"#(?:Properties saved on|Updated at) (\S+)Z?\s*$", re.MULTILINE)
-# Keys that are part of other facts, or that every table service changes.
+# Keys that are reported elsewhere, or that every table service changes.
 _HIDDEN_KEYS: Final = (
     "hoodie.table.create.schema",
     "hoodie.table.checksum",
@@ -315,5 +315,5 @@ def _add_member_ids(avro: dict[str, Any], numbered: dict[str, Any]) -> None:
 
 
 def _id(numbered: dict[str, Any], part: str) -> Any:
-    # Both spellings exist.
+    # Hudi writes both forms.
     return numbered.get(f"{part}-id", numbered.get(f"{part}_id"))

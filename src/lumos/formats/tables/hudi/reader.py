@@ -82,7 +82,7 @@ class FileSlice(NamedTuple):
 
 
 class InstantTimes(NamedTuple):
-    """What the timeline knows about the instants in file names."""
+    """Looks up the instants in file names in the timeline."""
 
     # Whether the write of an instant completed.
     is_ended: Callable[[str], bool]
@@ -176,7 +176,7 @@ _Times: TypeAlias = dict[str, tuple[datetime, bool]]
 
 
 class _Written(msgspec.Struct, frozen=True, array_like=True):
-    """The part of a write that is remembered, so that its file is opened once."""
+    """The stored part of a write, so that its file is only opened once."""
 
     begun: str
     ended: str
@@ -247,7 +247,7 @@ def _metadata_files(folder: TableFolder) -> list[FileEntry]:
     try:
         timeline = read_properties(folder).timeline
     except UnreadableFile:
-        # Reported when the table is read.
+        # Reading the table reports the error.
         return entries
     return entries if timeline in DEFAULT_TIMELINES else [*entries, *folder.entries(timeline)]
 
@@ -298,7 +298,7 @@ class _TableReading:
         }
         self.written: dict[str, _Written] = {}
         for write in known.writes:
-            # Writes that are missing from the timeline after its beginning were rolled back.
+            # Later writes that are missing from the timeline were rolled back.
             if write.begun < timeline.first:
                 archived = msgspec.structs.replace(write, stamp=None)
                 self.written[write.begun] = archived

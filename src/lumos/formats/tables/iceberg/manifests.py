@@ -150,7 +150,7 @@ class _DataFile(msgspec.Struct, frozen=True):
     file_format: str
     record_count: _Count
     file_size_in_bytes: _Count
-    # Missing in Parquet, which has no structs without fields.
+    # Missing in Parquet, which has no empty structs.
     partition: dict[str, Any] = {}
     content: int | None = 0
     content_offset: _Count | None = None
