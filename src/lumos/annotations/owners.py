@@ -167,7 +167,7 @@ class Owners:
             each.urn: ownership[each.urn].owners if each.urn in ownership else () for each in known
         }
         without_owner = [each for each in known if not owners_of[each.urn]]
-        shown = without_owner if unowned else known if dataset is not None else []
+        listed = without_owner if unowned else known if dataset is not None else []
         return OwnerListReport(
             datasets=len(known),
             unowned=len(without_owner),
@@ -189,7 +189,7 @@ class Owners:
                         for owner in owners_of[each.urn]
                     ),
                 )
-                for each in shown
+                for each in listed
             ),
         )
 

@@ -358,8 +358,8 @@ class _Publishing:
         changed: dict[str, Any] = {}
         for key, item in ours.items():
             base = bases.get(key)
-            held = None if base is None else platform.item_as_stored(base)
-            merged = merge_item(held, theirs.get(key), item)
+            stored_base = None if base is None else platform.item_as_stored(base)
+            merged = merge_item(stored_base, theirs.get(key), item)
             self._add_conflicts(key, merged.conflicts)
             if platform.item_as_stored(merged.item) != theirs.get(key):
                 changed[key] = merged.item

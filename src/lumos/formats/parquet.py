@@ -43,8 +43,8 @@ from lumos.formats.thrift import (
     STOP,
     STRUCT,
     binary,
-    elements,
-    field,
+    read_field_header,
+    read_list_header,
     skip,
 )
 from lumos.formats.varints import MalformedData, read_signed
@@ -206,7 +206,7 @@ def _facts(column: ParquetColumn, chunk: _Chunk) -> FileColumnStatistics:
 def _row_groups(footer: bytes, position: int) -> Iterator[list[_Chunk]]:
     id = 2
     while True:
-        id, type, position = field(footer, position, id)
+        id, type, position = read_field_header(footer, position, id)
         if type == STOP:
             return
         if id == _ROW_GROUPS:
@@ -223,7 +223,7 @@ def _row_group(footer: bytes, position: int) -> tuple[list[_Chunk], int]:
     match_common = _common_chunk_pattern().match
     id = 0
     while True:
-        id, type, position = field(footer, position, id)
+        id, type, position = read_field_header(footer, position, id)
         if type == STOP:
             return chunks, position
         if id != _COLUMNS:
@@ -243,7 +243,7 @@ def _struct_list(footer: bytes, position: int, type: int) -> tuple[int, int]:
     """The number of structs in a list and the position of the first."""
     if type != LIST:
         raise MalformedData("A field is not a list.")
-    count, type, position = elements(footer, position)
+    count, type, position = read_list_header(footer, position)
     if count and type != STRUCT:
         raise MalformedData("A list does not contain structs.")
     return count, position
@@ -274,7 +274,7 @@ def _walk(
     """Collect the numbers and binary values of a column chunk by their paths of field ids."""
     id = 0
     while True:
-        id, type, position = field(footer, position, id)
+        id, type, position = read_field_header(footer, position, id)
         inner = (*path, id)
         if type == STOP:
             return position
@@ -508,7 +508,7 @@ def _schema_list(footer: bytes) -> tuple[int, int]:
     """The start and end of the schema list."""
     id = position = 0
     while True:
-        id, type, start = thrift.field(footer, position, id)
+        id, type, start = thrift.read_field_header(footer, position, id)
         if type == thrift.STOP:
             raise MalformedData("It has no schema.")
         position = thrift.skip(footer, start, type)
@@ -531,7 +531,7 @@ def _row_count(footer: bytes, position: int) -> int:
 def _find_row_count(footer: bytes) -> int:
     id = position = 0
     while True:
-        id, type, position = thrift.field(footer, position, id)
+        id, type, position = thrift.read_field_header(footer, position, id)
         if type == thrift.STOP:
             raise MalformedData("It has no row count.")
         if id == _ROWS and type == thrift.INT64:

@@ -159,13 +159,13 @@ class PooledTransport:
 
 
 def _read(response: http.client.HTTPResponse, max_bytes: int | None) -> bytes | None:
-    """The body, or None if it is longer than accepted."""
+    """The body, or None if it is longer than `max_bytes`."""
     length = response.length
     if max_bytes is None or (length is not None and length <= max_bytes):
         return response.read()
     if length is not None:
         return None
-    # Only if the number of bytes is given: http.client would not notice a truncated body.
+    # Without a number of bytes, http.client would not detect a truncated body.
     data = response.read(max_bytes + 1)
     return data if len(data) <= max_bytes else None
 

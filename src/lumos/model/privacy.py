@@ -1,6 +1,6 @@
-"""Which values of a column may be stored and shown.
+"""Decides which values of a column may be stored and shown.
 
-Counts always. Values:
+Counts are always allowed. Values:
 
 | column                                  | range, mean, quantiles | frequent values               |
 |-----------------------------------------|------------------------|-------------------------------|
@@ -42,8 +42,8 @@ _PRIVATE: Final = frozenset({
 })  # fmt: skip
 # Negations such as "not sensitive".
 _NEGATIONS: Final = frozenset({"no", "non", "not", "none", "without"})
-# A negation ends here: in "no export, confidential" only the export is negated. "PII: none" is a
-# negation too.
+# The end of a negation: in "no export, confidential", only the export is negated. "PII: none" is
+# a negation too.
 _BREAK: Final = re.compile(r"[^\w\s.:=-]+|[.:]\s+(?!no(?:ne)?\W*$)|\s-+\s", re.IGNORECASE)
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -120,10 +120,12 @@ def _is_in(path: str, enclosing: str) -> bool:
 
 
 def frequent(counts: Iterable[tuple[str, int]], *, rows: int) -> tuple[ValueCount, ...]:
-    """Return values that are frequent enough not to identify anybody."""
+    """Return values that are too frequent to identify a person."""
     least = max(LEAST_COUNT, LEAST_SHARE * rows)
-    shown = [ValueCount(value=value, count=count) for value, count in counts if count >= least]
-    return tuple(shown[:_MAX_SHOWN])
+    frequent_values = [
+        ValueCount(value=value, count=count) for value, count in counts if count >= least
+    ]
+    return tuple(frequent_values[:_MAX_SHOWN])
 
 
 def without_values(profile: Profile, paths: Collection[str] | None = None) -> Profile:
@@ -142,7 +144,7 @@ def _counts(column: ColumnProfile) -> ColumnProfile:
 
 
 def for_catalogs(entry: AnyDataset) -> AnyDataset:
-    """A dataset as published to catalogs: without any value of its profile."""
+    """The entry to publish to catalogs, without values of its profile."""
     quality = entry.quality
     if quality is None or quality.profile is None:
         return entry

@@ -68,7 +68,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, path=self.path + step, depth=self.depth + 1)
 
     def within(self, name: str) -> "TypePath":
-        """The same path inside of one more named type."""
+        """The same path, inside one more named type."""
         return msgspec.structs.replace(self, inside=self.inside | {name})
 
     def note(
@@ -146,7 +146,7 @@ def nested_parts(field: Field) -> Iterator[NestedPart]:
 
 
 def removed_paths(before: Field, after: Field) -> frozenset[str]:
-    """Return the paths inside of a column that its new type no longer has."""
+    """Return the nested paths of a column that its new type does not have any more."""
     if before.type == after.type:
         return frozenset()
     remaining_paths = {part.path for part in nested_parts(after)}

@@ -20,13 +20,13 @@ MAX_DEPTH: Final = 100
 
 
 def quoted_name(name: str) -> str:
-    """The name for canonical text: plain, or in backticks that are doubled inside."""
+    """Format a name for canonical text: plain, or in backticks (doubled inside the name)."""
     is_plain = name.isidentifier() and name.isascii()
     return name if is_plain else "`" + name.replace("`", "``") + "`"
 
 
 def quoted_text(text: str) -> str:
-    """The text in single quotes, doubled inside."""
+    """The text in single quotes; quotes inside it are doubled."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -331,7 +331,7 @@ class Union(DataType):
 
 
 class Unknown(DataType):
-    """A type that Lumos does not model, by its name; `recursive:Name` ends a recursive type."""
+    """A type that Lumos does not model; the name `recursive:Name` ends a recursive type."""
 
     __slots__ = ("name",)
     __match_args__ = ("name",)

@@ -62,7 +62,7 @@ class ChangeHandlers:
             self._registrations.remove(registration)
 
     def within(self, transaction: Transaction, event: ChangeEvent) -> None:
-        """Do nothing: handlers are only called for committed events."""
+        """Do nothing, because handlers are only called for committed events."""
 
     def after(self, event: ChangeEvent) -> None:
         for each in tuple(self._registrations):

@@ -1,4 +1,4 @@
-"""Which channels are notified of a change, by which rule, and with which text."""
+"""Selects the channels to notify of a change, and writes the messages."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -42,13 +42,13 @@ def route_change(change: RoutedChange, rules: Sequence[ChangeRule]) -> dict[str,
 def is_about(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]) -> bool:
     """Whether a rule covers events of this type with these verdicts, for any dataset."""
     if type is EventType.SPLIT:
-        # One message about the split replaces those about its parts, so every rule covers it.
+        # One message about the split replaces messages about its parts, so every rule covers it.
         return True
     if rule.events and type not in rule.events:
         return False
     if not rule.events and not verdicts:
         return False
-    # Only schema changes have verdicts; an event type that a rule names is sent without one too.
+    # Only schema changes have verdicts; other event types of a rule are sent without one.
     return not (rule.verdicts and verdicts and verdicts.isdisjoint(rule.verdicts))
 
 
@@ -65,7 +65,7 @@ def _matches(rule: ChangeRule, change: RoutedChange) -> bool:
 
 
 def fill_template(template: str, facts: Mapping[str, str]) -> str:
-    """The text with facts for `{name}`; a line whose facts are all empty is left out."""
+    """Fill placeholders such as `{name}`; a line whose placeholders are all empty is dropped."""
     lines = (_fill_line(line, facts) for line in template.splitlines())
     return "\n".join(line for line in lines if line is not None).strip()
 
@@ -125,7 +125,7 @@ class Notifier:
             self._has_posted = True
 
     def _post_splits(self, transaction: Transaction, event: ChangeEvent) -> None:
-        """Posts one message per channel about all datasets that a scan split."""
+        """Post one message per channel about all datasets that a scan split."""
         splits = [each for each in transaction.new_events if each.type is EventType.SPLIT]
         if event is not splits[0]:
             return
@@ -201,7 +201,7 @@ def _facts(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
 
 
 def _bullet_list(sentences: Sequence[str], count: int) -> str:
-    """A line for each of the first sentences, and how many of `count` are left out."""
+    """A line for each of the first sentences, and the number of the others."""
     lines = [f"- {printable_text(each)}" for each in sentences[:_MAX_LINES]]
     if (more := count - len(lines)) > 0:
         lines.append(f"- and {more:,} more")

@@ -12,7 +12,7 @@ _GAP: Final = 20
 _TOP: Final = 30
 _LABEL_WIDTH: Final = 190
 _MAX_NAME_LENGTH: Final = 27
-# Thin enough for small amounts, thick enough to point at.
+# The minimum width at which a band can still be pointed at.
 _MIN_BAND_WIDTH: Final = 1.5
 _MAX_HEIGHT: Final = 560
 _MIN_HEIGHT: Final = 160
@@ -21,8 +21,8 @@ _MIN_HEIGHT: Final = 160
 class FlowNode(NamedTuple):
     """A dataset in the diagram, with amounts in micro-units.
 
-    `direct` is spent there, `kept` is retained there; the rest flows in from and out to other
-    datasets, which may not be in the diagram. No end use needs an `unneeded` one.
+    `direct` is spent on the dataset itself, and `kept` is not passed on. The rest flows in from and
+    out to other datasets, which may not be in the diagram. An `unneeded` dataset has no end use.
     """
 
     key: str

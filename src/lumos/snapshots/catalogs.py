@@ -129,8 +129,8 @@ class PlatformCatalog(SnapshotCatalog):
     def _restore_unsupported(self, item: Any, written: Any) -> Any:
         """Add the values that Lumos wrote and the catalog cannot store."""
         platform: Any = self.platform
-        held = platform.item_as_stored(written)
-        return item if held == written else merge_item(held, item, written).item
+        stored = platform.item_as_stored(written)
+        return item if stored == written else merge_item(stored, item, written).item
 
     def count(self) -> int | None:
         return self.platform.count() if isinstance(self.platform, ReadsEntries) else None

@@ -24,8 +24,8 @@ _MAX_REFUSED: Final = 200
 class EntryPlan:
     """One entry of an import.
 
-    `before` is the entry before the import and `now` the current entry; they differ if an
-    interrupted import had already written it. `base` is the JSON that Lumos wrote last. `written`
+    `before` is the entry before the import. `current` differs from it if an interrupted import had
+    already written the entry. `base` is the JSON that Lumos wrote last. `written`
     is the part of the entry that Lumos will have written. `backup` is stored instead of `before` if
     a rollback needs more than the entry. `problem` is why the catalog rejects the entry.
     """
@@ -38,7 +38,7 @@ class EntryPlan:
         key: str,
         *,
         before: Any | None,
-        now: Any | None,
+        current: Any | None,
         after: Any | None,
         written: Any | None,
         base: bytes | None,
@@ -49,7 +49,7 @@ class EntryPlan:
         self.kind = kind
         self.key = key
         self.before = before
-        self.now = now
+        self.current = current
         self.after = after
         self.base = base
         self.conflicts = conflicts
@@ -62,14 +62,14 @@ class EntryPlan:
         cls, kind: EntryKind, key: str, base: bytes | None, problem: LumosError
     ) -> "EntryPlan":
         """An entry that the catalog is known to reject."""
-        plan = cls(kind, key, before=None, now=None, after=None, written=None, base=base)
+        plan = cls(kind, key, before=None, current=None, after=None, written=None, base=base)
         plan.problem = problem
         return plan
 
     @cached_property
     def writes(self) -> bool:
         """Whether the entry must be written."""
-        return self.after is not None and self._after != to_json(self.now)
+        return self.after is not None and self._after != to_json(self.current)
 
     @cached_property
     def is_step(self) -> bool:
@@ -139,7 +139,7 @@ class ImportProgress:
         return self._run
 
     def count(
-        self, plans: Iterable[EntryPlan], held: Mapping[str, Mapping[str, AspectStorage]] = {}
+        self, plans: Iterable[EntryPlan], storage: Mapping[str, Mapping[str, AspectStorage]] = {}
     ) -> None:
         """Count some entries, and how the catalog stores the aspects of each."""
         for plan in plans:
@@ -155,9 +155,9 @@ class ImportProgress:
             self.conflicts += [
                 _conflict(plan.key, conflict) for conflict in plan.conflicts[:remaining]
             ]
-            for aspect, how in held.get(plan.key, {}).items():
+            for aspect, kind_of_storage in storage.get(plan.key, {}).items():
                 counts = self.sums.held.setdefault(aspect, {})
-                counts[how] = counts.get(how, 0) + 1
+                counts[kind_of_storage] = counts.get(kind_of_storage, 0) + 1
 
     def record_position(
         self, transaction: Transaction, kind: EntryKind, key: str, *, at: datetime

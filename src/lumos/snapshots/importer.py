@@ -130,7 +130,7 @@ class Importer:
                         done += 1
                         restored += undone.result.value is not None
                         # A planned step that was not executed did not create an entry.
-                        erased += undone.result.value is None and undone.now is not None
+                        erased += undone.result.value is None and undone.current is not None
                         if undone.result.kept and len(kept) < _MAX_REPORTED_EDITS:
                             kept.append(_edit_report(undone))
                     self._show_progress(done, total)

@@ -247,7 +247,7 @@ class LocalTarget(ImportTarget):
             assert theirs is not None
             if is_bare(ours):
                 return EntryPlan(
-                    DATASETS, ours.urn, before=theirs, now=theirs, after=None, written=None,
+                    DATASETS, ours.urn, before=theirs, current=theirs, after=None, written=None,
                     base=base, seen_here=True,
                 )  # fmt: skip
             imported, ours = ours, without_scanned(ours, theirs)
@@ -272,7 +272,7 @@ class LocalTarget(ImportTarget):
             DATASETS,
             ours.urn,
             before=theirs,
-            now=theirs,
+            current=theirs,
             after=after,
             written=None if after is None else written_by_lumos(known, ours, omitted=omitted),
             base=base,
@@ -313,18 +313,18 @@ class LocalTarget(ImportTarget):
         annotations = transaction.annotations.of(stored)
         for step in steps:
             found = stored.get(step.key)
-            now = None if found is None else entry_of(found)
+            current = None if found is None else entry_of(found)
             backup = None if step.before is None else from_json(step.before, _EntryBackup)
             before = None if backup is None else backup.entry
             after = from_json(step.after, CatalogEntry)
             kept_fields = (
                 _SCANNED_FIELDS if found is not None and is_scanned(found) else frozenset()
             )
-            result = roll_back_entry(before, after, now, kept_fields=kept_fields)
-            if to_json(result.value) != to_json(now):
+            result = roll_back_entry(before, after, current, kept_fields=kept_fields)
+            if to_json(result.value) != to_json(current):
                 versioning = None if backup is None else backup.counted
                 event = _ImportEvents(run, "rollback", at).event(
-                    transaction, found, now, result.value, versioning=versioning
+                    transaction, found, current, result.value, versioning=versioning
                 )
                 if result.value is not None:
                     put_entry(
@@ -340,7 +340,7 @@ class LocalTarget(ImportTarget):
                     erase_entry(transaction, found)
                 transaction.save_event(event)
                 written.append(step.key)
-            yield UndoneStep(DATASETS, step.key, now, result)
+            yield UndoneStep(DATASETS, step.key, current, result)
 
 
 def _schemas(entries: Iterable[CatalogEntry]) -> Iterator[Schema]:
@@ -363,22 +363,22 @@ def _transaction_reader(transaction: Transaction) -> _StoreReader:
 
 def _item_plan(reader: _StoreReader, kind: EntryKind, item: Any, base: bytes | None) -> EntryPlan:
     body = reader.item(kind.plural, getattr(item, kind.key))
-    now = None if body is None else from_json(body, kind.type)
-    return item_plan(kind, item, before=now, now=now, base=base)
+    current = None if body is None else from_json(body, kind.type)
+    return item_plan(kind, item, before=current, current=current, base=base)
 
 
 def _undo_item(
     transaction: Transaction, kind: EntryKind, step: ImportStep, *, at: datetime
 ) -> UndoneStep:
     body = transaction.entries.item(kind.plural, step.key)
-    now = None if body is None else from_json(body, kind.type)
-    result = roll_back_entry(*values_of(kind, step), now)
+    current = None if body is None else from_json(body, kind.type)
+    result = roll_back_entry(*values_of(kind, step), current)
     if result.value is None:
         transaction.entries.erase_item(kind.plural, step.key)
     elif to_json(result.value) != body:
         item = StoredItem(kind.plural, step.key, to_json(result.value))
         transaction.entries.put_item(item, at=at)
-    return UndoneStep(kind, step.key, now, result)
+    return UndoneStep(kind, step.key, current, result)
 
 
 class _ImportEvents(NamedTuple):

@@ -67,7 +67,7 @@ class UndoneStep(NamedTuple):
 
     kind: EntryKind
     key: str
-    now: Any | None
+    current: Any | None
     result: RolledBackEntry
 
 
@@ -134,17 +134,17 @@ def item_plan(
     item: Any,
     *,
     before: Any | None,
-    now: Any | None,
+    current: Any | None,
     base: bytes | None,
     as_stored: Callable[[Any], Any] = lambda item: item,
 ) -> EntryPlan:
     """Plan an entity that is not a dataset; `as_stored` returns it as the catalog stores it."""
     known = None if base is None else as_stored(from_json(base, kind.type))
-    merged = merge_item(known, now, item)
+    merged = merge_item(known, current, item)
     key = getattr(item, kind.key)
     return EntryPlan(
-        kind, key, before=before, now=now, after=as_stored(merged.item), written=item, base=base,
-        conflicts=merged.conflicts,
+        kind, key, before=before, current=current, after=as_stored(merged.item), written=item,
+        base=base, conflicts=merged.conflicts,
     )  # fmt: skip
 
 
@@ -207,13 +207,13 @@ class CatalogTarget(ImportTarget):
             if plan.writes or (plan.key in planned and plan.after is not None)
         ]
         if self._is_all_or_nothing:
-            held = self._write_batch(writes)
+            storage = self._write_batch(writes)
             recorded: set[str] = set()
         else:
-            held, recorded = self._write_each(progress, kind, writes, at=at)
+            storage, recorded = self._write_each(progress, kind, writes, at=at)
         with self._store.transaction() as transaction:
             rest = [plan for plan in plans if plan.key not in recorded]
-            self._record(transaction, progress, kind, rest, held)
+            self._record(transaction, progress, kind, rest, storage)
             progress.record_position(transaction, kind, getattr(values[-1], kind.key), at=at)
 
     def undo(
@@ -224,7 +224,9 @@ class CatalogTarget(ImportTarget):
         ]
         refused: list[ImportRefused] = []
         # Write only if something changes: the catalog may be read-only.
-        if changed := [step for step in undone if to_json(step.result.value) != to_json(step.now)]:
+        if changed := [
+            step for step in undone if to_json(step.result.value) != to_json(step.current)
+        ]:
             if self._is_all_or_nothing:
                 with self._platform.batch():
                     refused = self._restore(changed)
@@ -260,14 +262,14 @@ class CatalogTarget(ImportTarget):
         stored = self._get(kind, keys)
         plans: list[EntryPlan] = []
         for key, value in zip(keys, values, strict=True):
-            now, step, base = stored.get(key), planned.get(key), bases.get(key)
-            before = now if step is None else values_of(kind, step)[0]
+            current, step, base = stored.get(key), planned.get(key), bases.get(key)
+            before = current if step is None else values_of(kind, step)[0]
             try:
                 if kind is DATASETS:
-                    plan = self._dataset_plan(value, before, now, base, omitted=omitted)
+                    plan = self._dataset_plan(value, before, current, base, omitted=omitted)
                 else:
                     plan = item_plan(
-                        kind, value, before=before, now=now, base=base,
+                        kind, value, before=before, current=current, base=base,
                         as_stored=self._platform.item_as_stored,
                     )  # fmt: skip
             except CatalogUnavailable:
@@ -283,20 +285,20 @@ class CatalogTarget(ImportTarget):
         self,
         ours: CatalogEntry,
         before: CatalogEntry | None,
-        now: CatalogEntry | None,
+        current: CatalogEntry | None,
         base: bytes | None,
         *,
         omitted: Collection[str],
     ) -> EntryPlan:
         known = None if base is None else from_json(base, CatalogEntry)
         ours = for_catalogs(ours)
-        sides = merge_inputs(self._platform, known, now, ours)
-        merged = merge_imported(*sides, ours, omitted=omitted)
+        inputs = merge_inputs(self._platform, known, current, ours)
+        merged = merge_imported(*inputs, ours, omitted=omitted)
         return EntryPlan(
             DATASETS,
             ours.urn,
             before=before,
-            now=now,
+            current=current,
             after=None if merged is None else self._platform.as_stored(merged.entry),
             written=None if merged is None else written_by_lumos(known, ours, omitted=omitted),
             base=base,
@@ -304,17 +306,17 @@ class CatalogTarget(ImportTarget):
         )
 
     def _write_batch(self, plans: Sequence[EntryPlan]) -> dict[str, dict[str, AspectStorage]]:
-        held: dict[str, dict[str, AspectStorage]] = {}
+        storage: dict[str, dict[str, AspectStorage]] = {}
         with self._platform.batch():
             for plan in plans:
                 try:
                     if plan.kind is DATASETS:
-                        held[plan.key] = self._platform.put(plan.after).held
+                        storage[plan.key] = self._platform.put(plan.after).held
                     else:
                         self._platform.put_item(plan.after)
                 except LumosError as problem:
                     raise ImportRefused(plan.kind, plan.key, problem) from problem
-        return held
+        return storage
 
     def _write_each(
         self, progress: ImportProgress, kind: EntryKind, plans: Sequence[EntryPlan], *, at: datetime
@@ -322,13 +324,13 @@ class CatalogTarget(ImportTarget):
         """Write entries and record them from time to time; returns the keys recorded so far."""
         # Catalogs name an item by its canonical URN, which may differ from the one in the snapshot.
         by_key = {getattr(plan.after, kind.key, plan.key): plan for plan in plans}
-        held: dict[str, dict[str, AspectStorage]] = {}
+        storage: dict[str, dict[str, AspectStorage]] = {}
         recorded: set[str] = set()
         unrecorded: list[EntryPlan] = []
 
         def record() -> None:
             with self._store.transaction() as transaction:
-                self._record(transaction, progress, kind, unrecorded, held)
+                self._record(transaction, progress, kind, unrecorded, storage)
                 progress.record_counts(transaction, at=at)
             recorded.update(plan.key for plan in unrecorded)
             unrecorded.clear()
@@ -339,7 +341,7 @@ class CatalogTarget(ImportTarget):
                 if isinstance(outcome, FailedEntry):
                     plan.problem = outcome.problem
                     continue
-                held[plan.key] = outcome.held
+                storage[plan.key] = outcome.held
                 unrecorded.append(plan)
                 if len(unrecorded) >= _JOURNAL_INTERVAL:
                     record()
@@ -347,14 +349,14 @@ class CatalogTarget(ImportTarget):
             # Record the written entries even if the catalog failed.
             if unrecorded:
                 record()
-        return held, recorded
+        return storage, recorded
 
     def _write_many(self, kind: EntryKind, plans: Sequence[EntryPlan]) -> Iterator[Any]:
         values = [plan.after for plan in plans]
         if not values:
             return iter(())
         if kind is DATASETS:
-            current = {plan.key: plan.now for plan in plans}
+            current = {plan.key: plan.current for plan in plans}
             outcomes: Iterator[Any] = self._platform.put_many(values, current=current)
         else:
             outcomes = self._platform.put_items(values)
@@ -366,27 +368,27 @@ class CatalogTarget(ImportTarget):
         progress: ImportProgress,
         kind: EntryKind,
         plans: Sequence[EntryPlan],
-        held: Mapping[str, Mapping[str, AspectStorage]],
+        storage: Mapping[str, Mapping[str, AspectStorage]],
     ) -> None:
         steps = [plan for plan in plans if plan.is_step and plan.problem is None]
         transaction.journal.mark(progress.run.id, kind.plural, _plan_keys(steps), "done")
         bases = {plan.key: plan.new_base for plan in steps}
         transaction.journal.save_bases(self.name, kind.plural, bases)
-        progress.count(plans, held)
+        progress.count(plans, storage)
 
     def _plan_rollback(self, kind: EntryKind, steps: Sequence[ImportStep]) -> Iterator[UndoneStep]:
         stored = self._get(kind, [step.key for step in steps])
         for step in steps:
-            now = stored.get(step.key)
+            current = stored.get(step.key)
             before, after = values_of(kind, step)
-            yield UndoneStep(kind, step.key, now, roll_back_entry(before, after, now))
+            yield UndoneStep(kind, step.key, current, roll_back_entry(before, after, current))
 
     def _restore(self, undone: Sequence[UndoneStep]) -> list[ImportRefused]:
         """Restore entries; return the errors for those that the catalog rejects."""
         platform = self._platform
         datasets = [step for step in undone if step.kind is DATASETS]
         changed = [step for step in datasets if step.result.value is not None]
-        current = {step.key: step.now for step in changed}
+        current = {step.key: step.current for step in changed}
         outcomes = platform.put_many([step.result.value for step in changed], current=current)
         refused = [
             ImportRefused(DATASETS, outcome.urn, outcome.problem)
@@ -399,7 +401,7 @@ class CatalogTarget(ImportTarget):
             if step.kind is DATASETS:
                 continue
             if step.result.value is None:
-                platform.erase_item(step.now)
+                platform.erase_item(step.current)
             else:
                 refused += [
                     ImportRefused(step.kind, step.key, outcome.problem)

@@ -1,4 +1,4 @@
-"""Errors of storages, as subclasses of the errors that local files raise."""
+"""Errors of storages, which are subclasses of Python's file errors."""
 
 import html
 import re
@@ -28,7 +28,7 @@ class StorageFault(OSError):
 
 
 class StorageDenied(StorageFault, PermissionError):
-    """No permission, or credentials that are not accepted."""
+    """No permission, or the credentials were rejected."""
 
     @property
     def problem_code(self) -> str:
@@ -62,7 +62,7 @@ def error_from_response(status: int, body: bytes, *, region: str = "") -> Storag
 
 
 def error_from_obstore(text: str) -> StorageFault:
-    """The error behind the long text of an exception of obstore."""
+    """Extract the error from the long text of an obstore exception."""
     status = _STATUS.search(text)
     facts = dict(_ELEMENT.findall(text))
     if status is None and "error sending request" in text:
@@ -84,7 +84,7 @@ def _error(status: int, facts: dict[str, str], *, region: str = "") -> StorageFa
     bucket_region = region or facts.get("Region", "")
     kind: type[StorageFault] = StorageFault
     if code in _ARCHIVED:
-        text = f"it is archived; restore it before it can be read ({code})"
+        text = f"it is archived; restore it first ({code})"
     elif status == 404:
         kind = StorageMissing
     elif status in (401, 403):

@@ -68,12 +68,12 @@ class CsvFolder(graph.Graph):
     ) -> set[Node]:
         changed = set()
         for node, fragment in wanted.items():
-            there = self._fragments.get(node)
-            if fragment is None and there is not None:
+            existing = self._fragments.get(node)
+            if fragment is None and existing is not None:
                 del self._fragments[node]
                 self._forget(node)
                 changed.add(node)
-            elif fragment is not None and (there is None or there[:2] != fragment[:2]):
+            elif fragment is not None and (existing is None or existing[:2] != fragment[:2]):
                 self._fragments[node] = fragment
                 changed.add(node)
         if changed and self.saves_writes:

@@ -104,14 +104,14 @@ class Neo4jGraph(graph.Graph):
         self, wanted: Mapping[Node, Fragment | None], before: Mapping[Node, Fragment]
     ) -> set[Node]:
         def work(run: ManagedTransaction) -> set[Node]:
-            there = _fragments(run, list(wanted))
+            existing = _fragments(run, list(wanted))
             changes = {
                 node: change
                 for node in wanted
-                if (change := _difference(there.get(node), wanted[node], before.get(node)))
+                if (change := _difference(existing.get(node), wanted[node], before.get(node)))
             }
             if changes:
-                _apply(run, _merged(changes.values()))
+                _apply(run, _merge_changes(changes.values()))
             return set(changes)
 
         self._create_indexes()
@@ -188,16 +188,16 @@ class _Change(NamedTuple):
 
 
 def _difference(
-    there: Fragment | None, wanted: Fragment | None, before: Fragment | None
+    existing: Fragment | None, wanted: Fragment | None, before: Fragment | None
 ) -> _Change | None:
     """The change from `before` to `wanted`, without what others have changed since."""
-    current, wanted = there or Fragment({}, {}, {}), wanted or Fragment({}, {}, {})
+    current, wanted = existing or Fragment({}, {}, {}), wanted or Fragment({}, {}, {})
     base = before or current
-    nodes = _differing(current.nodes, wanted.nodes, base.nodes)
-    relations = _differing(current.relations, wanted.relations, base.relations)
+    nodes = _find_differences(current.nodes, wanted.nodes, base.nodes)
+    relations = _find_differences(current.relations, wanted.relations, base.relations)
     removed_nodes = (base.nodes.keys() & current.nodes.keys()) - wanted.nodes.keys()
-    gone = (base.relations.keys() & current.relations.keys()) - wanted.relations.keys()
-    if not (nodes or relations or removed_nodes or gone):
+    removed_relations = (base.relations.keys() & current.relations.keys()) - wanted.relations.keys()
+    if not (nodes or relations or removed_nodes or removed_relations):
         return None
     if any(each.type in ("TABLE_OF", "DASHBOARD_OF") for each in relations):
         relations |= {each: {} for each in wanted.chain}
@@ -206,27 +206,32 @@ def _difference(
         for node, properties in wanted.references.items()
         if node not in current.references
     }
-    return _Change(nodes, relations, references, removed_nodes, gone)
+    return _Change(nodes, relations, references, removed_nodes, removed_relations)
 
 
-def _differing(
+def _find_differences(
     current: Mapping[K, graph.Properties],
     wanted: Mapping[K, graph.Properties],
     base: Mapping[K, graph.Properties],
 ) -> dict[K, graph.Properties]:
-    found: dict[K, graph.Properties] = {}
+    differences: dict[K, graph.Properties] = {}
     for each, properties in wanted.items():
-        now = current.get(each)
-        if now is None:
-            found[each] = {**properties, _REFERENCE: None}
+        existing = current.get(each)
+        if existing is None:
+            differences[each] = {**properties, _REFERENCE: None}
         elif properties != base.get(each):
-            changed = {key: value for key, value in properties.items() if now.get(key) != value}
-            if changed or now.keys() - properties.keys():
-                found[each] = {**changed, **dict.fromkeys(now.keys() - properties.keys())}
-    return found
+            changed = {
+                key: value for key, value in properties.items() if existing.get(key) != value
+            }
+            if changed or existing.keys() - properties.keys():
+                differences[each] = {
+                    **changed,
+                    **dict.fromkeys(existing.keys() - properties.keys()),
+                }
+    return differences
 
 
-def _merged(changes: Iterable[_Change]) -> _Change:
+def _merge_changes(changes: Iterable[_Change]) -> _Change:
     merged = _Change({}, {}, {}, set(), set())
     for change in changes:
         for all_of, some in zip(merged, change, strict=True):

@@ -69,10 +69,10 @@ class AtlasServer:
         if self._has_defined:
             return
         missing = types.OWN_TYPES - self.types.keys()
-        there = self._call("GET", f"v2/types/typedef/name/{types.DATASET}") or {}
+        existing = self._call("GET", f"v2/types/typedef/name/{types.DATASET}") or {}
         if missing:
             self._define("POST", types.definitions(missing))
-        if there and _numbers(there.get("typeVersion")) < _numbers(types.VERSION):
+        if existing and _numbers(existing.get("typeVersion")) < _numbers(types.VERSION):
             self._define("PUT", types.definitions(types.OWN_TYPES - missing))
         self._has_defined = True
 
@@ -165,7 +165,10 @@ class AtlasServer:
         """
         guids: dict[str, str] = {}
         for start in range(0, len(entities), _MAX_POSTED):
-            chunk = [_resolved(each, guids) for each in entities[start : start + _MAX_POSTED]]
+            chunk = [
+                _replace_temporary_guids(each, guids)
+                for each in entities[start : start + _MAX_POSTED]
+            ]
             answer = self._call("POST", "v2/entity/bulk", {"entities": chunk})
             guids |= (answer or {}).get("guidAssignments") or {}
         return guids
@@ -203,14 +206,18 @@ def _filters(condition: str, operator: str, lookups: Sequence[str]) -> dict[str,
     return {"condition": condition, "criterion": criteria}
 
 
-def _resolved(value: Any, guids: Mapping[str, str]) -> Any:
+def _replace_temporary_guids(value: Any, guids: Mapping[str, str]) -> Any:
     """Replace temporary GUIDs by the GUIDs of entities that an earlier call created."""
     if isinstance(value, dict):
         return {
-            key: guids.get(each, each) if key == "guid" else _resolved(each, guids)
+            key: guids.get(each, each) if key == "guid" else _replace_temporary_guids(each, guids)
             for key, each in value.items()
         }
-    return [_resolved(each, guids) for each in value] if isinstance(value, list) else value
+    return (
+        [_replace_temporary_guids(each, guids) for each in value]
+        if isinstance(value, list)
+        else value
+    )
 
 
 def _numbers(version: Any) -> tuple[int, ...]:

@@ -302,8 +302,8 @@ class EntityCodec(Codec[CatalogEntity]):
         if kind is None:
             return
         current = self.read_native(self.key(item), aspects)
-        shown = ("display_name", "description", "parent")
-        if is_new or any(getattr(current, name) != getattr(item, name) for name in shown):
+        visible_names = ("display_name", "description", "parent")
+        if is_new or any(getattr(current, name) != getattr(item, name) for name in visible_names):
             self._write_properties(kind, aspects, item, current)
         if "ownership" in kind.annotations and current.owners != item.owners:
             owners = Ownership(owners=item.owners) if item.owners else None

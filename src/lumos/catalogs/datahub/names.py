@@ -149,8 +149,8 @@ def is_ambiguous(urn: str) -> bool:
 
 
 def _is_wrapper(urn: Urn) -> bool:
-    inside = _wrapped_urn(urn)
-    return inside is not None and lumos_urn(inside) == urn
+    wrapped = _wrapped_urn(urn)
+    return wrapped is not None and lumos_urn(wrapped) == urn
 
 
 def _wrapped_urn(urn: Urn) -> str | None:

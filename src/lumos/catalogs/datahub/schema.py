@@ -446,10 +446,10 @@ def _by_name_and_occurrence(columns: list[_Column]) -> dict[tuple[str, int], _Co
 
 
 def _without_annotations(field: Field) -> Field:
-    bare: dict[str, Any] = {"description": None, "tags": (), "terms": ()}
-    nested_fields = (msgspec.structs.replace(nested, **bare) for nested in field.nested)
-    left = tuple(nested for nested in nested_fields if nested != NestedField(path=nested.path))
-    return msgspec.structs.replace(field, **bare, nested=left)
+    no_annotations: dict[str, Any] = {"description": None, "tags": (), "terms": ()}
+    nested_fields = (msgspec.structs.replace(nested, **no_annotations) for nested in field.nested)
+    remaining = tuple(nested for nested in nested_fields if nested != NestedField(path=nested.path))
+    return msgspec.structs.replace(field, **no_annotations, nested=remaining)
 
 
 def _annotate_rows(old: _Column, field: Field, edits: Edits) -> Iterator[dict[str, Any]]:
@@ -470,16 +470,16 @@ def _rebuild_rows(
         # Start from the existing tags and terms, whose items contain DataHub's `attribution`.
         annotations = {key: before[key] for key in _ANNOTATIONS if key in before}
         others = {key: value for key, value in before.items() if key not in _MODELLED}
-        bare = {key: value for key, value in row.items() if key not in _ANNOTATIONS}
+        without_annotations = {key: value for key, value in row.items() if key not in _ANNOTATIONS}
         wanted = row.get("description"), read_labels(TAGS, row), read_labels(TERMS, row)
-        yield edits.update_row({**bare, **annotations, **others}, *wanted)
+        yield edits.update_row({**without_annotations, **annotations, **others}, *wanted)
 
 
 def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The rows of a column by path in Lumos: the column first, then its nested fields."""
     nested_fields = {nested.path: nested for nested in field.nested}
     members = list(_members(field))
-    left = (
+    not_in_type = (
         [nested_fields[path] for path in nested_fields.keys() - {path for path, _, _ in members}]
         if nested_fields
         else []
@@ -491,12 +491,12 @@ def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
     row["isPartOfKey"] = field.key
     if field.partition:
         row["isPartitioningKey"] = True
-    read = field_paths.parse(path)
+    parsed = field_paths.parse(path)
     extra: dict[str, Any] = {}
-    if read.steps[-1].name != field.name:
+    if parsed.steps[-1].name != field.name:
         extra["name"] = field.name
-    if left:
-        extra["nested"] = to_plain(sorted(left, key=lambda nested: nested.path))
+    if not_in_type:
+        extra["nested"] = to_plain(sorted(not_in_type, key=lambda nested: nested.path))
     yield quoted_name(field.name), _with_extras(row, extra)
     for lumos_path, typed_path, member in members:
         nested = nested_fields.get(lumos_path) or NestedField(path=lumos_path)

@@ -89,8 +89,8 @@ def to_class(type: DataType) -> dict[str, Any]:
 
 def class_in(value: Any) -> str:
     """The class in an encoded type, or an empty text."""
-    inside = value.get("type") if isinstance(value, dict) else None
-    name = next(iter(inside), "") if isinstance(inside, dict) else ""
+    classes = value.get("type") if isinstance(value, dict) else None
+    name = next(iter(classes), "") if isinstance(classes, dict) else ""
     return name.rpartition(".")[2]
 
 

@@ -81,14 +81,14 @@ def change_entity(
     proposals: list[MetadataProposal] = []
     removed_aspects: list[str] = []
     for name in {**before, **after}:
-        was, now = before.get(name), after.get(name)
-        if was == now:
+        old_body, new_body = before.get(name), after.get(name)
+        if old_body == new_body:
             continue
-        if (difference := build_patch(name, was, now, new.get(name))) is not None:
+        if (difference := build_patch(name, old_body, new_body, new.get(name))) is not None:
             proposals.append(
                 MetadataProposal(entity.type, entity.urn, name, difference, patch=True)
             )
-        elif now is not None:
+        elif new_body is not None:
             proposals.append(_upsert(entity, name, new[name]))
         elif name in EMPTY:
             proposals.append(_upsert(entity, name, EMPTY[name]))
@@ -106,8 +106,8 @@ def plan_job(name: str, subject: str, plan: Callable[[], WriteJob]) -> WriteJob 
     except LumosError as problem:
         return FailedEntry(subject, problem)
     except UnicodeEncodeError as problem:
-        shown = subject.encode("ascii", "backslashreplace").decode()
-        text = f"{shown} has invalid Unicode: {problem.object[:_MAX_QUOTED]!a}"
+        printable = subject.encode("ascii", "backslashreplace").decode()
+        text = f"{printable} has invalid Unicode: {problem.object[:_MAX_QUOTED]!a}"
         return FailedEntry(subject, CatalogError(f"{name} cannot store it: {text}", platform=name))
     problems = (_find_problem(name, change) for change in job.changes)
     first = next(filter(None, problems), None)

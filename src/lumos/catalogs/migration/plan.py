@@ -66,23 +66,23 @@ def _plan_aspects(
     snapshot: OpenSnapshot, platform: Any
 ) -> tuple[dict[str, PlannedAspect], tuple[LossyAspect, ...]]:
     counts: Counter[str] = Counter()
-    holdings: dict[str, Holding] = {}
+    storage_by_aspect: dict[str, Holding] = {}
     lossy: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for kind in KINDS:
         for value in snapshot.entries(kind):
-            held = _as_held(platform, kind, value)
+            stored = _as_stored(platform, kind, value)
             for name in aspects_of(value):
                 aspect = f"{kind.singular}.{name}"
                 counts[aspect] += 1
-                holdings[aspect] = _holding(platform, kind, name)
-            if held is not None and held != value:
+                storage_by_aspect[aspect] = _aspect_storage(platform, kind, name)
+            if stored is not None and stored != value:
                 key = getattr(value, kind.key)
-                source, target = aspects_of(value), aspects_of(held)
+                source, target = aspects_of(value), aspects_of(stored)
                 for name in source:
                     if source[name] != target.get(name):
                         lossy[kind.singular, name].append(key)
     aspects = {
-        name: PlannedAspect(source=count, holding=holdings[name])
+        name: PlannedAspect(source=count, holding=storage_by_aspect[name])
         for name, count in sorted(counts.items())
     }
     return aspects, tuple(
@@ -96,7 +96,7 @@ def _plan_aspects(
     )
 
 
-def _holding(platform: Any, kind: EntryKind, aspect: str) -> Holding:
+def _aspect_storage(platform: Any, kind: EntryKind, aspect: str) -> Holding:
     """How the target stores an aspect."""
     if kind is DATASETS:
         is_native = not isinstance(platform, ReplacesEntries) or aspect in platform.native
@@ -104,7 +104,7 @@ def _holding(platform: Any, kind: EntryKind, aspect: str) -> Holding:
     return "native" if isinstance(platform, StoresItems) else "store"
 
 
-def _as_held(platform: Any, kind: EntryKind, value: Any) -> Any:
+def _as_stored(platform: Any, kind: EntryKind, value: Any) -> Any:
     """An entry as the target returns it after a write; None if it cannot store the kind."""
     if kind is DATASETS:
         return platform.as_stored(value) if isinstance(platform, ReplacesEntries) else value

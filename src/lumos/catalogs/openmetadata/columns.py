@@ -257,8 +257,8 @@ def _type(column: Column) -> DataType:
     display = column.get("dataTypeDisplay") or ""
     children = column.get("children") or ()
     parsed = _parse_type(display)
-    stated = {key: column[key] for key in _TYPE_FIELDS if column.get(key) is not None}
-    if parsed is not None and _type_fields(parsed) == stated:
+    native_fields = {key: column[key] for key in _TYPE_FIELDS if column.get(key) is not None}
+    if parsed is not None and _type_fields(parsed) == native_fields:
         named = _with_member_names(parsed, children)
         if named is not None:
             return named

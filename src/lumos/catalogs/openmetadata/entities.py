@@ -213,14 +213,14 @@ class Entities:
             record["declared"] = declared
         return record
 
-    def _shown(self, spec: EntityKind, entity: Mapping[str, Any]) -> Any:
+    def _visible_item(self, spec: EntityKind, entity: Mapping[str, Any]) -> Any:
         return read_item(spec, entity["fullyQualifiedName"], self._record(spec, entity))
 
     def _item(self, spec: EntityKind, entity: Mapping[str, Any]) -> Any:
-        shown, exact = self._shown(spec, entity), _exact_item(spec, entity)
+        visible, exact = self._visible_item(spec, entity), _exact_item(spec, entity)
         if exact is None:
-            return None if spec in (JOB, GENERIC) else shown
-        return _with_edits(exact, shown)
+            return None if spec in (JOB, GENERIC) else visible
+        return _with_edits(exact, visible)
 
     # Writing
 
@@ -241,8 +241,10 @@ class Entities:
             return item
         if spec.has_properties:
             return item
-        held = read_item(spec, fqn, write_record(spec, item))
-        return held if isinstance(held, User | Group) else msgspec.structs.replace(held, urn=urn)
+        stored = read_item(spec, fqn, write_record(spec, item))
+        return (
+            stored if isinstance(stored, User | Group) else msgspec.structs.replace(stored, urn=urn)
+        )
 
     def put_all(self, items: Iterable[CatalogItem]) -> Iterator[FailedEntry]:
         """Write items, beginning with those that others refer to; yield the rejected ones."""
@@ -273,11 +275,11 @@ class Entities:
         while ready := [key for key, (_, missing) in self._waiting.items() if missing & written]:
             written = set()
             for item in sorted((self._waiting.pop(key)[0] for key in ready), key=_rank):
-                now = self.get(type(item), item_key(item))
+                current = self.get(type(item), item_key(item))
                 try:
                     # Without custom properties, only this process knows the missing references.
                     written |= self._put_with_retries(
-                        item if now is None or _has_no_properties(item) else now
+                        item if current is None or _has_no_properties(item) else current
                     )
                 except CatalogUnavailable:
                     raise
@@ -400,7 +402,7 @@ class Entities:
 
     def _save_exact(self, spec: EntityKind, entity: dict[str, Any], item: Any) -> None:
         """Store the exact item in a custom property, if the entity does not show all of it."""
-        shown, before = self._shown(spec, entity), _exact_item(spec, entity)
+        shown, before = self._visible_item(spec, entity), _exact_item(spec, entity)
         is_shown = shown == item and spec not in (JOB, GENERIC)
         exact = None if is_shown else ExactItem(item, shown)
         if exact != before:
@@ -430,11 +432,11 @@ class Entities:
     def _tasks(self, pipeline: Mapping[str, Any]) -> dict[str, CatalogEntity]:
         """The tasks of a pipeline by their names."""
         parent = name_of("pipeline", pipeline["fullyQualifiedName"])
-        shown = _read_tasks(parent, pipeline.get("tasks") or ())
+        visible = _read_tasks(parent, pipeline.get("tasks") or ())
         exact = _exact_tasks(pipeline)
         return {
             name: _with_edits(exact[name], task) if name in exact else task
-            for name, task in shown.items()
+            for name, task in visible.items()
         }
 
     def _put_task(self, item: CatalogEntity) -> set[tuple[str, str]]:
@@ -470,11 +472,11 @@ class Entities:
                     downstream[before[1]].append(name)
         for name, names in downstream.items():
             native[name] |= {"downstreamTasks": sorted(set(names))} if names else {}
-        shown = _read_tasks(parent, native.values())
+        visible = _read_tasks(parent, native.values())
         exact = {
-            name: ExactItem(task, shown[name])
+            name: ExactItem(task, visible[name])
             for name, task in tasks.items()
-            if shown[name] != task
+            if visible[name] != task
         }
         operations = []
         if native != existing:
@@ -704,8 +706,8 @@ def _rank(item: CatalogItem) -> tuple[int, int, str]:
 
 def _missing(spec: EntityKind, exact: ExactItem) -> frozenset[tuple[str, str]]:
     """The references of an item that its entity lacks."""
-    record_in_raw, shown = (set(_references_in(write_record(spec, each))) for each in exact)
-    return frozenset(record_in_raw - shown)
+    wanted, visible = (set(_references_in(write_record(spec, each))) for each in exact)
+    return frozenset(wanted - visible)
 
 
 def _references_in(value: Any) -> Iterator[tuple[str, str]]:
@@ -722,15 +724,18 @@ def _references_in(value: Any) -> Iterator[tuple[str, str]]:
                 yield from _references_in(each)
 
 
-def _with_edits(exact: ExactItem, now: Any) -> Any:
+def _with_edits(exact: ExactItem, current: Any) -> Any:
     """Merge the edits of users into an exact item."""
-    if now == exact.shown:
+    if current == exact.shown:
         return exact.item
-    if isinstance(now, Job) and now.schedule and exact.item.schedule:
-        schedule = msgspec.structs.replace(exact.item.schedule, cron=now.schedule.cron)
+    if isinstance(current, Job) and current.schedule and exact.item.schedule:
+        schedule = msgspec.structs.replace(exact.item.schedule, cron=current.schedule.cron)
         before = msgspec.structs.replace(exact.shown, schedule=exact.item.schedule)
-        exact, now = ExactItem(exact.item, before), msgspec.structs.replace(now, schedule=schedule)
-    return merge_item(exact.shown, now, exact.item).item
+        exact, current = (
+            ExactItem(exact.item, before),
+            msgspec.structs.replace(current, schedule=schedule),
+        )
+    return merge_item(exact.shown, current, exact.item).item
 
 
 def _exact_item(spec: EntityKind, entity: Mapping[str, Any]) -> ExactItem | None:

@@ -106,12 +106,12 @@ class OpenMetadataEntries:
         """Decode the entry of a state and its upstream edges."""
         extension = state.get("extension", {})
         exact = unpack(_packed_keys(extension)).exact
-        shown = self._decode(urn, state)
+        visible = self._decode(urn, state)
         exact_name = exact.pop("name", None)
         exact_lineage = exact.pop("lineage", None)
         packed = exact.pop("raw", None)
         entry = restore(
-            shown,
+            visible,
             exact,
             native=_EDITABLE,
             as_shown=lambda with_raw: self._decode(
@@ -179,17 +179,19 @@ class OpenMetadataEntries:
 
     def _pack(self, entry: CatalogEntry, location: EntityLocation, state: State) -> Packed:
         """Pack the fields of an entry that a state does not contain."""
-        shown = self._decode(entry.urn, state)
-        left = unmodelled(state, self._encode(shown, location))
+        visible = self._decode(entry.urn, state)
+        raw = unmodelled(state, self._encode(visible, location))
         # The query of a view is always packed, since any patch by others removes it.
-        shown = msgspec.structs.replace(shown, raw={CATALOG: left} if left else {}, definition=None)
-        packed = pack(entry, shown, max_length=_MAX_PROPERTY_LENGTH)
-        held = dict(packed.storage)
+        visible = msgspec.structs.replace(
+            visible, raw={CATALOG: raw} if raw else {}, definition=None
+        )
+        packed = pack(entry, visible, max_length=_MAX_PROPERTY_LENGTH)
+        storage = dict(packed.storage)
         if entry.lineage is not None:
-            held["lineage"] = "partly"
+            storage["lineage"] = "partly"
         if "schemaDefinition" in state and entry.definition is not None:
-            held["definition"] = "partly"
-        return Packed(packed.properties, held)
+            storage["definition"] = "partly"
+        return Packed(packed.properties, storage)
 
     def _encode(
         self, entry: CatalogEntry, location: EntityLocation, *, existing_state: State | None = None
@@ -495,14 +497,14 @@ def unmodelled(state: State, modelled: State) -> dict[str, Any]:
     }
     if products := sorted(names_in(state, PRODUCTS)):
         entity[PRODUCTS] = products
-    inside = dict(_unmodelled_columns(state.get(COLUMNS, []), modelled.get(COLUMNS, []), ()))
+    raw_columns = dict(_unmodelled_columns(state.get(COLUMNS, []), modelled.get(COLUMNS, []), ()))
     extension = {
         key: value
         for key, value in state.get(EXTENSION, {}).items()
         if not isinstance(value, str) and not key.startswith("lumos")
     }
-    found = {_ENTITY_KEY: entity, COLUMNS: inside, EXTENSION: extension}
-    return {key: value for key, value in found.items() if value}
+    parts = {_ENTITY_KEY: entity, COLUMNS: raw_columns, EXTENSION: extension}
+    return {key: value for key, value in parts.items() if value}
 
 
 def raw_record(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -523,7 +525,7 @@ def apply_raw(
     product: Callable[[str], dict[str, Any] | None],
 ) -> State:
     """Override a state by values in `raw` that do not contradict the entry."""
-    shown = read(state)
+    before = read(state)
     for key, value in raw.get(_ENTITY_KEY, {}).items():
         if key == PRODUCTS and isinstance(value, list):
             existing = [found for fqn in value if isinstance(fqn, str) and (found := product(fqn))]
@@ -531,12 +533,12 @@ def apply_raw(
         if key not in PORTABLE_FIELDS[entity_type]:
             continue
         changed = _replace_key(state, key, value)
-        if read(changed) == shown:
+        if read(changed) == before:
             state = changed
-    inside = raw.get(COLUMNS)
-    if not inside or COLUMNS not in state:
+    raw_columns = raw.get(COLUMNS)
+    if not raw_columns or COLUMNS not in state:
         return state
-    return {**state, COLUMNS: [_apply_raw_to_column(each, inside) for each in state[COLUMNS]]}
+    return {**state, COLUMNS: [_apply_raw_to_column(each, raw_columns) for each in state[COLUMNS]]}
 
 
 def _apply_raw_to_column(column: Column, raw: Mapping[str, Any]) -> Column:
@@ -561,7 +563,7 @@ def _override_column(column: Column, raw: Mapping[str, Any], above: tuple[str, .
 
 
 def _replace_key(target: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
-    rest = {each: held for each, held in target.items() if each != key}
+    rest = {each: each_value for each, each_value in target.items() if each != key}
     return rest if value is None else {**rest, key: value}
 
 
@@ -572,11 +574,11 @@ def _unmodelled_columns(
     for column in existing:
         path = (*above, column["name"])
         other = by_name.get(column["name"], {})
-        left = {
+        differences = {
             key: column.get(key)
             for key in COLUMN_KEYS
             if key not in _MODELLED_COLUMN_KEYS and column.get(key) != other.get(key)
         }
-        if left:
-            yield join_fqn(*path), left
+        if differences:
+            yield join_fqn(*path), differences
         yield from _unmodelled_columns(column.get("children", []), other.get("children", []), path)

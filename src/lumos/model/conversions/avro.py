@@ -254,7 +254,7 @@ class _Reader:
         return Struct(members)
 
     def _define(self, schema: dict[str, Any], namespace: str) -> tuple[str, str]:
-        """Store a named type; return its full name and the namespace of the names inside it."""
+        """Store a named type; return its full name and the namespace for the names in it."""
         name = text_at(schema, "name") or ""
         declared = text_at(schema, "namespace")
         inner = namespace if declared is None else declared

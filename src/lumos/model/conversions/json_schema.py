@@ -183,7 +183,7 @@ def _note(schema: dict[str, Any], type_path: TypePath) -> None:
 
 
 def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """The alternatives of a schema, none if it has properties: then they are conditions."""
+    """The alternatives of a schema; none if it has properties, which makes them conditions."""
     if "properties" in schema:
         return []
     options = objects_at(schema, "anyOf") or objects_at(schema, "oneOf")
@@ -409,7 +409,7 @@ class _Reader:
 
 
 def _kinds(schema: dict[str, Any]) -> list[str]:
-    """The JSON types that the schema names or implies by its keywords; none means any."""
+    """The JSON types that a schema declares, or implies by its keywords; empty means any type."""
     kind = text_at(schema, "type")
     named = [kind] if kind else list(dict.fromkeys(texts_at(schema, "type")))
     return named or next(([kind] for keyword, kind in _IMPLIED if keyword in schema), [])

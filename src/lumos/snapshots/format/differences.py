@@ -237,17 +237,17 @@ def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator
 
 def _compare_common_fields(before: Schema, after: Schema) -> Iterator[AspectDifference]:
     """Differences in labels of fields that both schemas have, other than descriptions and tags."""
-    others = {field.name: field for field in after.fields}
+    after_by_name = {field.name: field for field in after.fields}
     for field in before.fields:
-        now = others.get(field.name)
-        if now is None or field == now:
+        new_field = after_by_name.get(field.name)
+        if new_field is None or field == new_field:
             continue
-        yield from _compare_field_labels(quoted_name(field.name), field, now)
-        old, new = (_index(side.nested, _path) for side in (field, now))
+        yield from _compare_field_labels(quoted_name(field.name), field, new_field)
+        old, new = (_index(side.nested, _path) for side in (field, new_field))
         for path in dict.fromkeys((*old, *new)):
-            nothing = NestedField(path=str(path))
+            unannotated = NestedField(path=str(path))
             yield from _compare_field_labels(
-                str(path), old.get(path, nothing), new.get(path, nothing)
+                str(path), old.get(path, unannotated), new.get(path, unannotated)
             )
 
 
@@ -257,8 +257,8 @@ def _compare_field_labels(
     yield from _compare_labels(f"{path}.compliance", before.compliance, after.compliance, _REQUIRED)
     yield from _compare_labels(f"{path}.terms", before.terms, after.terms, _MINOR)
     sides = before.properties, after.properties
-    for item_path, was, now in _pairs(f"{path}.properties", *sides):
-        yield from _compare_values(item_path, was, now, _MINOR)
+    for item_path, old_value, new_value in _pairs(f"{path}.properties", *sides):
+        yield from _compare_values(item_path, old_value, new_value, _MINOR)
 
 
 def _lineage(before: Lineage, after: Lineage) -> Iterator[AspectDifference]:

@@ -1,4 +1,4 @@
-"""BSON types, their mapping to data types, and field counts of documents."""
+"""Maps BSON types to data types, and counts the fields of documents."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -72,7 +72,7 @@ _NUMBERS: Final = (INT32, INT64, FLOAT64)
 
 
 def unite_types(types: Iterable[DataType]) -> DataType:
-    """The type for the values of all types, or else their union."""
+    """One type that covers all given types, or their union."""
     options: list[DataType] = []
     for type in chain.from_iterable(map(_options, types)):
         for index, other in enumerate(options):
@@ -281,7 +281,7 @@ class DocumentCounter:
 
 
 def type_name(value: object) -> str:
-    """The name that MongoDB has for the type of a value."""
+    """MongoDB's name for the type of a value."""
     if isinstance(value, bson.Binary):
         return "uuid" if value.subtype in _UUIDS else "binData"
     return _NAMES.get(type(value), "unknown")

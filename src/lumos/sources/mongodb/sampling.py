@@ -117,7 +117,7 @@ class CollectionSampler(SampleReader):
     ) -> tuple[DocumentCounter, bool]:
         """A random sample, or all documents if they fit into it."""
         documents = DocumentCounter()
-        # Documents are decoded one by one, so that a damaged one does not affect the others.
+        # Decode documents one by one, so that a damaged document does not affect the others.
         raw = collection.with_options(codec_options=_RAW)
         limit, size = self._access.milliseconds, task.sample_size
         # A random sample of a view would compute the whole view.
@@ -157,7 +157,7 @@ def _indexes(collection: Collection[dict[str, Any]]) -> Iterator[tuple[str, str]
         database = collection.database
         found = database.cursor_command("listIndexes", collection.name, codec_options=DECODING)
         for index in found:
-            # Sorted and without false values, since servers differ in both.
+            # Sort the options and drop false values, since servers differ in both.
             options = {
                 name: value
                 for name, value in sorted(index.items())

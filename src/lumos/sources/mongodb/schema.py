@@ -117,7 +117,7 @@ def _is_always_present(seen: FieldCounts, name: str) -> bool:
 
 
 def _may_be_null(declared: Mapping[str, Any]) -> bool:
-    """Whether a required key may be null; without a declared type it may."""
+    """Whether a required key may be null; always true without a declared type."""
     values = declared.get("enum")
     if isinstance(values, list) and None not in values:
         return False
@@ -141,14 +141,14 @@ def _type(seen: FieldCounts, path: str, notes: list[NestedField]) -> DataType:
     """The type of a field; notes on nested fields are added to `notes`."""
     names = [name for name in seen.types if SCALARS.get(name) != NULL]
     # Paths inside a union are not stable, since further types may be inserted.
-    inside = notes if len(names) == 1 else []
+    notes_inside = notes if len(names) == 1 else []
     types: list[DataType] = []
     for name in names:
         if name == "object":
-            types.append(_object_type(seen, path, inside))
+            types.append(_object_type(seen, path, notes_inside))
         elif name == "array":
             element = seen.element or FieldCounts()
-            types.append(Array(_type_with_notes(element, f"{path}[]", inside, of=None)))
+            types.append(Array(_type_with_notes(element, f"{path}[]", notes_inside, of=None)))
         else:
             types.append(SCALARS[name])
     return unite_types(types)
@@ -170,7 +170,7 @@ def _object_type(seen: FieldCounts, path: str, notes: list[NestedField]) -> Data
 def _type_with_notes(
     seen: FieldCounts, path: str, notes: list[NestedField], *, of: int | None
 ) -> DataType:
-    """The type of a nested field, with a note; elements and values have no presence."""
+    """The type of a nested field, with a note; `of` is None for elements and map values."""
     position = len(notes)
     type = _type(seen, path, notes)
     properties = {} if of is None else _presence(seen.count, of)
@@ -320,14 +320,14 @@ def _nested_paths(type: DataType, path: str) -> Iterator[str]:
     """The paths of nested fields inside a type; none inside a union."""
     match type:
         case Struct(members):
-            inside = [(member.type, f"{path}.{quoted_name(member.name)}") for member in members]
+            children = [(member.type, f"{path}.{quoted_name(member.name)}") for member in members]
         case Array(element):
-            inside = [(element, f"{path}[]")]
+            children = [(element, f"{path}[]")]
         case Map(_, value):
-            inside = [(value, f"{path}{{}}")]
+            children = [(value, f"{path}{{}}")]
         case _:
             return
-    for inner, inner_path in inside:
+    for inner, inner_path in children:
         yield inner_path
         yield from _nested_paths(inner, inner_path)
 
@@ -360,7 +360,7 @@ def _absent_field(old: Field) -> Field:
 
 
 def _absent_note(old: NestedField) -> NestedField:
-    # Elements and values have no presence.
+    # Elements and map values are not counted.
     properties = {} if old.path.endswith(("[]", "{}")) else {PRESENCE: "0"}
     return NestedField(path=old.path, native_type=old.native_type, properties=properties)
 

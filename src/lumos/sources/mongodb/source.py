@@ -106,15 +106,15 @@ class MongodbSource(SampledSource):
         return CollectionSampler(self._access)
 
     def build_discovery(self, samples: Sequence[bytes], known: EarlierSchemas) -> Discovery:
-        seen = [msgspec.msgpack.decode(sample, type=CollectionSample) for sample in samples]
-        if seen and all(sample.code == "unreadable" for sample in seen):
+        decoded = [msgspec.msgpack.decode(sample, type=CollectionSample) for sample in samples]
+        if decoded and all(sample.code == "unreadable" for sample in decoded):
             raise SourceNotUsable(
-                f"No collection at {self.address} can be read: {seen[0].reason}",
+                f"No collection at {self.address} can be read: {decoded[0].reason}",
                 "Check that executors can reach the server; nothing was recorded.",
             )
         problems: list[Problem] = []
         datasets = []
-        for sample in seen:
+        for sample in decoded:
             path = path_of(sample.task.database, sample.task.name)
             problems += _problems(path, sample)
             if sample.code is None:
@@ -296,7 +296,7 @@ def _schema(
     validator = options.get("validator")
     rules = ValidatorRules.of(
         validator if isinstance(validator, dict) else {},
-        # Otherwise documents may violate the rules.
+        # With "warn", documents may violate the rules.
         enforced=options.get("validationAction", "error") != "warn"
         and options.get("validationLevel", "strict") == "strict",
     )

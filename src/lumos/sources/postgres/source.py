@@ -38,10 +38,10 @@ _TRIES: Final = 5
 _BATCH_ROWS: Final = 5000
 _REPORT_INTERVAL: Final = 100
 _LOCK_TIMEOUT: Final = "5s"
-# Shorter, since many tables may be locked.
+# A short timeout, since many tables may be locked.
 _SINGLE_LOCK_TIMEOUT: Final = "200ms"
-# Catalog tables are read from a snapshot, but catalog functions use the current state, where
-# objects may have been dropped.
+# Catalog tables are read from a snapshot, but catalog functions read the current state, in which
+# objects may already be dropped.
 _CONCURRENT_CHANGES: Final = (
     errors.InternalError_,
     errors.UndefinedTable,

@@ -75,7 +75,7 @@ class AzureContainer(ObjectBucket):
         query = {
             "restype": "container",
             "comp": "list",
-            # Some writers mark folders only in the metadata.
+            # Some writers only mark folders in the metadata.
             "include": "metadata",
             "maxresults": str(_MAX_PAGE_SIZE if limit == PAGE_SIZE else limit),
             **({"prefix": prefix} if prefix else {}),
@@ -171,7 +171,7 @@ def _page(body: bytes) -> ObjectPage:
             raise ValueError(root.tag)
         entries = [_entry(node) for node in root.iter("Blob") if not _is_folder(node)]
     except (ElementTree.ParseError, ValueError) as problem:
-        raise StorageFault("the response is not one of Azure") from problem
+        raise StorageFault("the response is not from Azure") from problem
     folders = [_name(node) for node in root.iter("BlobPrefix")]
     return ObjectPage(entries, folders, root.findtext("NextMarker") or "")
 

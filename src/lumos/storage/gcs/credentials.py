@@ -77,7 +77,7 @@ class GcsCredentials:
                 else:
                     found, _ = auth.default(request=self._request)
             except errors.DefaultCredentialsError as problem:
-                # The error behind it names the missing keys; others may quote the credentials.
+                # The cause names the missing keys; other errors may quote the credentials.
                 cause = problem.__cause__
                 known = cause if isinstance(cause, errors.MalformedError) else problem
                 text = redact(" ".join(str(known.args[0]).split()))[:300].rstrip(".")

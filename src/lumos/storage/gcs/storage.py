@@ -50,7 +50,7 @@ class GcsBucket(ObjectBucket):
         self._access = access
         self._credentials = credentials
         self._http = http_client
-        # Billing a project takes permissions in it, so it is only done if a bucket requires it.
+        # Billing a project needs permissions in it, so this is only set if a bucket requires it.
         self._billing_header: Mapping[str, str] = {}
 
     def page(
@@ -150,7 +150,7 @@ class GcsBucket(ObjectBucket):
 
     def _credential(self) -> "GCSCredential":
         found = self._credentials.current()
-        assert found is not None, "anonymous access signs nothing"
+        assert found is not None, "anonymous access has no credentials"
         expires = None if found.expires is None else datetime.fromtimestamp(found.expires, UTC)
         return {"token": found.text, "expires_at": expires}
 
@@ -180,7 +180,7 @@ def page_of(body: bytes, *, after: str, limit: int) -> ObjectPage:
         folders = [str(prefix) for prefix in facts.get("prefixes", ())]
         token = str(facts.get("nextPageToken", ""))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise StorageFault("the response is not one of Google Cloud Storage") from problem
+        raise StorageFault("the response is not from Google Cloud Storage") from problem
     later = [entry for entry in entries if entry.key > after]
     return ObjectPage(later[:limit] if limit == 1 else later, folders, token)
 

@@ -70,7 +70,7 @@ class WebHdfs:
         self._breaker = StorageCircuitBreaker()
 
     def status(self, path: str) -> HdfsStatus:
-        """A file or folder itself."""
+        """The status of a file or folder."""
         response = self._json("GET", path, "GETFILESTATUS")
         with _check_webhdfs_format():
             return _status(response["FileStatus"])
@@ -81,7 +81,7 @@ class WebHdfs:
             try:
                 response = self._json("GET", path, "LISTSTATUS_BATCH", startAfter=after)
             except StorageFault as problem:
-                # Older file systems and gateways do not know it.
+                # Older file systems and gateways do not support this request.
                 if problem.status != 400:
                     raise
                 self._supports_paging = False
@@ -145,7 +145,7 @@ class WebHdfs:
             return False
         if self._size(to) == size:
             return True
-        raise StorageMissing(f"{path} no longer exists")
+        raise StorageMissing(f"{path} does not exist any more")
 
     def _size(self, path: str) -> int | None:
         try:
@@ -190,7 +190,7 @@ class WebHdfs:
                     continue
                 self._active = index
                 return response
-            assert problem is not None, "there is a name node"
+            assert problem is not None, "there is no name node"
             wait = state.next_wait()
             # The HTTP client has already retried unreachable servers.
             is_final = isinstance(problem, StorageUnreachable) or problem.code == ""
@@ -231,8 +231,8 @@ class WebHdfs:
         except StorageUnreachable as error:
             host = urlsplit(url).netloc.rpartition("@")[2]
             raise StorageUnreachable(
-                f"the data node {host} with {path} does not respond; it must be reachable "
-                "from here by this name, or 'url' must be an HttpFS gateway"
+                f"the data node {host} with {path} does not respond; make it reachable from here "
+                "under this name, or set 'url' to an HttpFS gateway"
             ) from error
         if response.status in (200, 201):
             return response.body
@@ -297,7 +297,7 @@ def _status(facts: Mapping[str, Any]) -> HdfsStatus:
 
 
 LOGIN_REQUIRED: Final = "AuthenticationRequired"
-NOT_WEBHDFS: Final = "the response is not one of WebHDFS"
+NOT_WEBHDFS: Final = "the response is not from WebHDFS"
 _DENIED: Final = frozenset(
     ("AccessControlException", "SecurityException", "InvalidToken", "AuthorizationException",
      "AuthenticationException")

@@ -50,7 +50,7 @@ class ObjectPage(NamedTuple):
 
     @property
     def last(self) -> str:
-        """The text up to which the page is complete."""
+        """The last key of the page; the page contains all keys up to it."""
         ends = [entry.key for entry in self.entries[-1:]]
         return max([*ends, *(f"{folder}{AFTER_ALL}" for folder in self.folders[-1:])], default="")
 
@@ -134,7 +134,7 @@ class ObjectBucket(ABC):
         query: Mapping[str, str] = MappingProxyType({}),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> HttpResponse:
-        """The response to an authenticated GET; any status but 200 and 206 raises."""
+        """Send an authenticated GET; raises for any status except 200 and 206."""
 
     @abstractmethod
     def _new_store(self) -> ByteStore: ...
@@ -205,7 +205,7 @@ class ObjectBucket(ABC):
             list(pool.map(remove, keys))
 
     def _store(self) -> ByteStore:
-        # Log in first, because obstore would hide errors of the login.
+        # Log in first, because obstore hides errors of the login.
         self._credentials.current()
         with self._lock:
             if self._opened is None:
@@ -233,7 +233,7 @@ class ObjectBucket(ABC):
 
 
 def is_plain(key: str) -> bool:
-    """Whether obstore can name the key: no empty or dotted folders, no control characters."""
+    """Whether obstore supports the key: no empty or dotted folders, no control characters."""
     has_odd_part = any(part in ("", ".", "..") for part in key.split("/"))
     return not has_odd_part and _CONTROL.search(key) is None
 
@@ -289,7 +289,7 @@ class ObjectFile:
     def size(self) -> int:
         if self._size is None:
             self.head(1)
-        assert self._size is not None, "every response has the size"
+        assert self._size is not None, "a response without the size"
         return self._size
 
     def head(self, length: int) -> bytes:
@@ -360,7 +360,7 @@ class ObjectFile:
 
     def _fetch(self, byte_range: ByteRange | None) -> bytes:
         try:
-            # Later pieces must be of the same object as the first one.
+            # Later pieces must come from the same version of the object as the first.
             piece = self._bucket.get(self._key, byte_range, etag=self._etag)
         except StorageFault as problem:
             starts_later = byte_range is None or byte_range.start > 0

@@ -1,4 +1,4 @@
-"""Divide the keys below a prefix into ranges, with few requests and without counting them."""
+"""Divides the keys below a prefix into ranges with few requests, without counting the keys."""
 
 import re
 from collections import deque
@@ -30,8 +30,8 @@ def key_bounds(
 ) -> list[str]:
     """Bounds that divide the keys below a prefix into about `parts` ranges.
 
-    Finds the characters in use after the prefix, jumping from one to the next, then repeats this
-    below each of them, breadth first. A prefix that `is_small` is not divided.
+    Finds the characters that follow the prefix, jumping from one to the next, then repeats this for
+    each longer prefix, breadth first. A prefix is not divided if `is_small` returns true for it.
     """
     budget = 8 * parts + 40
 
@@ -84,7 +84,7 @@ def _common(first: FirstKey, node: str, key: str) -> str:
 
 
 def stable_sample(bounds: set[str], limit: int) -> list[str]:
-    """At most `limit` of the bounds; small changes of the bounds change few of the result."""
+    """Select at most `limit` bounds; if few bounds change, few of the selected ones change."""
     shuffled = sorted(bounds, key=lambda bound: crc32(bound.encode()))
     return sorted(shuffled[:limit])
 
@@ -96,7 +96,7 @@ def ranges_between(bounds: list[str], *, after: str, until: str) -> list[tuple[s
 
 
 _CONCURRENCY: Final = 16
-# Dividing a range takes requests, which only pays off if it has more pages.
+# Dividing a range takes requests, which is only worthwhile for more pages.
 _MAX_SEQUENTIAL_PAGES: Final = 20
 
 
@@ -110,7 +110,7 @@ def is_below_hidden(prefix: str, key: str) -> bool:
 
 
 class KeyDivision(NamedTuple):
-    """Bounds that divide keys, and the kinds of the tables found on the way, by folder."""
+    """Bounds that divide keys, and the kinds of tables that were found, by folder."""
 
     bounds: set[str]
     tables: dict[str, set[TableKind]]

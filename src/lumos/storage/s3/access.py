@@ -34,7 +34,7 @@ class S3Access(StorageAccess, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, source: S3SourceSettings) -> Self:
-        """The access that a section of the configuration describes."""
+        """The access for a section of the configuration."""
         return cls(
             endpoint_url=source.endpoint_url or "",
             region=source.region or "",

@@ -128,7 +128,7 @@ class HudiProperties:
         return frozenset(self.partition_by) & frozenset(self.partition_columns)
 
     @property
-    def shown(self) -> dict[str, str]:
+    def reported(self) -> dict[str, str]:
         """The properties to report, under Hudi's keys."""
         return {key: text for key, text in sorted(self.values.items()) if key not in _HIDDEN_KEYS}
 

@@ -502,7 +502,7 @@ class _TableReading:
         )
 
     def _reported_properties(self, files: Sequence[LiveFile]) -> dict[str, str]:
-        properties = without_secrets(self.properties.shown)
+        properties = without_secrets(self.properties.reported)
         logs = [file for file in files if file.format == LOG_FORMAT]
         if logs:
             properties["hudi.log_files"] = str(len(logs))

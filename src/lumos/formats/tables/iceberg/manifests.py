@@ -480,7 +480,7 @@ class _DeleteIndex:
 
 
 def _applies(row: ManifestFile, data: ManifestFile) -> bool:
-    """Whether deletes apply: of later commits, position deletes also of the same commit."""
+    """Whether deletes apply to data: from later commits or, for positions, the same commit."""
     if row.content == _POSITIONS:
         return row.sequence >= data.sequence
     return row.sequence > data.sequence
