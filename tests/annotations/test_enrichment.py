@@ -127,7 +127,7 @@ def test_what_the_file_no_longer_says_goes_and_what_others_wrote_stays(lake: Rec
     assert dataset(lake, "sales/items").documentation.description == "Written by hand"  # type: ignore[union-attr]
     items = ItemStore(lake.lumos.annotation_writer)
     assert (items.all(User), items.all(Group), items.all(GlossaryTerm)) == ({}, {}, {})
-    assert "term Customer (gone)" in report.items
+    assert "term Customer (removed)" in report.items
 
 
 def test_people_and_terms_that_others_changed_or_use_stay(lake: RecordedLake) -> None:

@@ -136,7 +136,7 @@ class _FileItems:
                     # Someone else has changed the item since, so it is not erased.
                     if to_json(item) == bases[name] and not _is_used(self._writer.store, item):
                         label = self._items.erase(transaction, item, action=_ACTION)
-                        erased.append(f"{label} (gone)")
+                        erased.append(f"{label} (removed)")
         if erased:
             self._writer.publish()
         return erased

@@ -80,9 +80,9 @@ class CodeOwners:
 
     def rule_for(self, paths: Iterable[str]) -> CodeOwnersRule | None:
         """The last rule that matches any of the possible paths of a dataset."""
-        spellings = [path.strip("/") for path in paths if path.strip("/")]
+        candidates = [path.strip("/") for path in paths if path.strip("/")]
         for rule in reversed(self.rules):
-            if any(rule.matches(path) for path in spellings):
+            if any(rule.matches(path) for path in candidates):
                 return rule
         return None
 
@@ -271,8 +271,8 @@ def _report(
     remarks: Iterable[str] = (),
     unmatched: Iterable[str] = (),
 ) -> OwnerImportReport:
-    facts = msgspec.structs.asdict(written) | {"remarks": tuple(islice(remarks, _MAX_REMARKS))}
-    return OwnerImportReport(**facts, kind=kind, rules=rules, unmatched=tuple(unmatched))
+    fields = msgspec.structs.asdict(written) | {"remarks": tuple(islice(remarks, _MAX_REMARKS))}
+    return OwnerImportReport(**fields, kind=kind, rules=rules, unmatched=tuple(unmatched))
 
 
 def _dbt_nodes(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

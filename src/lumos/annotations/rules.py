@@ -146,12 +146,12 @@ def claimed_keys(annotations: AnnotationsByReporter) -> set[AnnotationKey]:
 
 def source_properties(metadata: SourceMetadata) -> Properties:
     """The properties that a data source reports, including its comment and its owner."""
-    facts = {
+    properties = {
         **metadata.properties,
         COMMENT_PROPERTY: metadata.description,
         OWNER_PROPERTY: None if metadata.owner is None else metadata.owner.name,
     }
-    return {name: text for name, text in facts.items() if text is not None}
+    return {name: text for name, text in properties.items() if text is not None}
 
 
 def source_annotations(metadata: SourceMetadata, platform: str) -> dict[AnnotationKey, Annotation]:
@@ -330,27 +330,27 @@ def _annotate_field(
     field: Field, changes: Mapping[str, Mapping[AnnotationKey, str | None]]
 ) -> Field:
     column = quoted_name(field.name)
-    facts = _changed_facts(field, changes.get(column, {}))
+    values = _changed_values(field, changes.get(column, {}))
     if changes.keys() - {column}:
         notes = {note.path: note for note in field.nested}
         for part in nested_parts(field):
             if (own := changes.get(part.path)) is not None:
                 note = notes.get(part.path) or NestedField(path=part.path)
-                notes[part.path] = msgspec.structs.replace(note, **_changed_facts(note, own))
-        facts["nested"] = tuple(
+                notes[part.path] = msgspec.structs.replace(note, **_changed_values(note, own))
+        values["nested"] = tuple(
             note for note in notes.values() if note != NestedField(path=note.path)
         )
-    return msgspec.structs.replace(field, **facts)
+    return msgspec.structs.replace(field, **values)
 
 
-def _changed_facts(
+def _changed_values(
     field: Field | NestedField, changes: Mapping[AnnotationKey, str | None]
 ) -> dict[str, Any]:
-    facts: dict[str, Any] = dict(_changed_labels(field, changes))
+    values: dict[str, Any] = dict(_changed_labels(field, changes))
     for key, value in changes.items():
         if key.slot == "description":
-            facts["description"] = value
+            values["description"] = value
     properties = {key.name: value for key, value in changes.items() if key.slot == "property"}
     if properties:
-        facts["properties"] = _update_mapping(field.properties, properties)
-    return facts
+        values["properties"] = _update_mapping(field.properties, properties)
+    return values

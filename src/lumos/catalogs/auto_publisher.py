@@ -132,9 +132,9 @@ class AutoPublisher:
 
 def log_problems(report: "PublishReport") -> None:
     """Log pending changes, rejected entries, and conflicts with edits in the catalog."""
-    facts = {"facts": {"catalog": report.platform}}
+    context = {"facts": {"catalog": report.platform}}
     if report.pending_message is not None:
-        _log.warning("%s", report.pending_message, extra=facts)
+        _log.warning("%s", report.pending_message, extra=context)
     rejected = [
         f"rejected the {each.kind} {each.key}, which will be retried: {each.problem}"
         for each in report.refused
@@ -142,6 +142,6 @@ def log_problems(report: "PublishReport") -> None:
     kept = [f"kept the edit in the catalog: {each.path} of {each.key}" for each in report.conflicts]
     for sentences, noun in ((rejected, "rejections"), (kept, "kept edits")):
         for sentence in sentences[:_MAX_WARNINGS]:
-            _log.warning("%s: %s", report.kind, sentence, extra=facts)
+            _log.warning("%s: %s", report.kind, sentence, extra=context)
         if (more := len(sentences) - _MAX_WARNINGS) > 0:
-            _log.warning("%s: %d more %s", report.kind, more, noun, extra=facts)
+            _log.warning("%s: %d more %s", report.kind, more, noun, extra=context)

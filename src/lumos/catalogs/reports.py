@@ -54,7 +54,7 @@ class PublishReport(Report, frozen=True, kw_only=True):
 
     @property
     def pending_message(self) -> str | None:
-        """Why changes are pending and how to retry them, or None."""
+        """A message that says why changes are pending and how to retry them, or None."""
         if self.problem is None:
             return None
         why = self.problem if self.status is None else str(self.status)

@@ -281,7 +281,7 @@ class Json(TextFormat):
             sample = content.sample(length)
             records = _records(sample)
             if sample.whole or records.values:
-                return _facts(records, sample)
+                return _read_facts(records, sample)
         return _facts_of_truncated_record(sample)
 
 
@@ -294,7 +294,7 @@ def _records(sample: Sample) -> JsonRecords:
         raise UnreadableFile("too_deep", "Its values nest too deeply to be read.") from None
 
 
-def _facts(records: JsonRecords, sample: Sample) -> FileFacts:
+def _read_facts(records: JsonRecords, sample: Sample) -> FileFacts:
     values, bad = records.values, records.bad
     if records.is_array and bad:
         raise UnreadableFile("corrupt_file", "The JSON array is truncated or damaged.")

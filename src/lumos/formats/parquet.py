@@ -182,14 +182,14 @@ def read_statistics(
     `position` is the end of the schema list.
     """
     groups = [
-        [_facts(column, chunk) for column, chunk in zip(columns, chunks, strict=True)]
+        [_column_statistics(column, chunk) for column, chunk in zip(columns, chunks, strict=True)]
         for chunks in _row_groups(footer, position)
         if len(chunks) == len(columns)
     ]
     return tuple(groups[0]) if len(groups) == 1 else merge_columns(groups)
 
 
-def _facts(column: ParquetColumn, chunk: _Chunk) -> FileColumnStatistics:
+def _column_statistics(column: ParquetColumn, chunk: _Chunk) -> FileColumnStatistics:
     path, kind, bounds = column
     physical, values, compressed, nulls, old_maximum, old_minimum, maximum, minimum = chunk
     if bounds is not None:

@@ -13,7 +13,7 @@ Extras: TypeAlias = dict[str, Any]
 
 
 class Timestamps(Aspect, frozen=True, kw_only=True):
-    """When a dataset was created, last modified and last accessed."""
+    """The times when a dataset was created, last modified and last accessed."""
 
     created: datetime | None = None
     last_modified: datetime | None = None

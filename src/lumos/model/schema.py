@@ -72,13 +72,15 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
             return str(self)
         lines = [str(self), *(f" TAG {quoted_text(tag)}" for tag in sorted(self.tags))]
         for nested in sorted(self.nested, key=lambda each: each.path):
-            facts = (nested.default, nested.description, *sorted(nested.tags))
-            if any(fact is not None for fact in facts):
-                lines.append(" ".join([" AT", quoted_name(nested.path), *map(_fact, facts)]))
+            values = (nested.default, nested.description, *sorted(nested.tags))
+            if any(value is not None for value in values):
+                lines.append(
+                    " ".join([" AT", quoted_name(nested.path), *map(_quoted_or_dash, values)])
+                )
         return "\n".join(lines)
 
 
-def _fact(text: str | None) -> str:
+def _quoted_or_dash(text: str | None) -> str:
     return "-" if text is None else quoted_text(text)
 
 

@@ -45,7 +45,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         return self.depth >= MAX_DEPTH
 
     @property
-    def facts(self) -> NestedField:
+    def details(self) -> NestedField:
         """The description, default and id noted at this path."""
         return self.notes.get(self.path) or NestedField(path=self.path)
 
@@ -79,7 +79,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         field_id: int | None = None,
     ) -> None:
         """Note the description, default and id of this path; earlier values take precedence."""
-        known = self.facts
+        known = self.details
         merged = NestedField(
             path=self.path,
             description=known.description or description or None,
@@ -93,7 +93,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         self, name: str, type: DataType, *, nullable: bool, native_type: str | None = None
     ) -> Field:
         """The column at this path, with all notes inside its type."""
-        own = self.facts
+        own = self.details
         return Field(
             name=name,
             type=type,

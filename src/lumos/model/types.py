@@ -56,11 +56,11 @@ class DataType(_Frozen):
     text: str
     depth: int
 
-    def _freeze(self, text: str, *, parts: Iterable["DataType"] = (), **facts: Any) -> None:
+    def _freeze(self, text: str, *, parts: Iterable["DataType"] = (), **fields: Any) -> None:
         depth = 1 + max((part.depth for part in parts), default=0)
         if depth > MAX_DEPTH:
             raise ValueError(f"A type nests deeper than {MAX_DEPTH} levels.")
-        for name, value in {"text": text, "depth": depth, **facts}.items():
+        for name, value in {"text": text, "depth": depth, **fields}.items():
             object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
@@ -282,9 +282,9 @@ class Member(_Frozen):
 
     def __init__(self, name: str, type: DataType, *, nullable: bool = True) -> None:
         text = f"{quoted_name(name)}: {_required(type, nullable)}"
-        facts = {"name": name, "type": type, "nullable": nullable, "text": text}
-        for fact, value in facts.items():
-            object.__setattr__(self, fact, value)
+        fields = {"name": name, "type": type, "nullable": nullable, "text": text}
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Member, nullable=self.nullable), (self.name, self.type)

@@ -64,20 +64,20 @@ def _matches(rule: ChangeRule, change: RoutedChange) -> bool:
     )
 
 
-def fill_template(template: str, facts: Mapping[str, str]) -> str:
+def fill_template(template: str, values: Mapping[str, str]) -> str:
     """Fill placeholders such as `{name}`; a line whose placeholders are all empty is dropped."""
-    lines = (_fill_line(line, facts) for line in template.splitlines())
+    lines = (_fill_line(line, values) for line in template.splitlines())
     return "\n".join(line for line in lines if line is not None).strip()
 
 
-def _fill_line(line: str, facts: Mapping[str, str]) -> str | None:
+def _fill_line(line: str, values: Mapping[str, str]) -> str | None:
     names = [match.group(2) for match in PLACEHOLDER.finditer(line) if match.group(2)]
-    if names and not any(facts[name] for name in names):
+    if names and not any(values[name] for name in names):
         return None
 
     def replacement(match: re.Match[str]) -> str:
         escaped, name = match.groups()
-        return f"{{{escaped}}}" if escaped else facts[name]
+        return f"{{{escaped}}}" if escaped else values[name]
 
     return PLACEHOLDER.sub(replacement, line)
 
@@ -111,14 +111,14 @@ class Notifier:
         ):
             return
         change = _routed_change(transaction, event)
-        facts = _facts(event, change)
+        values = _template_values(event, change)
         for channel, rule in route_change(change, self._rules).items():
             message = Notification(
                 event_id=event.event_id,
                 channel=channel,
                 urn=event.urn,
-                title=fill_template(rule.title, facts),
-                body=fill_template(rule.template, facts),
+                title=fill_template(rule.title, values),
+                body=fill_template(rule.template, values),
                 urgent=event.breaking,
             )
             transaction.post(message, at=event.at)
@@ -171,14 +171,14 @@ def _verdicts(event: ChangeEvent) -> frozenset[Verdict]:
     return frozenset({finding.consumer for finding in event.findings} | declared)
 
 
-def _facts(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
+def _template_values(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
     """The values of all placeholders that a template may use."""
     # Verdicts are defined from the worst to the mildest.
     worst = next((each for each in Verdict if each in change.verdicts), None)
     changes = [f"{sentence_of(each.change)} ({each.consumer})" for each in event.findings]
     downstream = event.affected or BlastRadius()
     affected = [affected_sentence_of(each) for each in downstream.datasets]
-    facts = {
+    values = {
         "dataset_name": change.name,
         "urn": event.urn,
         "location": event.source_path or "",
@@ -194,7 +194,7 @@ def _facts(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
         "affected_owners": ", ".join(downstream.owners),
     }
     return {
-        **{name: printable_text(fact) for name, fact in facts.items()},
+        **{name: printable_text(value) for name, value in values.items()},
         "changes": _bullet_list(changes, len(changes)),
         "affected": _bullet_list(affected, downstream.count),
     }

@@ -81,10 +81,10 @@ class NotificationService:
         }
         for each in outbox.counts():
             row = rows.get(each.channel) or ChannelReport(channel=each.channel, configured=False)
-            facts: dict[str, object] = {each.state: each.count}
+            changes: dict[str, object] = {each.state: each.count}
             if each.state == "pending":
-                facts["oldest_pending"] = each.oldest
-            rows[each.channel] = msgspec.structs.replace(row, **facts)
+                changes["oldest_pending"] = each.oldest
+            rows[each.channel] = msgspec.structs.replace(row, **changes)
         unsent = outbox.list(states=("pending", "dead"), limit=_MAX_SHOWN)
         return NotifyStatusReport(
             channels=tuple(rows[name] for name in sorted(rows)),

@@ -13,7 +13,7 @@ def plural(count: int, noun: str, several: str | None = None) -> str:
 
 
 def few(items: Sequence[T], limit: int) -> tuple[Sequence[T], int]:
-    """Return the first items and how many more there are; a single further item is included."""
+    """Return the first `limit` items and the number of the others; a single other is included."""
     return (items, 0) if len(items) <= limit + 1 else (items[:limit], len(items) - limit)
 
 

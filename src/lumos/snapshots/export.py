@@ -40,7 +40,7 @@ _PROGRESS_INTERVAL: Final = 500
 
 
 class ExportOptions(NamedTuple):
-    """What to export of a catalog.
+    """Options of an export.
 
     `ranges` includes minimum and maximum values of columns, and `values` includes all values in
     profiles; both are data.

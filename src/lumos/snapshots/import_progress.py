@@ -79,7 +79,7 @@ class EntryPlan:
 
     @cached_property
     def change(self) -> Change:
-        """How the import changes the entry."""
+        """The kind of change that the import makes."""
         if self.after is None or self._after == self._before:
             return "unchanged"
         is_deleted = getattr(self.after, "deleted", False)
@@ -198,8 +198,8 @@ class ImportProgress:
             report = RefusedReport(kind=plan.kind.singular, key=plan.key, problem=str(problem))
             self.sums.refusals.append(report)
 
-    def _save(self, transaction: Transaction, **facts: Any) -> None:
-        self._run = msgspec.structs.replace(self.run, **facts)
+    def _save(self, transaction: Transaction, **fields: Any) -> None:
+        self._run = msgspec.structs.replace(self.run, **fields)
         transaction.journal.save_run(self._run)
 
 

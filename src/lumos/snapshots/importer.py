@@ -313,5 +313,5 @@ def _identity(file: Path, header: SnapshotHeader) -> str:
     """The hash in the header of a snapshot, or else the hash of its file."""
     if header.hashes is not None:
         return header.hashes.overall
-    facts = to_json(header.facts) if file.is_dir() else file.read_bytes()
-    return hashlib.sha256(facts).hexdigest()
+    content = to_json(header.facts) if file.is_dir() else file.read_bytes()
+    return hashlib.sha256(content).hexdigest()

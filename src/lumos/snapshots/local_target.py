@@ -446,6 +446,6 @@ def _type(before: CatalogEntry | None, after: CatalogEntry | None) -> EventType:
     return EventType.METADATA_CHANGED if is_same else EventType.SCHEMA_CHANGED
 
 
-def _event_id(*facts: str) -> str:
-    text = "\n".join(facts).encode("utf-8", "surrogatepass")
+def _event_id(*parts: str) -> str:
+    text = "\n".join(parts).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=16).hexdigest()

@@ -331,10 +331,10 @@ class _History:
         events = self._stored_events(utc(record.at) for record, _ in imported)
         versions: list[StoredVersion] = []
         for record, schema in imported:
-            facts = (record.schema_version, record.cloud_version, utc(record.at))
+            identity = (record.schema_version, record.cloud_version, utc(record.at))
             hash = self._transaction.save_schema(schema)
-            event = events.get(facts) or self._event_of(record, schema, hash, versions[-1:])
-            versions.append(StoredVersion(*facts, hash, schema, event))
+            event = events.get(identity) or self._event_of(record, schema, hash, versions[-1:])
+            versions.append(StoredVersion(*identity, hash, schema, event))
         return tuple(versions)
 
     def _imported_versions(self) -> list[tuple[VersionRecord, Schema]]:
@@ -452,8 +452,8 @@ def _history_events(versions: Iterable[StoredVersion]) -> set[str]:
 
 
 def _event_id(urn: str, record: VersionRecord, hash: str) -> str:
-    facts = (_HISTORY, urn, record.cloud_version, record.schema_version, str(record.at), hash)
-    text = "\n".join(facts).encode("utf-8", "surrogatepass")
+    parts = (_HISTORY, urn, record.cloud_version, record.schema_version, str(record.at), hash)
+    text = "\n".join(parts).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 

@@ -190,7 +190,7 @@ class _Change(NamedTuple):
 def _difference(
     existing: Fragment | None, wanted: Fragment | None, before: Fragment | None
 ) -> _Change | None:
-    """The change from `before` to `wanted`, without what others have changed since."""
+    """The change from `before` to `wanted`; later changes by others are kept."""
     current, wanted = existing or Fragment({}, {}, {}), wanted or Fragment({}, {}, {})
     base = before or current
     nodes = _find_differences(current.nodes, wanted.nodes, base.nodes)

@@ -83,7 +83,7 @@ def entity_of(urn: str) -> Entity:
 
 
 class ServerModel(Protocol):
-    """How a server changes aspects: it fills in defaults and creates some aspects itself."""
+    """The model of a server, which fills in defaults and creates some aspects itself."""
 
     def holds(self, entity: Entity) -> bool:
         """Whether an entity can be written, and is not internal to the server."""

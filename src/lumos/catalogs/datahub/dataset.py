@@ -195,7 +195,7 @@ class DatasetCodec(Codec[CatalogEntry]):
 
     def _find_not_storable(self, urn: str, raw_writes: Writes) -> Writes:
         """The writes that a server would not return unchanged."""
-        assert self.server is not None, "a file can store all writes"
+        assert self.server is not None, "files store all writes"
         entity, found = self.entity(urn), {}
         for aspect, group in raw_writes.items():
             sent = self.server.sendable(entity, aspects_after(group))

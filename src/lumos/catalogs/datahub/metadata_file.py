@@ -400,7 +400,7 @@ def _aspect_name(type: str) -> str:
 
 
 def _decode_change(record: _Record) -> dict[str, Any]:
-    assert record.text is not None, "removed changes have no positions"
+    assert record.text is not None, "the change was removed"
     change: dict[str, Any] = msgspec.json.decode(record.text)
     return change
 

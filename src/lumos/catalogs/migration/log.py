@@ -166,7 +166,7 @@ def check_can_start(
 
 
 def _restart(run: ImportRun) -> ImportRun:
-    """Restart an import; counts of changes stay, since repeated entries count as unchanged."""
+    """Restart an import; counts of changes are kept, because repeated entries are unchanged."""
     sums = from_json(run.sums, ImportTotals)
     for tally in sums.kinds.values():
         tally.unchanged = 0

@@ -97,7 +97,7 @@ def _plan_aspects(
 
 
 def _aspect_storage(platform: Any, kind: EntryKind, aspect: str) -> Holding:
-    """How the target stores an aspect."""
+    """The way in which the target stores an aspect."""
     if kind is DATASETS:
         is_native = not isinstance(platform, ReplacesEntries) or aspect in platform.native
         return "native" if is_native else "properties"

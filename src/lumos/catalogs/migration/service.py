@@ -351,10 +351,10 @@ class Migrations:
             lambda: _collect_names(pair.target, cancellation), "lumos-names"
         )
 
-        def report_or_fail(step: str, **facts: Any) -> None:
+        def report_or_fail(step: str, **details: Any) -> None:
             if target_names.done():
                 target_names.result()
-            progress(step, **facts)
+            progress(step, **details)
 
         validated = ValidatedCatalog(pair.source, on_error)
         try:

@@ -441,17 +441,17 @@ class Entities:
 
     def _put_task(self, item: CatalogEntity) -> set[tuple[str, str]]:
         found = task_of(item.urn)
-        assert found is not None, "only tasks are written here"
+        assert found is not None, f"{item.urn} is not a task"
         urn, name = found
         location = locate(urn)
-        assert location is not None, "a task names its pipeline"
+        assert location is not None, f"{urn} is not a pipeline"
         if (pipeline := self._pipeline(urn)) is None:
             body = self._references.body(
                 KINDS["pipeline"], location[1], {"description": PLACEHOLDER_TEXT}
             )
             self._server.put("pipelines", body)
             pipeline = self._pipeline(urn)
-            assert pipeline is not None, "it was just written"
+            assert pipeline is not None, f"the server lost the pipeline {urn}"
         self._write_tasks(pipeline, {**self._tasks(pipeline), name: item})
         return set()
 

@@ -467,7 +467,7 @@ def is_lumos_property(key: str) -> bool:
 def _property_name(key: str) -> str:
     """The custom property for a packed key: `lumos.schema.2` becomes lumosSchema2."""
     match = _PACKED_KEY.match(key)
-    assert match is not None, "only such keys are packed"
+    assert match is not None, f"{key} is not a packed key"
     return f"lumos{match['name'].capitalize()}{match['part'] or ''}"
 
 

@@ -91,7 +91,7 @@ _ESCAPED_DEFAULT: Final = re.compile(r"%(?P<more>(?:25)*)64efault\Z")
 _ESCAPED_OWN: Final = "%6Cumos"
 # The server rejects line breaks and double colons and does not find names with quotes; its database
 # rejects NUL.
-_REFUSED: Final = '">\x7f\x85\u2028\u2029' + "".join(map(chr, range(32)))
+_REJECTED_CHARACTERS: Final = '">\x7f\x85\u2028\u2029' + "".join(map(chr, range(32)))
 _SERVICE: Final = re.compile(
     r"(?P<platform>[a-z][a-z0-9_.+-]*)(?:@(?P<instance>.+?))?(?:\?env=(?P<environment>[A-Z][A-Z0-9_-]*))?\Z",
     re.DOTALL,
@@ -138,7 +138,9 @@ class _Origin(NamedTuple):
 
 
 def _escaping(characters: str = "") -> PercentEscaping:
-    return PercentEscaping(_REFUSED + characters, pattern="::+", reserved=["%3A"], empty=_EMPTY)
+    return PercentEscaping(
+        _REJECTED_CHARACTERS + characters, pattern="::+", reserved=["%3A"], empty=_EMPTY
+    )
 
 
 _NAMES: Final = _escaping()

@@ -218,8 +218,8 @@ CODECS: Final[dict[bytes, Callable[[bytes, int], bytes]]] = {
     b"": check_block_size,
     b"deflate": decompress_deflate,
     # A checksum of four bytes follows the content.
-    b"snappy": lambda block, most: decompress_snappy(block[:-4], most),
+    b"snappy": lambda block, limit: decompress_snappy(block[:-4], limit),
     b"zstandard": decompress_zstd,
-    b"bzip2": lambda block, most: decompress_block(bz2.BZ2Decompressor(), block, most),
+    b"bzip2": lambda block, limit: decompress_block(bz2.BZ2Decompressor(), block, limit),
     b"xz": _xz,
 }

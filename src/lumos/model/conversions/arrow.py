@@ -201,10 +201,10 @@ def _read_nested(type: pa.DataType, type_path: TypePath) -> DataType:
 
 
 def _field(name: str, type: DataType, type_path: TypePath, *, nullable: bool) -> pa.Field:
-    facts = type_path.facts
+    details = type_path.details
     metadata = {
-        FIELD_ID: None if facts.field_id is None else str(facts.field_id),
-        _DESCRIPTIONS[0]: facts.description and _encodable(facts.description),
+        FIELD_ID: None if details.field_id is None else str(details.field_id),
+        _DESCRIPTIONS[0]: details.description and _encodable(details.description),
     }
     known = {key: value for key, value in metadata.items() if value is not None}
     # Arrow rejects a non-nullable column of type null.

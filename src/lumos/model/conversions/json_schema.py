@@ -478,15 +478,15 @@ def _object(members: list[tuple[str, DataType, bool, TypePath]]) -> dict[str, An
 
 
 def _annotated(schema: dict[str, Any], type_path: TypePath) -> dict[str, Any]:
-    facts = type_path.facts
-    if facts.description:
-        schema["description"] = facts.description
-    if facts.default is not None:
+    details = type_path.details
+    if details.description:
+        schema["description"] = details.description
+    if details.default is not None:
         # A default is stored as text, except for the null of a nullable string.
         is_text = schema.get("type") == "string" or (
-            schema.get("type") == ["string", "null"] and facts.default != "null"
+            schema.get("type") == ["string", "null"] and details.default != "null"
         )
-        schema["default"] = facts.default if is_text else default_value(facts.default)
+        schema["default"] = details.default if is_text else default_value(details.default)
     return schema
 
 

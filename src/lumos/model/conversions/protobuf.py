@@ -103,8 +103,8 @@ def messages_from_protobuf(text: str) -> tuple[ProtobufMessage, ...]:
     class FailingListener(ErrorListener):  # type: ignore[misc]
         """Raises syntax errors, which the parser would otherwise print and ignore."""
 
-        def syntaxError(self, *facts: Any) -> None:
-            _, _, line, column, text, _ = facts
+        def syntaxError(self, *arguments: Any) -> None:
+            _, _, line, column, text, _ = arguments
             # The rest lists every keyword of the language.
             problem = text.partition(" expecting ")[0]
             raise SchemaSyntaxError(problem, line=line, column=column + 1)

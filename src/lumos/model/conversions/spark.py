@@ -218,12 +218,12 @@ def _struct(fields: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _write_field(name: str, type: DataType, nullable: bool, type_path: TypePath) -> dict[str, Any]:
-    facts = type_path.facts
+    details = type_path.details
     length = type.length if isinstance(type, String) else None
     metadata = {
-        "comment": facts.description,
-        _DEFAULT: facts.default,
-        _FIELD_ID: facts.field_id,
+        "comment": details.description,
+        _DEFAULT: details.default,
+        _FIELD_ID: details.field_id,
         _DECLARED_TYPE: f"varchar({length})" if length else None,
     }
     known = {key: value for key, value in metadata.items() if value is not None}

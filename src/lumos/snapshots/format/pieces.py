@@ -107,14 +107,14 @@ def merge_pieces(
     for piece in pieces:
         totals.add_summary(piece.totals)
     problems = list(_boundary_problems(pieces, files))
-    whole, facts = _Piece(header, "", []), decode_header(header)
+    whole, decoded_header = _Piece(header, "", []), decode_header(header)
     if _DAMAGE_CODES.intersection(codes):
         broken: Counter[str] = Counter()
         for piece in pieces:
             broken[piece.kind] += piece.broken
-        problems.extend(check_missing(whole, facts, totals.counts, broken))
+        problems.extend(check_missing(whole, decoded_header, totals.counts, broken))
     else:
-        problems.extend(check_manifest(whole, facts, totals))
+        problems.extend(check_manifest(whole, decoded_header, totals))
     return MergedPieces(totals.counts, tuple(problems))
 
 

@@ -144,8 +144,8 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
             found, step = _NO_ANSWER
         else:
             found, step = _BROKEN
-        facts = {"host": self.display_address, "text": text, "seconds": self.seconds}
-        return SourceNotUsable(found.format(**facts), step.format(**facts))
+        values = {"host": self.display_address, "text": text, "seconds": self.seconds}
+        return SourceNotUsable(found.format(**values), step.format(**values))
 
     def describe(self, problem: Exception) -> str:
         """The message of the server or driver, in one line and without secrets."""

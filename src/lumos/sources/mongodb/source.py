@@ -334,7 +334,7 @@ def _capped(options: dict[str, Any]) -> str:
 
 def _content(format: str, metadata: SourceMetadata, schema: Schema) -> str:
     """A fingerprint of everything but the schema and the documents."""
-    facts = {
+    parts = {
         **metadata.properties,
         # Several BSON types may map to the same data type.
         **{f" type {field.name}": field.native_type for field in schema.fields},
@@ -342,6 +342,6 @@ def _content(format: str, metadata: SourceMetadata, schema: Schema) -> str:
     }
     return fingerprint(
         f"{quoted_text(name)} {quoted_text(text)}"
-        for name, text in sorted(facts.items())
+        for name, text in sorted(parts.items())
         if text is not None
     )

@@ -132,14 +132,14 @@ class PostgresConnector:
                 return self._not_usable(text, *_BROKEN)
 
     def _not_usable(self, text: str, found: str, step: str) -> SourceNotUsable:
-        facts = {
+        values = {
             "text": text,
             "host": self.host,
             "name": self.database or "the database",
             "user": self._parameters.get("user") or "the current user",
             "seconds": self._settings.statement_timeout,
         }
-        return SourceNotUsable(found.format(**facts), step.format(**facts))
+        return SourceNotUsable(found.format(**values), step.format(**values))
 
     def _describe(self, problem: psycopg.Error) -> str:
         """The message of the server or driver, without the password."""

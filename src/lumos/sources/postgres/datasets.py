@@ -353,7 +353,7 @@ def _content(
     format: str, partitioning: str | None, source_metadata: SourceMetadata, schema: Schema
 ) -> str:
     """A fingerprint of everything but the schema and the rows."""
-    facts: dict[str, str | None] = {
+    parts: dict[str, str | None] = {
         **source_metadata.properties,
         # Several native types may map to the same data type.
         **{f" type {field.name}": field.native_type for field in schema.fields},
@@ -367,7 +367,7 @@ def _content(
     }
     return fingerprint(
         f"{quoted_text(name)} {quoted_text(text)}"
-        for name, text in sorted(facts.items())
+        for name, text in sorted(parts.items())
         if text is not None
     )
 

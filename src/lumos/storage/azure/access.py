@@ -76,26 +76,26 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
     def _of_text(cls, connection_string: str) -> Self:
         """The access in a connection string: `AccountName=...;AccountKey=...`."""
         pairs = (part.partition("=") for part in connection_string.split(";"))
-        facts = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        account, suffix = facts.get("accountname", ""), facts.get("endpointsuffix", "")
-        endpoint = facts.get("blobendpoint", "")
+        settings = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        account, suffix = settings.get("accountname", ""), settings.get("endpointsuffix", "")
+        endpoint = settings.get("blobendpoint", "")
         if not endpoint and account and suffix not in ("", _PUBLIC):
-            protocol = facts.get("defaultendpointsprotocol", "https")
+            protocol = settings.get("defaultendpointsprotocol", "https")
             endpoint = f"{protocol}://{account}.blob.{suffix}"
         return cls(
             account=account or _account_in(endpoint),
             endpoint_url=endpoint.rstrip("/"),
-            account_key=facts.get("accountkey", ""),
-            sas_token=facts.get("sharedaccesssignature", ""),
+            account_key=settings.get("accountkey", ""),
+            sas_token=settings.get("sharedaccesssignature", ""),
         )
 
     def __repr__(self) -> str:
-        facts = (
+        fields = (
             f"{name}={MASK if name in _SECRET_FIELDS else getattr(self, name)!r}"
             for name in self.__struct_fields__
             if getattr(self, name)
         )
-        return f"{type(self).__name__}({', '.join(facts)})"
+        return f"{type(self).__name__}({', '.join(fields)})"
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
         """The access completed with account and endpoint from the environment."""

@@ -98,12 +98,12 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
         )
 
     def __repr__(self) -> str:
-        facts = (
+        fields = (
             f"{name}={MASK if name == 'token' else getattr(self, name)!r}"
             for name in self.__struct_fields__
             if getattr(self, name)
         )
-        return f"{type(self).__name__}({', '.join(facts)})"
+        return f"{type(self).__name__}({', '.join(fields)})"
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "HdfsAccess":
         """The access completed from the environment and Hadoop's own configuration."""

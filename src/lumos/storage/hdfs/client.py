@@ -254,7 +254,7 @@ def _check_webhdfs_format() -> Iterator[None]:
 
 
 def _with_absolute_location(response: HttpResponse, url: str) -> HttpResponse:
-    """The response with an absolute redirect; those of gateways are relative."""
+    """Make the redirect of a response absolute; redirects of gateways are relative."""
     location = response.headers.get("location", "")
     if not location:
         return response
@@ -281,18 +281,18 @@ def _is_false(response: HttpResponse) -> bool:
     return b'"boolean":false' in response.body.replace(b" ", b"")
 
 
-def _statuses(facts: Any) -> list[HdfsStatus]:
-    return [_status(item) for item in facts["FileStatuses"]["FileStatus"]]
+def _statuses(document: Any) -> list[HdfsStatus]:
+    return [_status(item) for item in document["FileStatuses"]["FileStatus"]]
 
 
-def _status(facts: Mapping[str, Any]) -> HdfsStatus:
+def _status(item: Mapping[str, Any]) -> HdfsStatus:
     return HdfsStatus(
-        str(facts.get("pathSuffix", "")),
-        facts["type"] == "DIRECTORY",
-        facts["type"] == "FILE",
-        int(facts.get("length", 0)),
-        int(facts.get("modificationTime", 0)) * 1000,
-        str(facts.get("fileId", "")),
+        str(item.get("pathSuffix", "")),
+        item["type"] == "DIRECTORY",
+        item["type"] == "FILE",
+        int(item.get("length", 0)),
+        int(item.get("modificationTime", 0)) * 1000,
+        str(item.get("fileId", "")),
     )
 
 
@@ -327,8 +327,8 @@ def hdfs_error(status: int, body: bytes) -> StorageFault:
 
 def _name_and_message(body: bytes) -> tuple[str, str]:
     try:
-        facts = json.loads(body)["RemoteException"]
-        name, message = str(facts["exception"]), str(facts.get("message") or "")
+        exception = json.loads(body)["RemoteException"]
+        name, message = str(exception["exception"]), str(exception.get("message") or "")
     except (ValueError, KeyError, TypeError):
         return "", ""
     # A stack trace of the server follows.

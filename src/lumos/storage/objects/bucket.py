@@ -182,8 +182,8 @@ class ObjectBucket(ABC):
             data = bytes(result.bytes())
         except (BaseError, FileNotFoundError) as problem:
             raise self._fault(problem) from None
-        facts = result.meta
-        return ObjectBytes(data, facts["size"], plain_etag(facts["e_tag"] or ""))
+        metadata = result.meta
+        return ObjectBytes(data, metadata["size"], plain_etag(metadata["e_tag"] or ""))
 
     def _get_by_http(self, key: str, byte_range: ByteRange | None, etag: str) -> ObjectBytes:
         headers = {"if-match": f'"{etag}"'} if etag else {}

@@ -69,13 +69,13 @@ class S3Credentials:
                 f"the profile '{profile}' is not logged in; run: aws sso login --profile {profile}"
             ) from None
         except errors.ClientError as problem:
-            facts = problem.response.get("Error", {})
+            error = problem.response.get("Error", {})
             role = self._access.role_arn
             subject = f"the role {role}" if role else f"the role of the profile '{profile}'"
             raise NoCredentials(
-                f"{subject} cannot be assumed: {redact(facts.get('Message') or 'refused')} "
-                f"({facts.get('Code', '')})",
-                code=facts.get("Code", ""),
+                f"{subject} cannot be assumed: {redact(error.get('Message') or 'refused')} "
+                f"({error.get('Code', '')})",
+                code=error.get("Code", ""),
             ) from None
         except errors.CredentialRetrievalError as problem:
             if problem.kwargs.get("provider") == "custom-process":

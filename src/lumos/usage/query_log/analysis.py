@@ -56,7 +56,7 @@ class TableAccess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class StatementAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a statement reads and writes; `problem` says why that is incomplete."""
+    """The tables that a statement reads and writes; `problem` says why they are incomplete."""
 
     digest: bytes
     reads: tuple[TableAccess, ...] = ()

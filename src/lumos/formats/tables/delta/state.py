@@ -121,10 +121,10 @@ def vector_location(vector: DeletionVector, resolve: Callable[[str], str]) -> Ro
 
 def _decode_z85(text: str) -> bytes:
     try:
-        spelled = text.encode("ascii")
-        if len(spelled) % 5 or spelled.translate(None, _Z85):
+        encoded = text.encode("ascii")
+        if len(encoded) % 5 or encoded.translate(None, _Z85):
             raise ValueError
-        return base64.b85decode(spelled.translate(_TO_B85))
+        return base64.b85decode(encoded.translate(_TO_B85))
     except (ValueError, binascii.Error):
         raise CorruptDeltaLog(
             f"the deletion vector '{text[:60]}' is not encoded in base 85"

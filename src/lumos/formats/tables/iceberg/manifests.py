@@ -104,7 +104,7 @@ class IcebergManifest(msgspec.Struct, frozen=True):
 
 
 class ManifestFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A live data or delete file; its path is relative to the root if it is inside."""
+    """A live data or delete file; the path of a file in the table is relative to its root."""
 
     path: str
     size: int
