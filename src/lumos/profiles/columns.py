@@ -34,7 +34,7 @@ from lumos.model.types import (
     Timestamp,
 )
 
-ValueKind: TypeAlias = Literal[
+ColumnValueKind: TypeAlias = Literal[
     "boolean", "integer", "unsigned", "float", "decimal", "date", "time", "timestamp", "duration",
     "text", "bytes", "list", "map", "opaque",
 ]  # fmt: skip
@@ -58,7 +58,7 @@ class ProfiledColumn(NamedTuple):
     top: bool = False
 
     @property
-    def kind(self) -> ValueKind:
+    def kind(self) -> ColumnValueKind:
         """The kind of its values."""
         return value_kind(self.type)
 
@@ -81,7 +81,7 @@ def column_types(leaves: Iterable[ProfiledColumn]) -> dict[str, DataType]:
     }
 
 
-def value_kind(type: DataType) -> ValueKind:
+def value_kind(type: DataType) -> ColumnValueKind:
     """The kind of values that a type has."""
     match type:
         case Decimal():

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from lumos.formats.inference import NULLS
 from lumos.model.conversions.arrow import type_to_arrow
 from lumos.model.types import JSON, Array, DataType, Decimal, Map, Member, Struct, Timestamp
-from lumos.profiles.columns import INTEGRAL_KINDS, ProfiledColumn, ValueKind
+from lumos.profiles.columns import INTEGRAL_KINDS, ColumnValueKind, ProfiledColumn
 
 
 class MixedType(pa.ExtensionType):  # type: ignore[misc]
@@ -288,7 +288,7 @@ def _cast_in_halves(array: pa.Array, target: pa.DataType) -> ColumnValues:
 
 _ARRAY_ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError)
 # The Python types of each kind. Arrow would also accept others and change their meaning.
-_PYTHON_TYPES: Final[Mapping[ValueKind, frozenset[type]]] = {
+_PYTHON_TYPES: Final[Mapping[ColumnValueKind, frozenset[type]]] = {
     "boolean": frozenset({bool}),
     "integer": frozenset({int}),
     "unsigned": frozenset({int}),

@@ -13,9 +13,9 @@ _PROPERTY: Final = re.compile(r"lumos_(?P<name>[a-z_]+?)(?:_(?P<part>\d+))?")
 _MAX_TEXT_LENGTH: Final = 500_000
 
 
-def pack_fields(exact: Any, shown: Any) -> tuple[Properties, Packed]:
-    """The properties for fields that `shown` lacks, and how each aspect is stored."""
-    packed = pack(exact, shown, max_length=_MAX_TEXT_LENGTH)
+def pack_fields(exact: Any, visible: Any) -> tuple[Properties, Packed]:
+    """The properties for fields that `visible` lacks, and how each aspect is stored."""
+    packed = pack(exact, visible, max_length=_MAX_TEXT_LENGTH)
     return {key.replace(".", "_"): text for key, text in packed.properties.items()}, packed
 
 

@@ -114,9 +114,9 @@ class Codec(ABC, Generic[T]):
         packed = unpack(read_custom(aspects, self.custom), self.type).exact
         return restore(visible, packed, native=self.visible_fields, as_shown=self._round_trip)
 
-    def with_references_of(self, shown: T, item: T) -> T:  # noqa: ARG002
-        """`shown` with the references of `item`, where both mean the same entities."""
-        return shown
+    def with_references_of(self, visible: T, item: T) -> T:  # noqa: ARG002
+        """`visible` with the references of `item`, where both mean the same entities."""
+        return visible
 
     def raw_to_pack(self, item: T, raw_writes: Writes) -> dict[str, Any]:  # noqa: ARG002
         """The part of `raw` that is packed: the records of other catalogs."""

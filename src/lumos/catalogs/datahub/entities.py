@@ -317,16 +317,16 @@ class EntityCodec(Codec[CatalogEntity]):
             if current.references.get(relation.name, ()) != wanted:
                 self._write_relation(relation, aspects, wanted)
 
-    def with_references_of(self, shown: CatalogEntity, item: CatalogEntity) -> CatalogEntity:
+    def with_references_of(self, visible: CatalogEntity, item: CatalogEntity) -> CatalogEntity:
         # Until a dataset exists, its URN comes back without the instance; keep that of `item`.
         kind = self._kind
         same = {
             relation.name: item.references[relation.name]
             for relation in (kind.relations if kind else ())
             if relation.name in item.references
-            and self._to_datahub_urns(relation, shown) == self._to_datahub_urns(relation, item)
+            and self._to_datahub_urns(relation, visible) == self._to_datahub_urns(relation, item)
         }
-        return msgspec.structs.replace(shown, references={**shown.references, **same})
+        return msgspec.structs.replace(visible, references={**visible.references, **same})
 
     def _to_datahub_urns(self, relation: _Relation, item: CatalogEntity) -> list[str | None]:
         return [

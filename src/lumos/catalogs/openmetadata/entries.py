@@ -22,7 +22,7 @@ from lumos.catalogs.openmetadata.states import (
     COLUMNS,
     PORTABLE_FIELDS,
     PRODUCTS,
-    State,
+    EntityState,
     names_in,
 )
 from lumos.catalogs.openmetadata.texts import encode_own_text, without_nul
@@ -84,7 +84,7 @@ Definitions: TypeAlias = Callable[[str, Iterable[str]], dict[str, Any]]
 class RenderedState(NamedTuple):
     """The encoded state of an entry, and how each aspect is stored."""
 
-    state: State
+    state: EntityState
     storage: dict[str, AspectStorage]
 
 
@@ -101,7 +101,7 @@ class OpenMetadataEntries:
         self._definitions = definitions
 
     def read(
-        self, urn: str, location: EntityLocation, state: State, edges: Edges, *, deleted: bool
+        self, urn: str, location: EntityLocation, state: EntityState, edges: Edges, *, deleted: bool
     ) -> CatalogEntry:
         """Decode the entry of a state and its upstream edges."""
         extension = state.get("extension", {})
@@ -138,7 +138,7 @@ class OpenMetadataEntries:
         entry: CatalogEntry,
         location: EntityLocation,
         *,
-        existing: State | None,
+        existing: EntityState | None,
         declared: Collection[str] = (),
     ) -> RenderedState:
         """Encode an entry as a state.
@@ -177,7 +177,7 @@ class OpenMetadataEntries:
             state["extension"] = extension
         return RenderedState(state, packed.storage)
 
-    def _pack(self, entry: CatalogEntry, location: EntityLocation, state: State) -> Packed:
+    def _pack(self, entry: CatalogEntry, location: EntityLocation, state: EntityState) -> Packed:
         """Pack the fields of an entry that a state does not contain."""
         visible = self._decode(entry.urn, state)
         raw = unmodelled(state, self._encode(visible, location))
@@ -194,10 +194,14 @@ class OpenMetadataEntries:
         return Packed(packed.properties, storage)
 
     def _encode(
-        self, entry: CatalogEntry, location: EntityLocation, *, existing_state: State | None = None
-    ) -> State:
+        self,
+        entry: CatalogEntry,
+        location: EntityLocation,
+        *,
+        existing_state: EntityState | None = None,
+    ) -> EntityState:
         """Encode the fields that OpenMetadata has; `existing_state` has the owners to keep."""
-        state: State = {}
+        state: EntityState = {}
         documentation, governance = entry.documentation, entry.governance
         if documentation is not None and (
             text := texts.without_lost_characters(documentation.description or "")
@@ -242,7 +246,7 @@ class OpenMetadataEntries:
         return list({(each["type"], each["name"]): each for each in found}.values())
 
     @staticmethod
-    def _write_name(state: State, entry: CatalogEntry, existing: State | None) -> None:
+    def _write_name(state: EntityState, entry: CatalogEntry, existing: EntityState | None) -> None:
         """Set the display name of a new entity; bots are not allowed to change it later."""
         if existing is not None:
             if "displayName" in existing:
@@ -252,7 +256,10 @@ class OpenMetadataEntries:
 
     @staticmethod
     def _foreign_properties(
-        properties: Properties, before: State, declared: Collection[str], raw: Mapping[str, Any]
+        properties: Properties,
+        before: EntityState,
+        declared: Collection[str],
+        raw: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Custom properties of users: those in the entry, and those whose values are not text."""
         kept = {
@@ -290,7 +297,7 @@ class OpenMetadataEntries:
         declared = self._definitions(location.type, own)
         return {**raw, CATALOG: {**record, DECLARED: declared}} if declared else raw
 
-    def _decode(self, urn: str, state: State) -> CatalogEntry:
+    def _decode(self, urn: str, state: EntityState) -> CatalogEntry:
         """Decode the entry that OpenMetadata shows."""
         parsed = Urn.parse(urn)
         own = {
@@ -319,7 +326,7 @@ class OpenMetadataEntries:
         )
 
     @staticmethod
-    def _schema(state: State) -> Schema | None:
+    def _schema(state: EntityState) -> Schema | None:
         if COLUMNS not in state:
             return None
         keys = [
@@ -331,7 +338,7 @@ class OpenMetadataEntries:
         return columns.decode_columns(state[COLUMNS], read_labels, keys)
 
     def _read_raw(
-        self, entry: CatalogEntry, location: EntityLocation, state: State, packed: Any
+        self, entry: CatalogEntry, location: EntityLocation, state: EntityState, packed: Any
     ) -> dict[str, Any]:
         current = unmodelled(state, self._encode(self._decode(entry.urn, state), location))
         if packed is None:
@@ -404,14 +411,14 @@ def _default_name(urn: str) -> str:
     return Urn.parse(urn).name
 
 
-def _ownership(state: State) -> Ownership | None:
+def _ownership(state: EntityState) -> Ownership | None:
     found = sorted(
         map(labels.owner_of, state.get("owners", ())), key=lambda owner: (owner.kind, owner.name)
     )
     return Ownership(owners=tuple(found)) if found else None
 
 
-def _documentation(state: State) -> Documentation | None:
+def _documentation(state: EntityState) -> Documentation | None:
     domains = state.get("domains", ())
     if "description" not in state and not domains:
         return None
@@ -421,7 +428,7 @@ def _documentation(state: State) -> Documentation | None:
     )
 
 
-def _statistics(state: State) -> Statistics | None:
+def _statistics(state: EntityState) -> Statistics | None:
     if "size" not in state and "numberOfObjects" not in state:
         return None
     return Statistics(
@@ -429,8 +436,8 @@ def _statistics(state: State) -> Statistics | None:
     )
 
 
-def _table_fields(entry: CatalogEntry) -> State:
-    fields: State = {}
+def _table_fields(entry: CatalogEntry) -> EntityState:
+    fields: EntityState = {}
     if entry.definition is not None and entry.definition.sql:
         fields |= {"schemaDefinition": without_nul(entry.definition.sql), "tableType": _VIEW}
     if entry.format in _FORMATS:
@@ -440,8 +447,8 @@ def _table_fields(entry: CatalogEntry) -> State:
     return fields
 
 
-def _container_fields(entry: CatalogEntry) -> State:
-    fields: State = {}
+def _container_fields(entry: CatalogEntry) -> EntityState:
+    fields: EntityState = {}
     if entry.format in _FORMATS:
         fields["fileFormats"] = [entry.format]
     if entry.location is not None and entry.location.uri:
@@ -487,7 +494,7 @@ def _packed_keys(extension: Mapping[str, Any]) -> dict[str, str]:
 # Values that encoding an entry would not reproduce
 
 
-def unmodelled(state: State, modelled: State) -> dict[str, Any]:
+def unmodelled(state: EntityState, modelled: EntityState) -> dict[str, Any]:
     """The values of a state that differ from the modelled state; None for missing values."""
     fields = {field for each in PORTABLE_FIELDS.values() for field in each}
     entity = {
@@ -517,13 +524,13 @@ def raw_record(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def apply_raw(
-    state: State,
+    state: EntityState,
     raw: Mapping[str, Any],
     *,
     entity_type: str,
-    read: Callable[[State], CatalogEntry],
+    read: Callable[[EntityState], CatalogEntry],
     product: Callable[[str], dict[str, Any] | None],
-) -> State:
+) -> EntityState:
     """Override a state by values in `raw` that do not contradict the entry."""
     before = read(state)
     for key, value in raw.get(_ENTITY_KEY, {}).items():

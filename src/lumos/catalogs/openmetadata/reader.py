@@ -24,7 +24,7 @@ from lumos.catalogs.openmetadata.names import (
     split_fqn,
 )
 from lumos.catalogs.openmetadata.server import IncompleteList, Server
-from lumos.catalogs.openmetadata.states import FIELDS, State, state_of
+from lumos.catalogs.openmetadata.states import FIELDS, EntityState, state_of
 from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.urn import InvalidUrn, Urn
@@ -39,7 +39,7 @@ class ReadDataset(NamedTuple):
     urn: str
     location: EntityLocation
     raw: dict[str, Any]
-    state: State
+    state: EntityState
     edges: Edges
 
     @property

@@ -28,7 +28,7 @@ from lumos.catalogs.openmetadata.reader import OpenMetadataReader, ReadDataset
 from lumos.catalogs.openmetadata.references import References
 from lumos.catalogs.openmetadata.server import Outdated, RequestRefused, Server
 from lumos.catalogs.openmetadata.states import (
-    State,
+    EntityState,
     body_of,
     differences,
     guard,
@@ -60,7 +60,7 @@ class EntryWrite(msgspec.Struct):
     existing: ReadDataset | None
     id: str = ""
     raw: dict[str, Any] = {}
-    state: State = {}
+    state: EntityState = {}
     storage: dict[str, AspectStorage] = {}
     changed: bool = False
     is_restored: bool = False

@@ -150,7 +150,7 @@ class EntryCheck:
     def _content(
         self, kind: EntryKind, position: int, key: str, stored_entry: HashedEntry, found: str
     ) -> Iterator[SnapshotProblem]:
-        """Problems of an entry whose JSON does not match its hash, unless only the layout differs."""
+        """Problems of an entry that does not match its hash, unless only the layout differs."""
         entry_path = self._container.path_of(kind, position)
         if stored_entry.content_hash is not None and found != stored_entry.content_hash:
             text = f"'{key}' does not match its content hash: it was edited or damaged."

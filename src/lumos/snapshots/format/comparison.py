@@ -13,7 +13,7 @@ from lumos.snapshots.format.codec import MalformedJson, canonical, decode_entry
 from lumos.snapshots.format.differences import (
     COMPARED,
     Difference,
-    Judge,
+    SchemaJudge,
     differences_of,
     entry_difference,
     is_compared,
@@ -27,7 +27,7 @@ def compare(
     before: str | Path | OpenSnapshot,
     after: str | Path | OpenSnapshot,
     *,
-    judge: Judge,
+    judge: SchemaJudge,
     aspects: Iterable[str] = COMPARED,
     kinds: Iterable[EntryKind] = KINDS,
 ) -> Iterator[Difference]:
@@ -58,7 +58,7 @@ class _Comparison:
         kind: EntryKind,
         before: OpenSnapshot,
         after: OpenSnapshot,
-        judge: Judge,
+        judge: SchemaJudge,
         aspects: tuple[str, ...],
     ) -> None:
         self._kind = kind
@@ -125,7 +125,7 @@ def difference_rows(
     before: bytes | None,
     after: bytes | None,
     *,
-    judge: Judge,
+    judge: SchemaJudge,
     aspects: Iterable[str] = COMPARED,
 ) -> list[dict[str, Any]]:
     """The differences of one dataset as rows of a table; None is a missing side."""

@@ -38,7 +38,7 @@ from lumos.snapshots.format.document import (
     EntryKind,
 )
 
-Impact: TypeAlias = Literal["breaking", "non-breaking", "informational"]
+DifferenceImpact: TypeAlias = Literal["breaking", "non-breaking", "informational"]
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     aspect: str
     path: str
     change: str
-    impact: Impact
+    impact: DifferenceImpact
     before: Any = None
     after: Any = None
     notes: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class JudgedChange(Protocol):
 
 
 # Returns the judged changes of a dataset, from its URN, both schemas and its format.
-Judge: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[JudgedChange]]
+SchemaJudge: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[JudgedChange]]
 
 # Compared by default: what users and catalogs record about data.
 COMPARED: Final = (
@@ -91,7 +91,7 @@ OPTIONAL_ASPECTS: Final = (
     *("timestamps", "runs"),
 )
 
-_IMPACTS: Final[dict[Verdict, Impact]] = {
+_IMPACTS: Final[dict[Verdict, DifferenceImpact]] = {
     Verdict.BREAKING: "breaking",
     # Undetermined changes are never considered safe.
     Verdict.UNDETERMINED: "breaking",
@@ -117,7 +117,7 @@ class AspectDifference(NamedTuple):
 
     path: str
     change: str
-    impact: Impact
+    impact: DifferenceImpact
     before: Any = None
     after: Any = None
     notes: tuple[str, ...] = ()
@@ -126,9 +126,9 @@ class AspectDifference(NamedTuple):
 class ImpactRule(NamedTuple):
     """The impact of adding, removing or changing a value."""
 
-    added: Impact
-    removed: Impact
-    changed: Impact = "informational"
+    added: DifferenceImpact
+    removed: DifferenceImpact
+    changed: DifferenceImpact = "informational"
 
 
 _MINOR: Final = ImpactRule(added="informational", removed="non-breaking")
@@ -158,7 +158,13 @@ def entry_difference(kind: EntryKind, key: str, *, added: bool) -> Difference:
 
 
 def differences_of(
-    kind: EntryKind, key: str, before: Any, after: Any, *, judge: Judge, aspects: Iterable[str]
+    kind: EntryKind,
+    key: str,
+    before: Any,
+    after: Any,
+    *,
+    judge: SchemaJudge,
+    aspects: Iterable[str],
 ) -> Iterator[Difference]:
     """The differences between two states of an existing entry."""
     parts = (
@@ -171,7 +177,7 @@ def differences_of(
 
 
 def _of_dataset(
-    before: CatalogEntry, after: CatalogEntry, judge: Judge, aspects: Iterable[str]
+    before: CatalogEntry, after: CatalogEntry, judge: SchemaJudge, aspects: Iterable[str]
 ) -> Iterator[tuple[str, AspectDifference]]:
     for aspect in aspects:
         old, new = getattr(before, aspect, None), getattr(after, aspect, None)
@@ -209,7 +215,9 @@ def _of_other_kind(
             yield _ASPECT_OF_KIND[kind], each
 
 
-def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator[AspectDifference]:
+def _schema(
+    before: CatalogEntry, after: CatalogEntry, judge: SchemaJudge
+) -> Iterator[AspectDifference]:
     old, new = before.schema, after.schema
     if old is None or new is None:
         yield from _compare_values("", old and str(old), new and str(new), _REQUIRED)
@@ -332,7 +340,7 @@ def _quality(before: Quality, after: Quality) -> Iterator[AspectDifference]:
             yield from _compare_values(path, was and was.status, now and now.status, _MINOR)
         elif was.status != now.status:
             is_worse = _STATUS_RANKS[now.status] > _STATUS_RANKS[was.status]
-            worse: Impact = "breaking" if now.status == "FAILED" else "non-breaking"
+            worse: DifferenceImpact = "breaking" if now.status == "FAILED" else "non-breaking"
             impact = worse if is_worse else "informational"
             yield AspectDifference(path, "changed", impact, was.status, now.status)
         else:
@@ -357,7 +365,7 @@ def _profile(before: Profile | None, after: Profile | None) -> Iterator[AspectDi
 
 def _score(path: str, before: float | None, after: float | None) -> Iterator[AspectDifference]:
     is_lower = before is not None and after is not None and after < before
-    changed: Impact = "non-breaking" if is_lower else "informational"
+    changed: DifferenceImpact = "non-breaking" if is_lower else "informational"
     yield from _compare_values(
         path, before, after, ImpactRule("informational", "non-breaking", changed)
     )

@@ -12,7 +12,7 @@ from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group
 FORMAT: Final = "lumos-snapshot"
 FORMAT_VERSION: Final = "1.1"
 
-Scope: TypeAlias = Literal["all", "selected", "incremental"]
+SnapshotScope: TypeAlias = Literal["all", "selected", "incremental"]
 
 
 class SnapshotSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -78,7 +78,7 @@ class SnapshotFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     instance: str | None = None
     environment: str | None = None
     target_platform: str | None = None
-    scope: Scope = "all"
+    scope: SnapshotScope = "all"
     selection: SnapshotSelection | None = None
     base: SnapshotBase | None = None
     omitted: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class SnapshotHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     format_version: str
     exported_at: datetime
     exported_by: str
-    scope: Scope
+    scope: SnapshotScope
     platform: str | None = None
     instance: str | None = None
     environment: str | None = None
