@@ -188,20 +188,20 @@ class _Publishing:
     def _batches(self) -> Iterator[_Batch]:
         """All pending changes, in batches that are published together."""
         batch: _Batch = []
-        room = self._batch_size
+        remaining = self._batch_size
         for kind in _ORDER:
             after: str | None = None
             while page := self._store.catalog_outbox.pending(
-                self._platform.name, kind.plural, after=after, limit=room
+                self._platform.name, kind.plural, after=after, limit=remaining
             ):
                 after = page[-1].key
                 changes = [each for each in page if (kind.plural, each.key) not in self._refused]
                 if changes:
                     batch.append((kind, changes))
-                room -= len(changes)
-                if room <= 0:
+                remaining -= len(changes)
+                if remaining <= 0:
                     yield batch
-                    batch, room = [], self._batch_size
+                    batch, remaining = [], self._batch_size
         if batch:
             yield batch
 

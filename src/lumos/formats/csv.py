@@ -99,14 +99,18 @@ class DelimitedTable:
         return max(self._widths, default=0)
 
     @cached_property
-    def commonest(self) -> int:
+    def most_common_width(self) -> int:
         """The number of cells that most rows have."""
         return max(self._widths, key=lambda width: (self._widths[width], width), default=0)
 
     @cached_property
     def share(self) -> float:
-        """The share of rows with the commonest number of cells; 0 if that is one cell."""
-        return self._widths[self.commonest] / len(self.rows) if self.commonest > 1 else 0.0
+        """The share of rows with the most common number of cells; 0 if that is one cell."""
+        return (
+            self._widths[self.most_common_width] / len(self.rows)
+            if self.most_common_width > 1
+            else 0.0
+        )
 
     @property
     def has_widest_first_row(self) -> bool:
@@ -116,7 +120,7 @@ class DelimitedTable:
     @cached_property
     def is_regular(self) -> bool:
         """Whether there are several rows, nearly all of one width, with several filled columns."""
-        if len(self.rows) < 2 or self.commonest * len(self.rows) < _MIN_CELLS:
+        if len(self.rows) < 2 or self.most_common_width * len(self.rows) < _MIN_CELLS:
             return False
         if self.share < _REGULAR_SHARE or _LOG_LINE.match(self.delimiter.join(self.rows[0])):
             return False
@@ -126,11 +130,11 @@ class DelimitedTable:
     def is_prose(self) -> bool:
         """Whether the cells contain sentences, as in prose and logs."""
         spaces = sum(cell.strip().count(" ") for row in self._full_rows for cell in row)
-        return spaces > _MAX_SPACES_PER_CELL * len(self._full_rows) * self.commonest
+        return spaces > _MAX_SPACES_PER_CELL * len(self._full_rows) * self.most_common_width
 
     @cached_property
     def _full_rows(self) -> list[list[str]]:
-        return [row for row in self.rows[:_MAX_COMPARED_ROWS] if len(row) == self.commonest]
+        return [row for row in self.rows[:_MAX_COMPARED_ROWS] if len(row) == self.most_common_width]
 
 
 def split_table(text: str, *, whole: bool, suffix: str = "") -> DelimitedTable:
@@ -154,7 +158,7 @@ def split_table(text: str, *, whole: bool, suffix: str = "") -> DelimitedTable:
         table = spaced or _split_by_rare_delimiter(text) or table
     if comment is not None:
         names = comment.split(table.delimiter)
-        if len(names) == table.commonest > 1:
+        if len(names) == table.most_common_width > 1:
             table.names = names
     table.skipped = skipped
     return table
@@ -238,7 +242,7 @@ def _quality(table: DelimitedTable, suggested: str | None) -> tuple[float, bool,
         table.share,
         table.delimiter == suggested,
         table.delimiter == ";" and table.share == 1.0 and _has_decimal_commas(table),
-        table.commonest,
+        table.most_common_width,
         -_DELIMITERS.index(table.delimiter),
     )
 

@@ -413,7 +413,7 @@ class Parquet(BinaryFormat):
             )
         except MalformedData as problem:
             raise _corrupt_footer(problem) from None
-        known = prefix.marked(columns) if may_hold_integers else prefix.known
+        known = prefix.mark_possible_integers(columns) if may_hold_integers else prefix.known
         statistics = columns if column_stats else ()
         return FileFacts(known, rows, row_count_exact=True, columns=statistics)
 
@@ -455,7 +455,7 @@ class _SchemaPrefix:
             if field.type == FLOAT64
         }
 
-    def marked(self, columns: Iterable[FileColumnStatistics]) -> KnownSchema:
+    def mark_possible_integers(self, columns: Iterable[FileColumnStatistics]) -> KnownSchema:
         """The schema of a file by pandas, which stores integers with missing values as doubles."""
         names = frozenset(
             self.doubles[column.path]

@@ -119,7 +119,7 @@ def _is_in(path: str, enclosing: str) -> bool:
     )
 
 
-def frequent(counts: Iterable[tuple[str, int]], *, rows: int) -> tuple[ValueCount, ...]:
+def select_frequent(counts: Iterable[tuple[str, int]], *, rows: int) -> tuple[ValueCount, ...]:
     """Return values that are too frequent to identify a person."""
     least = max(LEAST_COUNT, LEAST_SHARE * rows)
     frequent_values = [

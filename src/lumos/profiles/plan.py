@@ -254,10 +254,10 @@ def divide(files: SourceFiles, units: Iterable[MeasuredUnit], *, leaves: int) ->
     is_covered = np.zeros(len(present), np.bool_)
     reused: list[MeasuredUnit] = []
     for unit in sorted(units, key=lambda each: each.size, reverse=True):
-        at = _positions(unit.identities, present)
-        if at is not None and not is_covered[at].any():
+        positions = _positions(unit.identities, present)
+        if positions is not None and not is_covered[positions].any():
             reused.append(unit)
-            is_covered[at] = True
+            is_covered[positions] = True
     if len(reused) > max_units:
         # Many small units are measured again as one.
         for unit in reused[max_units // 2 :]:
@@ -271,9 +271,9 @@ def _positions(
     searched: npt.NDArray[np.uint64], present: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.intp] | None:
     """The positions of identities among all, which are sorted; None if one is missing."""
-    at = np.searchsorted(present, searched)
-    are_present = (at < len(present)).all() and (present[at] == searched).all()
-    return at if are_present else None
+    positions = np.searchsorted(present, searched)
+    are_present = (positions < len(present)).all() and (present[positions] == searched).all()
+    return positions if are_present else None
 
 
 def _assign_units(
@@ -344,11 +344,11 @@ def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:
     wanted_bytes = share * files.size
     hashes = b"".join(identity_of(file.task.path) for file in files)
     shares = np.zeros(len(files))
-    for at in np.argsort(decode_identities(hashes), kind="stable"):
+    for index in np.argsort(decode_identities(hashes), kind="stable"):
         if wanted_bytes <= 0:
             break
-        size = files.sizes[at]
-        shares[at] = min(1.0, wanted_bytes / max(1, size))
+        size = files.sizes[index]
+        shares[index] = min(1.0, wanted_bytes / max(1, size))
         wanted_bytes -= size
     for file_share, file in zip(shares, files, strict=True):
         if file_share:

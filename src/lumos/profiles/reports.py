@@ -10,7 +10,7 @@ import msgspec
 
 from lumos.model.dataset import ColumnProfile, Profile, Quality
 from lumos.model.discovery import Problem
-from lumos.model.privacy import frequent
+from lumos.model.privacy import select_frequent
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.types import FLOAT16, FLOAT32, DataType, Duration, Time, Timestamp
 from lumos.profiles.columns import ProfiledColumn
@@ -100,7 +100,7 @@ def _column(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | Non
             str(rank): _text(leaf, _clamp(value, tally)) if is_number else _text(leaf, value)
             for rank, value in zip(RANKS, quantiles, strict=False)
         },
-        top=frequent(counts, rows=tally.rows) if leaf.top else (),
+        top=select_frequent(counts, rows=tally.rows) if leaf.top else (),
         shortest=tally.shortest,
         longest=tally.longest,
         mean_length=tally.total_length / tally.sized_count if tally.sized_count else None,

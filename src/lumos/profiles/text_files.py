@@ -65,16 +65,16 @@ class TextFile(Content):
         self._compression = compression_of(file.read(_HEAD_BYTES))
 
     def sample(self, length: int) -> Sample:
-        with self._decompressed() as stream:
+        with self._open_decompressed() as stream:
             data = stream.read(length + 1)
         return Sample(data[:length], len(data) <= length, None)
 
     def text(self) -> io.BufferedReader:
         """The whole text as a stream; nothing else may read the file at the same time."""
         encoding = encoding_of(self.sample(_HEAD_BYTES))
-        return io.BufferedReader(_Utf8Input(self._decompressed(), encoding), _CHUNK_BYTES)
+        return io.BufferedReader(_Utf8Input(self._open_decompressed(), encoding), _CHUNK_BYTES)
 
-    def _decompressed(self) -> pa.NativeFile:
+    def _open_decompressed(self) -> pa.NativeFile:
         self._file.seek(0)
         stored = pa.PythonFile(_UnclosedInput(self._file), "r")
         if self._compression is None:

@@ -58,7 +58,7 @@ class EntryPlan:
         self.new_base = base if written is None else to_json(written)
 
     @classmethod
-    def refused(
+    def of_rejected(
         cls, kind: EntryKind, key: str, base: bytes | None, problem: LumosError
     ) -> "EntryPlan":
         """An entry that the catalog is known to reject."""

@@ -85,7 +85,7 @@ class Importer:
     def run(self, file: Path, *, resume: bool, allow_dangling: bool) -> ImportReport:
         """Import a snapshot, or with `resume` the rest of an interrupted import."""
         self._check(file, allow_dangling=allow_dangling)
-        with self._locked(), open_snapshot(file) as snapshot:
+        with self._lock_target(), open_snapshot(file) as snapshot:
             self._target.check()
             self._target.check_snapshot(snapshot)
             remarks = self._remarks(snapshot.header)
@@ -114,7 +114,7 @@ class Importer:
 
     def rollback(self, file: Path | None) -> RollbackReport:
         """Restore the state before the last import, except for later edits."""
-        with self._locked():
+        with self._lock_target():
             run = self._last_run(file)
             progress = ImportProgress(run, ImportTotals())
             with self._store.transaction() as transaction:
@@ -162,7 +162,7 @@ class Importer:
             raise InvalidSnapshot(file, errors, len(errors) + found.left_out)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock_target(self) -> Iterator[None]:
         try:
             with self._store.lock(f"import into {self._target.name}"):
                 yield

@@ -277,7 +277,7 @@ class CatalogTarget(ImportTarget):
             except LumosError as problem:
                 if self._is_all_or_nothing:
                     raise ImportRefused(kind, key, problem) from problem
-                plan = EntryPlan.refused(kind, key, base, problem)
+                plan = EntryPlan.of_rejected(kind, key, base, problem)
             plans.append(plan)
         return plans
 

@@ -52,13 +52,13 @@ class AtlasReader:
 
     def all(self, *, after: str | None = None) -> Iterator[tuple[str, AtlasEntity]]:
         """All datasets sorted by URN."""
-        yield from self._sorted(placeholders=False, after=after)
+        yield from self._sorted_datasets(placeholders=False, after=after)
 
     def placeholders(self) -> Iterator[tuple[str, AtlasEntity]]:
         """Entities that only exist because the lineage of a dataset refers to them."""
-        yield from self._sorted(placeholders=True)
+        yield from self._sorted_datasets(placeholders=True)
 
-    def _sorted(
+    def _sorted_datasets(
         self, *, placeholders: bool, after: str | None = None
     ) -> Iterator[tuple[str, AtlasEntity]]:
         if types.DATASET not in self._server.types:

@@ -85,7 +85,7 @@ def entity_of(urn: str) -> Entity:
 class ServerModel(Protocol):
     """The model of a server, which fills in defaults and creates some aspects itself."""
 
-    def holds(self, entity: Entity) -> bool:
+    def can_store(self, entity: Entity) -> bool:
         """Whether an entity can be written, and is not internal to the server."""
 
     def sendable(self, entity: Entity, aspects: Mapping[str, Any]) -> Aspects:

@@ -92,7 +92,7 @@ class DatahubFile(
 
     def get(self, urn: str) -> CatalogEntry | None:
         opened = self._opened
-        name = opened.naming.existing().get(urn)
+        name = opened.naming.existing_datasets().get(urn)
         if name is None:
             return None
         return opened.datasets.read(urn, read_writes(opened.file, name))
@@ -102,7 +102,7 @@ class DatahubFile(
 
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | FailedEntry]:
         opened = self._opened
-        for urn, name in sorted(opened.naming.existing().items()):
+        for urn, name in sorted(opened.naming.existing_datasets().items()):
             if after is not None and urn <= after:
                 continue
             try:
@@ -151,7 +151,7 @@ class DatahubFile(
 
     def erase(self, urn: str) -> None:
         opened = self._opened
-        if (name := opened.naming.existing().get(urn)) is not None:
+        if (name := opened.naming.existing_datasets().get(urn)) is not None:
             opened.file.replace(Entity("dataset", name), [])
             opened.naming.remove(name)
             self._save()
@@ -213,7 +213,7 @@ class DatahubFile(
             for urn, entry in self._waiting.get(name, {}).items()
         }
         for urn, entry in entries.items():
-            if (name := opened.naming.existing().get(urn)) is not None:
+            if (name := opened.naming.existing_datasets().get(urn)) is not None:
                 rendered = opened.datasets.render(entry)
                 opened.file.replace(Entity("dataset", name), rendered.writes)
 

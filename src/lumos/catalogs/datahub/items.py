@@ -182,7 +182,7 @@ class DataHubItems:
             native: Entity | None = self._codec(type, Entity(_NAMED[type], "")).entity(key)
         else:
             native = native_entity(key) if type is CatalogEntity else None
-        is_stored = native is not None and (self._server is None or self._server.holds(native))
+        is_stored = native is not None and (self._server is None or self._server.can_store(native))
         return native if is_stored else None
 
     def _item_in_resource(self, resource: Entity) -> CatalogItem | None:

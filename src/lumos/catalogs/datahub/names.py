@@ -250,7 +250,7 @@ class Naming:
         self._expected.clear()
         return missing
 
-    def existing(self) -> Mapping[str, str]:
+    def existing_datasets(self) -> Mapping[str, str]:
         """The DataHub URNs of existing datasets by their URNs in Lumos."""
         return self._to_datahub
 

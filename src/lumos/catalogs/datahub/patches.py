@@ -46,19 +46,19 @@ class _KeyedList(NamedTuple):
     orders: tuple[tuple[str, ...], ...]
 
 
-def _attributed(list: str, key: str) -> _KeyedList:
+def _attributed_list(list: str, key: str) -> _KeyedList:
     return _KeyedList(list, ((_SOURCE, key), (key, _SOURCE, key)))
 
 
 _KEYED_LISTS: Final = {
     "domains": _KeyedList("domains", ((),)),
     "editableSchemaMetadata": _KeyedList("editableSchemaFieldInfo", (("fieldPath",),)),
-    "globalTags": _attributed("tags", "tag"),
-    "glossaryTerms": _attributed("terms", "urn"),
+    "globalTags": _attributed_list("tags", "tag"),
+    "glossaryTerms": _attributed_list("terms", "urn"),
     "ownership": _KeyedList(
         "owners", ((_SOURCE, "typeUrn", "type", "owner"), ("owner", _SOURCE, "typeUrn", "type"))
     ),
-    "structuredProperties": _attributed("properties", "propertyUrn"),
+    "structuredProperties": _attributed_list("properties", "propertyUrn"),
     "upstreamLineage": _KeyedList("upstreams", (("dataset",),)),
 }
 

@@ -144,7 +144,7 @@ class Datahub(
             raise problem
         if CATALOG not in entry.raw:
             return entry
-        return self._connection.reader.as_read(entry)
+        return self._connection.reader.as_stored(entry)
 
     def adjust_for_merge(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry

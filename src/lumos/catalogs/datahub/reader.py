@@ -72,7 +72,7 @@ class DataHubReader:
         self.look_up(_upstream_names(found.values()))
         entries = {}
         for urn, some in candidates.items():
-            existing = self.naming.existing().get(urn)
+            existing = self.naming.existing_datasets().get(urn)
             if existing in some and existing in found:
                 entries[urn] = self._entry(urn, existing, found[existing])
         return entries
@@ -84,7 +84,9 @@ class DataHubReader:
         ):
             self._add_name(listed.urn, listed.aspects)
         wanted = sorted(
-            pair for pair in self.naming.existing().items() if after is None or pair[0] > after
+            pair
+            for pair in self.naming.existing_datasets().items()
+            if after is None or pair[0] > after
         )
         for batch, found in _read_ahead(self._gms, wanted):
             for urn, name in batch:
@@ -98,7 +100,7 @@ class DataHubReader:
                 else:
                     yield entry
 
-    def as_read(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         """The entry that the server returns after this one is written; makes no call."""
         rendered = self.render(entry)
         return self._entry(entry.urn, rendered.entity.urn, rendered.aspects)
@@ -118,7 +120,7 @@ class DataHubReader:
         names = {name for urn in urns for name in possible_names(urn)}
         self._looked_up -= names
         self.look_up(names, only_ambiguous=False)
-        existing = self.naming.existing()
+        existing = self.naming.existing_datasets()
         return [existing[urn] for urn in urns if urn in existing]
 
     def look_up_datasets(self, urns: Iterable[str]) -> None:

@@ -46,7 +46,7 @@ class ServerItems:
         )
         listed = retry_once_if_interrupted(lambda: self._gms.list_entities(types, None))
         entities = map(entity_of, sorted(each.urn for each in listed))
-        urns = [entity.urn for entity in entities if self._model.holds(entity)]
+        urns = [entity.urn for entity in entities if self._model.can_store(entity)]
         known = frozenset(urns)
         for batch in batched(urns, _ITEM_BATCH_SIZE):
             items, buffer = self._load(map(entity_of, batch))

@@ -211,7 +211,7 @@ class DataHubModel:
         """Whether entities of a type are internal to a server."""
         return type in _INTERNAL or type.startswith(_INTERNAL_PREFIX)
 
-    def holds(self, entity: Entity) -> bool:
+    def can_store(self, entity: Entity) -> bool:
         platform = entity_name("dataPlatform", entity.urn)
         is_built_in = (
             entity.urn in _BUILT_IN

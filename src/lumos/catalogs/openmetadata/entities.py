@@ -264,7 +264,7 @@ class Entities:
         if not self._has_searched:
             self._has_searched = True
             for spec in KINDS.values():
-                if spec.has_edges and EXACT_ITEM in self._properties.known(spec.type):
+                if spec.has_edges and EXACT_ITEM in self._properties.declared(spec.type):
                     for entity in self._pages(spec):
                         exact = _exact_item(_lumos_variant(spec, entity), entity)
                         if exact is not None and (missing := _missing(spec, exact)):
@@ -377,7 +377,7 @@ class Entities:
             case _:
                 self._server.put(spec.route, body)
         if spec.is_service:
-            self._index.forget_services()
+            self._index.clear_services()
         found = self._entity(spec, fqn)
         assert found is not None, "it was just written"
         return found
@@ -528,13 +528,15 @@ class Entities:
             return
         # The contents of a domain are only known after reading everything, which `clean_up` does.
         if spec.type == "domain" or self._is_used(spec, entity) or not self._delete(spec, entity):
-            self._empty(spec, fqn, entity, item)
+            self._turn_into_placeholder(spec, fqn, entity, item)
         if spec.is_service:
-            self._index.forget_services()
-        self._references.forget()
-        self._labels.forget()
+            self._index.clear_services()
+        self._references.clear_cache()
+        self._labels.clear_cache()
 
-    def _empty(self, spec: EntityKind, fqn: str, entity: dict[str, Any], item: Any) -> None:
+    def _turn_into_placeholder(
+        self, spec: EntityKind, fqn: str, entity: dict[str, Any], item: Any
+    ) -> None:
         """Turn an entity into a placeholder."""
         record = {
             **{key: entity[key] for key in spec.required if key in entity},
@@ -590,8 +592,8 @@ class Entities:
             ):
                 if not self._is_used(spec, entity):
                     self._delete(spec, entity)
-        self._labels.forget()
-        self._references.forget()
+        self._labels.clear_cache()
+        self._references.clear_cache()
 
     def _domains_in_use(self) -> set[str]:
         """The domains that contain something; the server has no route for this."""

@@ -124,7 +124,7 @@ class Index:
                 self._names = OpenMetadataNames(self._services(), self._meanings)
             return self._names
 
-    def forget_services(self) -> None:
+    def clear_services(self) -> None:
         """Clear the cache, since a service was created or deleted."""
         with self._creating, self._lock:
             self._names = None
@@ -155,7 +155,7 @@ class Index:
             (self._existing_services if exists else self._missing_services).add(service)
         return exists
 
-    def forget_missing_services(self) -> None:
+    def look_again_for_missing_services(self) -> None:
         """Look for missing services again, which others may have created."""
         with self._lock:
             self._missing_services.clear()
@@ -170,7 +170,7 @@ class Index:
         with self._lock:
             self._ids[location] = id
 
-    def forget(self, location: EntityLocation) -> None:
+    def drop(self, location: EntityLocation) -> None:
         with self._lock:
             self._ids.pop(location, None)
 
@@ -297,4 +297,4 @@ class Index:
                 except CatalogError as problem:
                     if problem.status not in _NOT_DELETABLE:
                         raise
-        self.forget_services()
+        self.clear_services()

@@ -237,7 +237,7 @@ class OpenMetadataLabels:
                 self._products[fqn] = reference
             return self._products[fqn]
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the cache."""
         with self._lock:
             for known in (self._tags, self._terms, self._exclusive, self._owners, self._domains):

@@ -119,7 +119,7 @@ class Openmetadata(
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         opened = self._opened
-        opened.entity_index.forget_missing_services()
+        opened.entity_index.look_again_for_missing_services()
         # Cached for the write that usually follows.
         self._read = opened.reader.read_many(urns)
         self._requested = set(urns)

@@ -40,7 +40,7 @@ class CustomProperties:
                 )
                 self._declared[type].add(name)
 
-    def known(self, type: str) -> frozenset[str]:
+    def declared(self, type: str) -> frozenset[str]:
         """The declared properties of an entity type."""
         with self._lock:
             if type not in self._declared:

@@ -67,7 +67,7 @@ class References:
         """References that could not be resolved; cleared by the caller."""
         self._lock = RLock()
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the cache."""
         with self._lock:
             self._found.clear()
@@ -217,7 +217,7 @@ class References:
                 body["serviceType"] = record.get("serviceType") or service_type(
                     spec, join_fqn(split_fqn(fqn)[0], "x")
                 )
-                self._index.forget_services()
+                self._index.clear_services()
             existing = self._server.put(KINDS[type].route, body)
         self._found[type, fqn] = {"id": existing["id"], "type": type}
 
@@ -255,7 +255,7 @@ class References:
         if isinstance(declared, dict):
             self._properties.define(spec.type, declared)
         incompatible = self._properties.incompatible(spec.type, extension, declared)
-        incompatible |= extension.keys() - self._properties.known(spec.type)
+        incompatible |= extension.keys() - self._properties.declared(spec.type)
         old: Record = existing.get("extension") or {}
         accepted = {key: value for key, value in extension.items() if key not in incompatible}
         return accepted | {key: old[key] for key in incompatible if key in old}
@@ -263,10 +263,10 @@ class References:
     def _resolvable_field(self, field: str, record: Record) -> Any:
         value = record.get(field)
         if field == "tags":
-            return self._labels.without_exclusive_duplicates(self._resolvable(value or []))
-        return value if field in FREE_FORM else self._resolvable(value)
+            return self._labels.without_exclusive_duplicates(self._drop_unresolvable(value or []))
+        return value if field in FREE_FORM else self._drop_unresolvable(value)
 
-    def _resolvable(self, value: Any) -> Any:
+    def _drop_unresolvable(self, value: Any) -> Any:
         """Remove references to missing entities from a value."""
         match value:
             case {"tagFQN": str(fqn), "source": str(source)}:
@@ -279,13 +279,13 @@ class References:
                     return None
                 return {"type": type, _FQN: self._resolved_names.get((type, fqn), fqn)}
             case {"relationType": _, "term": term}:
-                resolvable = self._resolvable(term)
+                resolvable = self._drop_unresolvable(term)
                 return None if resolvable is None else {**value, "term": resolvable}
             case dict():
-                values = {key: self._resolvable(each) for key, each in value.items()}
+                values = {key: self._drop_unresolvable(each) for key, each in value.items()}
                 return {key: each for key, each in values.items() if each is not None}
             case list():
-                resolved = (self._resolvable(each) for each in value)
+                resolved = (self._drop_unresolvable(each) for each in value)
                 return [each for each in resolved if each is not None]
             case _:
                 return value
@@ -348,7 +348,7 @@ class References:
     ) -> Record:
         """The details of an edge, with the names of columns on this server."""
         details: Record = {key: edge[key] for key in _DETAILS if key in edge}
-        pipeline = self._resolvable(edge.get("pipeline"))
+        pipeline = self._drop_unresolvable(edge.get("pipeline"))
         if pipeline:
             details["pipeline"] = self._encode("pipeline", pipeline)
         details["columnsLineage"] = [

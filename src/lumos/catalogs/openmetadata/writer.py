@@ -489,7 +489,7 @@ class Writer:
             job = new.job
             job.problem = job.problem or problem
             job.changed = True
-            self._index.forget(job.location)
+            self._index.drop(job.location)
 
     def _record_refusal(self, refusal: RequestRefused, jobs: Mapping[Any, EntryWrite]) -> None:
         """Record the problem of an entity in a bulk request; raise it if the entity is unknown."""
@@ -575,7 +575,7 @@ class Writer:
 
     def _declared_properties(self, entity_type: str, entry: CatalogEntry) -> frozenset[str]:
         self._properties.define(entity_type, definitions_in(entry))
-        return self._properties.known(entity_type)
+        return self._properties.declared(entity_type)
 
     def _declare_own(self, entity_type: str, state: Mapping[str, Any]) -> None:
         ours = [key for key in state.get("extension", {}) if is_lumos_property(key)]

@@ -155,15 +155,18 @@ class _SafeSchema:
     def _reference(self, name: str) -> tuple[int, int]:
         if name in _PRIMITIVE:
             return _PRIMITIVE[name], 1
-        least, depth = self._complete.get(_short(name), (0, 0))
+        least, depth = self._complete.get(_short_name(name), (0, 0))
         # An incomplete type contains itself. References to empty types could nest without limit.
-        if _short(name) in self._open_types or least == 0:
+        if _short_name(name) in self._open_types or least == 0:
             raise MalformedData("Its schema refers to an unknown type, or is recursive.")
         return least, depth
 
     def _named(self, schema: dict[str, Any], kind: str, level: int) -> tuple[object, int, int]:
         name = schema.get("name")
-        if not isinstance(name, str) or _short(name) in self._open_types | self._complete.keys():
+        if (
+            not isinstance(name, str)
+            or _short_name(name) in self._open_types | self._complete.keys()
+        ):
             raise MalformedData("A type in its schema has no name, or a name that is used twice.")
         plain: dict[str, Any] = {
             key: schema[key] for key in ("type", "name", "namespace") if key in schema
@@ -176,10 +179,10 @@ class _SafeSchema:
                 raise MalformedData("A type in its schema has no size.")
             plain["size"], least, depth = size, size, 1
         else:
-            self._open_types.add(_short(name))
+            self._open_types.add(_short_name(name))
             plain["fields"], least, depth = self._fields(schema.get("fields"), level)
-            self._open_types.discard(_short(name))
-        self._complete[_short(name)] = least, depth
+            self._open_types.discard(_short_name(name))
+        self._complete[_short_name(name)] = least, depth
         return plain, least, depth
 
     def _fields(self, fields: object, level: int) -> tuple[list[Any], int, int]:
@@ -200,7 +203,7 @@ class _SafeSchema:
         return depth + 1
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 

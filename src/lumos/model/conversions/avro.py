@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
-from lumos.model.conversions.fallback_types import SIGNED_FOR, distinct, plain_decimal
+from lumos.model.conversions.fallback_types import SIGNED_FOR, make_distinct, plain_decimal
 from lumos.model.conversions.json_values import (
     default_text,
     default_value,
@@ -348,7 +348,7 @@ class _Writer:
         # Only a field has its own annotations; those of an element belong to its record.
         if type_path.details.description and type_path.path.endswith(("[]", "{}", ">")):
             schema["doc"] = type_path.details.description
-        names = distinct(_sanitise(name) for name, _, _, _ in members)
+        names = make_distinct(_sanitise(name) for name, _, _, _ in members)
         for avro_name, (name, type, nullable, inner) in zip(names, members, strict=True):
             field = self._field(avro_name, type, nullable, inner)
             if avro_name != name:

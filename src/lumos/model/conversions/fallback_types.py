@@ -48,7 +48,7 @@ def member_per_option(union: Union) -> Struct:
     return Struct(Member(f"member{index}", option) for index, option in enumerate(union.options))
 
 
-def distinct(names: Iterable[str]) -> list[str]:
+def make_distinct(names: Iterable[str]) -> list[str]:
     """The names in order; a number is appended to repeated ones."""
     taken: set[str] = set()
     result: list[str] = []

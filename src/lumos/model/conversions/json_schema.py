@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-from lumos.model.conversions.fallback_types import distinct
+from lumos.model.conversions.fallback_types import make_distinct
 from lumos.model.conversions.json_values import (
     default_text,
     default_value,
@@ -466,7 +466,7 @@ def _native_type(schema: object) -> str | None:
 
 
 def _object(members: list[tuple[str, DataType, bool, TypePath]]) -> dict[str, Any]:
-    names = distinct(name for name, _, _, _ in members)
+    names = make_distinct(name for name, _, _, _ in members)
     properties = {}
     required = []
     for name, (_, type, nullable, type_path) in zip(names, members, strict=True):

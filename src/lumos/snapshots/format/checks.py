@@ -330,14 +330,14 @@ class ImplausibleValue(NamedTuple):
 def implausible_values(key: str, value: Any) -> Iterator[ImplausibleValue]:
     """Yield the implausible values of an entry."""
     if isinstance(value, CatalogEntry):
-        yield from _of_dataset(value)
+        yield from _check_dataset(value)
     elif isinstance(value, Job) and not _URN_SCHEME.match(key):
         yield ImplausibleValue("urn", "urn", f"'{key}' is not a URN.")
     if getattr(value, "name", key) == "":
         yield ImplausibleValue("name", "value", "The name is empty.")
 
 
-def _of_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
+def _check_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
     if (schema := dataset.schema) is not None:
         names = [field.name for field in schema.fields]
         if len(set(names)) != len(names):
@@ -354,9 +354,9 @@ def _of_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
             text = f"The edge from '{urn}' is duplicated."
             yield ImplausibleValue(f"lineage.upstream[{index}].urn", "duplicate", text)
     if dataset.versioning is not None:
-        yield from _of_versioning(dataset.versioning)
+        yield from _check_versioning(dataset.versioning)
     if dataset.quality is not None:
-        yield from _of_quality(dataset.quality)
+        yield from _check_quality(dataset.quality)
 
 
 def _duplicates(names: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -376,7 +376,7 @@ def _is_of_platform(urn: str, platform: str) -> bool:
     )
 
 
-def _of_versioning(versioning: Versioning) -> Iterator[ImplausibleValue]:
+def _check_versioning(versioning: Versioning) -> Iterator[ImplausibleValue]:
     steps = {"versioning": versioning} | {
         f"versioning.history[{index}]": step for index, step in enumerate(versioning.history)
     }
@@ -388,7 +388,7 @@ def _of_versioning(versioning: Versioning) -> Iterator[ImplausibleValue]:
                 yield ImplausibleValue(f"{path}.{name}", "value", f"{problem}.")
 
 
-def _of_quality(quality: Quality) -> Iterator[ImplausibleValue]:
+def _check_quality(quality: Quality) -> Iterator[ImplausibleValue]:
     shares = {"quality.score": quality.score} | {
         f"quality.dimensions.{name}": share for name, share in quality.dimensions.items()
     }

@@ -168,15 +168,15 @@ def differences_of(
 ) -> Iterator[Difference]:
     """The differences between two states of an existing entry."""
     parts = (
-        _of_dataset(before, after, judge, aspects)
+        _dataset_differences(before, after, judge, aspects)
         if kind is DATASETS
-        else _of_other_kind(kind, before, after, frozenset(aspects))
+        else _item_differences(kind, before, after, frozenset(aspects))
     )
     for aspect, found in parts:
         yield Difference(kind=kind.singular, key=key, aspect=aspect, **found._asdict())
 
 
-def _of_dataset(
+def _dataset_differences(
     before: CatalogEntry, after: CatalogEntry, judge: SchemaJudge, aspects: Iterable[str]
 ) -> Iterator[tuple[str, AspectDifference]]:
     for aspect in aspects:
@@ -194,7 +194,7 @@ def _of_dataset(
             yield aspect, each
 
 
-def _of_other_kind(
+def _item_differences(
     kind: EntryKind, before: Any, after: Any, aspects: frozenset[str]
 ) -> Iterator[tuple[str, AspectDifference]]:
     for name in kind.type.__struct_fields__:

@@ -112,7 +112,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
             raise _file_error(problem) from None
 
     @contextmanager
-    def connected(self) -> Iterator["MongoClient[dict[str, Any]]"]:
+    def connect(self) -> Iterator["MongoClient[dict[str, Any]]"]:
         """A client; all errors become SourceNotUsable."""
         with self.client() as client:
             try:

@@ -78,7 +78,7 @@ class MongodbSource(SampledSource):
         )
 
     def check(self) -> str:
-        with self._access.connected() as client:
+        with self._access.connect() as client:
             version = client.server_info()["version"]
             databases, _ = self._databases(client)
             sample_tasks, problems = self._list_collections(client, databases)
@@ -95,7 +95,7 @@ class MongodbSource(SampledSource):
         return f"{self.address}, MongoDB {version}, {collections} and views in {location}"
 
     def sample_tasks(self) -> SampleTasks:
-        with self._access.connected() as client:
+        with self._access.connect() as client:
             databases, warnings = self._databases(client)
             sample_tasks, unlisted = self._list_collections(client, databases)
         return SampleTasks(
@@ -319,14 +319,14 @@ def _properties(sample: CollectionSample, options: dict[str, Any]) -> dict[str, 
         if (each := options.get(option)) not in (None, {}, [])
     }
     if options.get("capped"):
-        metadata["capped"] = _capped(options)
+        metadata["capped"] = _describe_cap(options)
     if sample.shard_key is not None:
         metadata["shard_key"] = sample.shard_key
     metadata |= {f"index.{name}": text for name, text in sample.indexes.items()}
     return metadata
 
 
-def _capped(options: dict[str, Any]) -> str:
+def _describe_cap(options: dict[str, Any]) -> str:
     limit = options.get("max")
     documents = f", {limit} documents" if limit else ""
     return f"{options.get('size', 0)} bytes{documents}"

@@ -80,7 +80,7 @@ class PostgresConnector:
         return self._parameters.get("dbname")
 
     @contextmanager
-    def connected(self) -> Iterator["psycopg.Connection[tuple[Any, ...]]"]:
+    def connect(self) -> Iterator["psycopg.Connection[tuple[Any, ...]]"]:
         """A connection with consistent, read-only transactions."""
         options: dict[str, Any] = {
             "connect_timeout": _CONNECT_SECONDS,

@@ -312,7 +312,7 @@ class _TableReading:
         times = self._times(writes)
         past = tuple(self._schema_versions(writes, times))
         schema = past[-1].schema if past else self._created_schema()
-        files = list(self._live(writes))
+        files = list(self._live_files(writes))
         at, version, operation = self._current_version(writes, times)
         features = tuple(self._features(files))
         facts = TableFacts(
@@ -481,16 +481,16 @@ class _TableReading:
             raise UnreadableFile("broken_table", "No write in the timeline has a schema")
         raise UnreadableFile("half_written_table", "The table has no schema and no commit yet")
 
-    def _live(self, writes: Sequence[_Written]) -> Iterator[LiveFile]:
+    def _live_files(self, writes: Sequence[_Written]) -> Iterator[LiveFile]:
         slices = live_slices(
             self.folder.below(),
-            self._timing(writes),
+            self._instant_times(writes),
             frozenset(group for write in writes for group in write.replaced),
             is_partitioned=self.properties.is_partitioned,
         )
         return live_files(slices, self.rows, self.properties)
 
-    def _timing(self, writes: Sequence[_Written]) -> InstantTimes:
+    def _instant_times(self, writes: Sequence[_Written]) -> InstantTimes:
         ended = frozenset(write.begun for write in self.timeline.writes)
         first = self.timeline.first
         ends = {write.begun: write.ended for write in writes}
