@@ -144,7 +144,7 @@ def test_who_looks_again_and_again_leaves_a_catalog_that_is_down_in_peace(
 
     seen.see("orders", SCHEMA)
     catalog.strength = 0
-    with publisher.pausing():
+    with publisher.backing_off():
         assert tell_after(0).next_try == datetime(2026, 11, 16, 12, 1, tzinfo=UTC)
         seen.see("sales", SCHEMA)
         report = tell_after(59)

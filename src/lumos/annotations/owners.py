@@ -177,7 +177,7 @@ class Owners:
                     owners_of.values()
                     if dataset is not None
                     else (*owners_of.values(), *self._owners_in_lineage().values()),
-                    every=dataset is None,
+                    include_unused=dataset is None,
                 )
             ),
             owned=tuple(
@@ -200,7 +200,9 @@ class Owners:
         stored = store.aspects("ownership")
         ownership = {urn: stored[urn].owners for urn in live if urn in stored}
         ownership |= self._owners_in_lineage()
-        known = {each.name: each for each in self._owner_reports(ownership.values(), every=True)}
+        known = {
+            each.name: each for each in self._owner_reports(ownership.values(), include_unused=True)
+        }
         if name not in known:
             raise UnknownOwner(name, known)
         return OwnerShowReport(
@@ -296,7 +298,7 @@ class Owners:
         return {owner.name for each in ownership for owner in each.owners}
 
     def _owner_reports(
-        self, owned: Iterable[Sequence[Owner]], *, every: bool
+        self, owned: Iterable[Sequence[Owner]], *, include_unused: bool
     ) -> Iterable[OwnerReport]:
         counts: dict[tuple[str, str], Counter[str]] = {}
         for owners in owned:
@@ -306,7 +308,7 @@ class Owners:
             **{("user", name): user for name, user in self._items.all(User).items()},
             **{("group", name): group for name, group in self._items.all(Group).items()},
         }
-        for kind, name in sorted({*counts, *(people if every else ())}):
+        for kind, name in sorted({*counts, *(people if include_unused else ())}):
             item = people.get((kind, name))
             yield OwnerReport(
                 name=name,

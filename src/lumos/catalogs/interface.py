@@ -414,13 +414,13 @@ def read_many(
     platform: ReadsEntries, urns: Sequence[str]
 ) -> tuple[dict[str, CatalogEntry], dict[str, FailedEntry]]:
     """The datasets that exist, and the ones that cannot be read."""
-    found: dict[str, CatalogEntry] = {}
+    entries: dict[str, CatalogEntry] = {}
     unread = {
         urn: FailedEntry(urn, problem)
-        for urn, problem in in_halves(urns, lambda some: found.update(platform.get_many(some)))
+        for urn, problem in in_halves(urns, lambda batch: entries.update(platform.get_many(batch)))
         if problem is not None
     }
-    return found, unread
+    return entries, unread
 
 
 def item_key(item: CatalogItem) -> str:

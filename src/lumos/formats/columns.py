@@ -166,19 +166,21 @@ def _text(value: Number | None, kind: BoundKind) -> str | None:
         return None if value is None else str(value)
     days = kind == "date"
     try:
-        at = _EPOCH + (timedelta(days=int(value)) if days else timedelta(microseconds=int(value)))
+        moment = _EPOCH + (
+            timedelta(days=int(value)) if days else timedelta(microseconds=int(value))
+        )
     except OverflowError:
         # Outside of the years 1 to 9999.
         return None
     match kind:
         case "date":
-            return at.date().isoformat()
+            return moment.date().isoformat()
         case "time":
-            return at.time().isoformat()
+            return moment.time().isoformat()
         case "timestamptz":
-            return f"{at.isoformat()}Z"
+            return f"{moment.isoformat()}Z"
         case _:
-            return at.isoformat()
+            return moment.isoformat()
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:

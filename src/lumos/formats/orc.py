@@ -334,11 +334,13 @@ class _TypeReader:
             return Struct(members), f"struct<{','.join(natives)}>"
         parts = self._parts(number)
         if orc_type.kind == _UNION:
-            read = [
+            subtypes = [
                 self._read(part, path.option(index), once_per_row=False)
                 for index, part in enumerate(parts)
             ]
-            return Union([type for type, _ in read]), f"uniontype<{','.join(n for _, n in read)}>"
+            return Union(
+                [type for type, _ in subtypes]
+            ), f"uniontype<{','.join(n for _, n in subtypes)}>"
         if len(parts) != orc_type.kind - _LIST + 1:
             raise MalformedData("A list or map has the wrong number of subtypes.")
         if orc_type.kind == _LIST:

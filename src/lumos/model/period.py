@@ -114,9 +114,9 @@ def _parse(text: str) -> Period:
         raise MisuseError(f"The period '{text}' ends before it begins. Write {last}..{first}")
     if not dots:
         return Period(name=str(first), kind="day", first=first, last=last)
-    whole = month_of(first)
-    if (whole.first, whole.last) == (first, last):
-        return whole
+    full_month = month_of(first)
+    if (full_month.first, full_month.last) == (first, last):
+        return full_month
     return Period(name=f"{first}..{last}", kind="custom", first=first, last=last)
 
 

@@ -334,9 +334,9 @@ def _portions(task: FileTask) -> list[FileTask]:
 
 def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
     """Yield files with a limit on their rows, about `rows` in total."""
-    each = -(-rows // max(1, len(files)))
+    rows_per_file = -(-rows // max(1, len(files)))
     for file in islice(files, rows):
-        yield file._replace(task=file.task._replace(max_rows=each))
+        yield file._replace(task=file.task._replace(max_rows=rows_per_file))
 
 
 def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:

@@ -169,8 +169,8 @@ def _time_text(unit: str, value: int) -> str:
     microseconds, rest = divmod(value, 1000)
     if not rest:
         return _iso_text(microseconds)
-    whole = _iso_text(microseconds)
-    return f"{whole}{'' if '.' in whole else '.000000'}{rest:03}"
+    seconds_text = _iso_text(microseconds)
+    return f"{seconds_text}{'' if '.' in seconds_text else '.000000'}{rest:03}"
 
 
 def _iso_text(microseconds: int) -> str:

@@ -87,15 +87,15 @@ def _read_all(
 
         yield from read_slice(task, storage, wanted)
         return
-    read = _format_reader(task.format)
+    read_format = _format_reader(task.format)
     if task.format not in _READ_IN_CHILD:
         with open_file(storage, task.path) as file:
-            yield from read(file, task, wanted)
+            yield from read_format(file, task, wanted)
     elif isinstance(storage, LocalStorage):
-        yield from read_in_child(read, task, wanted, None)
+        yield from read_in_child(read_format, task, wanted, None)
     else:
         with storage.open(task.path) as remote:
-            yield from read_in_child(read, task, wanted, RangedFile(remote))
+            yield from read_in_child(read_format, task, wanted, RangedFile(remote))
 
 
 def _format_reader(format: str) -> FormatReader:

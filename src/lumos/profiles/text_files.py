@@ -218,9 +218,9 @@ def read_json(
     text = TextFile(file).text()
     constants = {name for name, _ in task.constants} - {*task.names}
     types = {name: type for name, type in wanted.items() if name not in constants}
-    read = _read_lines if _has_json_lines(text) else _read_values
+    read_records = _read_lines if _has_json_lines(text) else _read_values
     start = 0
-    for batch in read(text, types, task):
+    for batch in read_records(text, types, task):
         yield batch._replace(start=start, share=task.sample)
         start += batch.rows
 

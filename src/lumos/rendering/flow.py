@@ -114,10 +114,12 @@ def _render_bands(
     for band in sorted(bands, key=lambda each: (boxes[each.upstream].y, each)):
         width = band.amount * scale
         x, end = boxes[band.upstream].x + _BAR_WIDTH, boxes[band.downstream].x
-        y, to = starts[band] + width / 2, in_y[band.downstream] + width / 2
+        y, end_y = starts[band] + width / 2, in_y[band.downstream] + width / 2
         in_y[band.downstream] += width
         middle = (x + end) / 2
-        path = f"M{x:.1f} {y:.1f}C{middle:.1f} {y:.1f} {middle:.1f} {to:.1f} {end:.1f} {to:.1f}"
+        path = (
+            f"M{x:.1f} {y:.1f}C{middle:.1f} {y:.1f} {middle:.1f} {end_y:.1f} {end:.1f} {end_y:.1f}"
+        )
         names = f"{stops[band.upstream].name} → {stops[band.downstream].name}"
         shapes.append(
             tag(

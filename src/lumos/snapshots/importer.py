@@ -62,10 +62,10 @@ class UnfinishedImport(MisuseError):
 class ImportStopped(LumosError):
     """An import or a rollback failed before it finished."""
 
-    def __init__(self, problem: BaseException, *, back: bool = False) -> None:
+    def __init__(self, problem: BaseException, *, is_rollback: bool = False) -> None:
         advice = (
             "The rollback is not finished: run it again with --rollback."
-            if back
+            if is_rollback
             else "The import is not finished: resume it with --resume, or undo it with --rollback."
         )
         super().__init__(f"{str(problem).rstrip('.')}. {advice}")
@@ -139,7 +139,7 @@ class Importer:
                     progress.record_state(transaction, "rolled_back", at=self._now())
                     self._audit(transaction, "roll back import", run.file)
             except (LumosError, OSError) as problem:
-                raise ImportStopped(problem, back=True) from problem
+                raise ImportStopped(problem, is_rollback=True) from problem
         return RollbackReport(
             file=run.file,
             platform=self._target.name,

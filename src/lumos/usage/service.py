@@ -287,8 +287,8 @@ def _imported_usage(evidence: ReadEvidence, urn: str, since: date | None) -> Usa
 
 
 def _unread(fields: Iterable[str], columns: Mapping[str, object]) -> Iterator[str]:
-    read = columns_read(columns)
-    return (name for name in fields if name.lower() not in read)
+    read_columns = columns_read(columns)
+    return (name for name in fields if name.lower() not in read_columns)
 
 
 def _days(reads: Iterable[Reads]) -> Iterator[UsageDay]:

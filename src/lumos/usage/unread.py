@@ -68,14 +68,14 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
     """Datasets and columns without reads since a day, for locations whose reads are known."""
     evidence = ReadEvidence(store)
     periods = evidence.periods
-    read = {urn for urn, period in periods.items() if period.last >= since}
-    through_views = _read_through_views(read, store.usage.views()) - read
+    read_urns = {urn for urn, period in periods.items() if period.last >= since}
+    through_views = _read_through_views(read_urns, store.usage.views()) - read_urns
     unread: list[UnreadDataset] = []
     not_judged: dict[tuple[str, date | None, str], int] = defaultdict(int)
     live: list[KnownDataset] = []
     for dataset in store.list(DatasetFilter()):
         live.append(dataset)
-        if dataset.urn in read or dataset.urn in through_views:
+        if dataset.urn in read_urns or dataset.urn in through_views:
             continue
         known_since = evidence.known_since(dataset.urn, dataset.source)
         is_undated = dataset.urn in evidence.undated
@@ -100,7 +100,7 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         since=since,
         datasets=tuple(unread),
         columns=found,
-        read=len(read & urns),
+        read=len(read_urns & urns),
         read_through_views=len(through_views & urns),
         not_judged=tuple(
             NotJudged(place=location, datasets=count, known_since=day, reason=reason)

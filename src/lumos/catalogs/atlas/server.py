@@ -137,8 +137,8 @@ class AtlasServer:
                 return
 
     def _page(self, type: str, **query: Any) -> list[dict[str, Any]]:
-        asked = {"typeName": type, "excludeDeletedEntities": False, "limit": _PAGE, **query}
-        answer = self._call("POST", "v2/search/basic", asked)
+        request = {"typeName": type, "excludeDeletedEntities": False, "limit": _PAGE, **query}
+        answer = self._call("POST", "v2/search/basic", request)
         if not isinstance(answer, dict):
             raise UnexpectedServer(self.platform, "its search does not return an object")
         return answer.get("entities") or []

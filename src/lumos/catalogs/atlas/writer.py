@@ -243,8 +243,8 @@ class AtlasWriter:
             sources = _column_sources(lineage, known)
             for name, column in entity.columns.items():
                 if from_columns := sources.get(name):
-                    of = (types.COLUMN_PROCESS, types.COLUMN, column_name(urn, name))
-                    entities.append(_process(*of, column, from_columns))
+                    process = (types.COLUMN_PROCESS, types.COLUMN, column_name(urn, name))
+                    entities.append(_process(*process, column, from_columns))
                 else:
                     unused += column.output_of
         for number, body in enumerate(entities, 1):
@@ -272,12 +272,12 @@ def _edges(urn: str, entity: AtlasEntity) -> dict[str, Any]:
 
 
 def _process(
-    type: str, of: str, name: str, output: AtlasEntity, inputs: Sequence[str]
+    type: str, end_type: str, name: str, output: AtlasEntity, inputs: Sequence[str]
 ) -> dict[str, Any]:
     attributes = {
         "qualifiedName": f"{name}#lineage", "name": output.attributes["name"],
-        "inputs": [{"guid": guid, "typeName": of} for guid in inputs],
-        "outputs": [{"guid": output.guid, "typeName": of}],
+        "inputs": [{"guid": guid, "typeName": end_type} for guid in inputs],
+        "outputs": [{"guid": output.guid, "typeName": end_type}],
     }  # fmt: skip
     return {"typeName": type, "attributes": attributes}
 

@@ -212,9 +212,9 @@ def check_writes(writes: Iterable[AspectWrite]) -> list[AspectWrite]:
                 msgspec.convert(write.body, shape)
             except msgspec.ValidationError as problem:
                 text = str(problem)
-                at = _ERROR_PATH.search(text)
-                position = f"{write.aspect}{at['path'] if at else ''}"
-                raise InvalidAspect(position, text[: at.start()] if at else text) from None
+                match = _ERROR_PATH.search(text)
+                position = f"{write.aspect}{match['path'] if match else ''}"
+                raise InvalidAspect(position, text[: match.start()] if match else text) from None
         found.append(write)
     return found
 

@@ -126,13 +126,13 @@ def lumos_urn(urn: str, instance: str | None = None) -> Urn | None:
     """
     if not urn.startswith("urn:li:dataset:"):
         return None
-    read = _decode_urn(urn, instance)
+    decoded = _decode_urn(urn, instance)
     if (
-        read is not None
-        and _encode_urn(read, explicit_instance=has_explicit_instance(urn)) == urn
-        and not _is_wrapper(read)
+        decoded is not None
+        and _encode_urn(decoded, explicit_instance=has_explicit_instance(urn)) == urn
+        and not _is_wrapper(decoded)
     ):
-        return read
+        return decoded
     # Without its instance, the name may be empty; then it does not start with an instance.
     return Urn(_WRAPPER_PLATFORM, (urn,)) if instance is None else lumos_urn(urn)
 

@@ -127,16 +127,16 @@ class Datahub(
         )
         for part in _without_repeats(entries):
             # Results of entries that need no call are yielded as soon as possible.
-            ready: list[WrittenEntry | FailedEntry] = []
-            for outcome in send_jobs(self._connection.gms, self._jobs(part, current, ready)):
-                yield from ready
-                ready.clear()
+            finished: list[WrittenEntry | FailedEntry] = []
+            for outcome in send_jobs(self._connection.gms, self._jobs(part, current, finished)):
+                yield from finished
+                finished.clear()
                 written: WrittenEntry = outcome.subject
                 if outcome.problem is None:
                     yield written
                 else:
                     yield FailedEntry(written.urn, outcome.problem)
-            yield from ready
+            yield from finished
 
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         check_dataset_urn(entry.urn)
@@ -197,18 +197,18 @@ class Datahub(
         self,
         entries: Iterable[CatalogEntry],
         current: Mapping[str, CatalogEntry | None],
-        ready: list[WrittenEntry | FailedEntry],
+        finished: list[WrittenEntry | FailedEntry],
     ) -> Iterator[WriteJob]:
         for entry in entries:
             plan = partial(self._plan, entry, current.get(entry.urn))
             job = plan_job(self.name, entry.urn, plan)
             if isinstance(job, FailedEntry):
-                ready.append(job)
+                finished.append(job)
             elif job.is_needed:
                 self._connection.reader.mark_written(entry.urn, job.changes[0].entity.urn)
                 yield job
             else:
-                ready.append(job.subject)
+                finished.append(job.subject)
 
     def _plan(self, entry: CatalogEntry, old: CatalogEntry | None) -> WriteJob:
         check_dataset_urn(entry.urn)

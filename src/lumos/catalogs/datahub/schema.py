@@ -457,8 +457,8 @@ def _annotate_rows(old: _Column, field: Field, edits: Edits) -> Iterator[dict[st
     wanted: dict[str, Field | NestedField] = {nested.path: nested for nested in field.nested}
     wanted[quoted_name(field.name)] = field
     for path, row in old.rows.items():
-        each = wanted.get(path) or NestedField(path=path)
-        yield edits.update_row(row, each.description, each.tags, each.terms)
+        annotated = wanted.get(path) or NestedField(path=path)
+        yield edits.update_row(row, annotated.description, annotated.tags, annotated.terms)
 
 
 def _rebuild_rows(

@@ -158,12 +158,12 @@ class _EntityBuffer:
 
     def __init__(self, name: str, aspects: Mapping[str, dict[str, Any]]) -> None:
         self._name = name
-        self._aspects_of = dict(aspects)
+        self._aspects_by_urn = dict(aspects)
         self._before: dict[Entity, dict[str, Any]] = {}
         self._writes: dict[Entity, list[AspectWrite]] = {}
 
     def __contains__(self, urn: str) -> bool:
-        return urn in self._aspects_of
+        return urn in self._aspects_by_urn
 
     def take_changes(self) -> list[tuple[Entity, dict[str, Any], list[AspectWrite]]]:
         """Return and clear the pending changes: entity, aspects before, writes."""
@@ -173,22 +173,22 @@ class _EntityBuffer:
         return changes
 
     def entities(self) -> Iterator[Entity]:
-        return map(entity_of, self._aspects_of)
+        return map(entity_of, self._aspects_by_urn)
 
     def writes(self, urn: str, aspect: str | None = None) -> list[AspectWrite]:
         return [
             AspectWrite(aspect=name, body=body)
-            for name, body in self._aspects_of.get(urn, {}).items()
+            for name, body in self._aspects_by_urn.get(urn, {}).items()
             if aspect is None or name == aspect
         ]
 
     def replace(self, entity: Entity, writes: Sequence[AspectWrite]) -> bool:
-        before = self._aspects_of.get(entity.urn, {})
+        before = self._aspects_by_urn.get(entity.urn, {})
         if not before and not writes:
             return False
         self._before.setdefault(entity, before)
         self._writes[entity] = list(writes)
-        self._aspects_of[entity.urn] = aspects_after(writes)
+        self._aspects_by_urn[entity.urn] = aspects_after(writes)
         return True
 
     def error(self, position: str, problem: str) -> LumosError:

@@ -133,16 +133,18 @@ class Entities:
 
     def _items_of(self, spec: EntityKind, entity: dict[str, Any]) -> list[CatalogItem]:
         spec = _lumos_variant(spec, entity)
-        whole = self._entity(spec, entity["fullyQualifiedName"]) if spec.lists_partly else entity
-        if whole is None:
+        complete_entity = (
+            self._entity(spec, entity["fullyQualifiedName"]) if spec.lists_partly else entity
+        )
+        if complete_entity is None:
             return []
         found = (
             []
             if is_placeholder(spec, entity)
-            else [self._item(spec, self._with_edges(spec, whole))]
+            else [self._item(spec, self._with_edges(spec, complete_entity))]
         )
         if spec.type == "pipeline" and spec is not JOB:
-            found += self._tasks(whole).values()
+            found += self._tasks(complete_entity).values()
         return [each for each in found if each is not None]
 
     def get(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
@@ -372,8 +374,8 @@ class Entities:
                 fields = {
                     key: value for key, value in body.items() if key not in ("name", "glossary")
                 }
-                made = self._labels.make_term(item.name, stored_name=name, **fields)
-                fqn = made["fullyQualifiedName"]
+                new_term = self._labels.make_term(item.name, stored_name=name, **fields)
+                fqn = new_term["fullyQualifiedName"]
             case _:
                 self._server.put(spec.route, body)
         if spec.is_service:

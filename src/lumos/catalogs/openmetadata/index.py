@@ -71,8 +71,8 @@ def list_entities(
     total = ((first or {}).get("paging") or {}).get("total")
     if not isinstance(total, int) or ceil(total / limit) > len(wanted) / _ENTITIES_PER_PAGE:
         return None
-    asked = {"fields": fields} if fields else {}
-    pages = server.pages(route, include=include, limit=limit, whole=True, **narrowed, **asked)
+    query = {"fields": fields} if fields else {}
+    pages = server.pages(route, include=include, limit=limit, whole=True, **narrowed, **query)
     try:
         found = (
             (EntityLocation(folder.type, split_fqn(raw["fullyQualifiedName"])), raw)

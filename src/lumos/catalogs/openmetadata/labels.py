@@ -280,11 +280,11 @@ class OpenMetadataLabels:
 
     def known_term(self, name: str, **query: Any) -> Any:
         """The term with a name, or None."""
-        asked = {"include": "all", **query}
-        if (existing := self._find_qualified("glossaryTerms", name, **asked)) is not None:
+        full_query = {"include": "all", **query}
+        if (existing := self._find_qualified("glossaryTerms", name, **full_query)) is not None:
             return existing
         for fqn in (lumos_fqn(name), join_fqn(LUMOS, _with_digest(name))):
-            existing = self._server.named("glossaryTerms", fqn, **asked)
+            existing = self._server.named("glossaryTerms", fqn, **full_query)
             if existing is not None and term_named(existing["fullyQualifiedName"]) == name:
                 return existing
             if existing is not None and shorten_name(encode_name(name)) != encode_name(name):

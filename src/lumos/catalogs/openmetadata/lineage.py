@@ -118,13 +118,13 @@ def merge_lineage(ours: Lineage | None, current: Edges, written: WrittenEdges) -
 
 
 def pairs_of(
-    edges: Iterable[UpstreamEdge], parts: tuple[str, ...], own: tuple[str, ...]
+    edges: Iterable[UpstreamEdge], parts: tuple[str, ...], downstream_parts: tuple[str, ...]
 ) -> dict[Pair, str | None]:
     """The pairs of columns in edges between two entities, with their functions."""
     found: dict[Pair, str | None] = {}
     for edge in edges:
         for mapping in edge.columns:
-            pair = _pair(mapping, parts, own)
+            pair = _pair(mapping, parts, downstream_parts)
             if max(map(len, pair)) <= _MAX_FQN_LENGTH:
                 found.setdefault(pair, mapping.transformation)
     return found
@@ -208,9 +208,11 @@ def unmodelled_details(
     return found
 
 
-def has_details(wanted: Mapping[str, Any], native: NativeEdge, own: tuple[str, ...]) -> bool:
+def has_details(
+    wanted: Mapping[str, Any], native: NativeEdge, downstream_parts: tuple[str, ...]
+) -> bool:
     """Whether an edge has the wanted details, except for its pipeline."""
-    details = portable_details(native.details, native.parts, own)
+    details = portable_details(native.details, native.parts, downstream_parts)
     if any(details.get(key) != wanted[key] for key in _DETAIL_KEYS if key in wanted):
         return False
     wanted_pairs, current_pairs = (_pairs_in(side.get("columns")) for side in (wanted, details))
@@ -272,7 +274,10 @@ def written_at(details: Mapping[str, Any]) -> int | None:
 
 
 def _with_edits(
-    edge: UpstreamEdge, native: NativeEdge, own: tuple[str, ...], written: WrittenEdge | None
+    edge: UpstreamEdge,
+    native: NativeEdge,
+    downstream_parts: tuple[str, ...],
+    written: WrittenEdge | None,
 ) -> UpstreamEdge:
     """Our edge without the columns that users removed, and with those that they added."""
     before = set(written.pairs) if written is not None and written.id == native.id else set()
@@ -280,10 +285,12 @@ def _with_edits(
     if written is not None and written.at is not None and written.at == written_at(native.details):
         # Nobody edited the edge; the columns were missing from the schema for a while.
         removed = set()
-    our_pairs = {_pair(mapping, native.parts, own) for mapping in edge.columns}
-    kept = [each for each in edge.columns if _pair(each, native.parts, own) not in removed]
+    our_pairs = {_pair(mapping, native.parts, downstream_parts) for mapping in edge.columns}
+    kept = [
+        each for each in edge.columns if _pair(each, native.parts, downstream_parts) not in removed
+    ]
     added = [
-        _mapping(pair, function, native.parts, own)
+        _mapping(pair, function, native.parts, downstream_parts)
         for pair, function in native.columns.items()
         if pair not in before and pair not in our_pairs
     ]
@@ -292,20 +299,21 @@ def _with_edits(
     return msgspec.structs.replace(edge, columns=(*kept, *added))
 
 
-def _decode_edge(urn: str, native: NativeEdge, own: tuple[str, ...]) -> UpstreamEdge:
+def _decode_edge(urn: str, native: NativeEdge, downstream_parts: tuple[str, ...]) -> UpstreamEdge:
     is_view = native.details.get("source") == _VIEW
     columns = (
-        _mapping(pair, function, native.parts, own) for pair, function in native.columns.items()
+        _mapping(pair, function, native.parts, downstream_parts)
+        for pair, function in native.columns.items()
     )
     return UpstreamEdge(urn=urn, type="VIEW" if is_view else "TRANSFORMED", columns=tuple(columns))
 
 
 def _mapping(
-    pair: Pair, function: str | None, parts: tuple[str, ...], own: tuple[str, ...]
+    pair: Pair, function: str | None, parts: tuple[str, ...], downstream_parts: tuple[str, ...]
 ) -> ColumnMapping:
     return ColumnMapping(
         upstream=_column_path(pair[0], parts),
-        downstream=_column_path(pair[1], own),
+        downstream=_column_path(pair[1], downstream_parts),
         transformation=function,
     )
 
@@ -315,8 +323,10 @@ def _column_path(fqn: str, parts: tuple[str, ...]) -> str:
     return ".".join(quoted_name(decode_name(name)) for name in split_fqn(fqn)[len(parts) :])
 
 
-def _pair(mapping: ColumnMapping, parts: tuple[str, ...], own: tuple[str, ...]) -> Pair:
-    return _fqn(mapping.upstream, parts), _fqn(mapping.downstream, own)
+def _pair(
+    mapping: ColumnMapping, parts: tuple[str, ...], downstream_parts: tuple[str, ...]
+) -> Pair:
+    return _fqn(mapping.upstream, parts), _fqn(mapping.downstream, downstream_parts)
 
 
 def _fqn(path: str, parts: tuple[str, ...]) -> str:

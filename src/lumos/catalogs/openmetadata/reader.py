@@ -142,8 +142,10 @@ class OpenMetadataReader:
                 for urn, location, offset, length in batch:
                     file.seek(offset)
                     raws.append((urn, location, msgspec.json.decode(file.read(length))))
-                read = self._server.each(raws, lambda each: self.entity(*each, edges=edges))
-                found = {dataset.urn: dataset for dataset in read}
+                read_datasets = self._server.each(
+                    raws, lambda each: self.entity(*each, edges=edges)
+                )
+                found = {dataset.urn: dataset for dataset in read_datasets}
                 yield from (found[urn] for urn, _, _ in raws)
 
     def _write_pages(

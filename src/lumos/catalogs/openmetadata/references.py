@@ -130,8 +130,8 @@ class References:
                 self._found[type, fqn] = found
             return self._found[type, fqn]
 
-    def _look_up(self, type: str, asked: str) -> Reference | None:
-        fqn = asked
+    def _look_up(self, type: str, wanted_fqn: str) -> Reference | None:
+        fqn = wanted_fqn
         match type:
             case "dataset":
                 return self._dataset(fqn)
@@ -156,8 +156,8 @@ class References:
         existing = self._server.named(spec.route, fqn)
         if existing is None:
             return None
-        if fqn != asked:
-            self._resolved_names[type, asked] = fqn
+        if fqn != wanted_fqn:
+            self._resolved_names[type, wanted_fqn] = fqn
         return {"id": existing["id"], "type": type}
 
     def _dataset(self, urn: str) -> Reference | None:
@@ -311,17 +311,17 @@ class References:
     ) -> bool:
         """Replace the upstream edges of an entity by those of a record; return if any changed."""
         old, new = ({each["from"]: each for each in _edges(side)} for side in (existing, wanted))
-        to = {"id": entity["id"], "type": type}
+        downstream = {"id": entity["id"], "type": type}
         parts = split_fqn(entity[_FQN])
         is_changed = False
         for name, edge in new.items():
             start = self.edge_start(name)
             if old.get(name) != edge and start is not None:
-                self.link(start[0], to, self.encode_details(edge, start[1], parts))
+                self.link(start[0], downstream, self.encode_details(edge, start[1], parts))
                 is_changed = True
         for name in old.keys() - new.keys():
             if (start := self.edge_start(name)) is not None:
-                is_changed = self._server.delete_edge(start[0], to) or is_changed
+                is_changed = self._server.delete_edge(start[0], downstream) or is_changed
         return is_changed
 
     def edge_start(self, name: str) -> tuple[Reference, tuple[str, ...]] | None:

@@ -330,12 +330,12 @@ def _with_derived_labels(
     for column in columns:
         old = by_name.get(column["name"], {})
         others = [label for label in old.get("tags") or () if not is_direct_label(label)]
-        whole = dict(column)
+        merged = dict(column)
         if others:
-            whole["tags"] = [*column.get("tags", ()), *others]
+            merged["tags"] = [*column.get("tags", ()), *others]
         if "children" in column:
-            whole["children"] = _with_derived_labels(column["children"], old.get("children") or ())
-        result.append(whole)
+            merged["children"] = _with_derived_labels(column["children"], old.get("children") or ())
+        result.append(merged)
     return result
 
 

@@ -164,7 +164,7 @@ class Linker:
 
     def _write_entity_edges(
         self,
-        to: IndexedEntity,
+        downstream: IndexedEntity,
         wanted_details: Mapping[str, Any],
         current: Edges,
         entity_starts: Mapping[str, Any],
@@ -177,13 +177,13 @@ class Linker:
             reference, parts = start
             native = current.others.get(name)
             wanted = wanted_details[name]
-            if native is None or not lineage.has_details(wanted, native, to.parts):
-                details = self._references.encode_details(wanted, parts, to.parts)
-                self._references.link(reference, to.reference, details)
+            if native is None or not lineage.has_details(wanted, native, downstream.parts):
+                details = self._references.encode_details(wanted, parts, downstream.parts)
+                self._references.link(reference, downstream.reference, details)
             written[name] = WrittenEdge(reference["id"])
         for name, native in current.others.items():
             if name not in wanted_details:
-                self._server.delete_edge(native.reference, to.reference)
+                self._server.delete_edge(native.reference, downstream.reference)
         return written
 
     @staticmethod
@@ -244,7 +244,7 @@ class Linker:
 
     def _put_edge(
         self,
-        to: IndexedEntity,
+        downstream: IndexedEntity,
         upstream: IndexedEntity,
         edges: Sequence[UpstreamEdge],
         current: NativeEdge | None,
@@ -252,7 +252,7 @@ class Linker:
         wanted_details: Mapping[str, Any] | None,
     ) -> dict[lineage.Pair, str | None] | None:
         """Write an edge; return the columns that were sent, or None if it may have failed."""
-        columns = lineage.pairs_of(edges, upstream.parts, to.parts)
+        columns = lineage.pairs_of(edges, upstream.parts, downstream.parts)
         if latest is not None:
             before = current.columns if current is not None else {}
             columns |= {
@@ -262,10 +262,10 @@ class Linker:
             }
         details = lineage.details_of(edges, columns, latest.details if latest is not None else {})
         if wanted_details is not None:
-            sent = self._references.encode_details(wanted_details, upstream.parts, to.parts)
+            sent = self._references.encode_details(wanted_details, upstream.parts, downstream.parts)
             details = lineage.with_details(details, sent)
         try:
-            self._server.put_edge(upstream.reference, to.reference, details)
+            self._server.put_edge(upstream.reference, downstream.reference, details)
         except CatalogError as problem:
             # Without its search engine, the server fails after it has written the edge.
             if problem.status not in (_INTERNAL, _NOT_FOUND):

@@ -249,7 +249,7 @@ def _write(type: DataType, type_path: TypePath) -> pa.DataType:
 
 def _write_decimal(precision: int, scale: int) -> pa.DataType:
     if precision > _MAX_DECIMAL_DIGITS or abs(scale) > _MAX_DECIMAL_DIGITS:
-        capped = capped_decimal(precision, scale, at=_MAX_DECIMAL_DIGITS)
+        capped = capped_decimal(precision, scale, max_digits=_MAX_DECIMAL_DIGITS)
         return pa.decimal256(capped.precision, capped.scale)
     return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
 

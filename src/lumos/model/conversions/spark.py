@@ -238,7 +238,7 @@ def _write(type: DataType, type_path: TypePath) -> SparkType:
         case Decimal(None):
             return _UNBOUNDED
         case Decimal(int(precision), scale):
-            capped = capped_decimal(precision, scale, at=_MAX_DECIMAL_DIGITS)
+            capped = capped_decimal(precision, scale, max_digits=_MAX_DECIMAL_DIGITS)
             return f"decimal({capped.precision},{capped.scale})"
         case Timestamp(_, zoned):
             return "timestamp" if zoned else "timestamp_ntz"

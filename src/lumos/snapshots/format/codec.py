@@ -194,8 +194,12 @@ def _malformed(problem: Exception) -> MalformedJson:
     if isinstance(problem, RecursionError):
         return MalformedJson("", "it nests too deeply")
     text = str(problem)
-    at = _ERROR_PATH.search(text)
-    return MalformedJson(at["path"], text[: at.start()]) if at else MalformedJson("", text)
+    position = _ERROR_PATH.search(text)
+    return (
+        MalformedJson(position["path"], text[: position.start()])
+        if position
+        else MalformedJson("", text)
+    )
 
 
 UNNAMED_KEY: Final = "[...]"

@@ -265,8 +265,8 @@ def _type(text: str, platform: str) -> str:
         return parse_type(text).text
     except (MisuseError, ValueError):
         dialects = sorted(_DIALECTS, key=lambda dialect: dialect != platform)
-        read = (type_from_sql(text, dialect) for dialect in dialects)
-        found = next((type for type in read if not isinstance(type, Unknown)), None)
+        candidates = (type_from_sql(text, dialect) for dialect in dialects)
+        found = next((type for type in candidates if not isinstance(type, Unknown)), None)
         return type_from_sql(text, "hive").text if found is None else found.text
 
 

@@ -342,13 +342,15 @@ class AzureStorage(ObjectStorage[AzureContainer]):
             # The blobs of a large folder are listed by a separate task.
             entries += page.entries if len(entries) <= _MAX_FILES_IN_SPLIT else ()
             folders += page.folders
-        at = self._folder_path(bucket, prefix)
+        folder_path = self._folder_path(bucket, prefix)
         names = {folder[len(prefix) : -1] for folder in folders}
         roots: list[ListingItem] = []
         if tables:
-            roots += [TableRoot(at, kind) for name, kind in LOG_FOLDERS.items() if name in names]
+            roots += [
+                TableRoot(folder_path, kind) for name, kind in LOG_FOLDERS.items() if name in names
+            ]
             if METADATA_FOLDER in names and self._is_iceberg(bucket, f"{prefix}{METADATA_FOLDER}/"):
-                roots.append(TableRoot(at, "iceberg"))
+                roots.append(TableRoot(folder_path, "iceberg"))
         subfolders = [folder for folder in folders if not is_below_hidden(prefix, folder)]
         return _Folder(prefix, entries, subfolders, roots)
 

@@ -119,31 +119,31 @@ class WebHdfs:
         response = self._request("PUT", path, "CREATE", overwrite="true")
         self._send_to_data_node("PUT", response, path, data)
 
-    def rename(self, path: str, to: str, *, size: int) -> None:
+    def rename(self, path: str, target: str, *, size: int) -> None:
         """Rename a file of a known size, replacing the target."""
-        if self._is_renamed(path, to, size, renameoptions="OVERWRITE"):
+        if self._is_renamed(path, target, size, renameoptions="OVERWRITE"):
             return
         # Gateways without rename options do not overwrite.
-        self.delete(to)
-        if not self._is_renamed(path, to, size):
-            raise StorageFault(f"{path} cannot be renamed to {to}")
+        self.delete(target)
+        if not self._is_renamed(path, target, size):
+            raise StorageFault(f"{path} cannot be renamed to {target}")
 
-    def _is_renamed(self, path: str, to: str, size: int, **options: str) -> bool:
+    def _is_renamed(self, path: str, target: str, size: int, **options: str) -> bool:
         """Rename a file and return whether it was renamed; raises if the file does not exist.
 
         A retry after a lost response finds the file already renamed.
         """
         try:
-            response = self._request("PUT", path, "RENAME", destination=to, **options)
+            response = self._request("PUT", path, "RENAME", destination=target, **options)
         except StorageMissing:
-            if self._size(path) is None and self._size(to) == size:
+            if self._size(path) is None and self._size(target) == size:
                 return True
             raise
         if not _is_false(response):
             return True
         if self._size(path) is not None:
             return False
-        if self._size(to) == size:
+        if self._size(target) == size:
             return True
         raise StorageMissing(f"{path} does not exist any more")
 

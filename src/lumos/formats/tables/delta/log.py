@@ -305,7 +305,7 @@ def _add_part(parts: _Parts, match: re.Match[str], entry: FileEntry) -> None:
 
 
 def _complete_checkpoints(parts: _Parts) -> tuple[DeltaCheckpoint, ...]:
-    whole = [
+    complete = [
         DeltaCheckpoint(
             version,
             tuple(found[number].name for number in sorted(found)),
@@ -314,7 +314,7 @@ def _complete_checkpoints(parts: _Parts) -> tuple[DeltaCheckpoint, ...]:
         for (version, count, _), found in parts.items()
         if len(found) == count and min(found) == 1 and max(found) == count
     ]
-    return tuple(sorted(whole, key=lambda each: (-each.version, len(each.names))))
+    return tuple(sorted(complete, key=lambda each: (-each.version, len(each.names))))
 
 
 def _unfinished_commits(commits: dict[int, FileEntry], checkpoint: int) -> tuple[int, ...]:

@@ -384,17 +384,17 @@ def _choose_latest(
     table.
     """
     latest = max((file.entry for file in files), key=lambda entry: entry.modified)
-    read = [(entry, _metadata(folder, entry)) for entry in candidates]
+    loaded = [(entry, _metadata(folder, entry)) for entry in candidates]
     if latest.modified > max(entry.modified for entry in candidates):
-        read.extend(_other_table(folder, latest, read[0][1]))
-    if len(read) == 1:
-        return CurrentMetadata(read[0][0].name, read[0][1], sizes)
+        loaded.extend(_other_table(folder, latest, loaded[0][1]))
+    if len(loaded) == 1:
+        return CurrentMetadata(loaded[0][0].name, loaded[0][1], sizes)
     named = {
         entry.metadata_file.rpartition("/")[2]
-        for _, metadata in read
+        for _, metadata in loaded
         for entry in metadata.metadata_log or ()
     }
-    latest_candidates = [each for each in read if each[0].name not in named] or read
+    latest_candidates = [each for each in loaded if each[0].name not in named] or loaded
     entry, metadata = max(
         latest_candidates, key=lambda each: (each[1].last_updated_ms, each[0].name)
     )
