@@ -41,14 +41,16 @@ def attribute(
     values on fields of a scanned dataset come from the data source. Other values that the source
     did not report were imported.
     """
-    after = {reporter: dict(own) for reporter, own in annotations.items()}
+    after = {
+        reporter: dict(annotations_by_key) for reporter, annotations_by_key in annotations.items()
+    }
     claimed, reported = claimed_keys(annotations), annotations.get(DATA_SOURCE, {})
     for key in keys:
         if key not in values or key in claimed:
             continue
         from_source = is_scanned if key.path else _value(reported, key) == values[key]
-        own = after.setdefault(DATA_SOURCE if from_source else IMPORT, {})
-        own[key] = Annotation(value=values[key])
+        annotations_by_key = after.setdefault(DATA_SOURCE if from_source else IMPORT, {})
+        annotations_by_key[key] = Annotation(value=values[key])
     return dict(after)
 
 
@@ -78,7 +80,9 @@ def refresh_source_annotations(
     if claimed:
         values = field_annotations(found)
         reported |= {key: Annotation(value=values[key]) for key in claimed if key in values}
-    others = {reporter: own for reporter, own in annotations.items() if reporter != DATA_SOURCE}
+    others = {
+        reporter: by_key for reporter, by_key in annotations.items() if reporter != DATA_SOURCE
+    }
     return {**others, DATA_SOURCE: reported} if reported else others
 
 
@@ -93,12 +97,12 @@ def drop_uncontested_source_annotations(
         if key in claimed or (fields_only and not key.path)
     }
     result = {**annotations, DATA_SOURCE: source}
-    return {reporter: own for reporter, own in result.items() if own}
+    return {reporter: by_key for reporter, by_key in result.items() if by_key}
 
 
 def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[str, AnnotationMap]:
     """Move annotations to fields whose names differ from the annotated ones only in case."""
-    annotated = {key.path for own in annotations.values() for key in own if key.path}
+    annotated = {key.path for by_key in annotations.values() for key in by_key if key.path}
     present = field_paths(found) if annotated else []
     missing = annotated - set(present)
     if not missing:
@@ -110,10 +114,13 @@ def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[
     moved = {path: paths[0] for path, paths in candidates.items() if len(paths) == 1}
     return {
         reporter: {
-            **{key._replace(path=moved.get(key.path, key.path)): each for key, each in own.items()},
-            **{key: each for key, each in own.items() if key.path not in moved},
+            **{
+                key._replace(path=moved.get(key.path, key.path)): each
+                for key, each in by_key.items()
+            },
+            **{key: each for key, each in by_key.items() if key.path not in moved},
         }
-        for reporter, own in annotations.items()
+        for reporter, by_key in annotations.items()
     }
 
 
@@ -121,19 +128,19 @@ def adopt_imported(
     annotations: AnnotationsByReporter, recorded: Schema, found: Schema
 ) -> dict[str, AnnotationMap]:
     """Add the annotations of an imported schema that the scanned schema does not have."""
-    claimed = {key for own in annotations.values() for key in own}
+    claimed = {key for by_key in annotations.values() for key in by_key}
     imported = field_annotations(recorded)
     missing = imported.keys() - field_annotations(found).keys() - claimed
-    own = {
+    by_key = {
         **annotations.get(IMPORT, {}),
         **{key: Annotation(value=imported[key]) for key in missing},
     }
-    return {**annotations, IMPORT: own} if own else dict(annotations)
+    return {**annotations, IMPORT: by_key} if by_key else dict(annotations)
 
 
 def annotate_scanned_schema(schema: Schema, annotations: AnnotationsByReporter) -> Schema:
     """Apply the effective annotations to a scanned schema."""
-    keys = {key for own in annotations.values() for key in own if key.path}
+    keys = {key for by_key in annotations.values() for key in by_key if key.path}
     if not keys:
         return schema
     changes = _changes(annotations, keys, field_annotations(schema))
@@ -182,9 +189,9 @@ def annotations_after_import(
     ):
         new = {key: Annotation(value=value, at=at) for key, value in changed.items()}
         after[IMPORT] = {**annotations.get(IMPORT, {}), **new}
-    of_fields = {key: each for key, each in annotations.get(DATA_SOURCE, {}).items() if key.path}
-    after[DATA_SOURCE] = {**of_fields, **source_annotations_in(entry, after)}
-    return {reporter: own for reporter, own in after.items() if own}
+    on_fields = {key: each for key, each in annotations.get(DATA_SOURCE, {}).items() if key.path}
+    after[DATA_SOURCE] = {**on_fields, **source_annotations_in(entry, after)}
+    return {reporter: by_key for reporter, by_key in after.items() if by_key}
 
 
 def _imported_changes(

@@ -224,11 +224,11 @@ def _is_spaced_table(rows: list[list[str]]) -> bool:
     if len(rows) < 2 or len(set(map(len, rows))) > 1 or len(rows[0]) < _MIN_SPACED_COLUMNS:
         return False
     columns = zip(*rows[1:], strict=True)
-    measured = sum(all(map(_MEASURE.match, column)) for column in columns)
-    has_widest_first_row = all(map(_COLUMN_NAME.match, rows[0])) and any(
+    number_columns = sum(all(map(_MEASURE.match, column)) for column in columns)
+    has_column_names = all(map(_COLUMN_NAME.match, rows[0])) and any(
         "_" in cell for cell in rows[0]
     )
-    return 2 * measured >= len(rows[0]) or (has_widest_first_row and measured > 0)
+    return 2 * number_columns >= len(rows[0]) or (has_column_names and number_columns > 0)
 
 
 def _split_at_spaces(line: str) -> list[str]:

@@ -118,19 +118,19 @@ def _reason(known_since: date | None, since: date) -> str:
     return f"reads are known since {known_since}, not since {since}"
 
 
-def _read_through_views(read: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
+def _read_through_views(read_urns: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
     """All tables that are read through views, directly or indirectly."""
     tables_by_view: dict[str, list[str]] = defaultdict(list)
     for table, view in views:
         tables_by_view[view].append(table)
-    seen: set[str] = set()
-    stack = [table for urn in read for table in tables_by_view.get(urn, ())]
+    tables: set[str] = set()
+    stack = [table for urn in read_urns for table in tables_by_view.get(urn, ())]
     while stack:
         table = stack.pop()
-        if table not in seen:
-            seen.add(table)
+        if table not in tables:
+            tables.add(table)
             stack += tables_by_view.get(table, ())
-    return seen
+    return tables
 
 
 def columns_read(names: Iterable[str]) -> set[str]:
@@ -149,9 +149,9 @@ def _columns(
     store: Store, evidence: ReadEvidence, live: Iterable[KnownDataset], since: date
 ) -> tuple[tuple[UnreadColumns, ...], int]:
     """Unread columns of read datasets, and the number of datasets with reads of unknown columns."""
-    read: dict[str, set[str]] = defaultdict(set)
+    columns_by_urn: dict[str, set[str]] = defaultdict(set)
     for each in store.usage.since(since):
-        read[each.urn].update(columns_read(each.columns))
+        columns_by_urn[each.urn].update(columns_read(each.columns))
     for urn, usage in evidence.imported.items():
         if urn in evidence.periods and evidence.periods[urn].last >= since:
             # A column with an unknown last read may have been read in the period.
@@ -160,10 +160,10 @@ def _columns(
                 for name, each in usage.columns.items()
                 if (each.last_read or since) >= since
             }
-            read[urn].update(columns_read(recent or (UNKNOWN_COLUMNS,)))
-    read_datasets = [dataset for dataset in live if dataset.urn in read]
+            columns_by_urn[urn].update(columns_read(recent or (UNKNOWN_COLUMNS,)))
+    read_datasets = [dataset for dataset in live if dataset.urn in columns_by_urn]
     with_unknown_columns = {
-        dataset.urn for dataset in read_datasets if UNKNOWN_COLUMNS in read[dataset.urn]
+        dataset.urn for dataset in read_datasets if UNKNOWN_COLUMNS in columns_by_urn[dataset.urn]
     }
     schemas = store.schemas.current(
         {dataset.urn for dataset in read_datasets} - with_unknown_columns
@@ -173,7 +173,7 @@ def _columns(
         if dataset.urn not in schemas:
             continue
         names = [field.name for field in schemas[dataset.urn].fields]
-        unread = tuple(name for name in names if name.lower() not in read[dataset.urn])
+        unread = tuple(name for name in names if name.lower() not in columns_by_urn[dataset.urn])
         if unread:
             found.append(
                 UnreadColumns(urn=dataset.urn, name=dataset.name, columns=unread, of=len(names))

@@ -100,16 +100,16 @@ class DatasetCodec(Codec[CatalogEntry]):
         return RenderedItem(writes, rendered.storage)
 
     def current(self, writes: Iterable[AspectWrite]) -> Aspects:
-        found = list(writes)
-        aspects = aspects_after(found)
-        if any(write.removes_entity for write in found):
+        all_writes = list(writes)
+        aspects = aspects_after(all_writes)
+        if any(write.removes_entity for write in all_writes):
             common.write_deleted(aspects, True)
         return aspects
 
     def read_native(self, key: str, aspects: Aspects) -> CatalogEntry:
         urn = _parsed(key)
-        own = read_unpacked_properties(aspects, common.PROPERTIES, CatalogEntry)
-        properties = {**own, **common.read_structured(aspects)}
+        user_properties = read_unpacked_properties(aspects, common.PROPERTIES, CatalogEntry)
+        properties = {**user_properties, **common.read_structured(aspects)}
         return CatalogEntry(
             urn=key,
             name=common.read_name(aspects, urn.name),
@@ -255,7 +255,7 @@ def _since_last_creation(writes: Sequence[AspectWrite]) -> Sequence[AspectWrite]
     return later if any(each.replaces for each in later) else writes
 
 
-def merge_sides(
+def adjust_merge_inputs(
     base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
 ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
     """Adjust `base` and `theirs`, so that a merge recognizes descriptions of users.
@@ -265,36 +265,39 @@ def merge_sides(
     """
     if theirs is None or CATALOG not in theirs.raw:
         return base, theirs
-    typed = _edited_aspects(theirs)
-    description = (typed.get(EDITED) or {}).get("description")
+    user_edits = _edited_aspects(theirs)
+    description = (user_edits.get(EDITED) or {}).get("description")
     if base is not None and base.documentation is not None and description is not None:
-        was = (_edited_aspects(base).get(EDITED) or {}).get("description")
-        if was is None and base.documentation.description == description:
-            without = msgspec.structs.replace(base.documentation, description=None)
-            base = msgspec.structs.replace(base, documentation=without)
-    if base is not None and base.schema is not None and typed.get(EDITS):
+        earlier = (_edited_aspects(base).get(EDITED) or {}).get("description")
+        if earlier is None and base.documentation.description == description:
+            documentation = msgspec.structs.replace(base.documentation, description=None)
+            base = msgspec.structs.replace(base, documentation=documentation)
+    if base is not None and base.schema is not None and user_edits.get(EDITS):
         before = Edits(_edited_aspects(base).get(EDITS)).descriptions()
-        descriptions = Edits(typed[EDITS]).descriptions()
-        since = {path: text for path, text in descriptions.items() if path not in before}
-        base = msgspec.structs.replace(base, schema=_without_typed_descriptions(base.schema, since))
-    if typed.get(EDITS) and ours.schema is not None and theirs.schema is not None:
+        descriptions = Edits(user_edits[EDITS]).descriptions()
+        new_descriptions = {path: text for path, text in descriptions.items() if path not in before}
+        base = msgspec.structs.replace(
+            base, schema=_without_user_descriptions(base.schema, new_descriptions)
+        )
+    if user_edits.get(EDITS) and ours.schema is not None and theirs.schema is not None:
         names = {field.name for field in theirs.schema.fields}
-        new = [field for field in ours.schema.fields if field.name not in names]
-        annotated = fields_with_edits(typed[EDITS], new, ours.platform)
+        new_fields = [field for field in ours.schema.fields if field.name not in names]
+        annotated = fields_with_edits(user_edits[EDITS], new_fields, ours.platform)
         if annotated:
             fields = (*theirs.schema.fields, *annotated)
             theirs = msgspec.structs.replace(theirs, schema=Schema(fields=fields))
     return base, theirs
 
 
-def _without_typed_descriptions(schema: Schema, typed: Mapping[str, str]) -> Schema:
+def _without_user_descriptions(schema: Schema, user_descriptions: Mapping[str, str]) -> Schema:
     """Remove the descriptions that users entered with the same text."""
     return Schema(
         fields=tuple(
             msgspec.structs.replace(
-                _without_typed_description(field, field.name, typed),
+                _without_user_description(field, field.name, user_descriptions),
                 nested=tuple(
-                    _without_typed_description(each, each.path, typed) for each in field.nested
+                    _without_user_description(each, each.path, user_descriptions)
+                    for each in field.nested
                 ),
             )
             for field in schema.fields
@@ -302,8 +305,8 @@ def _without_typed_descriptions(schema: Schema, typed: Mapping[str, str]) -> Sch
     )
 
 
-def _without_typed_description(field: Any, path: str, typed: Mapping[str, str]) -> Any:
-    if field.description is None or typed.get(path) != field.description:
+def _without_user_description(field: Any, path: str, user_descriptions: Mapping[str, str]) -> Any:
+    if field.description is None or user_descriptions.get(path) != field.description:
         return field
     return msgspec.structs.replace(field, description=None)
 

@@ -12,7 +12,7 @@ from lumos.catalogs.datahub.dataset import (
     INSTANCE,
     NATIVE,
     DatasetCodec,
-    merge_sides,
+    adjust_merge_inputs,
     read_instance,
 )
 from lumos.catalogs.datahub.items import DataHubItems
@@ -92,21 +92,21 @@ class DatahubFile(
 
     def get(self, urn: str) -> CatalogEntry | None:
         opened = self._opened
-        name = opened.naming.existing_datasets().get(urn)
-        if name is None:
+        datahub_urn = opened.naming.existing_datasets().get(urn)
+        if datahub_urn is None:
             return None
-        return opened.datasets.read(urn, read_writes(opened.file, name))
+        return opened.datasets.read(urn, read_writes(opened.file, datahub_urn))
 
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         return each_or_raise(self.export_each(after=after))
 
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | FailedEntry]:
         opened = self._opened
-        for urn, name in sorted(opened.naming.existing_datasets().items()):
+        for urn, datahub_urn in sorted(opened.naming.existing_datasets().items()):
             if after is not None and urn <= after:
                 continue
             try:
-                entry = opened.datasets.read(urn, read_writes(opened.file, name))
+                entry = opened.datasets.read(urn, read_writes(opened.file, datahub_urn))
             except LumosError as problem:
                 yield FailedEntry(urn, problem)
             else:
@@ -120,12 +120,12 @@ class DatahubFile(
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         opened = self._opened
         check_dataset_urn(entry.urn)
-        name = opened.datasets.entity(entry.urn).urn
-        opened.naming.add(name, Urn.parse(entry.urn).instance or None)
+        datahub_urn = opened.datasets.entity(entry.urn).urn
+        opened.naming.add(datahub_urn, Urn.parse(entry.urn).instance or None)
         self._reserve_upstream(entry)
         rendered = opened.datasets.render(entry)
-        before = opened.file.writes(name)
-        is_changed = opened.file.replace(Entity("dataset", name), rendered.writes)
+        before = opened.file.writes(datahub_urn)
+        is_changed = opened.file.replace(Entity("dataset", datahub_urn), rendered.writes)
         self._save()
         if is_changed:
             old, new = (
@@ -147,13 +147,13 @@ class DatahubFile(
     def adjust_for_merge(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-        return merge_sides(base, theirs, ours)
+        return adjust_merge_inputs(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
         opened = self._opened
-        if (name := opened.naming.existing_datasets().get(urn)) is not None:
-            opened.file.replace(Entity("dataset", name), [])
-            opened.naming.remove(name)
+        if (datahub_urn := opened.naming.existing_datasets().get(urn)) is not None:
+            opened.file.replace(Entity("dataset", datahub_urn), [])
+            opened.naming.remove(datahub_urn)
             self._save()
 
     def items(self) -> Iterator[CatalogItem]:
@@ -201,21 +201,21 @@ class DatahubFile(
         for urn in lineage.upstream_urns(entry):
             naming.reserve(urn)
             is_expected = self._in_batch and "@" in urn
-            if is_expected and (name := naming.expect(urn)) is not None:
-                self._waiting.setdefault(name, {})[entry.urn] = entry
+            if is_expected and (datahub_urn := naming.expect(urn)) is not None:
+                self._waiting.setdefault(datahub_urn, {})[entry.urn] = entry
 
     def _rewrite_edges(self) -> None:
         """Write edges again if the expected upstream datasets did not follow."""
         opened = self._opened
         entries = {
             urn: entry
-            for name in opened.naming.take_missing()
-            for urn, entry in self._waiting.get(name, {}).items()
+            for datahub_urn in opened.naming.take_missing()
+            for urn, entry in self._waiting.get(datahub_urn, {}).items()
         }
         for urn, entry in entries.items():
-            if (name := opened.naming.existing_datasets().get(urn)) is not None:
+            if (datahub_urn := opened.naming.existing_datasets().get(urn)) is not None:
                 rendered = opened.datasets.render(entry)
-                opened.file.replace(Entity("dataset", name), rendered.writes)
+                opened.file.replace(Entity("dataset", datahub_urn), rendered.writes)
 
     @cached_property
     def _opened(self) -> _Opened:
@@ -229,8 +229,8 @@ class DatahubFile(
                 )
                 if file.mentions(entity.urn, lineage.UPSTREAM, lineage.URN_MARKERS):
                     aspects = aspects_after(read_writes(file, entity.urn, lineage.UPSTREAM))
-                    for name, urn in lineage.explicit_datasets(aspects):
-                        naming.reserve(urn, name)
+                    for datahub_urn, urn in lineage.explicit_datasets(aspects):
+                        naming.reserve(urn, datahub_urn)
         return _Opened(file, naming, DatasetCodec(naming), DataHubItems(file, naming))
 
     def _save(self) -> None:

@@ -84,19 +84,22 @@ def _list_patch(
     aspect: str, old: Mapping[str, Any] | None, new: Mapping[str, Any], sent: Mapping[str, Any]
 ) -> bytes | None:
     name, orders = _KEYED_LISTS[aspect]
-    before, after, full = ((body or {}).get(name) or [] for body in (old, new, sent))
+    before, after, sent_members = ((body or {}).get(name) or [] for body in (old, new, sent))
     for keys in orders:
-        trial = _list_operations(name, keys, before, after, after)
-        if trial is None:
+        operations_to_try = _list_operations(name, keys, before, after, after)
+        if operations_to_try is None:
             continue
         primary = {name: list(keys)}
-        once, twice = before, before
+        after_first, after_second = before, before
         for _ in range(2):
             # A call may be retried.
-            patch = {"arrayPrimaryKeys": primary, "patch": trial}
-            once, twice = twice, apply_patch(aspect, {name: twice}, patch).get(name) or []
-        if once == after == twice:
-            operations = _list_operations(name, keys, before, after, full) or []
+            patch = {"arrayPrimaryKeys": primary, "patch": operations_to_try}
+            after_first, after_second = (
+                after_second,
+                apply_patch(aspect, {name: after_second}, patch).get(name) or [],
+            )
+        if after_first == after == after_second:
+            operations = _list_operations(name, keys, before, after, sent_members) or []
             operations += _field_operations(old, new, sent, without=name)
             return msgspec.json.encode({"arrayPrimaryKeys": primary, "patch": operations})
     return None

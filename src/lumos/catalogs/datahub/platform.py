@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import msgspec
 
 from lumos.catalogs.datahub.aspects import CATALOG, Entity
-from lumos.catalogs.datahub.dataset import NATIVE, merge_sides
+from lumos.catalogs.datahub.dataset import NATIVE, adjust_merge_inputs
 from lumos.catalogs.datahub.lineage import upstream_urns
 from lumos.catalogs.datahub.names import check_dataset_urn
-from lumos.catalogs.datahub.reader import DATASET, DataHubReader, possible_names
+from lumos.catalogs.datahub.reader import DATASET, DataHubReader, possible_datahub_urns
 from lumos.catalogs.datahub.server import KIND, Gms, check_installed
 from lumos.catalogs.datahub.server_items import ServerItems
 from lumos.catalogs.datahub.server_model import DataHubModel
@@ -140,7 +140,7 @@ class Datahub(
 
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         check_dataset_urn(entry.urn)
-        if (problem := check_urn(self.name, possible_names(entry.urn)[0])) is not None:
+        if (problem := check_urn(self.name, possible_datahub_urns(entry.urn)[0])) is not None:
             raise problem
         if CATALOG not in entry.raw:
             return entry
@@ -149,7 +149,7 @@ class Datahub(
     def adjust_for_merge(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-        return merge_sides(base, theirs, ours)
+        return adjust_merge_inputs(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
         self.erase_many([urn])

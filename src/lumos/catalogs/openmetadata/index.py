@@ -65,14 +65,14 @@ def list_entities(
     """List the existing entities, or return None if requests for single ones are cheaper."""
     if len(wanted) < 2 * _ENTITIES_PER_PAGE:
         return None
-    route, narrowed = DATASET_TYPES[folder.type].route, {folder.field: folder.fqn}
+    route, folder_filter = DATASET_TYPES[folder.type].route, {folder.field: folder.fqn}
     limit = _FULL_PAGE_SIZE if fields else _NAME_PAGE_SIZE
-    first = server.get(route, limit=0, include="all", **narrowed)
+    first = server.get(route, limit=0, include="all", **folder_filter)
     total = ((first or {}).get("paging") or {}).get("total")
     if not isinstance(total, int) or ceil(total / limit) > len(wanted) / _ENTITIES_PER_PAGE:
         return None
     query = {"fields": fields} if fields else {}
-    pages = server.pages(route, include=include, limit=limit, whole=True, **narrowed, **query)
+    pages = server.pages(route, include=include, limit=limit, whole=True, **folder_filter, **query)
     try:
         found = (
             (EntityLocation(folder.type, split_fqn(raw["fullyQualifiedName"])), raw)
@@ -114,19 +114,19 @@ class Index:
         self._existing_services: set[tuple[str, str]] = set()
         self._missing_services: set[tuple[str, str]] = set()
         self._lock = Lock()
-        self._creating = RLock()
+        self._creation_lock = RLock()
 
     @property
     def names(self) -> OpenMetadataNames:
         """The names of datasets, given the services of the server."""
-        with self._creating:
+        with self._creation_lock:
             if self._names is None:
                 self._names = OpenMetadataNames(self._services(), self._meanings)
             return self._names
 
     def clear_services(self) -> None:
         """Clear the cache, since a service was created or deleted."""
-        with self._creating, self._lock:
+        with self._creation_lock, self._lock:
             self._names = None
             for caches in (
                 self._ids,
@@ -162,7 +162,7 @@ class Index:
 
     def is_parent(self, location: EntityLocation) -> bool:
         """Whether an entity is known to contain others."""
-        with self._creating:
+        with self._creation_lock:
             return (location.route, location.fqn) in self._parents
 
     def add(self, location: EntityLocation, id: str | None) -> None:
@@ -203,8 +203,8 @@ class Index:
     def prepare(self, location: EntityLocation) -> dict[str, Any]:
         """Create the missing parents of a dataset; return the fields that refer to them."""
         service, *names = location.parts
-        with self._creating:
-            self._service(location)
+        with self._creation_lock:
+            self._ensure_service(location)
             match location.type:
                 case "table":
                     database, schema = (service, names[0]), (service, *names[:2])
@@ -224,7 +224,7 @@ class Index:
                 case _:
                     return {"name": names[-1], "service": join_fqn(service)}
 
-    def _service(self, location: EntityLocation) -> None:
+    def _ensure_service(self, location: EntityLocation) -> None:
         route = f"services/{DATASET_TYPES[location.type].services}"
         name = location.parts[0]
         self._ensure_parent(route, (name,), {"serviceType": self.names.service_type(location)})
@@ -284,7 +284,7 @@ class Index:
 
     def mark_erased(self, location: EntityLocation) -> None:
         """Record that an entity was deleted permanently."""
-        with self._creating:
+        with self._creation_lock:
             self._parents.pop((location.route, location.fqn), None)
         self.add(location, None)
 
