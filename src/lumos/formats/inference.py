@@ -80,7 +80,7 @@ def type_of_texts(texts: Sequence[str]) -> DataType:
 
 
 def type_of_integer(value: int) -> DataType:
-    """INT64, or the type that holds a larger integer exactly."""
+    """INT64, or a type that can represent a larger integer exactly."""
     if value in INT64_RANGE:
         return INT64
     return LARGE_INTEGER if abs(value) < 10**_MAX_DECIMAL_DIGITS else STRING
@@ -108,15 +108,15 @@ def _type_of_numbers(texts: Sequence[str], joined: str) -> DataType:
     if max(map(len, texts)) <= _MAX_SAFE_DIGITS:
         # Long integers matched a pattern above.
         return FLOAT64
-    long = [text.lstrip("+") for text in texts if len(text) > _MAX_SAFE_DIGITS]
-    integers = [text for text in long if text.lstrip("-").isdigit()]
+    long_texts = [text.lstrip("+") for text in texts if len(text) > _MAX_SAFE_DIGITS]
+    integers = [text for text in long_texts if text.lstrip("-").isdigit()]
     if any(len(text.lstrip("-")) > _MAX_DECIMAL_DIGITS for text in integers):
         return STRING
-    large = any(int(text) not in INT64_RANGE for text in integers)
+    has_large_integer = any(int(text) not in INT64_RANGE for text in integers)
     if _INTEGERS.match(joined):
-        return LARGE_INTEGER if large else INT64
+        return LARGE_INTEGER if has_large_integer else INT64
     # A float would silently lose digits of a large integer.
-    return STRING if large else FLOAT64
+    return STRING if has_large_integer else FLOAT64
 
 
 def _are_times(texts: Sequence[str]) -> bool:
@@ -138,7 +138,7 @@ MAX_MEMBERS: Final = 2000
 
 
 def widen(left: DataType, right: DataType) -> DataType:
-    """The narrowest inferred type that holds the values of both."""
+    """The narrowest inferred type that can represent the values of both."""
     if left == right or right == NULL:
         return left
     if left == NULL:

@@ -31,8 +31,8 @@ from lumos.model.types import quoted_name
 
 AnyDataset = TypeVar("AnyDataset", bound=Dataset)
 
-LEAST_COUNT: Final = 10
-LEAST_SHARE: Final = 0.001
+MIN_COUNT: Final = 10
+MIN_SHARE: Final = 0.001
 _MAX_SHOWN: Final = 10
 # Words in tags, terms and compliance labels that mark personal or confidential data.
 _PRIVATE: Final = frozenset({
@@ -63,9 +63,9 @@ def _is_private(label: str) -> bool:
 def _has_private_word(words: Sequence[str]) -> bool:
     """Whether the words contain a private word that is not negated, as by "non-" or ".none"."""
     for index, word in enumerate(words):
-        is_denied = index > 0 and words[index - 1] in _NEGATIONS
-        is_answered = len(words) == index + 2 and words[index + 1] in _NEGATIONS
-        if _stem(word) in _PRIVATE and not is_denied and not is_answered:
+        is_negated_before = index > 0 and words[index - 1] in _NEGATIONS
+        is_negated_after = len(words) == index + 2 and words[index + 1] in _NEGATIONS
+        if _stem(word) in _PRIVATE and not is_negated_before and not is_negated_after:
             return True
     return False
 
@@ -74,8 +74,8 @@ def _words(text: str) -> list[str]:
     """The words of a text in lower case, also split at capitals."""
     words: list[str] = []
     for run in _LETTERS.findall(text):
-        is_one = _stem(run.casefold()) in _PRIVATE
-        words += [run.casefold()] if is_one else map(str.casefold, _WORD.findall(run))
+        is_one_word = _stem(run.casefold()) in _PRIVATE
+        words += [run.casefold()] if is_one_word else map(str.casefold, _WORD.findall(run))
     return words
 
 
@@ -100,8 +100,8 @@ def private_paths(
 
 
 def _labelled_paths(field: Field) -> list[str]:
-    whole = [quoted_name(field.name)] if is_private(_labels(field)) else []
-    return [*whole, *(note.path for note in field.nested if is_private(_labels(note)))]
+    own_path = [quoted_name(field.name)] if is_private(_labels(field)) else []
+    return [*own_path, *(note.path for note in field.nested if is_private(_labels(note)))]
 
 
 def _labels(labelled: object) -> list[str]:
@@ -121,9 +121,9 @@ def _is_in(path: str, enclosing: str) -> bool:
 
 def select_frequent(counts: Iterable[tuple[str, int]], *, rows: int) -> tuple[ValueCount, ...]:
     """Return values that are too frequent to identify a person."""
-    least = max(LEAST_COUNT, LEAST_SHARE * rows)
+    min_count = max(MIN_COUNT, MIN_SHARE * rows)
     frequent_values = [
-        ValueCount(value=value, count=count) for value, count in counts if count >= least
+        ValueCount(value=value, count=count) for value, count in counts if count >= min_count
     ]
     return tuple(frequent_values[:_MAX_SHOWN])
 
@@ -148,8 +148,10 @@ def for_catalogs(entry: AnyDataset) -> AnyDataset:
     quality = entry.quality
     if quality is None or quality.profile is None:
         return entry
-    counts = msgspec.structs.replace(quality, profile=without_values(quality.profile))
-    return msgspec.structs.replace(entry, quality=counts)
+    quality_without_values = msgspec.structs.replace(
+        quality, profile=without_values(quality.profile)
+    )
+    return msgspec.structs.replace(entry, quality=quality_without_values)
 
 
 def allowed_quality(dataset: Dataset) -> Quality | None:

@@ -74,10 +74,10 @@ def column_types(leaves: Iterable[ProfiledColumn]) -> dict[str, DataType]:
     for leaf in leaves:
         by_name.setdefault(leaf.names[0], []).append(leaf._replace(names=leaf.names[1:]))
     return {
-        name: found[0].type
-        if not found[0].names
-        else Struct(Member(member, type) for member, type in column_types(found).items())
-        for name, found in by_name.items()
+        name: leaves_of_column[0].type
+        if not leaves_of_column[0].names
+        else Struct(Member(member, type) for member, type in column_types(leaves_of_column).items())
+        for name, leaves_of_column in by_name.items()
     }
 
 
@@ -216,8 +216,8 @@ def _member_fields(
         return ()
     found = []
     for member in type.members:
-        below = type_path.member(member.name)
-        physical, id = notes.get(below.path, (None, None))
-        members = _member_fields(member.type, below, notes, mapping)
+        member_path = type_path.member(member.name)
+        physical, id = notes.get(member_path.path, (None, None))
+        members = _member_fields(member.type, member_path, notes, mapping)
         found.append(KnownField(member.name, physical, id, members, _aliases(id, mapping)))
     return tuple(found)

@@ -264,9 +264,9 @@ def measure(
 
 
 def _measurement_from_row(row: dict[str, Any], inputs: Sequence[SketchInput]) -> UnitMeasurement:
-    first, *others = map(_decode_tallies, row["tallies"])
+    first, *other_tallies = map(_decode_tallies, row["tallies"])
     totals = FileTotals(row["rows"], row["files"], first, ProblemList(MAX_LISTED_IN_TOTAL))
-    for other in others:
+    for other in other_tallies:
         totals.add_tallies(other)
     totals.problems.take(
         (Problem(**each) for each in row["problems"]),
@@ -305,7 +305,7 @@ def _reader(
 
 def _totals_row(unit: int, totals: FileTotals, schema: pa.Schema) -> pa.RecordBatch:
     problems = totals.problems
-    first: list[Any] = [
+    values: list[Any] = [
         unit,
         totals.rows,
         totals.files,
@@ -314,9 +314,9 @@ def _totals_row(unit: int, totals: FileTotals, schema: pa.Schema) -> pa.RecordBa
         list(map(msgspec.structs.asdict, problems.counts)),
     ]
     types = [field.type for field in schema]
-    arrays = [pa.array([value], type) for value, type in zip(first, types, strict=False)]
-    rest = [pa.nulls(1, type) for type in types[len(_TOTALS) :]]
-    return pa.RecordBatch.from_arrays([*arrays, *rest], schema=schema)
+    arrays = [pa.array([value], type) for value, type in zip(values, types, strict=False)]
+    empty_columns = [pa.nulls(1, type) for type in types[len(_TOTALS) :]]
+    return pa.RecordBatch.from_arrays([*arrays, *empty_columns], schema=schema)
 
 
 def read_tasks(

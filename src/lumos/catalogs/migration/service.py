@@ -183,8 +183,8 @@ class Migrations:
         from lumos.catalogs.migration.plan import plan_migration
 
         start = time.perf_counter()
-        with self._dry_run(source, target, mapping, None, on_error, progress) as tried:
-            report, file, target_catalog = tried
+        with self._dry_run(source, target, mapping, None, on_error, progress) as dry_run:
+            report, file, target_catalog = dry_run
             seconds = time.perf_counter() - start
             progress("planning")
             return plan_migration(
@@ -218,25 +218,25 @@ class Migrations:
                 store = self._store()
             except NoStore:
                 store = None
-            found = self._export_source(pair, request, store, Path(folder), progress, on_error)
-            tried = self._snapshots().try_load(
-                found.file, platform=target, allow_dangling=True, progress=progress
+            record = self._export_source(pair, request, store, Path(folder), progress, on_error)
+            would_import = self._snapshots().try_load(
+                record.file, platform=target, allow_dangling=True, progress=progress
             )
             report = MigrationReport(
                 source=pair.source.name,
                 target=pair.target.name,
                 dry_run=True,
                 resumed=False,
-                exported=found.exported,
-                needs=found.needs,
-                imported=tried,
+                exported=record.exported,
+                needs=record.needs,
+                imported=would_import,
                 verified=None,
-                remarks=found.remarks,
-                snapshot=found.kept,
-                skipped=found.skipped,
-                lineage_left_out=found.lineage_left_out,
+                remarks=record.remarks,
+                snapshot=record.kept,
+                skipped=record.skipped,
+                lineage_left_out=record.lineage_left_out,
             )
-            yield report, Path(found.file), pair.target
+            yield report, Path(record.file), pair.target
 
     def verify(
         self,

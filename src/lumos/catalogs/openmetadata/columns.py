@@ -97,8 +97,10 @@ def decode_columns(
     columns: Iterable[Column], read_labels: LabelReader, keys: Iterable[str] = ()
 ) -> Schema:
     """Decode a schema; `keys` are the names of the columns of a compound key."""
-    known = frozenset(keys)
-    return Schema(fields=tuple(_decode_column(column, read_labels, known) for column in columns))
+    key_names = frozenset(keys)
+    return Schema(
+        fields=tuple(_decode_column(column, read_labels, key_names) for column in columns)
+    )
 
 
 def key_columns(schema: Schema) -> list[str]:
@@ -243,13 +245,13 @@ def _nested_fields(
 
 def _annotations(column: Column, type: DataType, read_labels: LabelReader) -> dict[str, Any]:
     display = column.get("dataTypeDisplay")
-    make_labels = read_labels(column.get("tags") or ())
-    is_lumos_property = display in (None, "", _display(type, None), column["dataType"].lower())
+    labels = read_labels(column.get("tags") or ())
+    is_default_display = display in (None, "", _display(type, None), column["dataType"].lower())
     return {
         "description": column.get("description"),
-        "tags": make_labels.tags,
-        "terms": make_labels.terms,
-        "native_type": None if is_lumos_property else display,
+        "tags": labels.tags,
+        "terms": labels.terms,
+        "native_type": None if is_default_display else display,
     }
 
 

@@ -177,13 +177,17 @@ class Entities:
         parts = entity_id(key)
         if kind in ("tag", "domain") and parts is not None and len(split_fqn(fqn)) > 1:
             name = "/".join(parts)
-            flat = lumos_fqn(name) if kind == "tag" else join_fqn(shorten_name(encode_name(name)))
-            fqn = self._first_existing(kind, fqn, flat) or (fqn if _is_inside(item, fqn) else flat)
+            lumos_name = (
+                lumos_fqn(name) if kind == "tag" else join_fqn(shorten_name(encode_name(name)))
+            )
+            fqn = self._first_existing(kind, fqn, lumos_name) or (
+                fqn if _is_inside(item, fqn) else lumos_name
+            )
         elif kind == "query" and parts is not None and len(parts) > 1:
-            own, above = lumos_query_fqn(key), join_fqn(split_fqn(fqn)[0])
-            is_own = self._first_existing("query", fqn, own) == own
-            if is_own or self._server.named(KINDS["databaseService"].route, above) is None:
-                fqn = own
+            lumos_query, service = lumos_query_fqn(key), join_fqn(split_fqn(fqn)[0])
+            is_in_lumos = self._first_existing("query", fqn, lumos_query) == lumos_query
+            if is_in_lumos or self._server.named(KINDS["databaseService"].route, service) is None:
+                fqn = lumos_query
         return KINDS[kind], fqn
 
     def _locate_term(self, name: str, item: GlossaryTerm | None) -> tuple[EntityKind, str]:

@@ -88,13 +88,13 @@ def _merge_sample(
     keys, field_count = len(known), sum(map(_size, known))
     for old in known:
         new = observed.get(old.name)
-        both = _absent_field(old) if new is None else _unite_fields(new, old)
-        growth = _size(both) - _size(old)
+        merged = _absent_field(old) if new is None else _unite_fields(new, old)
+        growth = _size(merged) - _size(old)
         if growth > 0 and field_count + growth > MAX_FIELDS:
-            yield msgspec.structs.replace(_absent_field(old), properties=both.properties)
+            yield msgspec.structs.replace(_absent_field(old), properties=merged.properties)
         else:
             field_count += growth
-            yield both
+            yield merged
     for field in new_fields:
         if keys < MAX_KEYS and field_count + _size(field) <= MAX_FIELDS:
             keys, field_count = keys + 1, field_count + _size(field)

@@ -35,12 +35,12 @@ def key_bounds(
     """
     budget = 8 * parts + 40
 
-    def request_first(folder_prefix: str, later: str) -> str | None:
+    def request_first(key_prefix: str, later: str) -> str | None:
         nonlocal budget
         if budget <= 0:
             raise _BudgetExceeded
         budget -= 1
-        return first(folder_prefix, max(after, later))
+        return first(key_prefix, max(after, later))
 
     bounds: set[str] = set()
     queue = deque([prefix])
