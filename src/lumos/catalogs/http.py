@@ -31,7 +31,7 @@ from lumos.http.retries import (
 T = TypeVar("T")
 R = TypeVar("R")
 
-CATALOG_RETRIES: Final = RetryPolicy(tries=12, seconds=900, first_wait=0.5, longest_wait=60)
+CATALOG_RETRIES: Final = RetryPolicy(tries=12, seconds=900, first_wait=0.5, max_wait=60)
 _log = logging.getLogger(__name__)
 # Set when the result of a thread is no longer needed.
 _stop: ContextVar[Event] = ContextVar("_stop", default=Event())  # noqa: B039
@@ -205,11 +205,11 @@ class Caller:
         )
 
     def call(
-        self, what: str, attempt: Callable[[], T], *, again: Callable[[], T] | None = None
+        self, what: str, attempt: Callable[[], T], *, retry: Callable[[], T] | None = None
     ) -> T:
         """Call `attempt` with retries; error messages call the request `what`.
 
-        After a fault that may have been processed, `again` is called instead.
+        After a fault that may have been processed, `retry` is called instead.
         """
         state = RetryState(self._retries, clock=self._clock, uniform=self._random.uniform)
         internal_errors = 0
@@ -229,8 +229,8 @@ class Caller:
                     self._server.platform, what, attempts=state.tried, seconds=state.seconds,
                     last=str(fault), status=fault.status,
                 ) from problem  # fmt: skip
-            if fault.may_be_done and again is not None:
-                attempt = again
+            if fault.may_be_done and retry is not None:
+                attempt = retry
 
     def each(self, items: Iterable[T], work: Callable[[T], R]) -> Generator[R, None, None]:
         """Run `work` for items in parallel, and yield the results as they are finished.
@@ -309,7 +309,7 @@ class Caller:
         if fault.retry_after is not None:
             with self._lock:
                 self._not_before = max(self._not_before, self._clock() + fault.retry_after)
-                is_new = pause > self._retries.longest_wait and not self._has_warned
+                is_new = pause > self._retries.max_wait and not self._has_warned
                 self._has_warned = self._has_warned or is_new
             if is_new:
                 _log.warning("%s asks for a pause of %.0f s; waiting", platform, pause)
@@ -317,8 +317,8 @@ class Caller:
 
     def _wait_until_allowed(self) -> None:
         """Wait until the server accepts calls again."""
-        if (left := self._not_before - self._clock()) > 0:
-            self._pause(left)
+        if (remaining := self._not_before - self._clock()) > 0:
+            self._pause(remaining)
 
     def _pause(self, seconds: float) -> None:
         if self._sleep is not None:

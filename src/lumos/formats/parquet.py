@@ -118,8 +118,8 @@ def _times(factor: int, divisor: int) -> DecodeBounds:
         stored = None if physical == _INT96 else _integers(low, high, physical)
         if stored is None:
             return None
-        least, most = stored[0] * factor // divisor, -(-stored[1] * factor // divisor)
-        return (least, most) if least in _INT64 and most in _INT64 else None
+        low_value, high_value = stored[0] * factor // divisor, -(-stored[1] * factor // divisor)
+        return (low_value, high_value) if low_value in _INT64 and high_value in _INT64 else None
 
     return read
 

@@ -38,20 +38,20 @@ def retry_after_seconds(value: str | None, now: datetime | None = None) -> float
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The maximum number of tries of a request, and the maximum time in seconds.
 
-    Waits grow by `factor` from `first_wait` to `longest_wait`. If a server requests a longer wait,
+    Waits grow by `factor` from `first_wait` to `max_wait`. If a server requests a longer wait,
     it is used unless it exceeds the remaining time.
     """
 
     tries: int = 11
     seconds: float = 60.0
     first_wait: float = 0.1
-    longest_wait: float = 10.0
+    max_wait: float = 10.0
     factor: float = 2.0
 
     def backoff(self, tried: int) -> float:
         """Return the maximum wait in seconds after this many tries."""
         growth = self.factor ** min(tried - 1, _MAX_EXPONENT)
-        return min(self.longest_wait, self.first_wait * growth)
+        return min(self.max_wait, self.first_wait * growth)
 
 
 ONCE: Final = RetryPolicy(tries=1)

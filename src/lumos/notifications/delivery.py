@@ -36,7 +36,7 @@ _STATUS: Final = re.compile(r"\berror=(\d{3})\b")
 _LEAKING_LOGGERS: Final = ("apprise", "urllib3", "requests_oauthlib", "oauthlib")
 # Longer than the slowest service may take, so that only a stopped sender loses its claim.
 _CLAIM_DURATION: Final = timedelta(minutes=2)
-_RETRIES: Final = RetryPolicy(first_wait=30, longest_wait=3600)
+_RETRIES: Final = RetryPolicy(first_wait=30, max_wait=3600)
 # The time that the background thread keeps running after the last wake-up, and the time that a
 # failed channel is skipped.
 _GRACE_SECONDS: Final = 30.0

@@ -200,7 +200,7 @@ class DataHubItems:
 
 
 def _change_item(name: str, change: Any) -> CatalogEntity:
-    """The item for a change that names no entity."""
+    """The item for a change without an entity URN."""
     return CatalogEntity(urn=f"{_CHANGE_PREFIX}{name}", raw={CATALOG: {"": [{"body": change}]}})
 
 

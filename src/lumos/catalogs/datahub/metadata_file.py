@@ -147,7 +147,7 @@ class MetadataFile:
         )
 
     def changes_without_urn(self) -> dict[str, Any]:
-        """Changes that name no entity, by a hash of their content."""
+        """Changes without an entity URN, by a hash of their content."""
         return {
             name: msgspec.json.decode(record.text)
             for name, record in self._without_urn.items()
@@ -155,14 +155,14 @@ class MetadataFile:
         }
 
     def add_change_without_urn(self, name: str, change: Any) -> None:
-        """Add a change that names no entity, unless it is known."""
+        """Add a change without an entity URN, unless it is known."""
         if name not in self._without_urn:
             self._without_urn[name] = _Record(_encode(change))
             self._records.append(self._without_urn[name])
             self._is_saved = False
 
     def remove_change_without_urn(self, name: str) -> None:
-        """Remove a change that names no entity."""
+        """Remove a change without an entity URN."""
         if (record := self._without_urn.pop(name, None)) is not None:
             record.text = None
             self._is_saved = False
@@ -215,8 +215,8 @@ class MetadataFile:
             entity = entity_of(change.entityUrn)
             # DataHub itself does not always write the types of users and groups alike.
             if entity.type.lower() != change.entityType.lower():
-                wrong = f"'{entity.urn}' is not the URN of a {change.entityType}"
-                raise NotMetadata(self.path, f"[{number}].entityUrn", wrong)
+                problem_text = f"'{entity.urn}' is not the URN of a {change.entityType}"
+                raise NotMetadata(self.path, f"[{number}].entityUrn", problem_text)
             self._add(entity, _Position(record, None, change.aspectName or ""))
         elif change.entityType or change.resource or change.proposedSnapshot:
             # An entity with only a key aspect, or usage in its old form.
@@ -231,8 +231,10 @@ class MetadataFile:
             entity = entity_of(snapshot.urn)
             for number, aspect in enumerate(snapshot.aspects):
                 if len(aspect) != 1:
-                    wrong = f"Expected an aspect under its name, got {len(aspect)} of them"
-                    raise NotMetadata(self.path, f"{position}.{type}.aspects[{number}]", wrong)
+                    problem_text = f"Expected an aspect under its name, got {len(aspect)} of them"
+                    raise NotMetadata(
+                        self.path, f"{position}.{type}.aspects[{number}]", problem_text
+                    )
                 self._add(entity, _Position(record, number, _aspect_name(next(iter(aspect)))))
 
     def _add(self, entity: Entity, position: _Position) -> None:

@@ -219,7 +219,7 @@ class ObjectBucket(ABC):
             "retry_timeout": timedelta(seconds=retries.seconds),
             "backoff": {
                 "init_backoff": timedelta(seconds=retries.first_wait),
-                "max_backoff": timedelta(seconds=retries.longest_wait),
+                "max_backoff": timedelta(seconds=retries.max_wait),
                 "base": retries.factor,
             },
         }

@@ -109,8 +109,10 @@ def live_slices(
         if match := _BASE.match(name) or _LOG.match(name):
             group, instant = (partition, match["group"]), match["instant"]
             is_log = name.startswith(".")
-            counts = timing.is_ended(instant) or (is_log and instant in timing.pending_compactions)
-            if group in replaced or not counts:
+            is_valid = timing.is_ended(instant) or (
+                is_log and instant in timing.pending_compactions
+            )
+            if group in replaced or not is_valid:
                 continue
             if is_log:
                 logs.setdefault(group, []).append(_Log(timing.end_of(instant) or instant, entry))
@@ -118,13 +120,13 @@ def live_slices(
                 bases[group] = _Base(instant, entry, match["format"])
     for group in sorted({**bases, **logs}):
         base = bases.get(group)
-        since = "" if base is None else base.instant
-        newer = tuple(log.entry for log in logs.get(group, ()) if log.time >= since)
+        base_instant = "" if base is None else base.instant
+        newer_logs = tuple(log.entry for log in logs.get(group, ()) if log.time >= base_instant)
         yield FileSlice(
             partition=group[0],
             base=None if base is None else base.entry,
             format="" if base is None else base.format,
-            logs=newer,
+            logs=newer_logs,
         )
 
 
@@ -135,12 +137,12 @@ def live_files(
     for each in slices:
         partition = partition_values(each.partition, properties)
         if each.base is not None:
-            counted = rows.get(each.base.name)
+            row_count = rows.get(each.base.name)
             base = each.base
-            yield LiveFile(base.name, base.size, counted, partition, (), each.format)
+            yield LiveFile(base.name, base.size, row_count, partition, (), each.format)
         for log in each.logs:
-            new = rows.get(log.name) if each.base is None else None
-            yield LiveFile(log.name, log.size, new, partition, (), LOG_FORMAT)
+            new_rows = rows.get(log.name) if each.base is None else None
+            yield LiveFile(log.name, log.size, new_rows, partition, (), LOG_FORMAT)
 
 
 def partition_values(path: str, properties: HudiProperties) -> tuple[tuple[str, str | None], ...]:
@@ -221,9 +223,9 @@ class HudiReader(TableReader):
     ) -> tuple[TableFacts, bytes]:
         properties = read_properties(folder)
         timeline, remarks = _without_unfinished(parse_timeline(folder.entries(properties.timeline)))
-        reading = _TableReading(folder, properties, timeline, _decode_memory(memory))
-        reading.remarks += remarks
-        return reading.facts(max_commits)
+        table_read = _TableRead(folder, properties, timeline, _decode_memory(memory))
+        table_read.remarks += remarks
+        return table_read.facts(max_commits)
 
     def live(self, memory: bytes) -> Iterator[LiveFile]:
         yield from _decode_memory(memory).live
@@ -278,7 +280,7 @@ def _without_unfinished(timeline: HudiTimeline) -> tuple[HudiTimeline, list[Rema
     return timeline._replace(writes=timeline.writes[:-1]), [remark]
 
 
-class _TableReading:
+class _TableRead:
     """One read of a table, which continues from the known state."""
 
     def __init__(
