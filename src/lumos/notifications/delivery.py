@@ -166,39 +166,39 @@ def deliver(
     sender: str,
     max_tries: int,
     clock: Callable[[], datetime],
-    go_on: Callable[[], bool] = lambda: True,
+    should_continue: Callable[[], bool] = lambda: True,
     all: bool = False,
 ) -> DeliveryResult:
-    """Send due messages while `go_on` returns true; a channel that fails is skipped afterwards.
+    """Send due messages while `should_continue` returns true; a channel that fails is skipped afterwards.
 
     With `all`, messages that wait for a retry or were given up are tried once each, and only
     channels that do not respond are skipped.
     """
     available = set(channels)
-    sent = failed = given_up = last = 0
+    sent = failed = given_up = last_id = 0
     problems: dict[str, str] = {}
-    while available and go_on():
+    while available and should_continue():
         now = clock()
         until = now + _CLAIM_DURATION
-        posted = (
-            outbox.claim_after(last, available, sender=sender, now=now, until=until)
+        queued = (
+            outbox.claim_after(last_id, available, sender=sender, now=now, until=until)
             if all
             else outbox.claim(available, sender=sender, now=now, until=until)
         )
-        if posted is None:
+        if queued is None:
             break
-        last = posted.id
-        channel = posted.notification.channel
-        problem = channels[channel].send(posted.notification)
+        last_id = queued.id
+        channel = queued.notification.channel
+        problem = channels[channel].send(queued.notification)
         if problem is None:
-            outbox.sent(posted.id, at=clock())
+            outbox.sent(queued.id, at=clock())
             sent += 1
             continue
-        tries = posted.tries + 1
-        was_dead = posted.state == "dead"
+        tries = queued.tries + 1
+        was_dead = queued.state == "dead"
         is_last = was_dead or tries >= max_tries
         due_at = None if is_last else clock() + retry_delay(tries)
-        outbox.failed(posted.id, sender=sender, problem=problem, due_at=due_at)
+        outbox.failed(queued.id, sender=sender, problem=problem, due_at=due_at)
         problems[channel] = problem
         if not all or problem in _CHANNEL_DOWN:
             available.discard(channel)
@@ -241,7 +241,7 @@ class NotificationSender:
         channels: Collection[str],
         *,
         all: bool = False,
-        go_on: Callable[[], bool] = lambda: True,
+        should_continue: Callable[[], bool] = lambda: True,
     ) -> DeliveryResult:
         connected = self._connected_channels()
         return deliver(
@@ -250,7 +250,7 @@ class NotificationSender:
             sender=self._sender_id,
             max_tries=self._settings.max_tries,
             clock=lambda: datetime.now(UTC),
-            go_on=go_on,
+            should_continue=should_continue,
             all=all,
         )
 
@@ -275,18 +275,20 @@ class NotificationSender:
         return self._channels
 
     def _run(self) -> None:
-        seen = None
+        handled_deadline = None
         while True:
             with self._lock:
                 # A wake-up since the last round means that more may be due.
-                if seen == self._deadline:
+                if handled_deadline == self._deadline:
                     self._running = False
                     return
-                seen = self._deadline
+                handled_deadline = self._deadline
             try:
                 if not (channels := self._due_channels()):
                     continue
-                result = self._deliver(channels, go_on=lambda: monotonic() < self._deadline)
+                result = self._deliver(
+                    channels, should_continue=lambda: monotonic() < self._deadline
+                )
             except LumosError as problem:
                 _log.warning("notifications stay in the outbox: %s", problem)
             else:

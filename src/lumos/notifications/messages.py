@@ -39,7 +39,7 @@ def route_change(change: RoutedChange, rules: Sequence[ChangeRule]) -> dict[str,
     return found
 
 
-def is_about(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]) -> bool:
+def covers_event(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]) -> bool:
     """Whether a rule covers events of this type with these verdicts, for any dataset."""
     if type is EventType.SPLIT:
         # One message about the split replaces messages about its parts, so every rule covers it.
@@ -53,7 +53,7 @@ def is_about(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]) ->
 
 
 def _matches(rule: ChangeRule, change: RoutedChange) -> bool:
-    if not is_about(rule, change.type, change.verdicts):
+    if not covers_event(rule, change.type, change.verdicts):
         return False
     if rule.owners and not any(
         fnmatchcase(owner, pattern) for pattern in rule.owners for owner in change.owners
@@ -88,7 +88,7 @@ def printable_text(value: str) -> str:
     Names in a lake may contain line breaks, or bytes that are not text.
     """
     text = value.encode("utf-8", "replace").decode()
-    return "".join(sign if sign.isprintable() else "?" for sign in text)
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 class Notifier:
@@ -107,7 +107,7 @@ class Notifier:
         # Checked first because most events of a first scan match no rule. Events of the parts of a
         # split are covered by the message about the split.
         if "split_from" in event.metadata or not any(
-            is_about(rule, event.type, verdicts) for rule in self._rules
+            covers_event(rule, event.type, verdicts) for rule in self._rules
         ):
             return
         change = _routed_change(transaction, event)

@@ -267,10 +267,10 @@ def stored_versioning(stored: StoredEntry) -> Versioning:
             for record in (imported.versioning.history if imported.versioning else ())
         )
         covered = {record.schema_version for record in history}
-        others = (
+        not_covered = (
             version for version in versions[: imported.versions] if version.version not in covered
         )
-        versions = (*others, *versions[imported.versions :])
+        versions = (*not_covered, *versions[imported.versions :])
     return Versioning(
         cloud_version=known.cloud_version,
         schema_version=known.schema_version,

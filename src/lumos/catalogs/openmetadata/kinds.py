@@ -127,13 +127,15 @@ class EntityKind(NamedTuple):
     @property
     def requested_fields(self) -> str:
         """The fields to request in addition to those of every response."""
-        more = (
+        optional_fields = (
             *(("tags",) if self.has_tags else ()),
             *(("extension",) if self.has_properties else ()),
         )
-        inside = tuple(field for field, _ in self.parents if field == "parent")
-        also = {"pipeline": ("tasks",), "query": ("usedBy",), "user": ("teams",)}
-        return ",".join((*self.references, *more, *also.get(self.type, ()), *inside))
+        parent_fields = tuple(field for field, _ in self.parents if field == "parent")
+        extra_fields = {"pipeline": ("tasks",), "query": ("usedBy",), "user": ("teams",)}
+        return ",".join(
+            (*self.references, *optional_fields, *extra_fields.get(self.type, ()), *parent_fields)
+        )
 
     @property
     def fields(self) -> tuple[str, ...]:

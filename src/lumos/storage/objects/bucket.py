@@ -189,13 +189,13 @@ class ObjectBucket(ABC):
         headers = {"if-match": f'"{etag}"'} if etag else {}
         if byte_range is not None:
             headers["range"] = byte_range.header
-        answer = self._request(key, headers=headers)
-        found = answer.headers
-        total = found.get("content-range", "").rpartition("/")[2]
+        response = self._request(key, headers=headers)
+        response_headers = response.headers
+        total = response_headers.get("content-range", "").rpartition("/")[2]
         return ObjectBytes(
-            answer.body,
-            int(total) if total else len(answer.body),
-            plain_etag(found.get("etag", "")),
+            response.body,
+            int(total) if total else len(response.body),
+            plain_etag(response_headers.get("etag", "")),
         )
 
     @staticmethod
@@ -234,8 +234,8 @@ class ObjectBucket(ABC):
 
 def is_plain(key: str) -> bool:
     """Whether obstore supports the key: no empty or dotted folders, no control characters."""
-    has_odd_part = any(part in ("", ".", "..") for part in key.split("/"))
-    return not has_odd_part and _CONTROL.search(key) is None
+    has_special_part = any(part in ("", ".", "..") for part in key.split("/"))
+    return not has_special_part and _CONTROL.search(key) is None
 
 
 def client_options(bundle_variable: str = CA_BUNDLE) -> "ClientConfig":
