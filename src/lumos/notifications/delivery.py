@@ -169,7 +169,7 @@ def deliver(
     should_continue: Callable[[], bool] = lambda: True,
     all: bool = False,
 ) -> DeliveryResult:
-    """Send due messages while `should_continue` returns true; a channel that fails is skipped afterwards.
+    """Send due messages while `should_continue` returns true; skip channels that have failed.
 
     With `all`, messages that wait for a retry or were given up are tried once each, and only
     channels that do not respond are skipped.
