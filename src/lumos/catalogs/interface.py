@@ -390,7 +390,7 @@ class WritesInBatches(ABC):
 
     @abstractmethod
     def batch(self) -> AbstractContextManager[None]:
-        """Writes inside the block become visible together at its end, or not at all on an error."""
+        """Collect writes inside the block; all become visible at its end, or none on an error."""
 
 
 def merge_inputs(
@@ -413,7 +413,7 @@ def each_or_raise(entries: Iterator["CatalogEntry | FailedEntry"]) -> Iterator[C
 def read_many(
     platform: ReadsEntries, urns: Sequence[str]
 ) -> tuple[dict[str, CatalogEntry], dict[str, FailedEntry]]:
-    """The datasets that exist, and the ones that cannot be read."""
+    """Read datasets; return the existing ones and those that cannot be read, by URN."""
     entries: dict[str, CatalogEntry] = {}
     unread = {
         urn: FailedEntry(urn, problem)

@@ -29,7 +29,7 @@ from lumos.model.types import INT64, NULL, STRING, DataType
 
 # ^A is Hive's default.
 _DELIMITERS: Final = (",", "\t", ";", "|", "\x01")
-# Rarely used: accepted only for a row of names above rows of equal width.
+# Rare delimiters, which are only accepted for a row of names above rows of equal width.
 _RARE_DELIMITERS: Final = ("$", "^", "~")
 _COLUMN_NAME: Final = re.compile(r"[^\W\d][\w .-]*\Z")
 _NO_DELIMITER: Final = "\x1f"

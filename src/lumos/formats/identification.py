@@ -186,7 +186,7 @@ def _cached_hints(suffix: str, compression_suffix: str, *, is_part: bool) -> Fil
 IdentifiedFile: TypeAlias = tuple[Format, FileFacts]
 
 _HEAD_BYTES: Final = 64 * 1024
-# Enough for magic bytes.
+# The number of bytes that is enough for magic bytes.
 _MAGIC_BYTES: Final = 16
 
 
@@ -287,7 +287,7 @@ def _reject_nested_compression(sample: Sample, compression: Compression) -> None
 
 
 def _format_of_text(named: TextFormat, sample: Sample) -> TextFormat:
-    """The format of the text: the one in the name, unless the text is clearly of another."""
+    """The format in the name, unless the text clearly has another format."""
     looks_like_json = first_character(sample) in ("{", "[")
     other = JSON if looks_like_json else CSV
     return other if other is not named and other.recognises(sample) else named

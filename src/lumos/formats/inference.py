@@ -44,7 +44,7 @@ _TERMINATOR: Final = "\0"
 
 
 def _pattern_for_all(pattern: str) -> re.Pattern[str]:
-    """A pattern of texts, each followed by `_TERMINATOR`, that all match or mean null."""
+    """A pattern for texts, each followed by `_TERMINATOR`, that all match `pattern` or are null."""
     nulls = "|".join(map(re.escape, sorted(NULLS - {""})))
     return re.compile(rf"(?:(?:{pattern}|{nulls})?+\x00)*+\Z", re.ASCII)
 
@@ -64,7 +64,7 @@ _ZONED: Final = _pattern_for_all(rf"{_DAY}{_TIME}(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}}
 
 
 def type_of_texts(texts: Sequence[str]) -> DataType:
-    """The type of texts, some of which may mean null; NULL if all do."""
+    """The type of texts, ignoring nulls such as `NA`; NULL if all are null."""
     first = next((text for text in texts if text not in NULLS), None)
     if first is None:
         return NULL
@@ -97,7 +97,7 @@ def _type_of_values(texts: Sequence[str], joined: str) -> DataType:
     if not zoned and not _TIMESTAMPS.match(joined):
         return STRING
     if not _are_times(texts):
-        # Not in the calendar, such as 31 February.
+        # Some are not in the calendar, such as 31 February.
         return STRING
     if zoned:
         return TIMESTAMPTZ

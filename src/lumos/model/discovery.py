@@ -76,7 +76,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     source_metadata: SourceMetadata | None = None
     table: TableState | None = None
     reverted: bool = False
-    # Only for files: tables and databases declare their schema.
+    # Only set for files, because tables and databases declare their schema.
     memory: SchemaMemory | None = None
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()

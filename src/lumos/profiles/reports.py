@@ -174,7 +174,7 @@ def _time_text(unit: str, value: int) -> str:
 
 
 def _iso_text(microseconds: int) -> str:
-    """The time in ISO 8601, also before year 1 and after year 9999."""
+    """The time in ISO 8601, even before year 1 and after year 9999."""
     days, rest = divmod(microseconds, _DAY)
     # The Gregorian calendar repeats every 400 years.
     cycles, day = divmod(days, 146_097)

@@ -17,7 +17,7 @@ from lumos.store import Transaction
 from lumos.store.journal import ImportRun, ImportStep, StepState
 
 _MAX_REPORTED: Final = 1000
-# These are stored in the journal, so that an interrupted import does not lose them.
+# The number of rejected entries that the journal stores.
 _MAX_REFUSED: Final = 200
 
 

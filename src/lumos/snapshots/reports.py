@@ -98,7 +98,7 @@ class RefusedReport(Report, frozen=True, kw_only=True):
 
 
 class ImportTotals(msgspec.Struct, kw_only=True):
-    """The counts of an import so far, stored in its journal to be continued by a resumed import.
+    """The counts of an import so far; its journal stores them for a resumed import.
 
     `held` counts datasets by aspect and by how the catalog stores the aspect. `seen_here` counts
     datasets that the store has scanned itself; their scanned aspects were kept. `refused` counts

@@ -124,7 +124,7 @@ def by_kind(steps: Iterable[ImportStep]) -> Iterator[tuple[EntryKind, list[Impor
 
 
 def values_of(kind: EntryKind, step: ImportStep) -> tuple[Any | None, Any]:
-    """The entry before a step, and the one that the step writes."""
+    """The entry before a step, and the entry that the step writes."""
     before = None if step.before is None else from_json(step.before, kind.type)
     return before, from_json(step.after, kind.type)
 

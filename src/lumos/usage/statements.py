@@ -202,7 +202,7 @@ class StatementAnalyser:
 
 
 def add_known(one: int | None, other: int | None) -> int | None:
-    """The sum of two values, of which either may be unknown."""
+    """The sum of the known values; None if both are unknown."""
     return other if one is None else one if other is None else one + other
 
 

@@ -153,7 +153,7 @@ class AtlasWriter:
             old, new, urn = change.old, change.after, change.entry.urn
             add(types.DATASET, urn, old, new)
             if change.has_new_lineage and entities and entities[-1]["guid"] == new.guid:
-                # Written with the processes: an interrupted write must not look complete.
+                # Written with the processes, so that an interrupted write does not look complete.
                 entities[-1]["attributes"].pop("upstream", None)
             for column, entity in new.columns.items():
                 before = old.columns.get(column) if old else None

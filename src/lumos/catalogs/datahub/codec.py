@@ -91,7 +91,7 @@ class Codec(ABC, Generic[T]):
         return _with_raw(item, raw)
 
     def render(self, item: T) -> RenderedItem:
-        """Encode an item as writes, as far as DataHub can store it."""
+        """Encode an item as writes; fields that DataHub cannot store are packed or dropped."""
         raw_writes = writes_in_raw(item.raw)  # type: ignore[attr-defined]
         without_raw = _replace(item, raw=self.raw_to_pack(item, raw_writes))
         aspects: Aspects = {}
@@ -115,7 +115,7 @@ class Codec(ABC, Generic[T]):
         return restore(visible, packed, native=self.visible_fields, as_shown=self._round_trip)
 
     def with_references_of(self, visible: T, item: T) -> T:  # noqa: ARG002
-        """`visible` with the references of `item`, where both mean the same entities."""
+        """Replace references by those of `item` that refer to the same entities."""
         return visible
 
     def raw_to_pack(self, item: T, raw_writes: Writes) -> dict[str, Any]:  # noqa: ARG002

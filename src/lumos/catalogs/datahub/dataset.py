@@ -172,7 +172,7 @@ class DatasetCodec(Codec[CatalogEntry]):
         try:
             packed = writes_in_raw(item.raw)
         except InvalidAspect:
-            # Not packed by Lumos.
+            # Lumos did not pack this.
             return {}
         is_erased = item.deleted and any(each.removes_entity for each in chain(*packed.values()))
         found: Writes = {}

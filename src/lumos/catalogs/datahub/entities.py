@@ -168,7 +168,7 @@ _DEFAULT_ENVIRONMENT: Final = "PROD"
 
 
 def canonical_urn(urn: str) -> str:
-    """The URN of an entity in Lumos, given that URN or the one in DataHub."""
+    """The URN of an entity in Lumos, given its URN in Lumos or in DataHub."""
     native = native_entity(urn)
     return urn if native is None else _lumos_urn(native)
 

@@ -194,7 +194,7 @@ class DataHubItems:
         try:
             exact: CatalogItem = from_json(info["value"]["blob"], type)
         except (msgspec.MsgspecError, KeyError, TypeError):
-            # Not written by Lumos; the resource is an entity like others.
+            # Lumos did not write the resource, so it is an entity like any other.
             return None
         return exact
 

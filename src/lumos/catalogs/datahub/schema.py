@@ -207,7 +207,7 @@ def fields_with_edits(edits: Any, fields: Sequence[Field], platform: str) -> lis
 
 def _empty_schema(platform: str, name: str) -> dict[str, Any]:
     return {
-        # Only for display; file names may be invalid Unicode.
+        # This name is only for display; file names may be invalid Unicode.
         "schemaName": name.encode(errors="backslashreplace").decode(),
         "platform": platform_urn(platform),
         "version": 0,
@@ -431,7 +431,7 @@ def _read_extras(row: Mapping[str, Any]) -> dict[str, Any]:
             extras["type"] = parse_type(extras["type"])
         extras["nested"] = from_plain(extras.get("nested", []), tuple[NestedField, ...])
     except (msgspec.MsgspecError, LumosError, KeyError, TypeError):
-        # Not written by Lumos.
+        # Lumos did not write this.
         return {}
     return dict(extras)
 

@@ -145,7 +145,7 @@ def _metadata_json(metadata: Any) -> dict[str, Any]:
 
 def _configure_package() -> None:
     check_installed()
-    # Only read at the first import.
+    # The package reads this variable at its first import.
     os.environ.setdefault("DATAHUB_TELEMETRY_ENABLED", "false")
     log = logging.getLogger("datahub")
     if log.level < logging.WARNING:

@@ -27,7 +27,7 @@ _UNION_NAMES: Final[dict[type, tuple[str, ...]]] = {
 }
 _BROWSE: Final = "browsePathsV2"
 _INSTANCE: Final = "dataPlatformInstance"
-# Never exported.
+# Aspects with secrets, which are never exported.
 _SECRET: Final = frozenset({"corpUserCredentials"})
 # Settings, secrets and built-in definitions of a server.
 _INTERNAL: Final = frozenset(

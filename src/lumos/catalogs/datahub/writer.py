@@ -16,7 +16,7 @@ from lumos.errors import CatalogError, CatalogUnavailable, LumosError
 _MAX_PROPOSALS: Final = 200
 _PROPOSALS_PER_CALL: Final = 20
 _MAX_BYTES: Final = 12 << 20
-# Added for each proposal in a call.
+# The overhead of each proposal in a call.
 _OVERHEAD_BYTES: Final = 600
 _MAX_QUOTED: Final = 80
 

@@ -126,7 +126,7 @@ class Migrations:
                     mapping=given_mapping or (resumable.mapping if resumable else Mapping()),
                     keep=str(keep) if keep else (resumable.keep if resumable else None),
                 )
-                # Recorded first: an export may take hours and be interrupted.
+                # Record the request first, because an export may take hours and be interrupted.
                 log.begin(request)
                 record = log.add(
                     self._export_source(pair, request, store, folder, progress, on_error)
@@ -141,7 +141,7 @@ class Migrations:
                 )
                 record = msgspec.structs.replace(record, imported=imported)
                 log.save(record)
-            # Opened again, so that nothing is read from a cache.
+            # Open the target again, so that nothing is read from a cache.
             with closing(catalogs.named(target)) as reopened:
                 is_resumed = isinstance(resumable, MigrationRecord)
                 report, hashes = self._verify(

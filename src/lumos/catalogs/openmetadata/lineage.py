@@ -91,7 +91,7 @@ def read_written_edges(text: str | None) -> WrittenEdges:
     try:
         return msgspec.json.decode(text or "{}", type=WrittenEdges)
     except msgspec.MsgspecError:
-        # Not written by Lumos.
+        # Lumos did not write this property.
         return {}
 
 

@@ -120,7 +120,7 @@ class Openmetadata(
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         opened = self._opened
         opened.entity_index.look_again_for_missing_services()
-        # Cached for the write that usually follows.
+        # Cache the entities, because usually they are written next.
         self._read = opened.reader.read_many(urns)
         self._requested = set(urns)
         return {

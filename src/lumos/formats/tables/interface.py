@@ -124,7 +124,7 @@ class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     # The operation of the current version, in the words of the format.
     operation: str | None = None
     schema: Schema
-    # Such as `country`, `bucket[16](id)`, `days(ts)`.
+    # The partitioning, such as `country`, `bucket[16](id)`, `days(ts)`.
     partition_by: tuple[str, ...] = ()
     files: int
     bytes: int

@@ -1,4 +1,4 @@
-"""Arrow schemas, also those that pyarrow reads from Parquet and ORC, from and to Lumos types.
+"""Arrow schemas, including those of Parquet and ORC files, from and to Lumos types.
 
 | direction  | lost                                                                              |
 |------------|-----------------------------------------------------------------------------------|

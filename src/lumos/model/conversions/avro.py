@@ -115,7 +115,7 @@ _AVRO: Final[dict[DataType, AvroSchema]] = {
 
 
 def schema_from_avro(schema: AvroSchema) -> Schema:
-    """Read a record as a schema, any other type as the one column `value`."""
+    """Read a record as a schema, and any other type as a single column `value`."""
     reader = _Reader()
     record, _ = _unwrap(schema)
     if isinstance(record, dict) and record.get("type") in ("record", "error"):

@@ -267,7 +267,7 @@ _IMPLIED: Final = (
 
 
 def schema_from_json_schema(schema: JsonSchema) -> Schema:
-    """Read the properties of an object as columns, any other type as the one column `value`."""
+    """Read the properties of an object as columns, and any other type as a column `value`."""
     return Schema(fields=tuple(_Reader(schema).columns()))
 
 

@@ -180,7 +180,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
             for form in (secret, unquote(secret), unquote_plus(secret), quote_plus(secret),
                          quote(secret, safe=""))
         }  # fmt: skip
-        # Longest first: one may be a part of another.
+        # Longest first, because one secret may be a part of another.
         return sorted(forms - {""}, key=len, reverse=True)
 
 

@@ -63,7 +63,7 @@ SCALARS: Final[dict[str, DataType]] = {
     "maxKey": Unknown("maxKey"),
     "dbPointer": Unknown("dbPointer"),
     "unknown": UNKNOWN,
-    # Only used in validators.
+    # This name only occurs in validators.
     "number": FLOAT64,
     # An object below the maximum depth.
     "nested": JSON,

@@ -145,7 +145,7 @@ class PostgresConnector:
         """The message of the server or driver, without the password."""
         message = problem.diag.message_primary or str(problem).strip() or type(problem).__name__
         lines = message.strip().splitlines()
-        # Of several attempts the last one is used, without hints and details.
+        # Use the message of the last attempt, without hints and details.
         line = next((line for line in reversed(lines) if _ATTEMPT.match(line)), lines[0])
         text = _ATTEMPT.sub("", line).strip().rstrip(".")
         password = self._parameters.get("password")

@@ -212,7 +212,7 @@ class HdfsStorage(FileStorage):
             page = client.children(path)
             roots = list(self._table_roots(folder, page)) if tables else []
         except FileNotFoundError:
-            # It was removed after its parent was listed.
+            # The folder was removed after its parent was listed.
             return _Folder(folder, [], True, [])
         except StorageFault as problem:
             return _listing_problem(folder, problem)

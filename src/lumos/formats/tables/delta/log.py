@@ -11,7 +11,7 @@ from lumos.formats.interface import MAX_COUNT
 from lumos.formats.tables.interface import FileEntry
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
-# Longer than the paths of any storage.
+# No storage has longer paths.
 MAX_PATH_LENGTH: Final = 64 * 1024
 Path: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_PATH_LENGTH)]
 

@@ -53,7 +53,7 @@ class ParquetManifest:
         return [_avro_field(record.field(index)) for index in range(record.num_fields)]
 
     def records(self, keep: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Yield the records with the fields in `keep`, also in the nested data file."""
+        """Yield the records with only the fields in `keep`, including those of the data file."""
         paths = self._rows.columns
         columns = [path for path in paths if all(part in keep for part in path.split(".")[:2])]
         try:
