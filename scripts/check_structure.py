@@ -8,22 +8,58 @@ import ast
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src"
 # Words with a plainer name in this field.
 RETIRED = re.compile(
-    r"(^|_)(told|tell|telling|teller|herald|scribe|courier|desk|desks|unsaid|reckoned|whoever"
-    r"|nobody)(_|$)",
+    r"(^|_)(told|tell|telling|teller|herald|scribe|courier|desk|desks|unsaid|said|reckoned|whoever"
+    r"|nobody|carried|carry|helds|tidy|tidies|homes)(_|$)",
+    re.IGNORECASE,
+)
+# Names that do not say what a value is: participles, adverbs, prepositions and superlatives.
+VAGUE = re.compile(
+    r"_?(there|over|held|shown|how|most|most_bytes|longest|deepest|gone|spelled|stated|placed|liked"
+    r"|returned)",
     re.IGNORECASE,
 )
 ALLOWED = {
     "lumos.profiles.tasks.tell": "a method of Python's file protocol",
     "lumos.store.migrations.versions.0006_lineage._count_what_was_told": "released migrations stay",
+    "lumos.lineage.reports.still_told_by": "a name in JSON reports",
+    "lumos.discovery.reports.held": "a name in JSON reports",
+    "lumos.lineage.reports.held": "a name in JSON reports",
+    "lumos.lineage.reports.gone": "a name in JSON reports",
+    "lumos.snapshots.reports.held": "a name in JSON reports",
+    "lumos.catalogs.interface.held": "a field that adapters set",
+    "lumos.catalogs.packed_properties.shown": "a parameter that adapters know",
+    "lumos.catalogs.openmetadata.entities.shown": "a key of stored properties",
+    "lumos.config.platforms.longest": "a key of the configuration",
+    "lumos.model.dataset.longest": "the length of the longest value, in snapshots",
+    "lumos.profiles.measurements.longest": "the length of the longest value, as stored",
 }
-# Class names that several modules have, and why.
-SHARED_NAMES: dict[str, str] = {}
+# Features whose vague names are not yet replaced.
+NOT_CHECKED_FOR_VAGUE = (
+    "lumos.cost.", "lumos.discovery.", "lumos.impact.", "lumos.lineage.", "lumos.store.",
+)  # fmt: skip
+# Classes and type aliases that several modules have, and why.
+SHARED_NAMES = {
+    "Facets": "aliases inside two readers",
+    "Forge": "a class, and its names in options",
+    "Level": "of findings and of versions",
+    "LoadMemories": "callbacks of two jobs",
+    "Location": "of a value in a configuration file, and of data",
+    "Names": "of sources in the configuration, and for display",
+    "Origin": "of a setting, and of a column",
+    "Parts": "aliases inside the SQL analysis",
+    "Progress": "of the SQL analysis, and of commands",
+    "ReportedAnnotations": "the same type on both sides of an import contract",
+    "Schemas": "of a database in the configuration, and the feature",
+    "TableKind": "the same type on both sides of an import contract",
+    "User": "of a connection in the configuration, and of a catalog",
+}
 CATALOGS = "lumos.catalogs"
 # What adapters of catalogs may import of the engine.
 ADAPTER_IMPORTS = frozenset(
@@ -65,6 +101,28 @@ def imports(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
     return edges
 
 
+def declared_names(tree: ast.Module) -> Iterator[str]:
+    """The names of classes, functions, parameters, fields and type aliases of a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        if isinstance(node, ast.ClassDef | ast.Module):
+            for each in node.body:
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+                    yield each.target.id
+
+
+def type_aliases(tree: ast.Module) -> Iterator[str]:
+    """The public type aliases of a module."""
+    for each in tree.body:
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
+            is_alias = ast.unparse(each.annotation) == "TypeAlias"
+            if is_alias and each.target.id[0] != "_":
+                yield each.target.id
+
+
 def problems() -> list[str]:
     """What is wrong, one line each."""
     trees = modules()
@@ -77,13 +135,16 @@ def problems() -> list[str]:
     for module, tree in trees.items():
         if RETIRED.search(module.rpartition(".")[2]):
             found.append(f"{module}: retired word in the module's name")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and node in tree.body and node.name[0] != "_":
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and node.name[0] != "_":
                 classes[node.name].append(module)
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", node.name)
-                if RETIRED.search(words) and f"{module}.{node.name}" not in ALLOWED:
-                    found.append(f"{module}.{node.name}: retired word")
+        for alias in type_aliases(tree):
+            classes[alias].append(module)
+        for name in sorted(set(declared_names(tree))):
+            words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+            is_vague = VAGUE.fullmatch(name) and not module.startswith(NOT_CHECKED_FOR_VAGUE)
+            if (RETIRED.search(words) or is_vague) and f"{module}.{name}" not in ALLOWED:
+                found.append(f"{module}.{name}: retired word")
     for name, where in sorted(classes.items()):
         if len(where) > 1 and name not in SHARED_NAMES:
             found.append(f"class {name} is defined in {', '.join(where)}")

@@ -30,7 +30,7 @@ from s3_server import S3Server, error
 from servers.azurite import ACCOUNT as EMULATED
 from servers.azurite import KEY as EMULATED_KEY
 
-BRIEF = RetryPolicy(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
+BRIEF = RetryPolicy(seconds=5, tries=4, first_wait=0.01, max_wait=0.05)
 HUSH = "hush-hush"
 
 

@@ -13,7 +13,7 @@ from typing import Final, Literal
 import msgspec
 
 from lumos import plugins
-from lumos.catalogs import Connects, KeptInFile, Platform
+from lumos.catalogs import Connects, Platform, StoredInFile
 from lumos.catalogs.configured import LOCAL, platform_of
 from lumos.config import Settings
 from lumos.config.platforms import PLATFORMS, Retries, ServerPlatform, platform_kind
@@ -188,7 +188,7 @@ def _catalog(catalog: Platform) -> str:
             return found.check()
         finally:
             found.close()
-    if isinstance(found, KeptInFile):
+    if isinstance(found, StoredInFile):
         found.check_writable()
         return f"{found.path}, writable" if found.path.exists() else f"{found.path} will be created"
     return "installed"

@@ -1,8 +1,7 @@
-"""Finds datasets, columns and fields by the names that people type.
+"""Finds datasets, columns and fields by the names that users enter.
 
-A dataset is named by its URN, by its name, or by the end of its path, as long as only one dataset
-has it; a column as `dataset.column`. A name that does not exist is an error that lists the nearest
-ones.
+A dataset is found by its URN, or by its name or the end of its path if that is unique. A column is
+`dataset.column`. An unknown name is an error that lists the nearest names.
 """
 
 from collections.abc import Iterable, Sequence
@@ -164,14 +163,14 @@ def match_paths(names: Sequence[str], paths: Sequence[str]) -> list[str]:
 def unknown_field_error(
     names: Sequence[str], owner: str, schemas: Iterable[Schema]
 ) -> UnknownField:
-    """The error for the first name that is not a field of any of the schemas."""
+    """The error for the first name that none of the schemas has."""
     paths = list(dict.fromkeys(path for schema in schemas for path in field_paths(schema)))
     unknown = next((name for name in names if not _match_path(name, paths)), names[0])
     return UnknownField(unknown, owner, paths)
 
 
 def _match_path(name: str, paths: Sequence[str]) -> list[str]:
-    """A path as it is, quoted, as a glob, without nesting marks, or in another case."""
+    """Match a path exactly, quoted, as a glob, without nesting marks, or in another case."""
     if not name:
         return []
     for candidate in (name, quoted_name(name)):
@@ -188,7 +187,7 @@ def _match_path(name: str, paths: Sequence[str]) -> list[str]:
 
 
 def _without_marks(path: str) -> str:
-    """`items.price` for `items[].price`, as people write it."""
+    """Remove nesting marks: `items.price` for `items[].price`."""
     for mark in _NESTING_MARKS:
         path = path.replace(mark, "")
     return path

@@ -1,4 +1,4 @@
-"""Find sources and platforms by name, from entry points of Lumos and of other packages."""
+"""Finds sources and platforms by name among entry points of Lumos and of other packages."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ PLATFORMS: Final = "lumos.platforms"
 
 _OWN_PACKAGE: Final = "lumos"
 
-# Plug-ins that a test or a notebook has added to those of the entry points.
+# Plug-ins that a test or a notebook has added at run time.
 _registered: Final[dict[str, dict[str, object]]] = {}
 
 
@@ -27,7 +27,7 @@ class BrokenPlugin(LumosError):
 
 
 def register(group: str, name: str, plugin: object) -> None:
-    """Add a plug-in to this process; it takes precedence over an installed one of the same name."""
+    """Add a plug-in to this process; it overrides an installed plug-in of the same name."""
     _registered.setdefault(group, {})[name] = plugin
 
 
@@ -42,7 +42,7 @@ def names(group: str) -> set[str]:
 
 
 def find(group: str, name: str, what: str) -> object:
-    """The plug-in with a name; `what` is the word for it in errors, such as "source"."""
+    """The plug-in with a name; `what` is the noun in errors, such as "source"."""
     registered = _registered.get(group, {})
     if name in registered:
         return registered[name]

@@ -1,4 +1,4 @@
-"""How long-running work reports its progress."""
+"""The callback for the progress of long-running work."""
 
 from typing import Protocol
 

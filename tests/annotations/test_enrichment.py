@@ -98,7 +98,7 @@ def test_the_same_file_again_changes_nothing(lake: RecordedLake) -> None:
     lake.lumos.annotations.enrich(write(FILE))
     before = lake.lumos.store_status().rows
     report = lake.lumos.annotations.enrich(write(FILE))
-    assert (report.changed, report.items, report.kept) == (0, (), ())
+    assert (report.changed, report.items, report.overruled) == (0, (), ())
     assert lake.lumos.store_status().rows == before
 
 
@@ -127,7 +127,7 @@ def test_what_the_file_no_longer_says_goes_and_what_others_wrote_stays(lake: Rec
     assert dataset(lake, "sales/items").documentation.description == "Written by hand"  # type: ignore[union-attr]
     items = ItemStore(lake.lumos.annotation_writer)
     assert (items.all(User), items.all(Group), items.all(GlossaryTerm)) == ({}, {}, {})
-    assert "term Customer (gone)" in report.items
+    assert "term Customer (removed)" in report.items
 
 
 def test_people_and_terms_that_others_changed_or_use_stay(lake: RecordedLake) -> None:
@@ -150,7 +150,7 @@ def test_the_last_of_peoples_words_counts(lake: RecordedLake) -> None:
     assert dataset(lake).documentation.description == "of the file"  # type: ignore[union-attr]
     people.docs.set("orders", "by hand again")
     report = people.enrich(file)
-    assert (report.changed, [word.what for word in report.kept]) == (0, ["description"])
+    assert (report.changed, [word.what for word in report.overruled]) == (0, ["description"])
     people.docs.remove("orders", description=True, mine=True)
     assert dataset(lake).documentation.description == "of the file"  # type: ignore[union-attr]
 
@@ -215,8 +215,8 @@ def test_a_pattern_without_datasets_and_a_field_that_is_gone_are_remarks(
     lake.see("sales/orders", "id INT64")
     report = lake.lumos.annotations.enrich(write(text))
     assert [remark.partition(": ")[2] for remark in report.remarks] == [
-        "no dataset matches 'new/*' now.",
-        "the field email is gone from lumos://file/lake/sales/orders.",
+        "no dataset matches 'new/*'.",
+        "lumos://file/lake/sales/orders no longer has the field email.",
     ]
     lake.see("sales/orders", "id INT64\nemail STRING")
     assert dataset(lake).schema.fields[1].description == "text"  # type: ignore[union-attr]
@@ -260,7 +260,7 @@ def test_names_tell_what_nobody_described(named: RecordedLake) -> None:
     assert (at.description, x.nested[0].description) == ("Timestamp", "Customer Identifier")
     assert report.items == ("term Customer Identifier", "term Timestamp")
     assert named.lumos.annotations.infer().changed == 0
-    word = named.lumos.annotations.docs.list("other").words[0]
+    word = named.lumos.annotations.docs.list("other").annotations[0]
     assert (word.by, word.slot) == ("inferred", "description")
 
 
@@ -328,7 +328,7 @@ def test_missing_documentation_may_block(stored: dict[str, object]) -> None:
 
 
 def test_nothing_can_be_missing_where_nothing_is_required(lake: RecordedLake) -> None:
-    with pytest.raises(MisuseError, match="Nothing is required"):
+    with pytest.raises(MisuseError, match="No documentation is required"):
         lake.lumos.annotations.missing()
 
 
@@ -384,5 +384,5 @@ def test_a_file_makes_no_name_both_a_user_and_a_group(
     lake.lumos.annotations.owners.add("jane")
     lake.lumos.annotations.owners.add("team", group=True)
     (tmp_path / "enrich.yaml").write_text(text)
-    with pytest.raises(MisuseError, match="cannot be a user and a group"):
+    with pytest.raises(MisuseError, match="cannot be both a user and a group"):
         lake.lumos.annotations.enrich(tmp_path / "enrich.yaml")

@@ -122,8 +122,8 @@ def test_an_imported_comment_follows_its_database_when_that_is_scanned(
     other = Lumos(overrides=store)
     other.snapshot.load(tmp_path / "all.json")
     listed = [
-        *other.annotations.docs.list("orders").words,
-        *other.annotations.properties.list("orders").words,
+        *other.annotations.docs.list("orders").annotations,
+        *other.annotations.properties.list("orders").annotations,
     ]
     assert {word.by for word in listed if not word.field} == {"source"}
     shop.run("COMMENT ON TABLE orders IS 'new'")
@@ -139,7 +139,7 @@ def test_a_comment_that_was_edited_elsewhere_stays(shop: PostgresDatabase, tmp_p
     store = {"storage.path": str(tmp_path / "other.db"), "sources": [shop.section()]}
     other = Lumos(overrides=store)
     other.snapshot.load(tmp_path / "all.json")
-    (word,) = (word for word in other.annotations.docs.list("orders").words if not word.field)
+    (word,) = (word for word in other.annotations.docs.list("orders").annotations if not word.field)
     assert (word.by, word.value) == ("import", "of a person")
     shop.run("COMMENT ON TABLE orders IS 'new'")
     other.ingest()
@@ -237,7 +237,7 @@ def test_an_import_speaks_after_the_people_here(seen: RecordedLake, tmp_path: Pa
     urn = orders(seen.lumos).urn
     said = ReportedAnnotations(dataset=UrnReference(urn=urn), description="of dbt")
     assert [
-        word.by for word in seen.lumos.annotations.describe("dbt:shop", [(urn, said)]).kept
+        word.by for word in seen.lumos.annotations.describe("dbt:shop", [(urn, said)]).overruled
     ] == ["import"]
 
 
@@ -259,7 +259,7 @@ def test_words_on_fields_that_a_catalog_writes_survive_the_next_scan(seen: Recor
     assert schema is not None
     assert [field.description for field in schema.fields] == ["Number", "Said elsewhere", None]
     assert schema.fields[1].compliance == ()
-    by = {word.field: word.by for word in seen.lumos.annotations.docs.list("orders").words}
+    by = {word.field: word.by for word in seen.lumos.annotations.docs.list("orders").annotations}
     assert (by["id"], by["email"]) == ("import", "import")
 
 
@@ -310,6 +310,6 @@ def test_what_came_by_an_import_is_told_as_an_imports_words(
     enriched(seen).snapshot.export(tmp_path / "all.json")
     other = Lumos(overrides={"storage.path": str(tmp_path / "other.db")})
     other.snapshot.load(tmp_path / "all.json")
-    words = other.annotations.docs.list("orders").words
+    words = other.annotations.docs.list("orders").annotations
     assert {word.by for word in words} == {"import"}
     assert {bool(word.field) for word in words} == {True, False}

@@ -89,7 +89,7 @@ def test_a_name_is_a_user_or_a_group(lake: RecordedLake) -> None:
     desk.add("jane")
     with pytest.raises(MisuseError, match="'jane' is already a user"):
         desk.add("jane", group=True)
-    with pytest.raises(MisuseError, match="Only a group has members"):
+    with pytest.raises(MisuseError, match="Only groups have members"):
         desk.add("jane", members=["li"])
     assert not desk.add("jane").changed
     assert desk.add("jane", title="Engineer").changed

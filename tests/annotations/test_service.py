@@ -137,11 +137,11 @@ def test_a_field_that_vanishes_keeps_its_words_until_it_is_back(orders: Recorded
     people = orders.lumos.annotations
     people.docs.set("orders", "Where to write", fields=["email"])
     orders.see("orders", "id INT64")
-    (word,) = people.docs.list("orders").words
+    (word,) = people.docs.list("orders").annotations
     assert (word.field, word.value, word.state) == ("email", "Where to write", "field gone")
     orders.see("orders", "id INT64\nemail STRING")
     assert field(orders, "email").description == "Where to write"
-    assert people.docs.list("orders").words[0].state == "said"
+    assert people.docs.list("orders").annotations[0].state == "said"
 
 
 def test_the_words_of_the_place_are_back_when_a_person_takes_theirs_back(
@@ -221,7 +221,7 @@ def test_fields_may_be_named_as_people_say_them(
 ) -> None:
     seen.see("orders", schema)
     seen.lumos.annotations.docs.set("orders", "text", fields=[said])
-    assert [word.field for word in seen.lumos.annotations.docs.list("orders").words] == [path]
+    assert [word.field for word in seen.lumos.annotations.docs.list("orders").annotations] == [path]
 
 
 def test_search_finds_new_words_at_once(orders: RecordedLake) -> None:
@@ -242,7 +242,9 @@ def test_a_persons_words_win_over_a_reporters(orders: RecordedLake) -> None:
     orders.lumos.annotations.docs.set("orders", "by hand")
     report = describe(orders, "dbt:shop", description="by dbt", tags=("daily",))
     assert report.datasets[0].changes == ("tag daily added",)
-    assert [(word.what, word.by) for word in report.kept] == [("description", getpass.getuser())]
+    assert [(word.what, word.by) for word in report.overruled] == [
+        ("description", getpass.getuser())
+    ]
     assert dataset(orders).documentation.description == "by hand"  # type: ignore[union-attr]
     orders.lumos.annotations.docs.remove("orders", description=True, mine=True)
     assert dataset(orders).documentation.description == "by dbt"  # type: ignore[union-attr]
@@ -371,7 +373,10 @@ def test_words_on_a_field_that_is_gone_can_be_taken_away(orders: RecordedLake) -
     report = people.tags.remove("orders", "pii", fields=["email"])
     assert [each.changes for each in report.datasets] == [("tag pii removed from email",)]
     assert people.docs.remove("orders", fields=["address.city"], mine=True).changed == 1
-    assert (people.tags.list("orders").words, people.docs.list("orders").words) == ((), ())
+    assert (people.tags.list("orders").annotations, people.docs.list("orders").annotations) == (
+        (),
+        (),
+    )
     assert len(events(orders)) == count, "the dataset itself is as it was"
     orders.see("orders", SCHEMA)
     assert field(orders, "email").tags == ()
@@ -388,7 +393,9 @@ def test_a_field_in_other_letters_keeps_its_words(orders: RecordedLake) -> None:
     assert {type(finding.change).__name__ for finding in event.findings} == {
         "FieldRemoved", "FieldAdded",
     }  # fmt: skip
-    assert [word.state for word in orders.lumos.annotations.tags.list("orders").words] == ["said"]
+    assert [word.state for word in orders.lumos.annotations.tags.list("orders").annotations] == [
+        "said"
+    ]
     orders.see("orders", SCHEMA)
     assert field(orders, "email").tags == ("pii",)
 
@@ -404,7 +411,7 @@ def test_names_with_underscores_are_told_as_they_are(orders: RecordedLake) -> No
     orders.lumos.annotations.tags.remove("orders", "tier_2")
     describe(orders, "dbt:shop", tags=("tier_2",))
     orders.lumos.annotations.tags.remove("orders", "tier_2")
-    (kept,) = describe(orders, "dbt:shop", tags=("tier_2",)).kept
+    (kept,) = describe(orders, "dbt:shop", tags=("tier_2",)).overruled
     assert kept.what == "tag tier_2"
 
 

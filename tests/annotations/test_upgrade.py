@@ -65,12 +65,12 @@ def _listed(lumos: Lumos) -> dict[str, Any]:
     people = lumos.annotations
     owners = list_annotations(Store.open(lumos.database), None, slots=("owner",))
     lists: dict[str, Iterable[ListedAnnotation]] = {
-        "doc": people.docs.list().words,
-        "tag": people.tags.list().words,
-        "compliance": people.compliance.list().words,
-        "property": people.properties.list().words,
-        "term": people.terms.list().words,
-        "owner": owners.words,
+        "doc": people.docs.list().annotations,
+        "tag": people.tags.list().annotations,
+        "compliance": people.compliance.list().annotations,
+        "property": people.properties.list().annotations,
+        "term": people.terms.list().annotations,
+        "owner": owners.annotations,
     }
     return {
         name: sorted(

@@ -87,7 +87,7 @@ def emptied_atlas(real_atlas: str) -> str:
     catalog.erase_many([entry.urn for entry in catalog.export()])
     for item in list(catalog.items()):
         catalog.erase_item(item)
-    catalog.tidy()
+    catalog.clean_up()
     return real_atlas
 
 

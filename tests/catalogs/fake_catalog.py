@@ -3,23 +3,23 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from lumos.catalogs import HoldsItems, Item, Platform, Refused, WritesMany, WrittenEntry
+from lumos.catalogs import CatalogItem, FailedEntry, Platform, StoresItems, WritesMany, WrittenEntry
 from lumos.errors import CatalogBusy, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import ASPECTS, Dataset
 
 
-class PretendedCatalog(Platform, WritesMany, HoldsItems):
+class PretendedCatalog(Platform, WritesMany, StoresItems):
     """Takes three datasets at once; what it was given is counted."""
 
     kind: ClassVar[str] = "pretended"
     native: ClassVar[frozenset[str]] = frozenset(ASPECTS)
-    most: ClassVar[int] = 3
+    batch_size: ClassVar[int] = 3
 
     def __init__(self, settings: Any = None) -> None:
         self.settings = settings
         self.entries: dict[str, CatalogEntry] = {}
-        self.held: dict[tuple[type, str], Item] = {}
+        self.held: dict[tuple[type, str], CatalogItem] = {}
         self.refuses: set[str] = set()
         # How many entries it takes before it is down, if it ever is.
         self.strength: int | None = None
@@ -42,36 +42,36 @@ class PretendedCatalog(Platform, WritesMany, HoldsItems):
         self,
         entries: Sequence[CatalogEntry],
         *,
-        over: Mapping[str, CatalogEntry | None],
-    ) -> Iterator[WrittenEntry | Refused]:
+        current: Mapping[str, CatalogEntry | None],
+    ) -> Iterator[WrittenEntry | FailedEntry]:
         self.calls += 1
         for entry in entries:
             self._tire(1)
             self.before_each(entry)
             if entry.urn in self.refuses:
-                yield Refused(entry.urn, MisuseError("The name is not to its taste."))
+                yield FailedEntry(entry.urn, MisuseError("The name is not to its taste."))
                 continue
             self.puts.append(entry.urn)
-            changed = over.get(entry.urn) != entry
+            changed = current.get(entry.urn) != entry
             self.entries[entry.urn] = entry
             yield WrittenEntry(urn=entry.urn, changed=changed)
 
     def erase(self, urn: str) -> None:
         self.entries.pop(urn, None)
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         return iter(self.held.values())
 
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         return self.held.get((type, key))
 
-    def put_item(self, item: Item) -> None:
+    def put_item(self, item: CatalogItem) -> None:
         self._tire(1)
         if _key(item) in self.refuses:
             raise MisuseError("The name is not to its taste.")
         self.held[type(item), _key(item)] = item
 
-    def erase_item(self, item: Item) -> None:
+    def erase_item(self, item: CatalogItem) -> None:
         del self.held[type(item), _key(item)]
 
     def _tire(self, by: int) -> None:

@@ -17,7 +17,7 @@ from uuid import NAMESPACE_URL, uuid5
 import msgspec
 
 from lumos import catalogs
-from lumos.catalogs.interface import NO_FILTERS, Filters, Item, WrittenEntry
+from lumos.catalogs.interface import NO_FILTERS, CatalogItem, Filters, WrittenEntry
 from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.catalogs.search import search_entries
 from lumos.errors import CatalogError
@@ -66,7 +66,7 @@ class EntityFile(msgspec.Struct, omit_defaults=True):
 
 
 class JsonFolder(
-    catalogs.Platform, catalogs.HasAddress, catalogs.HoldsItems, catalogs.Searches,
+    catalogs.Platform, catalogs.HasAddress, catalogs.StoresItems, catalogs.Searches,
     catalogs.WritesInBatches, catalogs.MergesWrites,
 ):  # fmt: skip
     kind = KIND
@@ -104,28 +104,28 @@ class JsonFolder(
         # The URN and the deletion have no fields and are not packed: they travel with `raw`.
         raw = {"urn": entry.urn, "deleted": entry.deleted, "raw": entry.raw}
         exact, body = msgspec.structs.replace(entry, raw=raw), native_part(entry)
-        packed = pack(exact, shown_in(entry.urn, body), longest=LONGEST_PROPERTY)
+        packed = pack(exact, shown_in(entry.urn, body), max_length=LONGEST_PROPERTY)
         body.properties |= packed.properties
         changed = self._write(dataset_file(entry.urn), body)
-        return WrittenEntry(urn=entry.urn, changed=changed, held=packed.held)
+        return WrittenEntry(urn=entry.urn, changed=changed, held=packed.storage)
 
     def erase(self, urn: str) -> None:
         self._write(dataset_file(urn), None)
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         return (item_in(*each) for kind in ("tag", "user") for each in self._all(kind, EntityFile))
 
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         body = self._read(item_file(type, key), EntityFile)
         return None if body is None else item_in(item_file(type, key), body)
 
-    def put_item(self, item: Item) -> None:
+    def put_item(self, item: CatalogItem) -> None:
         self._write(*written(item))
 
-    def item_as_held(self, item: Item) -> Item:
+    def item_as_stored(self, item: CatalogItem) -> CatalogItem:
         return item_in(*written(item))
 
-    def erase_item(self, item: Item) -> None:
+    def erase_item(self, item: CatalogItem) -> None:
         self._write(written(item)[0], None)
 
     @contextmanager
@@ -207,7 +207,7 @@ def dataset_file(urn: str) -> str:
     return f"dataset.{name[:40]}~{uuid5(NAMESPACE_URL, urn).hex}.json"
 
 
-def item_file(type: type[Item], key: str) -> str:
+def item_file(type: type[CatalogItem], key: str) -> str:
     """Tags and users have their own names; names of other items begin with a word and `~`."""
     (word,) = (word for word, (each, *_) in AS_TAGS.items() if each is type)
     names = entity_id(key) or ()
@@ -272,7 +272,7 @@ def entry_in(file: str, body: DatasetFile) -> CatalogEntry:
     return msgspec.structs.replace(entry, deleted=deleted, raw=raw)
 
 
-def written(item: Item) -> tuple[str, EntityFile]:
+def written(item: CatalogItem) -> tuple[str, EntityFile]:
     """The file of an item, and what the file can hold."""
     _, key, title, text = next(row for row in AS_TAGS.values() if row[0] is type(item))
     file = item_file(type(item), getattr(item, key))
@@ -281,7 +281,7 @@ def written(item: Item) -> tuple[str, EntityFile]:
     return file, EntityFile(getattr(item, key if "~~" in file else title), getattr(item, text))
 
 
-def item_in(file: str, body: EntityFile) -> Item:
+def item_in(file: str, body: EntityFile) -> CatalogItem:
     kind, id = file.removesuffix(".json").split(".", 1)
     if kind == "user":
         return model.User(name=unquote(id), email=body.email)
@@ -295,5 +295,5 @@ def item_in(file: str, body: EntityFile) -> Item:
     if word == "job" and mark:
         platform = re.split("[/@]", key.removeprefix("lumos://"))[0]
         fields |= {"name": name_in(key) if title is None else title, "platform": platform}
-    item: Item = type(**fields)
+    item: CatalogItem = type(**fields)
     return item

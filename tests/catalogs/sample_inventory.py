@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from lumos.catalogs import Item
+from lumos.catalogs import CatalogItem
 from lumos.model.catalog import (
     CatalogEntity,
     CatalogEntry,
@@ -157,7 +157,7 @@ def rich() -> list[CatalogEntry]:
     ]  # fmt: skip
 
 
-def items() -> list[Item]:
+def items() -> list[CatalogItem]:
     """Terms, people, a job, and something that only another catalog knows of."""
     return [
         GlossaryTerm(

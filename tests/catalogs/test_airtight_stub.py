@@ -60,7 +60,7 @@ def rig(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Rig:
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    short = msgspec.structs.replace(calling.CATALOG_RETRIES, first_wait=0.005, longest_wait=0.1)
+    short = msgspec.structs.replace(calling.CATALOG_RETRIES, first_wait=0.005, max_wait=0.1)
     monkeypatch.setattr(calling, "CATALOG_RETRIES", short)
 
 

@@ -77,7 +77,7 @@ def test_a_catalog_hears_of_the_whole_store_once_and_then_of_changes(
     seen.see_all(names, SCHEMA)
     assert CatalogPublisher(seen.store, catalog).is_first
     first = tell(seen, catalog)
-    assert (first.told, first.unchanged, first.is_complete, first.pending_message) == (
+    assert (first.published, first.unchanged, first.is_complete, first.pending_message) == (
         7,
         0,
         True,
@@ -85,13 +85,13 @@ def test_a_catalog_hears_of_the_whole_store_once_and_then_of_changes(
     )
     assert not CatalogPublisher(seen.store, catalog).is_first
     assert catalog.calls == 3
-    assert (tell(seen, catalog).told, catalog.calls) == (0, 3)
+    assert (tell(seen, catalog).published, catalog.calls) == (0, 3)
     seen.see("table_3", "id INT64")
-    assert tell(seen, catalog).told == 1
+    assert tell(seen, catalog).published == 1
     assert catalog.puts[7:] == [str(urn_of("/lake/table_3"))]
     CatalogPublisher(seen.store, catalog).add_all()
     again = tell(seen, catalog)
-    assert (again.told, again.unchanged) == (7, 7)
+    assert (again.published, again.unchanged) == (7, 7)
 
 
 def test_what_is_told_is_what_an_export_of_the_store_gives(
@@ -114,7 +114,7 @@ def test_a_catalog_that_is_down_is_told_the_rest_later(
     seen.see_all([f"table_{number}" for number in range(7)], SCHEMA)
     catalog.strength = 4
     report = tell(seen, catalog)
-    assert (report.told, report.waiting) == (4, 3)
+    assert (report.published, report.waiting) == (4, 3)
     assert report.pending_message == (
         "3 datasets not yet published to pretended (503). "
         "Retry with `lumos sync`, or wait for the next scan."
@@ -122,7 +122,7 @@ def test_a_catalog_that_is_down_is_told_the_rest_later(
     assert (tell(seen, catalog).waiting, len(catalog.puts)) == (3, 4)
     catalog.strength = None
     report = tell(seen, catalog)
-    assert (report.told, report.waiting, report.pending_message) == (3, 0, None)
+    assert (report.published, report.waiting, report.pending_message) == (3, 0, None)
     assert len(catalog.puts) == len(set(catalog.puts)) == 7
 
 
@@ -144,7 +144,7 @@ def test_who_looks_again_and_again_leaves_a_catalog_that_is_down_in_peace(
 
     seen.see("orders", SCHEMA)
     catalog.strength = 0
-    with publisher.pausing():
+    with publisher.backing_off():
         assert tell_after(0).next_try == datetime(2026, 11, 16, 12, 1, tzinfo=UTC)
         seen.see("sales", SCHEMA)
         report = tell_after(59)
@@ -166,7 +166,7 @@ def test_who_looks_again_and_again_leaves_a_catalog_that_is_down_in_peace(
         ]  # fmt: skip
         assert caplog.text.count("not yet published") == sum(map(bool, asked))
         catalog.strength = None
-        assert tell_after(900).told == 2
+        assert tell_after(900).published == 2
         catalog.strength = 0
         seen.see("customers", SCHEMA)
         assert tell_after(0).next_try == now + timedelta(minutes=1)
@@ -205,7 +205,7 @@ def test_a_refused_entry_is_named_and_keeps_nobody_else_waiting(
     assert (ORDERS in catalog.entries, len(catalog.entries)) == (False, 2)
     catalog.refuses = set()
     report = tell(seen, catalog)
-    assert (report.told, report.items, report.refused) == (1, 1, ())
+    assert (report.published, report.items, report.refused) == (1, 1, ())
     assert ORDERS in catalog.entries
 
 
@@ -224,7 +224,7 @@ def test_a_dataset_that_is_gone_is_hidden_and_what_only_the_catalog_knows_is_lef
     del catalog.entries[str(urn_of("/lake/erased"))]
     remove(seen, "erased")
     report = tell(seen, catalog)
-    assert (report.hidden, report.told) == (2, 0)
+    assert (report.hidden, report.published) == (2, 0)
     assert catalog.entries[ORDERS].deleted
     assert catalog.entries[ORDERS].schema is not None
     # Somebody took it out there, and nothing is made anew only to be hidden.
@@ -420,7 +420,7 @@ def test_what_changes_while_it_is_told_is_told_again(
         seen.see("orders", "id INT64")
 
     catalog.before_each = change
-    assert tell(seen, catalog).told == 2
+    assert tell(seen, catalog).published == 2
     schema = catalog.entries[ORDERS].schema
     assert schema is not None
     assert len(schema.fields) == 1
@@ -464,7 +464,7 @@ def test_killed_after_the_catalog_took_it_and_told_again_nothing_is_other(
         tell(seen, catalog)
     catalog.before_each = lambda _: None
     report = tell(seen, catalog)
-    assert (report.told, report.conflicts, report.waiting) == (4, (), 0)
+    assert (report.published, report.conflicts, report.waiting) == (4, (), 0)
     assert list(catalog.export()) == list(seen.lumos.snapshot._catalogs.named("local").datasets())
 
 
@@ -477,7 +477,7 @@ def test_another_catalog_that_is_configured_hears_of_everything(
     switched.annotations.tags.set("orders", "pii")
     assert held(workplace).keys() == {ORDERS, SALES}
     assert seen.store.catalog_outbox.counts("pretended") == {"datasets": 1}
-    assert tell(seen, catalog).told == 1
+    assert tell(seen, catalog).published == 1
 
 
 def test_what_is_imported_into_the_store_is_told_and_hidden_when_it_is_taken_back(
@@ -537,7 +537,7 @@ def test_news_wait_and_are_told_on_a_shared_store(
     seen.see_all(["a", "orders", "sales", "z"], SCHEMA)
     catalog.strength, catalog.refuses = 2, {ORDERS}
     report = tell(seen, catalog)
-    assert (report.told, report.waiting, len(report.refused), report.status) == (1, 2, 1, 503)
+    assert (report.published, report.waiting, len(report.refused), report.status) == (1, 2, 1, 503)
     catalog.strength, catalog.refuses = None, set()
     seen.lumos.lineage.add(ORDERS, SALES)
     assert catalog.entries.keys() == set(seen.store.known(source=SOURCE))

@@ -15,7 +15,7 @@ from lumos.errors import CatalogError, CatalogRefused, CatalogUnavailable
 def test_chunks_hold_what_they_may_in_order_and_no_more(things: list[tuple[int, int]]) -> None:
     chunks = list(
         chunked(
-            things, most=7, most_bytes=60, size=lambda each: each[1], count=lambda each: each[0]
+            things, max_parts=7, max_bytes=60, size=lambda each: each[1], count=lambda each: each[0]
         )
     )
     assert [thing for chunk in chunks for thing in chunk] == things
@@ -29,7 +29,7 @@ def test_chunks_hold_what_they_may_in_order_and_no_more(things: list[tuple[int, 
 
 
 def test_what_is_too_large_is_alone() -> None:
-    chunks = chunked([1, 99, 2, 3], most=10, most_bytes=10, size=lambda each: each)
+    chunks = chunked([1, 99, 2, 3], max_parts=10, max_bytes=10, size=lambda each: each)
     assert list(chunks) == [[1], [99], [2, 3]]
 
 

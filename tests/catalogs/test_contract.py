@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from lumos.catalogs import (
+    CatalogItem,
     Connects,
+    FailedEntry,
     Filters,
-    Item,
     Platform,
-    Refused,
     WritesInBatches,
     WritesMany,
     WrittenEntry,
@@ -74,13 +74,13 @@ def plain(name: str = "orders", **aspects: object) -> CatalogEntry:
 def put(catalog: Catalog, estate: list[CatalogEntry]) -> None:
     """Puts entries into a catalog that has none of them."""
     with together(catalog):
-        for written in catalog.put_many(estate, over={}):
+        for written in catalog.put_many(estate, current={}):
             assert isinstance(written, WrittenEntry), written
 
 
-def held(catalog: Catalog) -> list[Item]:
+def held(catalog: Catalog) -> list[CatalogItem]:
     """The items as a catalog holds them."""
-    return [catalog.item_as_held(item) for item in items()]
+    return [catalog.item_as_stored(item) for item in items()]
 
 
 def test_a_catalog_is_made_of_what_it_can_do(opened: Opened) -> None:
@@ -311,7 +311,7 @@ def test_what_was_yielded_is_there_whatever_comes_after(opened: Opened) -> None:
         pytest.skip("It writes one by one, or all or nothing.")
     estate = [plain(f"t{number:03}") for number in range(250)]
     arrived = []
-    for written in catalog.put_many(estate, over={}):
+    for written in catalog.put_many(estate, current={}):
         arrived.append(written.urn)
         if len(arrived) == 3:
             # Whoever has heard of an entry finds it, while the rest is still under way.
@@ -320,7 +320,7 @@ def test_what_was_yielded_is_there_whatever_comes_after(opened: Opened) -> None:
     assert set(arrived) <= {entry.urn for entry in opened().export()}
     # What was not yielded may be there or not; it is written again without harm.
     over = opened().get_many([entry.urn for entry in estate])
-    assert {each.urn for each in opened().put_many(estate, over=over)} == {
+    assert {each.urn for each in opened().put_many(estate, current=over)} == {
         entry.urn for entry in estate
     }
     assert list(opened().export()) == estate
@@ -328,16 +328,16 @@ def test_what_was_yielded_is_there_whatever_comes_after(opened: Opened) -> None:
 
 def test_many_are_read_and_written_as_each_would_be(opened: Opened) -> None:
     estate = rich()
-    outcomes = list(opened().put_many(estate, over={}))
+    outcomes = list(opened().put_many(estate, current={}))
     assert all(isinstance(each, WrittenEntry) and each.changed for each in outcomes)
     assert {each.urn for each in outcomes} == {entry.urn for entry in estate}
     urns = [entry.urn for entry in estate]
     found = opened().get_many([*urns, "lumos://s3/lake/nothing"])
     assert found == {entry.urn: entry for entry in estate}
-    again = list(opened().put_many(estate, over=found))
-    assert not any(isinstance(each, Refused) or each.changed for each in again)
+    again = list(opened().put_many(estate, current=found))
+    assert not any(isinstance(each, FailedEntry) or each.changed for each in again)
     assert opened().get_many([]) == {}
-    assert list(opened().put_many([], over={})) == []
+    assert list(opened().put_many([], current={})) == []
 
 
 def test_many_are_merged_each_over_its_own_base(opened: Opened) -> None:
@@ -412,9 +412,9 @@ def test_terms_people_jobs_and_the_rest_come_back(opened: Opened) -> None:
 def test_what_a_catalog_cannot_hold_of_an_item_is_told_once(opened: Opened) -> None:
     catalog = opened()
     for item in items():
-        held = catalog.item_as_held(item)
+        held = catalog.item_as_stored(item)
         assert type(held) is type(item)
-        assert catalog.item_as_held(held) == held
+        assert catalog.item_as_stored(held) == held
 
 
 def test_what_only_one_catalog_knows_of_travels_through_every_other(opened: Opened) -> None:

@@ -108,5 +108,5 @@ def test_plain_data_becomes_datasets(plain: Any) -> None:
 
 def test_data_in_another_form_is_an_error(plain: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Plain, "answer", {"id": 3})
-    with pytest.raises(CatalogError, match="not in the form of a snapshot"):
+    with pytest.raises(CatalogError, match="returned an invalid dataset"):
         plain.get(ORDERS)

@@ -15,7 +15,7 @@ from lumos.catalogs.http import (
     CatalogServer,
     ConcurrencyLimit,
     Fault,
-    lost_fault,
+    no_response_fault,
     response_fault,
     unreachable_fault,
 )
@@ -109,7 +109,7 @@ def test_waits_grow_are_shaken_and_have_an_end() -> None:
     fault = response_fault(503, "busy")
     for seed in range(20):
         time = Time()
-        made = caller(time, seed=seed, first_wait=1, factor=3, longest_wait=20, tries=7)
+        made = caller(time, seed=seed, first_wait=1, factor=3, max_wait=20, tries=7)
         made.call("it", in_turn(*[fault] * 6, "done"))
         assert all(
             pause <= limit for pause, limit in zip(time.slept, (1, 3, 9, 20, 20, 20), strict=True)
@@ -126,7 +126,7 @@ def test_the_server_says_how_long_to_wait() -> None:
 
 def test_a_long_wait_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     time = Time()
-    made = caller(time, longest_wait=60, seconds=900)
+    made = caller(time, max_wait=60, seconds=900)
     with caplog.at_level(logging.WARNING):
         made.call(
             "it", in_turn(response_fault(503, "", "100"), response_fault(503, "", "200"), "done")
@@ -162,17 +162,17 @@ def test_an_internal_error_that_stays_is_the_fault_of_what_was_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [lost_fault("reset"), response_fault(503, "busy"), response_fault(500, "oops")]
+    "fault", [no_response_fault("reset"), response_fault(503, "busy"), response_fault(500, "oops")]
 )
 def test_after_a_fault_that_leaves_open_what_was_done_another_way_is_tried(fault: Fault) -> None:
     made = caller(Time())
-    done = made.call("it", in_turn(fault, "blindly"), again=in_turn(fault, "after a look"))
+    done = made.call("it", in_turn(fault, "blindly"), retry=in_turn(fault, "after a look"))
     assert done == "after a look"
 
 
 def test_too_many_calls_means_that_nothing_was_done() -> None:
     done = caller(Time()).call(
-        "it", in_turn(response_fault(429, "slow"), "the same way"), again=in_turn("after a look")
+        "it", in_turn(response_fault(429, "slow"), "the same way"), retry=in_turn("after a look")
     )
     assert done == "the same way"
 
@@ -281,7 +281,7 @@ def test_calls_run_beside_each_other_but_no_more_than_there_are_lanes() -> None:
 def test_a_call_may_make_another_one_also_where_only_one_runs_at_once() -> None:
     made = caller(Time(), parallel=1)
     assert (
-        made.call("outer", lambda: made.call("inner", in_turn(lost_fault("reset"), "done")))
+        made.call("outer", lambda: made.call("inner", in_turn(no_response_fault("reset"), "done")))
         == "done"
     )
     assert made.calls == 3
@@ -313,14 +313,14 @@ def test_nobody_waits_for_better_times_once_the_work_is_not_wanted() -> None:
 
     def fault_of(_problem: Exception) -> Fault:
         failed.set()
-        return lost_fault("reset")
+        return no_response_fault("reset")
 
-    retries = RetryPolicy(tries=12, seconds=900, first_wait=600, factor=1, longest_wait=600)
+    retries = RetryPolicy(tries=12, seconds=900, first_wait=600, factor=1, max_wait=600)
     made = Caller(retries, fault_of, server=THERE, parallel=2, random=Random(3))
 
     def work(number: int) -> int:
         if number == 1:
-            return len(made.call("it", in_turn(lost_fault("reset"), "never")))
+            return len(made.call("it", in_turn(no_response_fault("reset"), "never")))
         failed.wait(10)
         return number
 

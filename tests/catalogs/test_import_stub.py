@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from lumos import Lumos
-from lumos.catalogs import Item
+from lumos.catalogs import CatalogItem
 from lumos.errors import CatalogRefused, MisuseError
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
@@ -46,7 +46,7 @@ def lumos(workplace: Path) -> Lumos:
 
 
 def snapshot(
-    estate: list[CatalogEntry], things: list[Item] | None = None, file: str = "a.jsonl"
+    estate: list[CatalogEntry], things: list[CatalogItem] | None = None, file: str = "a.jsonl"
 ) -> str:
     sorted_things: dict[str, list[Any]] = {word: [] for word in WORDS.values()}
     for item in things or []:
@@ -78,7 +78,7 @@ def test_an_estate_comes_in_whole_and_a_second_time_changes_nothing(
     assert report.sums.tally("datasets").unchanged == 0
     assert list(opened().export()) == sorted(rich(), key=lambda entry: entry.urn)
     found = list(opened().items())
-    assert all(opened().item_as_held(item) in found for item in items())
+    assert all(opened().item_as_stored(item) in found for item in items())
     again = load(lumos, opened, file)
     assert {kind: tally.unchanged for kind, tally in again.sums.kinds.items()} == {
         kind: tally.total for kind, tally in report.sums.kinds.items()

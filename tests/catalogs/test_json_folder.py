@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumos import Lumos, plugins
-from lumos.catalogs import Item
+from lumos.catalogs import CatalogItem
 from lumos.errors import CatalogError
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.model.catalog import entity_urn as urn_of
@@ -49,7 +49,7 @@ def test_each_urn_has_a_file_of_its_own(first: str, second: str) -> None:
 
 @given(types=st.tuples(TYPES, TYPES), keys=st.tuples(KEYS, KEYS))
 def test_each_item_has_a_file_of_its_own(
-    types: tuple[type[Item], type[Item]], keys: tuple[str, str]
+    types: tuple[type[CatalogItem], type[CatalogItem]], keys: tuple[str, str]
 ) -> None:
     first, second = (item_file(type, key) for type, key in zip(types, keys, strict=True))
     assert FILE.fullmatch(first)
@@ -58,7 +58,7 @@ def test_each_item_has_a_file_of_its_own(
 
 
 @given(item=ITEMS, name=LONG)
-def test_an_item_keeps_its_key(item: Item, name: str) -> None:
+def test_an_item_keeps_its_key(item: CatalogItem, name: str) -> None:
     for each in (item, User(name=name), CatalogEntity(urn=urn_of("tag", name))):
         held = item_in(*written(each))
         assert type(held) is type(each)

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
-from lumos.catalogs import Item, WrittenEntry
+from lumos.catalogs import CatalogItem, WrittenEntry
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import INT64, STRING, Array, DataType, Decimal, Map, Member, Struct
@@ -72,10 +72,10 @@ def emptied_catalog(name: str, folder: Path) -> Catalog:
     return CATALOGS[name](folder)
 
 
-def fill(catalog: Catalog, estate: Iterable[CatalogEntry], things: Iterable[Item]) -> None:
+def fill(catalog: Catalog, estate: Iterable[CatalogEntry], things: Iterable[CatalogItem]) -> None:
     with together(catalog):
         assert not list(catalog.put_items(list(by_name(things).values())))
-        for written in catalog.put_many(list(estate), over={}):
+        for written in catalog.put_many(list(estate), current={}):
             assert isinstance(written, WrittenEntry), written
 
 
@@ -94,17 +94,17 @@ def restore(path: Path, catalog: Catalog) -> None:
         fill(catalog, opened.datasets(), things)
 
 
-def by_name(things: Iterable[Item]) -> dict[tuple[type[Item], str], Item]:
+def by_name(things: Iterable[CatalogItem]) -> dict[tuple[type[CatalogItem], str], CatalogItem]:
     return {
         (type(item), item.urn if isinstance(item, Job | CatalogEntity) else item.name): item
         for item in things
     }
 
 
-def comes_back(catalog: Catalog, estate: list[CatalogEntry], things: list[Item]) -> None:
+def comes_back(catalog: Catalog, estate: list[CatalogEntry], things: list[CatalogItem]) -> None:
     fill(catalog, estate, things)
     assert list(catalog.export()) == sorted(estate, key=lambda entry: entry.urn)
-    assert by_name(catalog.items()) == by_name(map(catalog.item_as_held, things))
+    assert by_name(catalog.items()) == by_name(map(catalog.item_as_stored, things))
     assert not any(catalog.put(entry).changed for entry in estate)
 
 
@@ -118,7 +118,7 @@ def the_last_is_there(catalog: Catalog, first: CatalogEntry, second: CatalogEntr
 @MANY
 @given(estate=ESTATES, things=THINGS)
 def test_an_estate_comes_back(
-    emptied: Emptied, estate: list[CatalogEntry], things: list[Item]
+    emptied: Emptied, estate: list[CatalogEntry], things: list[CatalogItem]
 ) -> None:
     comes_back(emptied(), estate, things)
 
@@ -134,7 +134,7 @@ def test_the_last_entry_that_was_put_is_there(
 @FEW
 @given(estate=ESTATES, things=THINGS)
 def test_an_estate_comes_back_from_a_stub(
-    emptied_stub: Emptied, estate: list[CatalogEntry], things: list[Item]
+    emptied_stub: Emptied, estate: list[CatalogEntry], things: list[CatalogItem]
 ) -> None:
     comes_back(emptied_stub(), estate, things)
 
@@ -151,7 +151,7 @@ def test_the_last_entry_that_was_put_into_a_stub_is_there(
 @settings(MANY, max_examples=examples(80))
 @given(estate=ESTATES, things=THINGS)
 def test_any_estate_comes_back_from_a_stub(
-    emptied_stub: Emptied, estate: list[CatalogEntry], things: list[Item]
+    emptied_stub: Emptied, estate: list[CatalogEntry], things: list[CatalogItem]
 ) -> None:
     comes_back(emptied_stub(), estate, things)
 
@@ -169,13 +169,13 @@ def test_any_entry_that_was_put_last_into_a_stub_is_there(
 @settings(MANY, max_examples=8)
 @given(estate=ESTATES, things=THINGS)
 def test_export_import_export_gives_the_same_snapshot(
-    emptied: Emptied, ending: str, estate: list[CatalogEntry], things: list[Item]
+    emptied: Emptied, ending: str, estate: list[CatalogEntry], things: list[CatalogItem]
 ) -> None:
     catalog = emptied()
     with TemporaryDirectory() as name:
         folder = Path(name)
         # What DataHub cannot hold is in no snapshot of a file without the store.
-        held = datahub_file(folder).item_as_held
+        held = datahub_file(folder).item_as_stored
         fill(catalog, [*estate, *rich()], [held(item) for item in (*things, *items())])
         first = snapshot(catalog, folder / f"first{ending}")
         file = datahub_file(folder)

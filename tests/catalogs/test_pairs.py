@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from examples import examples
-from lumos.catalogs import Item
+from lumos.catalogs import CatalogItem
 from lumos.model.catalog import CatalogEntry
 
 from .contract_catalogs import CATALOGS, Catalog, called
@@ -40,13 +40,13 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return emptied(here), emptied(there)
 
 
-def moves_without_loss(pair: Pair, estate: list[CatalogEntry], things: list[Item]) -> None:
+def moves_without_loss(pair: Pair, estate: list[CatalogEntry], things: list[CatalogItem]) -> None:
     here, there = pair
     with TemporaryDirectory() as name:
         folder = Path(name)
         source, target = here(), there()
         # What a catalog cannot hold is in the store, which is not part of this.
-        held = [source.item_as_held(target.item_as_held(item)) for item in things]
+        held = [source.item_as_stored(target.item_as_stored(item)) for item in things]
         fill(source, estate, held)
         first = snapshot(source, folder / "first.jsonl")
         restore(folder / "first.jsonl", target)
@@ -65,7 +65,7 @@ def test_an_estate_with_everything_in_it_moves_there_and_back(pair: Pair) -> Non
 @FEW
 @given(estate=ESTATES, things=THINGS)
 def test_any_estate_moves_there_and_back(
-    pair: Pair, estate: list[CatalogEntry], things: list[Item]
+    pair: Pair, estate: list[CatalogEntry], things: list[CatalogItem]
 ) -> None:
     moves_without_loss(pair, estate, list(by_name(things).values()))
 
@@ -74,6 +74,6 @@ def test_any_estate_moves_there_and_back(
 @MANY
 @given(estate=ESTATES, things=THINGS)
 def test_the_oddest_estates_move_there_and_back(
-    pair: Pair, estate: list[CatalogEntry], things: list[Item]
+    pair: Pair, estate: list[CatalogEntry], things: list[CatalogItem]
 ) -> None:
     moves_without_loss(pair, [*estate, *rich()], [*by_name(things).values(), *items()])

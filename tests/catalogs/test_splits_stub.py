@@ -20,7 +20,7 @@ def test_parts_replace_the_published_entry(name: str, workplace: Path) -> None:
     CatalogPublisher(lake.store, CATALOGS[name](workplace)).deliver()
     lake.scan([*parts(60), dataset("/lake/orders")])
     report = CatalogPublisher(lake.store, CATALOGS[name](workplace)).deliver()
-    assert (report.told, report.hidden, report.is_complete) == (60, 1, True)
+    assert (report.published, report.hidden, report.is_complete) == (60, 1, True)
     entries = {each.urn: each for each in CATALOGS[name](workplace).export()}
     shown = {urn for urn, each in entries.items() if not each.deleted}
     assert shown == urns([*parts(60), dataset("/lake/orders")])
@@ -28,4 +28,4 @@ def test_parts_replace_the_published_entry(name: str, workplace: Path) -> None:
         documentation = entries[urn].documentation
         assert documentation is not None
         assert documentation.description == "What visitors do"
-    assert CatalogPublisher(lake.store, CATALOGS[name](workplace)).deliver().told == 0
+    assert CatalogPublisher(lake.store, CATALOGS[name](workplace)).deliver().published == 0

@@ -10,7 +10,7 @@ import pytest
 
 from files import write_text
 from lumos import Lumos, plugins
-from lumos.catalogs import Refused, WrittenEntry
+from lumos.catalogs import FailedEntry, WrittenEntry
 from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.errors import CatalogBusy, MisuseError
 from lumos.model.catalog import CatalogEntry
@@ -71,24 +71,24 @@ def test_all_sources_go_into_a_catalog_and_then_only_what_changed(place: Path) -
     assert report.passed_over == (
         "snowflake-prod", "bigquery-analytics", "databricks-ml", "kafka-prod",
     )  # fmt: skip
-    assert (report.is_complete, report.told[0].told) == (True, 3)
+    assert (report.is_complete, report.published[0].published) == (True, 3)
     assert set(told()) == {"orders", "parts", "known"}
     text = Path("copy.json").read_bytes()
     again = Lumos().migration.sync(outputs=[COPY])
     assert again.scanned is not None
     assert again.scanned.summary.files_read == 0
-    assert (again.told[0].told, Path("copy.json").read_bytes()) == (0, text)
+    assert (again.published[0].published, Path("copy.json").read_bytes()) == (0, text)
     write_text(place / "stock/parts/part-1.csv", ["id,shelf,bin", "1,A,7"])
     third = Lumos().migration.sync(outputs=[COPY])
-    assert third.told[0].told == 1
+    assert third.published[0].published == 1
     assert Lumos().snapshot.diff("local", COPY).summary.differences == 0
 
 
 def test_everything_is_told_once_more_where_that_is_asked_for(place: Path) -> None:
     Lumos().migration.sync("shop", outputs=[COPY])
     (place / "copy.json").unlink()
-    assert Lumos().migration.sync("shop", outputs=[COPY]).told[0].told == 0
-    assert Lumos().migration.sync("shop", outputs=[COPY], full=True).told[0].told == 1
+    assert Lumos().migration.sync("shop", outputs=[COPY]).published[0].published == 0
+    assert Lumos().migration.sync("shop", outputs=[COPY], full=True).published[0].published == 1
     assert set(told()) == {"orders"}
 
 
@@ -103,7 +103,7 @@ def test_one_scan_serves_several_catalogs_and_what_is_gone_is_hidden(place: Path
     (place / "stock/parts/part-0.csv").unlink()
     write_text(place / "shop/orders/part-1.csv", ["id,city,zip", "1,Bonn,53111"])
     report = Lumos().migration.sync(outputs=outputs)
-    assert [each.hidden for each in report.told] == [1, 1]
+    assert [each.hidden for each in report.published] == [1, 1]
     for path in ("copy.json", "other.json"):
         assert told(path)["parts"].deleted
         assert not told(path)["bolts"].deleted
@@ -130,13 +130,13 @@ class Busy(DatahubFile):
     is_busy: ClassVar[bool] = True
 
     def put_many(
-        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[WrittenEntry | Refused]:
+        self, entries: Sequence[CatalogEntry], *, current: Mapping[str, CatalogEntry | None]
+    ) -> Iterator[WrittenEntry | FailedEntry]:
         if self.is_busy:
             raise CatalogBusy(
                 self.name, "a write", attempts=8, seconds=60, last="no time", status=503
             )
-        yield from super().put_many(entries, over=over)
+        yield from super().put_many(entries, current=current)
 
 
 @pytest.fixture
@@ -151,13 +151,13 @@ def test_what_a_busy_catalog_did_not_hear_waits_for_the_next_time(
     busy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = Lumos().migration.sync(outputs=[busy, COPY])
-    first, second = report.told
-    assert (report.is_complete, first.waiting, second.told) == (False, 2, 2)
+    first, second = report.published
+    assert (report.is_complete, first.waiting, second.published) == (False, 2, 2)
     assert first.pending_message is not None
     assert "2 datasets not yet published to" in first.pending_message
     monkeypatch.setattr(Busy, "is_busy", False)
     again = Lumos().migration.sync(outputs=[busy])
-    assert (again.is_complete, again.told[0].told) == (True, 2)
+    assert (again.is_complete, again.published[0].published) == (True, 2)
     assert {entry.name for entry in Busy.at("busy.json").export()} == {"orders", "parts"}
 
 
@@ -165,7 +165,7 @@ def test_the_configured_catalog_is_meant_where_none_is_named(place: Path) -> Non
     text = SOURCES.replace("lumos_config:", "lumos_config:\n  platform: datahub-file:own.json")
     (place / "lumos.yaml").write_text(text, encoding="utf-8")
     report = Lumos().migration.sync()
-    assert (len(report.told), report.told[0].told) == (1, 2)
+    assert (len(report.published), report.published[0].published) == (1, 2)
     assert set(told("own.json")) == {"orders", "parts"}
 
 
@@ -175,10 +175,10 @@ def test_only_the_catalogs_that_are_named_are_told(
     text = SOURCES.replace("lumos_config:", "lumos_config:\n  platform: datahub-file:own.json")
     (place / "lumos.yaml").write_text(text, encoding="utf-8")
     report = Lumos().migration.sync("shop", outputs=[COPY])
-    assert [each.told for each in report.told] == [1]
+    assert [each.published for each in report.published] == [1]
     assert set(told()) == {"orders"}
     assert not Path("own.json").exists()
-    assert Lumos().migration.sync("shop").told[0].told == 1
+    assert Lumos().migration.sync("shop").published[0].published == 1
     assert [each for each in caplog.records if "told" in each.getMessage()] == []
 
 
@@ -196,7 +196,7 @@ def test_where_no_source_can_be_scanned_what_waits_is_told() -> None:
     fill(Lumos(), {"datasets": [known]})
     report = Lumos().migration.sync("kafka-prod", "snowflake-prod", outputs=[COPY])
     assert (report.sources, report.passed_over) == ((), ("kafka-prod", "snowflake-prod"))
-    assert (report.scanned, report.is_complete, report.told[0].told) == (None, True, 1)
+    assert (report.scanned, report.is_complete, report.published[0].published) == (None, True, 1)
 
 
 @pytest.mark.usefixtures("place")
@@ -250,7 +250,7 @@ def test_without_sources_a_catalog_is_told_what_waits(
 @pytest.mark.usefixtures("place")
 def test_nothing_is_scanned_where_that_is_not_asked_for() -> None:
     report = Lumos().migration.sync(outputs=[COPY], scan=False)
-    assert (report.sources, report.scanned, report.told[0].told) == ((), None, 0)
+    assert (report.sources, report.scanned, report.published[0].published) == ((), None, 0)
 
 
 @pytest.mark.usefixtures("place")

@@ -126,7 +126,7 @@ def test_what_is_said_is_shown(lumos: Any) -> None:
         (("property", "set", "orders", "x"), "'x' is not NAME=VALUE"),
         (("owner", "assign", "nobody", "orders"), "No owner named 'nobody'"),
         (("enrich",), "lumos enrich FILE"),
-        (("doc", "list", "--missing"), "Nothing is required"),
+        (("doc", "list", "--missing"), "No documentation is required"),
     ],
 )
 def test_misuse_is_one_sentence(lumos: Any, words: tuple[str, ...], sentence: str) -> None:

@@ -574,7 +574,7 @@ def test_an_amount_that_no_number_holds_is_told(estate: Estate) -> None:
 
 @pytest.mark.parametrize("text", ["0001-01", "0001-01-01..9999-12-31", "9999-12-31"])
 def test_a_period_beyond_what_is_reckoned_with_is_refused(text: str) -> None:
-    with pytest.raises(MisuseError, match="must lie from 1970-01-01 to 9998-12-31"):
+    with pytest.raises(MisuseError, match="must be between 1970-01-01 and 9998-12-31"):
         period_of(text, today=date.max)
 
 

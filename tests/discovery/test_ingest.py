@@ -257,7 +257,7 @@ def test_a_platform_that_refuses_gets_the_change_again_next_time(
         unregister(PLATFORMS, "refusing")
     assert first is not None
     assert second is not None
-    assert (first.told, first.waiting, second.told) == (2, 0, 1)
+    assert (first.published, first.waiting, second.published) == (2, 0, 1)
     assert [each.problem for each in first.refused] == ["The catalog said no."]
     assert f"rejected the dataset {first.refused[0].key}" in caplog.text
     assert attempts[3:] == [attempts[1]]

@@ -14,7 +14,7 @@ from lumos.errors import MisuseError
 from lumos.model.change import EventType
 from lumos.model.dataset import Schedule
 from lumos.model.discovery import FoundDataset
-from lumos.model.notification import PostedNotification
+from lumos.model.notification import QueuedNotification
 from lumos.store import Store
 from recorded_lake import RecordedLake, urn_of
 
@@ -344,7 +344,7 @@ def notified(stored: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> Lake
     return Lake(RecordedLake(Lumos(overrides={**stored, **settings})))
 
 
-def messages(lake: Lake, channel: str) -> list[PostedNotification]:
+def messages(lake: Lake, channel: str) -> list[QueuedNotification]:
     posted = lake.store.notification_outbox.list(states=("pending",), limit=1_000)
     return [each for each in posted if each.notification.channel == channel]
 

@@ -85,7 +85,7 @@ def test_a_clock_of_this_machine_that_is_wrong_is_named(server: S3Server) -> Non
     )
     (unlisted,) = S3Storage(access).walk(KeyRange("s3://lake"))
     assert isinstance(unlisted, ListingProblem)
-    assert "set this machine's clock" in unlisted.reason
+    assert "set the clock of this machine" in unlisted.reason
     assert "RequestTimeTooSkewed" in unlisted.reason
 
 

@@ -26,7 +26,7 @@ from lumos.gate.reports import CommentReport, GateReport
 from lumos.http.client import TimeLimits
 from lumos.http.retries import RetryPolicy
 
-QUICK = RetryPolicy(tries=3, seconds=3, first_wait=0.01, longest_wait=0.02)
+QUICK = RetryPolicy(tries=3, seconds=3, first_wait=0.01, max_wait=0.02)
 BREAKING = report(finding())
 
 

@@ -116,7 +116,7 @@ def test_sending_ends_between_two_messages_when_it_should(outbox: NotificationOu
         sender="me",
         max_tries=9,
         clock=Clock(),
-        go_on=lambda: len(chat.titles) < 2,
+        should_continue=lambda: len(chat.titles) < 2,
     )
     assert chat.titles == ["0", "1"]
 

@@ -22,7 +22,13 @@ from lumos.model.dataset import (
     ValueCount,
 )
 from lumos.model.json_codec import to_plain
-from lumos.model.privacy import allowed_quality, for_catalogs, frequent, is_private, private_paths
+from lumos.model.privacy import (
+    allowed_quality,
+    for_catalogs,
+    is_private,
+    private_paths,
+    select_frequent,
+)
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.types import parse_type
 from lumos.profiles.columns import profiled_columns, with_permissions
@@ -143,9 +149,9 @@ def test_a_label_inside_a_column_holds_for_what_is_inside(path: str, private: se
 
 def test_rare_values_are_not_told() -> None:
     counts = [("a", 500), ("b", 10), ("c", 9), ("d", 1)]
-    assert [each.value for each in frequent(counts, rows=600)] == ["a", "b"]
-    assert [each.value for each in frequent(counts, rows=20_000)] == ["a"]
-    assert len(frequent([(str(n), 100) for n in range(50)], rows=1000)) == 10
+    assert [each.value for each in select_frequent(counts, rows=600)] == ["a", "b"]
+    assert [each.value for each in select_frequent(counts, rows=20_000)] == ["a"]
+    assert len(select_frequent([(str(n), 100) for n in range(50)], rows=1000)) == 10
 
 
 def full_profile(at: datetime = AT) -> Profile:

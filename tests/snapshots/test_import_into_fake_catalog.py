@@ -16,7 +16,15 @@ from typer.testing import CliRunner
 
 from examples import examples
 from lumos import Lumos, plugins
-from lumos.catalogs import Connects, HoldsItems, Item, MergesWrites, Platform, Refused, WrittenEntry
+from lumos.catalogs import (
+    CatalogItem,
+    Connects,
+    FailedEntry,
+    MergesWrites,
+    Platform,
+    StoresItems,
+    WrittenEntry,
+)
 from lumos.catalogs.interface import WritesMany
 from lumos.cli.main import app
 from lumos.errors import CatalogBusy, CatalogError, LumosError
@@ -27,15 +35,15 @@ from lumos.snapshots.importer import ImportStopped
 from snapshots.sample_inventories import FACTS, many
 
 
-class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
+class Fake(Platform, WritesMany, MergesWrites, StoresItems, Connects):
     """A server's memory, and what is wrong with the server today."""
 
     kind: ClassVar[str] = "fake"
     native: ClassVar[frozenset[str]] = frozenset(ASPECTS)
-    most: ClassVar[int] = 40
+    batch_size: ClassVar[int] = 40
 
     entries: ClassVar[dict[str, CatalogEntry]] = {}
-    terms: ClassVar[dict[tuple[type, str], Item]] = {}
+    terms: ClassVar[dict[tuple[type, str], CatalogItem]] = {}
     calls: ClassVar[list[str]] = []
     # Fails once so many entries were written.
     breaks_after: ClassVar[int | None] = None
@@ -67,15 +75,15 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
                 yield self.entries[urn]
 
     def put_many(
-        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[WrittenEntry | Refused]:
-        assert {urn: self.entries.get(urn) for urn in over} == dict(over)
+        self, entries: Sequence[CatalogEntry], *, current: Mapping[str, CatalogEntry | None]
+    ) -> Iterator[WrittenEntry | FailedEntry]:
+        assert {urn: self.entries.get(urn) for urn in current} == dict(current)
         for start in range(0, len(entries), 10):
             self.calls.append(f"put {len(entries[start : start + 10])}")
             for entry in entries[start : start + 10]:
                 if entry.name in self.bad:
                     problem = CatalogError("no such thing", platform="fake", status=400)
-                    yield Refused(entry.urn, problem)
+                    yield FailedEntry(entry.urn, problem)
                     continue
                 if self.breaks_after is not None and len(self.entries) >= self.breaks_after:
                     raise CatalogBusy("fake", "it", attempts=8, seconds=9, last="503")
@@ -88,7 +96,7 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
         if self.writes in self.loses:
             raise CatalogBusy("fake", "it", attempts=8, seconds=9, last="reset")
 
-    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         if "unspeakable" in entry.name:
             raise LumosError("There is no name for it.")
         return entry
@@ -98,10 +106,10 @@ class Fake(Platform, WritesMany, MergesWrites, HoldsItems, Connects):
         self.entries.pop(urn, None)
         self._lose_answer()
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         return iter(list(self.terms.values()))
 
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         return self.terms.get((type, key))
 
     def put_item(self, item: Any) -> None:
@@ -252,7 +260,7 @@ def test_a_fake_whose_answers_are_lost_is_known_by_what_was_planned(
 
     def lost(
         self: Fake, entries: Sequence[CatalogEntry], **over: Any
-    ) -> Iterator[WrittenEntry | Refused]:
+    ) -> Iterator[WrittenEntry | FailedEntry]:
         results = list(put_many(self, entries, **over))
         yield from results[:3]
         raise CatalogBusy("fake", "it", attempts=8, seconds=9, last="reset")

@@ -229,7 +229,7 @@ def test_without_the_right_to_ask_for_the_cluster_reading_goes_on(
 
 
 def test_the_server_sees_who_reads_and_that_it_cannot_write(database: PostgresDatabase) -> None:
-    with PostgresConnector(Section(**parts(database))).connected() as connection:
+    with PostgresConnector(Section(**parts(database))).connect() as connection:
         name = connection.execute("SHOW application_name").fetchone()
         assert name == ("lumos",)
         assert connection.execute("SHOW transaction_isolation").fetchone() == ("repeatable read",)
@@ -238,7 +238,7 @@ def test_the_server_sees_who_reads_and_that_it_cannot_write(database: PostgresDa
 
 def test_a_name_of_ones_own_may_be_given(database: PostgresDatabase) -> None:
     section = Section(connection_string=ConnectionString(f"{database.url}?application_name=me"))
-    with PostgresConnector(section).connected() as connection:
+    with PostgresConnector(section).connect() as connection:
         assert connection.execute("SHOW application_name").fetchone() == ("me",)
 
 

@@ -116,7 +116,7 @@ def answering(answer: Response) -> S3Server:
         ),
         (
             Response(200, b"<html><body>Welcome!</body></html>"),
-            "s3://lake cannot be listed: the response is not one of S3. Check the source.",
+            "s3://lake cannot be listed: the response is not from S3. Check the source.",
         ),
     ],
 )  # fmt: skip

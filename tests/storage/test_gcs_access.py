@@ -260,7 +260,7 @@ def test_what_is_no_listing_is_said_so() -> None:
         with GcsServer(answer=lambda _request, answer=answer: answer) as server:  # type: ignore[misc]
             (listing,) = storage_at(server, anonymous=True).walk(KeyRange("gs://lake"))
         assert isinstance(listing, ListingProblem)
-        assert "is not one of Google Cloud Storage" in listing.reason
+        assert "is not from Google Cloud Storage" in listing.reason
 
 
 def test_what_needs_a_token_names_the_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:

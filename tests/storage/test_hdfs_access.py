@@ -123,7 +123,7 @@ def test_what_is_no_webhdfs_is_said_so() -> None:
     with HdfsServer(answer=lambda _request: Response(200, b"<html/>")) as server:
         (listing,) = storage_at(server).walk(KeyRange(ROOT))
     assert isinstance(listing, ListingProblem)
-    assert "is not one of WebHDFS" in listing.reason
+    assert "is not from WebHDFS" in listing.reason
 
 
 # Who asks
@@ -430,9 +430,9 @@ def test_a_host_may_be_a_number_of_ipv6() -> None:
 def test_json_that_is_no_answer_of_webhdfs_is_said_so(body: bytes) -> None:
     with HdfsServer(answer=lambda _request: Response(200, body)) as server:
         source = Source(HdfsSourceSettings(paths=("/lake",), urls=(server.url,)))
-        with pytest.raises(SourceNotUsable, match="is not one of WebHDFS"):
+        with pytest.raises(SourceNotUsable, match="is not from WebHDFS"):
             source.roots()
-        with pytest.raises(OSError, match="is not one of WebHDFS"):
+        with pytest.raises(OSError, match="is not from WebHDFS"):
             storage_at(server).client("cluster").new_token("me")
 
 
@@ -443,14 +443,14 @@ def test_a_listing_of_an_older_server_that_is_none_is_said_so() -> None:
     with HdfsServer(answer=answer) as server:
         (listing,) = storage_at(server).walk(KeyRange(ROOT))
     assert isinstance(listing, ListingProblem)
-    assert "is not one of WebHDFS" in listing.reason
+    assert "is not from WebHDFS" in listing.reason
 
 
 @pytest.mark.parametrize("location", ["http://[bad/x", ""])
 def test_a_redirect_to_nowhere_is_said_so(location: str) -> None:
     with (
         HdfsServer(answer=lambda _request: Response(307, b"", {"Location": location})) as server,
-        pytest.raises(OSError, match="is not one of WebHDFS"),
+        pytest.raises(OSError, match="is not from WebHDFS"),
     ):
         storage_at(server).read(f"{ROOT}/a.csv")
 
@@ -517,7 +517,7 @@ def test_a_folder_that_goes_while_it_is_listed_holds_nothing() -> None:
 
 def test_a_server_that_knows_no_webhdfs_is_no_empty_folder() -> None:
     with HdfsServer(answer=lambda _request: Response(404, b"<html>Not Found</html>")) as server:
-        with pytest.raises(SourceNotUsable, match="is not one of WebHDFS"):
+        with pytest.raises(SourceNotUsable, match="is not from WebHDFS"):
             Source(HdfsSourceSettings(paths=("/lake",), urls=(server.url,))).roots()
         (listing,), _ = storage_at(server).split(ROOT, parts=4)
     assert isinstance(listing, ListingProblem)

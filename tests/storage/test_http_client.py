@@ -30,7 +30,7 @@ from lumos.http.pooled_transport import PooledTransport
 from lumos.http.retries import ONCE, RetryPolicy, RetryState
 
 LIMITS = TimeLimits(connect=5, read=5)
-BRIEF = RetryPolicy(tries=3, seconds=5, first_wait=0.01, longest_wait=0.05)
+BRIEF = RetryPolicy(tries=3, seconds=5, first_wait=0.01, max_wait=0.05)
 LOGIN = {"authorization": "Bearer hush-hush"}
 TRANSPORTS: dict[str, Callable[[], HttpTransport]] = {
     "pooled": lambda: PooledTransport(limits=LIMITS),
@@ -149,7 +149,7 @@ def test_the_server_says_how_long_to_wait(
     slept: list[float] = []
     # Only this client's clock: other threads of the process sleep too.
     monkeypatch.setattr(http_client, "time", SimpleNamespace(sleep=slept.append))
-    patient = RetryPolicy(tries=2, seconds=60, first_wait=0.01, longest_wait=0.05)
+    patient = RetryPolicy(tries=2, seconds=60, first_wait=0.01, max_wait=0.05)
     busy = Response(503, b"", {"Retry-After": form(30)})
     with Echo(answer=lambda _request: busy) as server:
         assert client.send("GET", server.url, retries=patient).status == 503

@@ -15,7 +15,7 @@ from lumos.storage.http import StorageCircuitBreaker
 from lumos.storage.s3 import S3Access, S3Storage
 from s3_server import Request, Response, S3Server, error
 
-BRIEF = RetryPolicy(seconds=5, tries=4, first_wait=0.01, longest_wait=0.05)
+BRIEF = RetryPolicy(seconds=5, tries=4, first_wait=0.01, max_wait=0.05)
 SLOW_DOWN = error(503, "SlowDown", "Please reduce your request rate")
 BUSY = [
     SLOW_DOWN,
@@ -69,7 +69,7 @@ def test_a_server_that_stays_busy_is_a_problem_and_no_crash(key: str) -> None:
 
 
 def test_patience_ends_after_its_time() -> None:
-    hurried = RetryPolicy(seconds=0.05, tries=1_000, first_wait=0.02, longest_wait=0.02)
+    hurried = RetryPolicy(seconds=0.05, tries=1_000, first_wait=0.02, max_wait=0.02)
     with S3Server({"lake": {}}, answer=lambda _request: SLOW_DOWN) as server:
         (listing,) = storage_at(server.url, hurried).walk(KeyRange("s3://lake"))
         assert isinstance(listing, ListingProblem)
@@ -77,7 +77,7 @@ def test_patience_ends_after_its_time() -> None:
 
 
 def test_waits_grow_and_vary() -> None:
-    patience = RetryPolicy(first_wait=1, longest_wait=8)
+    patience = RetryPolicy(first_wait=1, max_wait=8)
     states = [RetryState(patience) for _ in range(50)]
     after_each = [[state.next_wait() or 0 for state in states] for _ in range(9)]
     waits = [after_each[tried - 1] for tried in (1, 2, 3, 9)]

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from lumos.model.notification import Notification, PostedNotification
+from lumos.model.notification import Notification, QueuedNotification
 from lumos.store import Database, Store
 from store.conftest import AT, dataset, event
 from store.test_concurrency import place_of, reopened
@@ -31,7 +31,7 @@ def post(store: Store, *messages: Notification) -> list[bool]:
 
 def claim(
     store: Store, *channels: str, sender: str = "a", later: timedelta = timedelta()
-) -> PostedNotification | None:
+) -> QueuedNotification | None:
     now = AT + later
     return store.notification_outbox.claim(
         channels or ("chat",), sender=sender, now=now, until=now + MINUTE

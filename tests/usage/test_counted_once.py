@@ -169,11 +169,11 @@ def test_what_a_snapshot_tells_of_reads_is_believed(lumos: Lumos, tmp_path: Path
         ("customers", ("id", "phone"))
     ]
     shown = lumos.usage.show(CUSTOMERS)
-    assert (shown.told, shown.reads, shown.last_accessed) == (True, 7, YESTERDAY)
+    assert (shown.is_imported, shown.reads, shown.last_accessed) == (True, 7, YESTERDAY)
     assert shown.unread_columns == ("id", "phone")
     assert lumos.usage.show(CUSTOMERS, since=NOW.date()).reads == 0
     assert lumos.usage.show(REFUNDS).unread_columns is None
-    assert not lumos.usage.show(ORDERS).told
+    assert not lumos.usage.show(ORDERS).is_imported
 
 
 def test_reads_that_a_snapshot_tells_of_say_nothing_of_others(lumos: Lumos) -> None:

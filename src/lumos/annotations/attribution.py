@@ -41,14 +41,16 @@ def attribute(
     values on fields of a scanned dataset come from the data source. Other values that the source
     did not report were imported.
     """
-    after = {reporter: dict(own) for reporter, own in annotations.items()}
+    after = {
+        reporter: dict(annotations_by_key) for reporter, annotations_by_key in annotations.items()
+    }
     claimed, reported = claimed_keys(annotations), annotations.get(DATA_SOURCE, {})
     for key in keys:
         if key not in values or key in claimed:
             continue
         from_source = is_scanned if key.path else _value(reported, key) == values[key]
-        own = after.setdefault(DATA_SOURCE if from_source else IMPORT, {})
-        own[key] = Annotation(value=values[key])
+        annotations_by_key = after.setdefault(DATA_SOURCE if from_source else IMPORT, {})
+        annotations_by_key[key] = Annotation(value=values[key])
     return dict(after)
 
 
@@ -78,27 +80,29 @@ def refresh_source_annotations(
     if claimed:
         values = field_annotations(found)
         reported |= {key: Annotation(value=values[key]) for key in claimed if key in values}
-    others = {reporter: own for reporter, own in annotations.items() if reporter != DATA_SOURCE}
+    others = {
+        reporter: by_key for reporter, by_key in annotations.items() if reporter != DATA_SOURCE
+    }
     return {**others, DATA_SOURCE: reported} if reported else others
 
 
-def without_uncontested_source(
-    annotations: AnnotationsByReporter, *, of_fields_only: bool
+def drop_uncontested_source_annotations(
+    annotations: AnnotationsByReporter, *, fields_only: bool
 ) -> dict[str, AnnotationMap]:
-    """The annotations without those of the data source that no other reporter contests."""
+    """Drop annotations of the data source on which no other reporter disagrees."""
     claimed = claimed_keys(annotations)
     source = {
         key: each
         for key, each in annotations.get(DATA_SOURCE, {}).items()
-        if key in claimed or (of_fields_only and not key.path)
+        if key in claimed or (fields_only and not key.path)
     }
     result = {**annotations, DATA_SOURCE: source}
-    return {reporter: own for reporter, own in result.items() if own}
+    return {reporter: by_key for reporter, by_key in result.items() if by_key}
 
 
 def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[str, AnnotationMap]:
     """Move annotations to fields whose names differ from the annotated ones only in case."""
-    annotated = {key.path for own in annotations.values() for key in own if key.path}
+    annotated = {key.path for by_key in annotations.values() for key in by_key if key.path}
     present = field_paths(found) if annotated else []
     missing = annotated - set(present)
     if not missing:
@@ -110,30 +114,33 @@ def match_field_case(annotations: AnnotationsByReporter, found: Schema) -> dict[
     moved = {path: paths[0] for path, paths in candidates.items() if len(paths) == 1}
     return {
         reporter: {
-            **{key._replace(path=moved.get(key.path, key.path)): each for key, each in own.items()},
-            **{key: each for key, each in own.items() if key.path not in moved},
+            **{
+                key._replace(path=moved.get(key.path, key.path)): each
+                for key, each in by_key.items()
+            },
+            **{key: each for key, each in by_key.items() if key.path not in moved},
         }
-        for reporter, own in annotations.items()
+        for reporter, by_key in annotations.items()
     }
 
 
 def adopt_imported(
     annotations: AnnotationsByReporter, recorded: Schema, found: Schema
 ) -> dict[str, AnnotationMap]:
-    """The annotations, with the values of an imported schema that the scanned one does not have."""
-    claimed = {key for own in annotations.values() for key in own}
+    """Add the annotations of an imported schema that the scanned schema does not have."""
+    claimed = {key for by_key in annotations.values() for key in by_key}
     imported = field_annotations(recorded)
     missing = imported.keys() - field_annotations(found).keys() - claimed
-    own = {
+    by_key = {
         **annotations.get(IMPORT, {}),
         **{key: Annotation(value=imported[key]) for key in missing},
     }
-    return {**annotations, IMPORT: own} if own else dict(annotations)
+    return {**annotations, IMPORT: by_key} if by_key else dict(annotations)
 
 
 def annotate_scanned_schema(schema: Schema, annotations: AnnotationsByReporter) -> Schema:
     """Apply the effective annotations to a scanned schema."""
-    keys = {key for own in annotations.values() for key in own if key.path}
+    keys = {key for by_key in annotations.values() for key in by_key if key.path}
     if not keys:
         return schema
     changes = _changes(annotations, keys, field_annotations(schema))
@@ -170,9 +177,9 @@ def annotations_after_import(
     is_scanned: bool,
     at: datetime,
 ) -> dict[str, AnnotationMap]:
-    """The annotations of a dataset after an import; `before` is the dataset until then, if any.
+    """The annotations of a dataset after an import; `before` is its entry before, or None.
 
-    Values that an import changed were written by people elsewhere, and are the newest.
+    Values that an import changed count as the newest, since users edited them elsewhere.
     """
     after = dict(annotations)
     if before is not None and (
@@ -182,15 +189,15 @@ def annotations_after_import(
     ):
         new = {key: Annotation(value=value, at=at) for key, value in changed.items()}
         after[IMPORT] = {**annotations.get(IMPORT, {}), **new}
-    of_fields = {key: each for key, each in annotations.get(DATA_SOURCE, {}).items() if key.path}
-    after[DATA_SOURCE] = {**of_fields, **source_annotations_in(entry, after)}
-    return {reporter: own for reporter, own in after.items() if own}
+    on_fields = {key: each for key, each in annotations.get(DATA_SOURCE, {}).items() if key.path}
+    after[DATA_SOURCE] = {**on_fields, **source_annotations_in(entry, after)}
+    return {reporter: by_key for reporter, by_key in after.items() if by_key}
 
 
 def _imported_changes(
     entry: CatalogEntry, before: Dataset, claimed: Collection[AnnotationKey], *, is_scanned: bool
 ) -> dict[AnnotationKey, str | None]:
-    """The values that an import changed, of keys that reporters claim or that a scan would undo."""
+    """The imported values that a reporter or the next scan would otherwise override."""
     if not claimed and (not is_scanned or entry.schema == before.schema):
         return {}
     present = set(field_paths(entry.schema)) if entry.schema is not None else set()

@@ -1,4 +1,4 @@
-"""`lumos enrich FILE`: applies the annotations, people and terms of a reviewed file."""
+"""`lumos enrich FILE`: applies the annotations, users, groups and terms of a reviewed file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from lumos.annotations.items import (
-    Item,
     ItemStore,
     OwnerDirectory,
+    RegistryItem,
     kind_of,
     label_of,
     replace_given,
@@ -55,14 +55,14 @@ _BATCH_SIZE: Final = 200
 def enrich(
     settings: Settings, writer: AnnotationWriter, file: Path, *, dry_run: bool
 ) -> AnnotationReport:
-    """Applies a file; annotations that only an earlier version of it made are retracted."""
-    read = read_enrichment(file, lambda name, fields: _unknown_names(writer.store, name, fields))
-    reporter = f"{FILE}{read.enrichment.name or stable_file_name(settings, file)}"
-    entries = _DatasetEntries(writer, read)
-    report = entries.report()
-    file_items = _FileItems(writer, read, reporter)
+    """Apply a file, and retract the annotations that only its earlier version had."""
+    parsed = read_enrichment(file, lambda name, fields: _unknown_names(writer.store, name, fields))
+    reporter = f"{FILE}{parsed.enrichment.name or stable_file_name(settings, file)}"
+    entries = _DatasetEntries(writer, parsed)
+    annotations = entries.annotations()
+    file_items = _FileItems(writer, parsed, reporter)
     items = file_items.write(dry_run=dry_run)
-    written = apply_report(writer, reporter, report, dry_run=dry_run, action=_ACTION)
+    written = apply_report(writer, reporter, annotations, dry_run=dry_run, action=_ACTION)
     erased = [] if dry_run else file_items.erase_removed()
     return msgspec.structs.replace(
         written,
@@ -86,31 +86,31 @@ def _unknown_names(store: Store, name: str, fields: Sequence[str]) -> Iterator[t
 
 
 class _FileItems:
-    """The users, groups and terms of one file; the store remembers what the file last wrote."""
+    """The users, groups and terms of one file; the store keeps what the file wrote last."""
 
-    def __init__(self, writer: AnnotationWriter, read: EnrichmentFile, reporter: str) -> None:
+    def __init__(self, writer: AnnotationWriter, file: EnrichmentFile, reporter: str) -> None:
         self._writer = writer
-        self._read = read
+        self._file = file
         self._reporter = reporter
         self._items = ItemStore(writer)
         self._entries: Mapping[type[Any], Mapping[str, msgspec.Struct]] = {
-            User: read.enrichment.users,
-            Group: read.enrichment.groups,
-            GlossaryTerm: read.enrichment.terms,
+            User: file.enrichment.users,
+            Group: file.enrichment.groups,
+            GlossaryTerm: file.enrichment.terms,
         }
 
     def write(self, *, dry_run: bool) -> list[str]:
-        """Writes the items that are new or different and returns their labels."""
+        """Write the items that are new or different, and return their labels."""
         self._check_kinds()
         self._check_parents()
-        new: list[Item] = []
+        new: list[RegistryItem] = []
         for type, entries in self._entries.items():
             known = self._items.all(type) if entries else {}
             for name, entry in entries.items():
-                # Facts that an entry omits do not change.
-                facts = msgspec.structs.asdict(entry)
-                given = {key: value for key, value in facts.items() if value not in (None, ())}
-                after: Item = replace_given(known.get(name) or type(name=name), **given)
+                # Fields that an entry omits do not change.
+                fields = msgspec.structs.asdict(entry)
+                given = {key: value for key, value in fields.items() if value not in (None, ())}
+                after: RegistryItem = replace_given(known.get(name) or type(name=name), **given)
                 if known.get(name) != after:
                     new.append(after)
         if dry_run:
@@ -119,16 +119,16 @@ class _FileItems:
         with self._writer.store.transaction() as transaction:
             for item in new:
                 bases = {item.name: to_json(item)}
-                transaction.journal.save_bases(self._reporter, kind_of(item).plural, bases)
+                transaction.journal.save_bases(self._reporter, kind_of(item).collection, bases)
         return written
 
     def erase_removed(self) -> list[str]:
-        """Erases items that only an earlier version of the file had, unless used or changed."""
+        """Erase items that only an earlier version of the file had, unless used or changed."""
         erased: list[str] = []
         for type, entries in self._entries.items():
-            known: dict[str, Item] = self._items.all(type)
+            known: dict[str, RegistryItem] = self._items.all(type)
             with self._writer.store.transaction() as transaction:
-                kind = kind_of(type(name="")).plural
+                kind = kind_of(type(name="")).collection
                 bases = transaction.journal.bases(self._reporter, kind, list(known))
                 for name in sorted(bases.keys() - set(entries)):
                     transaction.journal.save_bases(self._reporter, kind, {name: None})
@@ -136,24 +136,26 @@ class _FileItems:
                     # Someone else has changed the item since, so it is not erased.
                     if to_json(item) == bases[name] and not _is_used(self._writer.store, item):
                         label = self._items.erase(transaction, item, action=_ACTION)
-                        erased.append(f"{label} (gone)")
+                        erased.append(f"{label} (removed)")
         if erased:
             self._writer.publish()
         return erased
 
     def _check_kinds(self) -> None:
-        """Fails for a name that would be both a user and a group."""
-        file = self._read.enrichment
+        """Fail for a name that would be both a user and a group."""
+        file = self._file.enrichment
         users = {*file.users, *(each for group in file.groups.values() for each in group.members)}
         both = (users & {*self._items.all(Group), *file.groups}) | (
             set(file.groups) & set(self._items.all(User))
         )
         if both:
-            raise MisuseError(f"'{min(both)}' cannot be a user and a group; choose another name.")
+            raise MisuseError(
+                f"'{min(both)}' cannot be both a user and a group. Choose another name."
+            )
 
     def _check_parents(self) -> None:
-        """Fails for unknown parent and related terms, and for cycles of parents."""
-        terms = self._read.enrichment.terms
+        """Fail for unknown parent or related terms, and for cycles of parents."""
+        terms = self._file.enrichment.terms
         known = self._items.all(GlossaryTerm)
         parents = {name: term.parent for name, term in known.items()}
         parents |= {name: term.parent or parents.get(name) for name, term in terms.items()}
@@ -163,22 +165,22 @@ class _FileItems:
             unknown = [each for each in named if each not in parents]
             if unknown:
                 text = f"No term named '{unknown[0]}' in the glossary."
-                problems.append(file_problem(self._read.term(name), text))
+                problems.append(file_problem(self._file.term(name), text))
             ancestor, seen = term.parent, {name}
             while ancestor is not None and ancestor not in seen:
                 seen.add(ancestor)
                 ancestor = parents.get(ancestor)
             if ancestor is not None:
                 text = f"The term '{name}' is its own ancestor."
-                problems.append(file_problem(self._read.term(name), text))
+                problems.append(file_problem(self._file.term(name), text))
         if problems:
             raise ConfigurationError(problems)
 
 
-def _is_used(store: Store, item: Item) -> bool:
+def _is_used(store: Store, item: RegistryItem) -> bool:
     """Whether any dataset has the owner or the term."""
     if isinstance(item, GlossaryTerm):
-        listed = list_annotations(store, None, slots=_TERM_SLOTS).words
+        listed = list_annotations(store, None, slots=_TERM_SLOTS).annotations
         return any(each.name == item.name for each in listed)
     kind = "group" if isinstance(item, Group) else "user"
     return any(
@@ -191,12 +193,12 @@ def _is_used(store: Store, item: Item) -> bool:
 class _FileOwners:
     """Resolves the names of owners in a file."""
 
-    def __init__(self, writer: AnnotationWriter, read: EnrichmentFile) -> None:
-        file = read.enrichment
-        self._directory = OwnerDirectory(writer, users=file.users, groups=file.groups)
+    def __init__(self, writer: AnnotationWriter, file: EnrichmentFile) -> None:
+        content = file.enrichment
+        self._directory = OwnerDirectory(writer, users=content.users, groups=content.groups)
         self._by_name = self._directory.resolve(
             parse_owner(entry.name)
-            for dataset in file.datasets
+            for dataset in content.datasets
             for entry in dataset.owners
             if entry.name is not None
         )
@@ -217,17 +219,17 @@ class _FileOwners:
 class _DatasetEntries:
     """The entries of a file for datasets, and the datasets that they refer to."""
 
-    def __init__(self, writer: AnnotationWriter, read: EnrichmentFile) -> None:
+    def __init__(self, writer: AnnotationWriter, file: EnrichmentFile) -> None:
         self._store = writer.store
-        self._read = read
-        self._owners = _FileOwners(writer, read)
+        self._file = file
+        self._owners = _FileOwners(writer, file)
         self._problems: list[ConfigProblem] = []
         self.remarks: list[str] = []
 
-    def report(self) -> dict[str, dict[AnnotationKey, str]]:
-        """The values in the file by URN and key; later entries complete earlier ones."""
-        report: dict[str, dict[AnnotationKey, str]] = {}
-        for number, entry in enumerate(self._read.enrichment.datasets):
+    def annotations(self) -> dict[str, dict[AnnotationKey, str]]:
+        """The values in the file by URN and key; later entries override earlier ones."""
+        annotations: dict[str, dict[AnnotationKey, str]] = {}
+        for number, entry in enumerate(self._file.enrichment.datasets):
             values = self._values(number, entry)
             for dataset, paths in self._datasets(number, entry):
                 try:
@@ -235,16 +237,18 @@ class _DatasetEntries:
                 except MisuseError as error:
                     self._add_problem(number, str(error), "properties")
                     break
-                own = report.setdefault(dataset.urn, {})
-                own |= {key: value for key, value in values.items() if not key.path}
+                values_of_dataset = annotations.setdefault(dataset.urn, {})
+                values_of_dataset |= {key: value for key, value in values.items() if not key.path}
                 for key, value in values.items():
-                    own |= {key._replace(path=path): value for path in paths.get(key.path, ())}
+                    values_of_dataset |= {
+                        key._replace(path=path): value for path in paths.get(key.path, ())
+                    }
         if self._problems:
             raise ConfigurationError(self._problems)
-        return report
+        return annotations
 
     def _values(self, number: int, entry: DatasetEntry) -> dict[AnnotationKey, str]:
-        """The values of one entry, with field paths as the file spells them."""
+        """The values of one entry, with field paths as written in the file."""
         values: dict[AnnotationKey, str] = {}
         for slot in ("description", "business_context", "domain"):
             if text := (getattr(entry, slot) or "").strip():
@@ -276,8 +280,10 @@ class _DatasetEntries:
                 if found or name in annotated_paths:
                     missing.pop(name, None)
                 if not found and name in annotated_paths:
-                    position = self._read.key(number, "fields", name)
-                    self.remarks.append(f"{position}: the field {name} is gone from {dataset.urn}.")
+                    position = self._file.key(number, "fields", name)
+                    self.remarks.append(
+                        f"{position}: {dataset.urn} no longer has the field {name}."
+                    )
                     paths[name] = [name]
             yield dataset, paths
         for name in missing if urns else ():
@@ -285,8 +291,8 @@ class _DatasetEntries:
             self._add_problem(number, str(error), "fields", name)
 
     def _urns(self, number: int, entry: DatasetEntry) -> list[str]:
-        """Return the live datasets that an entry refers to; the parts of one that was split."""
-        position = self._read.dataset(number)
+        """Return the live datasets of an entry; for a split dataset, its live parts."""
+        position = self._file.dataset(number)
         try:
             pattern = DatasetPattern(entry.dataset)
             if not pattern.has_wildcards:
@@ -294,7 +300,9 @@ class _DatasetEntries:
                 if known.state == "live":
                     return [known.urn]
                 parts = self._live_parts(known)
-                text = f"was split; applied to its {len(parts):,} parts." if parts else "is gone."
+                text = (
+                    f"was split; applied to its {len(parts):,} parts." if parts else "was deleted."
+                )
                 self.remarks.append(f"{position}: {known.urn} {text}")
                 return parts
         except MisuseError as error:
@@ -302,7 +310,7 @@ class _DatasetEntries:
             return []
         urns = [each.urn for each in find_matching(self._store, pattern)]
         if not urns:
-            self.remarks.append(f"{position}: no dataset matches '{entry.dataset}' now.")
+            self.remarks.append(f"{position}: no dataset matches '{entry.dataset}'.")
         return urns
 
     def _live_parts(self, known: KnownDataset) -> list[str]:
@@ -328,7 +336,7 @@ class _DatasetEntries:
                 yield stored.dataset, {key.path for each in own for key in each}
 
     def _add_problem(self, number: int, text: str, *key: str) -> None:
-        self._problems.append(file_problem(self._read.key(number, *key), text))
+        self._problems.append(file_problem(self._file.key(number, *key), text))
 
 
 def _labels_and_properties(

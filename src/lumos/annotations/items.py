@@ -1,4 +1,4 @@
-"""Users, groups and glossary terms of the store, and the owners that names in files refer to."""
+"""Users, groups and glossary terms of the store; resolves owner names in files."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -16,13 +16,13 @@ from lumos.store.entries import StoredItem
 from lumos.store.transaction import record_audit
 
 ItemT = TypeVar("ItemT", User, Group, GlossaryTerm)
-Item: TypeAlias = User | Group | GlossaryTerm
+RegistryItem: TypeAlias = User | Group | GlossaryTerm
 
 
 class ItemKind(NamedTuple):
-    """The name under which items are stored, and the word for one of them."""
+    """The name of the collection in which items are stored, and the noun for one item."""
 
-    plural: str
+    collection: str
     singular: str
 
 
@@ -45,22 +45,22 @@ class ItemStore:
 
     def all(self, type: type[ItemT]) -> dict[str, ItemT]:
         """All items of one type, by name."""
-        stored = self._store.entries.items(_KINDS[type].plural)
+        stored = self._store.entries.items(_KINDS[type].collection)
         return {each.key: from_json(each.body, type) for each in stored}
 
-    def put(self, items: Iterable[Item], *, action: str) -> list[str]:
-        """Writes the items that are new or different and returns their labels."""
+    def put(self, items: Iterable[RegistryItem], *, action: str) -> list[str]:
+        """Write the items that are new or different, and return their labels."""
         at, written = self._writer.now(), []
         self._writer.check_catalog()
         with self._store.transaction() as transaction:
             for item in items:
                 kind = kind_of(item)
                 body = to_json(item)
-                if transaction.entries.item(kind.plural, item.name) == body:
+                if transaction.entries.item(kind.collection, item.name) == body:
                     continue
                 if isinstance(item, User | Group):
                     self._erase_namesake(transaction, item, action=action)
-                transaction.entries.put_item(StoredItem(kind.plural, item.name, body), at=at)
+                transaction.entries.put_item(StoredItem(kind.collection, item.name, body), at=at)
                 record_audit(transaction, action, label_of(item), at=at)
                 written.append(label_of(item))
         if written:
@@ -70,12 +70,12 @@ class ItemStore:
     def _erase_namesake(self, transaction: Transaction, item: User | Group, *, action: str) -> None:
         """Erase a user who is now a group, or the reverse, if only its name is known."""
         other = Group(name=item.name) if isinstance(item, User) else User(name=item.name)
-        if transaction.entries.item(kind_of(other).plural, other.name) == to_json(other):
+        if transaction.entries.item(kind_of(other).collection, other.name) == to_json(other):
             self.erase(transaction, other, action=action)
 
-    def erase(self, transaction: Transaction, item: Item, *, action: str) -> str:
-        """Erases an item and returns its label; the caller publishes after the transaction."""
-        transaction.entries.erase_item(kind_of(item).plural, item.name)
+    def erase(self, transaction: Transaction, item: RegistryItem, *, action: str) -> str:
+        """Erase an item and return its label; the caller publishes after the transaction."""
+        transaction.entries.erase_item(kind_of(item).collection, item.name)
         record_audit(transaction, action, label_of(item), at=self._writer.now())
         return label_of(item)
 
@@ -97,27 +97,27 @@ class ItemStore:
         return [GlossaryTerm(name=name) for name in dict.fromkeys(names) if name not in known]
 
 
-def kind_of(item: Item) -> ItemKind:
+def kind_of(item: RegistryItem) -> ItemKind:
     """The kind of an item."""
     return _KINDS[item.__class__]
 
 
-def label_of(item: Item) -> str:
+def label_of(item: RegistryItem) -> str:
     """Format an item as text: `term Customer`."""
     return f"{kind_of(item).singular} {item.name}"
 
 
-def replace_given(item: ItemT, **facts: object) -> ItemT:
-    """The item with those facts that are not None."""
-    given = {name: value for name, value in facts.items() if value is not None}
+def replace_given(item: ItemT, **fields: object) -> ItemT:
+    """Replace the fields whose new value is not None."""
+    given = {name: value for name, value in fields.items() if value is not None}
     return msgspec.structs.replace(item, **given)
 
 
 class OwnerDirectory:
-    """Resolves the owners that files name, by known users and groups and those of the file itself.
+    """Resolves owner names in files to the users and groups of the store and of the file.
 
-    A name is either a user's or a group's: `@acme/data` is the group `data`, unless there is a user
-    of that name, and `@data` is the group if there is one.
+    A name belongs to a user or to a group: `@acme/data` is the group `data`, unless a user has that
+    name. `@data` is the group `data` if it exists, and otherwise a user.
     """
 
     def __init__(
@@ -131,17 +131,17 @@ class OwnerDirectory:
             **dict.fromkeys((*known_users, *users), "user"),
             **dict.fromkeys((*known_groups, *groups), "group"),
         }
-        self._spellings: dict[str, str] = {}
+        self._names_by_alias: dict[str, str] = {}
         registered: list[User | Group] = [*known_groups.values(), *known_users.values()]
         for attribute in ("email", "display_name", "name"):
             for item in registered:
                 if text := getattr(item, attribute):
-                    self._spellings[text.casefold()] = item.name
+                    self._names_by_alias[text.casefold()] = item.name
 
     def _confirmed_items(
         self, known: Mapping[str, ItemT], type: type[ItemT], kind: OwnerKind
     ) -> dict[str, ItemT]:
-        """The items with more facts than a name, or whose kind the configuration does not deny.
+        """Items with more than a name, and items whose kind does not contradict the configuration.
 
         The others may have been added by a file before the configuration was written.
         """
@@ -152,7 +152,7 @@ class OwnerDirectory:
         }
 
     def kind(self, name: str) -> OwnerKind | None:
-        """Whether a name is a user's or a group's, if it is known."""
+        """Whether a name belongs to a user or a group; None if it is unknown."""
         return self._kinds.get(name)
 
     def resolve(self, owners: Iterable[Owner]) -> dict[Owner, Owner]:
@@ -185,4 +185,4 @@ class OwnerDirectory:
         """The name under which an owner is registered."""
         if owner.name in self._kinds:
             return owner.name
-        return self._spellings.get(owner.name.casefold())
+        return self._names_by_alias.get(owner.name.casefold())

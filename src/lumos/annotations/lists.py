@@ -35,7 +35,7 @@ def list_annotations(
     if fields and count == len(schemas_lacking_fields) and not listed:
         raise unknown_field_error(fields, f"'{dataset}'", schemas_lacking_fields)
     return AnnotationListReport(
-        datasets=count, labels=tuple(_count_labels(listed)), words=tuple(listed)
+        datasets=count, labels=tuple(_count_labels(listed)), annotations=tuple(listed)
     )
 
 

@@ -25,7 +25,7 @@ def stable_file_name(settings: Settings, file: Path) -> str:
 
 
 def path_in_repository(settings: Settings, name: str, root: Path) -> str | None:
-    """The path from a repository's root of a stable file name; None for files elsewhere."""
+    """The path of a file relative to the root of a repository; None for files elsewhere."""
     own = stable_file_name(settings, root)
     if REPOSITORY_SEPARATOR in name:
         if REPOSITORY_SEPARATOR not in own:
@@ -36,7 +36,7 @@ def path_in_repository(settings: Settings, name: str, root: Path) -> str | None:
         folder = folder.parent
     path = Path(name) if folder is None else folder / name
     relative = path_from_root(path, root)
-    # Lineage that was ingested on another machine has that machine's file names.
+    # Lineage that was ingested on another machine contains file names of that machine.
     return name if relative is None and not path.exists() else relative
 
 
@@ -56,7 +56,7 @@ def path_from_root(path: str | Path, root: Path) -> str | None:
 
 
 def path_below_source(known: KnownDataset, dataset: Dataset) -> str | None:
-    """Return the path of local files from the scanned folder, starting with that folder's name.
+    """Return the path of local files, starting with the name of the scanned folder.
 
     The folders above it differ between machines. None for data in other locations.
     """

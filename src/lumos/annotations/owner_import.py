@@ -80,9 +80,9 @@ class CodeOwners:
 
     def rule_for(self, paths: Iterable[str]) -> CodeOwnersRule | None:
         """The last rule that matches any of the possible paths of a dataset."""
-        spellings = [path.strip("/") for path in paths if path.strip("/")]
+        candidates = [path.strip("/") for path in paths if path.strip("/")]
         for rule in reversed(self.rules):
-            if any(rule.matches(path) for path in spellings):
+            if any(rule.matches(path) for path in candidates):
                 return rule
         return None
 
@@ -117,7 +117,7 @@ def _regular_expression(pattern: str) -> str:
     is_folder = pattern.endswith("/")
     is_anchored = "/" in pattern.rstrip("/")
     *folders, last = pattern.strip("/").split("/")
-    # `docs/*` matches what is directly in docs, and nothing deeper.
+    # `docs/*` matches files directly in docs, but none in its subfolders.
     is_flat = is_anchored and last == "*" and not is_folder
     start = "".join("(?:.*/)?" if each == "**" else f"{_glob(each)}/" for each in folders)
     end = ".*" if last == "**" else _glob(last)
@@ -126,7 +126,7 @@ def _regular_expression(pattern: str) -> str:
 
 
 def _glob(name: str) -> str:
-    """One name of a path, where * and ? match anything but a slash."""
+    """The regular expression for one name of a path; * and ? match anything except a slash."""
     wildcards = {"*": "[^/]*", "?": "[^/]"}
     return "".join(wildcards.get(sign, re.escape(sign)) for sign in name)
 
@@ -141,7 +141,7 @@ def import_owners(
     type: str,
     dry_run: bool,
 ) -> OwnerImportReport:
-    """Imports owners of datasets from a file; earlier owners from it are replaced."""
+    """Import owners of datasets from a file, and replace its earlier owners."""
     if not file.is_file():
         raise MisuseError(f"There is no file {file}. Give a CODEOWNERS file or a dbt manifest.json")
     if file.stat().st_size > _MAX_BYTES:
@@ -193,14 +193,14 @@ def _owner_annotations(owners: Iterable[Owner]) -> dict[AnnotationKey, str]:
 def _paths_in_repository(
     stored: StoredEntry, sql_files: Iterable[str], root: Path
 ) -> Iterator[str]:
-    """Return the possible paths of a dataset in a repository: of its data or its SQL."""
+    """Return the possible paths of a dataset in a repository: its data files or its SQL files."""
     for path in _data_paths(stored, root):
         yield from possible_paths(path, stored.dataset)
     yield from sql_files
 
 
 def _data_paths(stored: StoredEntry, root: Path) -> Iterator[str]:
-    """Paths of the data: in the repository, else below the scanned folder, else from the URN."""
+    """Paths of the data: in the repository, below the scanned folder, or from the URN."""
     dataset = stored.dataset
     local = local_path(dataset)
     if local is not None and (relative := path_from_root(local, root)) is not None:
@@ -271,8 +271,8 @@ def _report(
     remarks: Iterable[str] = (),
     unmatched: Iterable[str] = (),
 ) -> OwnerImportReport:
-    facts = msgspec.structs.asdict(written) | {"remarks": tuple(islice(remarks, _MAX_REMARKS))}
-    return OwnerImportReport(**facts, kind=kind, rules=rules, unmatched=tuple(unmatched))
+    fields = msgspec.structs.asdict(written) | {"remarks": tuple(islice(remarks, _MAX_REMARKS))}
+    return OwnerImportReport(**fields, kind=kind, rules=rules, unmatched=tuple(unmatched))
 
 
 def _dbt_nodes(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -283,7 +283,7 @@ def _dbt_nodes(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _dbt_owners(node: Mapping[str, Any], manifest: Mapping[str, Any], type: str) -> Iterator[Owner]:
-    """The owners in a node's meta, and its group with that group's owner."""
+    """The owners in the `meta` of a node, its group, and the owner of that group."""
     config = _mapping(node.get("config"))
     for meta in (_mapping(config.get("meta")), _mapping(node.get("meta"))):
         texts = (*owner_texts(meta.get("owner")), *owner_texts(meta.get("owners")))

@@ -1,4 +1,4 @@
-"""Parses the owners that files name."""
+"""Parses owner names as written in files."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ _GROUP_PREFIXES: Final = ("team", "group")
 _USER_PREFIXES: Final = ("user", "person")
 _SEPARATOR: Final = re.compile(r"\s*[,;]\s*")
 _SURROUNDING: Final = " \t[]\"'"
-# Placeholders that people write instead of an owner.
+# Placeholders instead of an owner.
 _PLACEHOLDERS: Final = frozenset(
     (
         "",
@@ -34,12 +34,13 @@ _PLACEHOLDERS: Final = frozenset(
 class OwnerOfUnknownKind(Owner, frozen=True, kw_only=True):
     """An owner whose text does not show whether it is a user or a group.
 
-    Registered users and groups decide, then the section `owners` of the configuration.
+    It is looked up among registered users and groups, then in the section `owners` of the
+    configuration.
     """
 
 
 def parse_owner(text: str, *, type: str = "TECHNICAL_OWNER") -> Owner:
-    """The owner in a text such as `analytics-team`, `jane@example.com`, `team:data` or `@org/data`.
+    """Parse an owner such as `analytics-team`, `jane@example.com`, `team:data` or `@org/data`.
 
     A prefix or a slash marks a group; a prefix or an e-mail address marks a user.
     """
@@ -57,12 +58,12 @@ def parse_owner(text: str, *, type: str = "TECHNICAL_OWNER") -> Owner:
 
 
 def parse_owners(texts: Iterable[str], *, type: str = "TECHNICAL_OWNER") -> tuple[Owner, ...]:
-    """The distinct owners in texts, each of which may name several."""
+    """Parse the distinct owners in texts; each text may contain several names."""
     return tuple(dict.fromkeys(parse_owner(name, type=type) for name in _names(texts)))
 
 
 def owner_texts(value: Any) -> Iterator[str]:
-    """The names in a text, a list of them, or a mapping with `name` or `email`."""
+    """Yield owner names from a text, a list, or a mapping with `name` or `email`."""
     match value:
         case str() if value.strip():
             yield value

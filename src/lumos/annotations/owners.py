@@ -71,12 +71,12 @@ class Owners:
         description: str | None = None,
         members: Sequence[str] = (),
     ) -> OwnerAddReport:
-        """Adds or updates a user or a group; members are added to those of the group."""
+        """Add or update a user or a group; `members` are added to the existing ones."""
         name = name.strip()
         if not name:
             raise MisuseError("An owner needs a name.")
         if members and not group:
-            raise MisuseError("Only a group has members. Add --group to make it one.")
+            raise MisuseError("Only groups have members. Add --group to create a group.")
         kind: Literal["user", "group"] = "group" if group else "user"
         users, groups = self._items.all(User), self._items.all(Group)
         if name in (users if group else groups):
@@ -117,7 +117,7 @@ class Owners:
         remove: bool = False,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Adds an owner to datasets, or with `remove` removes one."""
+        """Add an owner to datasets, or remove one with `remove`."""
         urns = [each.urn for each in find_datasets(self._writer.store, dataset)]
         type = owner_type(type)
         kind = self._kind_of_assigned(owner, dataset) if remove else self._kind(owner)
@@ -141,7 +141,7 @@ class Owners:
         )
 
     def in_order(self, first: str, second: str) -> tuple[str, str]:
-        """Returns the dataset and the owner among two arguments, which may be in either order.
+        """Return the dataset and the owner from two arguments, which may be in either order.
 
         Earlier versions took the owner first. If both orders are possible, the dataset is first.
         """
@@ -157,7 +157,7 @@ class Owners:
         raise UnknownOwner(first, known, next_command=command)
 
     def list(self, dataset: str | None = None, *, unowned: bool = False) -> OwnerListReport:
-        """Count the datasets of each owner and those without; with `dataset`, list them too."""
+        """Count the datasets of each owner and those without; with `dataset`, also list them."""
         store = self._writer.store
         known = (
             list(store.list(DatasetFilter())) if dataset is None else find_datasets(store, dataset)
@@ -167,7 +167,7 @@ class Owners:
             each.urn: ownership[each.urn].owners if each.urn in ownership else () for each in known
         }
         without_owner = [each for each in known if not owners_of[each.urn]]
-        shown = without_owner if unowned else known if dataset is not None else []
+        listed = without_owner if unowned else known if dataset is not None else []
         return OwnerListReport(
             datasets=len(known),
             unowned=len(without_owner),
@@ -177,7 +177,7 @@ class Owners:
                     owners_of.values()
                     if dataset is not None
                     else (*owners_of.values(), *self._owners_in_lineage().values()),
-                    every=dataset is None,
+                    include_unused=dataset is None,
                 )
             ),
             owned=tuple(
@@ -189,7 +189,7 @@ class Owners:
                         for owner in owners_of[each.urn]
                     ),
                 )
-                for each in shown
+                for each in listed
             ),
         )
 
@@ -200,7 +200,9 @@ class Owners:
         stored = store.aspects("ownership")
         ownership = {urn: stored[urn].owners for urn in live if urn in stored}
         ownership |= self._owners_in_lineage()
-        known = {each.name: each for each in self._owner_reports(ownership.values(), every=True)}
+        known = {
+            each.name: each for each in self._owner_reports(ownership.values(), include_unused=True)
+        }
         if name not in known:
             raise UnknownOwner(name, known)
         return OwnerShowReport(
@@ -229,7 +231,7 @@ class Owners:
         type: str = OWNERSHIP_TYPES[0],
         dry_run: bool = False,
     ) -> OwnerImportReport:
-        """Imports owners from a CODEOWNERS file or a dbt manifest.
+        """Import owners from a CODEOWNERS file or a dbt manifest.
 
         Paths in CODEOWNERS are relative to `root`, by default the repository of the file. Owners
         from an earlier import of the same file, or under the same `name`, are retracted unless
@@ -250,7 +252,7 @@ class Owners:
     def _kind(self, name: str) -> Literal["user", "group"]:
         """Whether an owner is a user or a group; fails for unknown owners.
 
-        An owner whom only SQL names, for a table that no scan has found, is registered here.
+        An owner that is only known from SQL, for a table that no scan has found, is registered.
         """
         users, groups = self._items.all(User), self._items.all(Group)
         if name in groups:
@@ -267,7 +269,7 @@ class Owners:
         return kind
 
     def _kind_of_assigned(self, name: str, dataset: str) -> Literal["user", "group"]:
-        """Whether an owner to remove is a user or a group; fails if nothing has this owner."""
+        """Whether an owner to remove is a user or a group; fails if no dataset has this owner."""
         if name in self._items.all(Group):
             return "group"
         users, assigned = self._items.all(User), self._assigned_names()
@@ -280,7 +282,7 @@ class Owners:
         )
 
     def _owners_in_lineage(self) -> dict[str, tuple[Owner, ...]]:
-        """The owners that SQL names for tables which no scan has found, by URN."""
+        """The owners in SQL of tables that no scan has found, by URN."""
         store, rules = self._writer.store, self._writer.owner_rules
         reported = store.lineage.owners()
         stored = store.names_like(list(reported))
@@ -296,7 +298,7 @@ class Owners:
         return {owner.name for each in ownership for owner in each.owners}
 
     def _owner_reports(
-        self, owned: Iterable[Sequence[Owner]], *, every: bool
+        self, owned: Iterable[Sequence[Owner]], *, include_unused: bool
     ) -> Iterable[OwnerReport]:
         counts: dict[tuple[str, str], Counter[str]] = {}
         for owners in owned:
@@ -306,7 +308,7 @@ class Owners:
             **{("user", name): user for name, user in self._items.all(User).items()},
             **{("group", name): group for name, group in self._items.all(Group).items()},
         }
-        for kind, name in sorted({*counts, *(people if every else ())}):
+        for kind, name in sorted({*counts, *(people if include_unused else ())}):
             item = people.get((kind, name))
             yield OwnerReport(
                 name=name,
@@ -320,7 +322,7 @@ class Owners:
 
 
 def owner_type(text: str) -> str:
-    """An ownership type in its canonical spelling."""
+    """Convert an ownership type to its canonical form."""
     type = text.strip().upper().replace("-", "_").replace(" ", "_")
     if type not in OWNERSHIP_TYPES:
         raise UnknownName("ownership type", text, OWNERSHIP_TYPES)

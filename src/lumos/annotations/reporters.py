@@ -13,12 +13,12 @@ from lumos.model.annotation import AnnotationKey, AnnotationMap
 from lumos.model.dataset import Dataset, Owner
 from lumos.names import find_fields
 
-# The annotations of a reporter, by URN; field paths are spelled as in the report.
+# The annotations of a reporter, by URN; field paths are written as in the report.
 ReportedAnnotations: TypeAlias = Mapping[str, Mapping[AnnotationKey, str]]
 
 
 class DatasetDescription(Protocol):
-    """What a tool reports about a dataset, and about its columns by name."""
+    """The description of a dataset and its columns by a tool."""
 
     @property
     def description(self) -> str | None: ...
@@ -42,11 +42,11 @@ def apply_descriptions(
     only: Collection[str] | None = None,
     dry_run: bool = False,
 ) -> AnnotationReport:
-    """Replaces all annotations of a reporter by its descriptions of datasets, by URN.
+    """Replace all annotations of a reporter by its descriptions of datasets, by URN.
 
-    Annotations of people win over the reporter's. Annotations that it does not repeat are
-    retracted. Datasets that the store does not have are skipped; a later description of the same
-    dataset completes an earlier one. With `only`, annotations of other datasets stay.
+    Annotations of users take precedence. Annotations that the reporter does not repeat are
+    retracted. Datasets that the store does not have are skipped. Several descriptions of a dataset
+    are combined. With `only`, annotations of other datasets stay.
     """
     report: dict[str, dict[AnnotationKey, str]] = {}
     described = list(descriptions)
@@ -65,7 +65,7 @@ def apply_report(
     dry_run: bool,
     action: str,
 ) -> AnnotationReport:
-    """Replaces all annotations of a reporter, or those of `only` some datasets, by a report."""
+    """Replace all annotations of a reporter, or those of the datasets `only`, by a report."""
     store = writer.store
     by_urn = {store.resolve(urn): values for urn, values in report.items()}
 
@@ -97,7 +97,7 @@ def apply_report(
 def _with_field_paths(
     dataset: Dataset, values: Mapping[AnnotationKey, str]
 ) -> dict[AnnotationKey, str]:
-    """The values by paths as the dataset spells them; those of unknown fields keep their path."""
+    """Convert field paths to those of the dataset; paths of unknown fields do not change."""
     found: dict[AnnotationKey, str] = {}
     paths: dict[str, str] = {"": ""}
     for key, value in values.items():

@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Literal
 
+import msgspec
+
 from lumos.model.annotation import Slot
 from lumos.model.catalog import GlossaryTerm
 from lumos.model.report import FORMAT_VERSION, Report
@@ -20,7 +22,7 @@ class AnnotatedDataset(Report, frozen=True, kw_only=True):
 
 
 class OverruledAnnotation(Report, frozen=True, kw_only=True):
-    """An annotation that is hidden by one of higher rank, made by `by`."""
+    """An annotation that is hidden by one of higher rank from the author or reporter `by`."""
 
     urn: str
     field: str
@@ -31,8 +33,8 @@ class OverruledAnnotation(Report, frozen=True, kw_only=True):
 class AnnotationReport(Report, frozen=True, kw_only=True):
     """The report of every command that changes annotations.
 
-    `matched` datasets were selected and `changed` ones differ now, or would in a dry run. `kept`
-    are annotations that others overrule.
+    `matched` datasets were selected; `changed` datasets differ now, or would after a real run.
+    `overruled` are new annotations that are hidden by others.
     """
 
     format_version: str = FORMAT_VERSION
@@ -41,7 +43,7 @@ class AnnotationReport(Report, frozen=True, kw_only=True):
     matched: int
     changed: int
     datasets: tuple[AnnotatedDataset, ...]
-    kept: tuple[OverruledAnnotation, ...] = ()
+    overruled: tuple[OverruledAnnotation, ...] = msgspec.field(default=(), name="kept")
     # Users, groups and terms that were written, such as `term Customer`.
     items: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -50,7 +52,8 @@ class AnnotationReport(Report, frozen=True, kw_only=True):
 class ListedAnnotation(Report, frozen=True, kw_only=True):
     """An annotation of a dataset or a field, with its reporter, author and time if known.
 
-    Annotations of a deleted field are kept in case the field returns.
+    Annotations of a deleted field are kept in case the field returns. `state` is `said`, or
+    `field gone` if the field does not exist.
     """
 
     urn: str
@@ -79,12 +82,12 @@ class AnnotationListReport(Report, frozen=True, kw_only=True):
     format_version: str = FORMAT_VERSION
     datasets: int
     labels: tuple[LabelCount, ...]
-    words: tuple[ListedAnnotation, ...]
+    annotations: tuple[ListedAnnotation, ...] = msgspec.field(name="words")
     glossary: tuple[GlossaryTerm, ...] | None = None
 
 
 class MissingDocs(Report, frozen=True, kw_only=True):
-    """A dataset that lacks documentation which the configuration requires."""
+    """A dataset without some of the documentation that the configuration requires."""
 
     urn: str
     name: str
@@ -102,7 +105,7 @@ class ExemptDataset(Report, frozen=True, kw_only=True):
 
 
 class MissingDocsReport(Report, frozen=True, kw_only=True):
-    """The result of `lumos doc check`; `blocks` if that is an error.
+    """The result of `lumos doc check`; `blocks` if missing documentation is an error.
 
     `in_baseline` counts datasets whose missing documentation the baseline of the gate excuses.
     """

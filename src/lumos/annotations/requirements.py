@@ -25,29 +25,29 @@ def find_missing_docs(
     """The datasets that lack required documentation, and those that are exempt."""
     if not rules.required_fields:
         raise MisuseError(
-            "Nothing is required. List what every dataset needs under "
+            "No documentation is required. List what every dataset needs under "
             "documentation.required_fields in lumos.yaml, such as description and owner."
         )
-    exemptions = [(DatasetPattern(each.pattern), each) for each in rules.exceptions]
+    exemptions = [(DatasetPattern(entry.pattern), entry) for entry in rules.exceptions]
     incomplete: list[MissingDocs] = []
     exempt: list[ExemptDataset] = []
     checked = 0
     for stored in stored_entries(store, dataset):
-        each = stored.dataset
-        matching = (rule for pattern, rule in exemptions if is_match(pattern, stored.known, each))
+        entry = stored.dataset
+        matching = (rule for pattern, rule in exemptions if is_match(pattern, stored.known, entry))
         if (exemption := next(matching, None)) is not None:
             pattern, reason = exemption.pattern, exemption.reason
             exempt.append(
-                ExemptDataset(urn=each.urn, name=each.name, pattern=pattern, reason=reason)
+                ExemptDataset(urn=entry.urn, name=entry.name, pattern=pattern, reason=reason)
             )
             continue
         checked += 1
-        missing = missing_fields(each, rules)
+        missing = missing_fields(entry, rules)
         if missing:
-            owners = each.ownership.owners if each.ownership else ()
+            owners = entry.ownership.owners if entry.ownership else ()
             names = tuple(owner.name for owner in owners)
             incomplete.append(
-                MissingDocs(urn=each.urn, name=each.name, missing=missing, owners=names)
+                MissingDocs(urn=entry.urn, name=entry.name, missing=missing, owners=names)
             )
     return MissingDocsReport(
         required=rules.required_fields,
@@ -66,7 +66,7 @@ def missing_fields(dataset: Dataset, rules: DocumentationRules) -> tuple[str, ..
 
 
 def _has_field(dataset: Dataset, name: str) -> bool:
-    """Whether a dataset has a required field; an unknown field is the name of a property."""
+    """Whether a dataset has a required field; any other name is looked up in its properties."""
     if (value := _REQUIRED.get(name.casefold())) is not None:
         return bool(value(dataset))
     folded = {key.casefold(): text for key, text in (dataset.properties or {}).items()}

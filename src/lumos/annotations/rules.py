@@ -84,7 +84,7 @@ def owner_from_key(name: str) -> Owner:
 
 
 def annotations_of(dataset: Dataset) -> dict[AnnotationKey, str]:
-    """The values that a dataset and its fields have now, by key."""
+    """The current values of a dataset and its fields, by key."""
     documentation, governance = dataset.documentation, dataset.governance
     found: dict[AnnotationKey, str] = {}
     for slot in DOC_SLOTS:
@@ -100,7 +100,7 @@ def annotations_of(dataset: Dataset) -> dict[AnnotationKey, str]:
 
 
 def field_annotations(schema: Schema) -> dict[AnnotationKey, str]:
-    """The values that the fields of a schema have now, by key."""
+    """The current values of the fields of a schema, by key."""
     found: dict[AnnotationKey, str] = {}
     for field in schema.fields:
         _collect(found, field, quoted_name(field.name))
@@ -125,7 +125,7 @@ def _collect(found: dict[AnnotationKey, str], field: Field | NestedField, path: 
 def keys_of_missing_fields(
     schema: Schema | None, annotations: AnnotationsByReporter
 ) -> Iterator[AnnotationKey]:
-    """The keys of annotations on fields that the schema does not have now."""
+    """The keys of annotations on fields that are not in the schema."""
     present = frozenset(field_paths(schema)) if schema is not None else frozenset()
     keys = {key for reported in annotations.values() for key in reported}
     yield from sorted(key for key in keys if key.path and key.path not in present)
@@ -145,13 +145,13 @@ def claimed_keys(annotations: AnnotationsByReporter) -> set[AnnotationKey]:
 
 
 def source_properties(metadata: SourceMetadata) -> Properties:
-    """The properties that a data source reports, its comment and its owner among them."""
-    facts = {
+    """The properties that a data source reports, including its comment and its owner."""
+    properties = {
         **metadata.properties,
         COMMENT_PROPERTY: metadata.description,
         OWNER_PROPERTY: None if metadata.owner is None else metadata.owner.name,
     }
-    return {name: text for name, text in facts.items() if text is not None}
+    return {name: text for name, text in properties.items() if text is not None}
 
 
 def source_annotations(metadata: SourceMetadata, platform: str) -> dict[AnnotationKey, Annotation]:
@@ -204,7 +204,7 @@ def source_annotations_in(
 
 
 def _named_owner(name: str, dataset: Dataset, annotations: AnnotationsByReporter) -> Owner:
-    """The owner of a name: the property does not say whether it names a user or a group."""
+    """The owner with a name; the property does not say whether it is a user or a group."""
     user, group = Owner(name=name), Owner(name=name, kind="group")
     known = {*(dataset.ownership.owners if dataset.ownership else ())}
     for reported in annotations.values():
@@ -213,7 +213,7 @@ def _named_owner(name: str, dataset: Dataset, annotations: AnnotationsByReporter
 
 
 def check_editable_properties(dataset: Dataset, names: Iterable[str]) -> None:
-    """Fails for properties that come from the data source and would be overwritten by scans."""
+    """Fail for properties of the data source, which the next scan would overwrite."""
     prefix = f"{dataset.platform}."
     has_source_properties = any(name.startswith(prefix) for name in dataset.properties or {})
     if dataset.definition is None and not has_source_properties:
@@ -226,11 +226,11 @@ def check_editable_properties(dataset: Dataset, names: Iterable[str]) -> None:
             )
 
 
-# Datasets and schemas with other annotations
+# Applying annotations to datasets and schemas
 
 
 def annotate(dataset: Dataset, changes: Mapping[AnnotationKey, str | None]) -> Dataset:
-    """The dataset with other values for some keys; None removes a value."""
+    """Set values of a dataset by key; None removes a value."""
     own = {key: value for key, value in changes.items() if not key.path}
     schema = dataset.schema
     if schema is not None and len(own) < len(changes):
@@ -310,7 +310,7 @@ def _update_mapping(before: Mapping[str, str], changes: Mapping[str, str | None]
 
 
 def annotate_schema(schema: Schema, changes: Mapping[AnnotationKey, str | None]) -> Schema:
-    """The schema with other values on its fields; keys of fields that it lacks are ignored."""
+    """Set values of fields of a schema by key; keys of missing fields are ignored."""
     by_column: dict[str, dict[str, dict[AnnotationKey, str | None]]] = {}
     for key, value in changes.items():
         if key.path:
@@ -330,27 +330,27 @@ def _annotate_field(
     field: Field, changes: Mapping[str, Mapping[AnnotationKey, str | None]]
 ) -> Field:
     column = quoted_name(field.name)
-    facts = _changed_facts(field, changes.get(column, {}))
+    values = _changed_values(field, changes.get(column, {}))
     if changes.keys() - {column}:
         notes = {note.path: note for note in field.nested}
         for part in nested_parts(field):
             if (own := changes.get(part.path)) is not None:
                 note = notes.get(part.path) or NestedField(path=part.path)
-                notes[part.path] = msgspec.structs.replace(note, **_changed_facts(note, own))
-        facts["nested"] = tuple(
+                notes[part.path] = msgspec.structs.replace(note, **_changed_values(note, own))
+        values["nested"] = tuple(
             note for note in notes.values() if note != NestedField(path=note.path)
         )
-    return msgspec.structs.replace(field, **facts)
+    return msgspec.structs.replace(field, **values)
 
 
-def _changed_facts(
+def _changed_values(
     field: Field | NestedField, changes: Mapping[AnnotationKey, str | None]
 ) -> dict[str, Any]:
-    facts: dict[str, Any] = dict(_changed_labels(field, changes))
+    values: dict[str, Any] = dict(_changed_labels(field, changes))
     for key, value in changes.items():
         if key.slot == "description":
-            facts["description"] = value
+            values["description"] = value
     properties = {key.name: value for key, value in changes.items() if key.slot == "property"}
     if properties:
-        facts["properties"] = _update_mapping(field.properties, properties)
-    return facts
+        values["properties"] = _update_mapping(field.properties, properties)
+    return values

@@ -42,7 +42,7 @@ _MAX_TEXT_LENGTH: Final = 100_000
 
 
 class AnnotationEditor:
-    """Edits and lists the annotations in some slots, for the person at the command line."""
+    """Edits and lists annotations in some slots on behalf of a user."""
 
     def __init__(self, writer: AnnotationWriter, *slots: Slot, noun: str) -> None:
         self._writer = writer
@@ -52,7 +52,7 @@ class AnnotationEditor:
     def list(
         self, dataset: str | None = None, *, fields: Sequence[str] = ()
     ) -> AnnotationListReport:
-        """The annotations of datasets, or of some of their fields."""
+        """List the annotations of datasets, or of some of their fields."""
         return list_annotations(self._writer.store, dataset, slots=self._slots, fields=fields)
 
     def _edit(
@@ -65,7 +65,7 @@ class AnnotationEditor:
         dry_run: bool,
         check: Callable[[Dataset], None] = lambda _dataset: None,
     ) -> AnnotationReport:
-        """Writes values for datasets, or for some of their fields.
+        """Write values for datasets, or for some of their fields.
 
         `orders.amount` names the field `amount` of `orders`.
         """
@@ -132,7 +132,7 @@ class LabelEditor(AnnotationEditor):
         fields: Sequence[str] = (),
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Adds labels to datasets, or to some of their fields."""
+        """Add labels to datasets, or to some of their fields."""
         values: AnnotationValues = {(self._slot, name): "" for name in _check(names, self._noun)}
         return self._edit("set", dataset, values, fields=fields, dry_run=dry_run)
 
@@ -144,7 +144,7 @@ class LabelEditor(AnnotationEditor):
         mine: bool = False,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Remove labels of any author; `mine` only retracts those that people added."""
+        """Remove labels of any author; with `mine`, only retract labels that users added."""
         new_value = RETRACT if mine else None
         values: AnnotationValues = {
             (self._slot, name): new_value for name in _check(names, self._noun)
@@ -168,7 +168,7 @@ class DocEditor(AnnotationEditor):
         fields: Sequence[str] = (),
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Writes documentation; texts that are not given stay as they are."""
+        """Write documentation; texts that are not given do not change."""
         given = {"description": description, "business_context": context, "domain": domain}
         texts = {slot: text.strip() for slot, text in given.items() if text is not None}
         if not texts:
@@ -202,7 +202,7 @@ class DocEditor(AnnotationEditor):
         mine: bool = False,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Removes the given documentation, or all of it if none is given."""
+        """Remove the given documentation, or all of it if none is given."""
         named = {"description": description, "business_context": context, "domain": domain}
         if fields:
             named = {"description": True}
@@ -225,7 +225,7 @@ class PropertyEditor(AnnotationEditor):
         fields: Sequence[str] = (),
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Sets properties of datasets, or of some of their fields."""
+        """Set properties of datasets, or of some of their fields."""
         names = _check(tuple(properties), self._noun)
         return self._write(
             "set", dataset, {name: properties[name] for name in names}, fields, dry_run
@@ -239,7 +239,7 @@ class PropertyEditor(AnnotationEditor):
         mine: bool = False,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Removes properties."""
+        """Remove properties."""
         values = dict.fromkeys(_check(names, self._noun), RETRACT if mine else None)
         return self._write("remove", dataset, values, fields, dry_run)
 
@@ -260,7 +260,7 @@ class PropertyEditor(AnnotationEditor):
 
 
 class TermEditor(LabelEditor):
-    """Glossary terms: their definitions, and the data that they are about."""
+    """Glossary terms: their definitions, and the datasets and fields that have them."""
 
     def __init__(self, writer: AnnotationWriter) -> None:
         super().__init__(writer, "term", noun="term")
@@ -273,7 +273,7 @@ class TermEditor(LabelEditor):
         fields: Sequence[str] = (),
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Adds terms to datasets or fields; new terms are added to the glossary."""
+        """Add terms to datasets or fields; new terms are added to the glossary."""
         with self._writer.batch_publishing():
             report = super().set(dataset, *names, fields=fields, dry_run=dry_run)
             known = self._items.all(GlossaryTerm)
@@ -300,7 +300,7 @@ class TermEditor(LabelEditor):
         related: Sequence[str] | None = None,
         owners: Sequence[str] | None = None,
     ) -> TermReport:
-        """Defines a term; facts that are not given stay as they are."""
+        """Define a term; values that are not given do not change."""
         (name,) = _check((name,), self._noun)
         known = self._items.all(GlossaryTerm)
         for other in (*filter(None, (parent,)), *(related or ())):
@@ -320,16 +320,16 @@ class TermEditor(LabelEditor):
         return TermReport(term=term, created=name not in known, changed=known.get(name) != term)
 
     def undefine(self, name: str) -> TermReport:
-        """Removes a term from the glossary; fails while it is used."""
+        """Remove a term from the glossary; fails while it is used."""
         known = self._items.all(GlossaryTerm)
         if name not in known:
             raise unknown_term_error(name, known)
         if below := [each.name for each in known.values() if each.parent == name]:
             raise MisuseError(
-                f"The term '{name}' is still the parent of {below[0]}. Give that another one with: "
+                f"The term '{name}' is still the parent of {below[0]}. Choose another parent with: "
                 f"lumos term set {quote(below[0])} --parent TERM"
             )
-        if used := [each.dataset for each in self.list().words if each.name == name]:
+        if used := [each.dataset for each in self.list().annotations if each.name == name]:
             raise MisuseError(
                 f"The term '{name}' is still used by {used[0]}. Remove it with: "
                 f"lumos term remove {quote(used[0])} {quote(name)}"
@@ -408,25 +408,25 @@ class Annotations:
         return TermEditor(self._writer)
 
     def is_dataset(self, text: str) -> bool:
-        """Whether a URN, a name or a pattern means a live dataset."""
+        """Whether a URN, a name or a pattern matches a live dataset."""
         return is_dataset(self._writer.store, text)
 
     def enrich(self, file: str | Path, *, dry_run: bool = False) -> AnnotationReport:
-        """Applies a reviewed YAML file; annotations of its earlier versions are retracted."""
+        """Apply a reviewed YAML file, and retract annotations of its earlier versions."""
         from lumos.annotations.enrichment import enrich
 
         with self._writer.batch_publishing():
             return enrich(self._settings, self._writer, Path(file), dry_run=dry_run)
 
     def infer(self, *, dry_run: bool = False) -> AnnotationReport:
-        """Fills empty descriptions and terms from names, by the rules of the configuration."""
+        """Fill empty descriptions and terms from names, by the rules of the configuration."""
         from lumos.annotations.inference import infer
 
         with self._writer.batch_publishing():
             return infer(self._settings, self._writer, dry_run=dry_run)
 
     def missing(self, dataset: str | None = None) -> MissingDocsReport:
-        """The datasets that lack documentation which the configuration requires."""
+        """The datasets without documentation that the configuration requires."""
         from lumos.annotations.requirements import find_missing_docs
 
         return find_missing_docs(self._settings.documentation, self._writer.store, dataset)
@@ -438,6 +438,6 @@ class Annotations:
         *,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Replaces all annotations of a tool by its descriptions of datasets, by URN."""
+        """Replace all annotations of a tool by its descriptions of datasets, by URN."""
         with self._writer.batch_publishing():
             return apply_descriptions(self._writer, reporter, descriptions, dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""Writes annotations of datasets, each change with an event that records it."""
+"""Writes annotations of datasets, and records each change as an event."""
 
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.annotations.attribution import attribute, without_uncontested_source
+from lumos.annotations.attribution import attribute, drop_uncontested_source_annotations
 from lumos.annotations.reports import AnnotatedDataset, AnnotationReport, OverruledAnnotation
 from lumos.annotations.rules import (
     DOC_SLOTS,
@@ -56,15 +56,15 @@ _PLURALS: Final = {"property": "properties"}
 
 
 class Retraction(enum.Enum):
-    """The value by which a reporter retracts its own annotation; those of others count again."""
+    """Retracts the reporter's own annotation, so that those of other reporters apply again."""
 
     RETRACT = "retract"
 
 
 RETRACT: Final = Retraction.RETRACT
 AnnotationChanges: TypeAlias = Mapping[AnnotationKey, str | Retraction | None]
-# Returns the changes that a reporter makes to a dataset, given its annotations so far. None denies
-# the annotations of others.
+# Returns the changes that a reporter makes to a dataset, given its annotations so far. None removes
+# a value, even if other reporters have set it.
 AnnotationEdit: TypeAlias = Callable[[Dataset, AnnotationMap], AnnotationChanges]
 
 
@@ -77,15 +77,15 @@ class AnnotationRevision(NamedTuple):
     before: dict[AnnotationKey, str]
     # Annotations of missing fields that were removed; the dataset itself stays the same.
     removed_from_missing_fields: dict[AnnotationKey, None]
-    # Keys where another reporter's annotation counts instead, with its author or reporter.
+    # Keys where the annotation of another reporter applies, with its author or reporter.
     overruled: tuple[tuple[AnnotationKey, str], ...]
 
 
 class AnnotationWriter:
     """Writes annotations into one store and publishes them to the configured catalog.
 
-    `check_catalog` fails if the catalog is not configured correctly, `publish` publishes changes,
-    and inside of `batch_publishing` that is done once at the end.
+    `check_catalog` fails if the catalog is not configured correctly. `publish` publishes changes;
+    inside a `batch_publishing` block, they are published once at its end.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class AnnotationWriter:
         return self._open()
 
     def now(self) -> datetime:
-        """The time of a change that begins now."""
+        """The current time of the injected clock."""
         return self._clock()
 
     def write(
@@ -126,7 +126,7 @@ class AnnotationWriter:
         reporter: str = USER,
         dry_run: bool = False,
     ) -> AnnotationReport:
-        """Applies a reporter's edit to some datasets; those that are not live are skipped.
+        """Apply a reporter's edit to some datasets; datasets that are not live are skipped.
 
         Datasets are written in batches. A dataset that the edit does not change is not written.
         """
@@ -156,6 +156,7 @@ class AnnotationWriter:
         self, transaction: Transaction, urns: Sequence[str], run: "_EditRun"
     ) -> Iterator[tuple[StoredEntry, AnnotationsByReporter, AnnotationRevision]]:
         for urn in urns:
+            # Locks the dataset until the end of the transaction.
             transaction.known(urn)
         annotations = transaction.annotations.of(urns)
         for urn, stored in transaction.entries.get(urns).items():
@@ -184,6 +185,7 @@ class AnnotationWriter:
             hash = transaction.save_schema(schema)
             after = msgspec.structs.replace(after, schema_hash=hash, fingerprint=schema.full)
         event = ChangeEvent(
+            # "words" is part of stored event ids.
             event_id=version_event_id("words", urn, after.cloud_version),
             urn=urn,
             type=EventType.METADATA_CHANGED,
@@ -250,13 +252,13 @@ class _EditRun:
         return revision
 
     def plan(self, stored: StoredEntry, annotations: AnnotationsByReporter) -> None:
-        """Adds what the edit would do to a dataset."""
+        """Add the changes that the edit would make to a dataset."""
         revision = self.revise(stored, annotations)
         if revision is not None and (revision.changes or revision.removed_from_missing_fields):
             self.add(stored.known, revision, None)
 
     def add(self, known: KnownDataset, revision: AnnotationRevision, event_id: str | None) -> None:
-        """Adds a dataset that changed to the report."""
+        """Add a changed dataset to the report."""
         changes = {**revision.changes, **revision.removed_from_missing_fields}
         self._datasets.append(
             AnnotatedDataset(
@@ -277,7 +279,7 @@ class _EditRun:
             matched=self._matched,
             changed=len(self._datasets),
             datasets=tuple(self._datasets),
-            kept=tuple(self._overruled),
+            overruled=tuple(self._overruled),
         )
 
 
@@ -291,7 +293,7 @@ def revise(
     author: str | None,
     is_scanned: bool,
 ) -> AnnotationRevision:
-    """A dataset after one reporter changed some of its annotations."""
+    """Change the annotations that one reporter makes on a dataset."""
     before = annotations_of(dataset)
     annotations = attribute(annotations, before, wanted, is_scanned=is_scanned)
     others = {each: values for each, values in annotations.items() if each != reporter}
@@ -303,16 +305,16 @@ def revise(
             assert not isinstance(value, Retraction)
             own[key] = Annotation(value=value, author=author, at=at)
     all_annotations = {**others, reporter: own}
-    after = without_uncontested_source(all_annotations, of_fields_only=True)
-    is_on_fields = any(key.path for key in wanted)
-    present = set(field_paths(dataset.schema)) if is_on_fields and dataset.schema else set()
+    after = drop_uncontested_source_annotations(all_annotations, fields_only=True)
+    has_field_keys = any(key.path for key in wanted)
+    present = set(field_paths(dataset.schema)) if has_field_keys and dataset.schema else set()
     changes: dict[AnnotationKey, str | None] = {}
     removed_from_missing_fields: dict[AnnotationKey, None] = {}
     overruled = []
     for key in wanted:
         if key.path and key.path not in present:
-            was_stated = resolve_value(annotations, key) is not None
-            if was_stated and resolve_value(after, key) is None:
+            had_value = resolve_value(annotations, key) is not None
+            if had_value and resolve_value(after, key) is None:
                 removed_from_missing_fields[key] = None
             continue
         resolved = resolve(all_annotations, key)
@@ -341,7 +343,7 @@ def _findings(before: Dataset, after: Dataset) -> tuple[Finding, ...]:
 def summarise_changes(
     before: Mapping[AnnotationKey, str], changes: Mapping[AnnotationKey, str | None]
 ) -> str:
-    """The changes in one line."""
+    """Summarise the changes in one line."""
     shown, more = few(describe_changes(before, changes), _MAX_PHRASES)
     return "; ".join([*shown, *([f"{more} more changes"] if more else [])])
 

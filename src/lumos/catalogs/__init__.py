@@ -1,26 +1,29 @@
 """Catalogs that Lumos publishes to. `local`, the default, is the store itself."""
 
+from typing import Any
+
+from lumos.catalogs import former_names
 from lumos.catalogs.interface import (
+    AspectStorage,
+    CatalogItem,
     Connects,
     DeletesEntries,
     EmitsLineage,
     EmitsOwnership,
+    FailedEntry,
     Filters,
     HasAddress,
-    HoldsItems,
-    How,
-    Item,
-    KeptInFile,
-    KnowsPeople,
     MergesWrites,
     NewNames,
     Platform,
     ReadsEntries,
     ReadsMany,
-    Refused,
     RenamesRaw,
     ReplacesEntries,
     Searches,
+    SeparatesUserEdits,
+    StoredInFile,
+    StoresItems,
     WritesInBatches,
     WritesMany,
     WrittenEntry,
@@ -28,30 +31,34 @@ from lumos.catalogs.interface import (
 from lumos.catalogs.three_way_merge import Conflict, MergedEntry, merge
 
 __all__ = [
+    "AspectStorage",
+    "CatalogItem",
     "Conflict",
     "Connects",
     "DeletesEntries",
     "EmitsLineage",
     "EmitsOwnership",
+    "FailedEntry",
     "Filters",
     "HasAddress",
-    "HoldsItems",
-    "How",
-    "Item",
-    "KeptInFile",
-    "KnowsPeople",
     "MergedEntry",
     "MergesWrites",
     "NewNames",
     "Platform",
     "ReadsEntries",
     "ReadsMany",
-    "Refused",
     "RenamesRaw",
     "ReplacesEntries",
     "Searches",
+    "SeparatesUserEdits",
+    "StoredInFile",
+    "StoresItems",
     "WritesInBatches",
     "WritesMany",
     "WrittenEntry",
     "merge",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return former_names.find_type(name, globals())

@@ -19,9 +19,9 @@ _log = logging.getLogger(__name__)
 
 # More warnings of one kind would hide the others.
 _MAX_WARNINGS: Final = 20
-# The pause before a catalog that is down is tried again; it doubles up to the maximum.
-_FIRST_PAUSE: Final = timedelta(minutes=1)
-_MAX_PAUSE: Final = timedelta(minutes=15)
+# The delay before retrying a catalog that is down; it doubles up to the maximum.
+_FIRST_DELAY: Final = timedelta(minutes=1)
+_MAX_DELAY: Final = timedelta(minutes=15)
 
 
 class AutoPublisher:
@@ -37,29 +37,29 @@ class AutoPublisher:
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._platform_of = platform
+        self._open_platform = platform
         self._store = store
         self._clock = clock
         self._depth = 0
         self._is_due = False
-        self._has_pauses = False
-        self._pause = _FIRST_PAUSE
+        self._uses_backoff = False
+        self._delay = _FIRST_DELAY
         self._last: PublishReport | None = None
 
     def check(self) -> None:
         """Raise an error now, before any change, if the catalog is not configured correctly."""
-        self._platform_of()
+        self._open_platform()
 
     def publish(self, progress: "Progress | None" = None) -> "PublishReport | None":
         """Publish pending changes; inside `batch`, at its end."""
         if self._depth:
             self._is_due = True
             return None
-        platform = self._platform_of()
+        platform = self._open_platform()
         if platform is None:
             return None
-        if (paused := self._paused_report(platform)) is not None:
-            return paused
+        if (waiting_report := self._backoff_report(platform)) is not None:
+            return waiting_report
         # Imported late: only needed when a catalog is configured.
         from lumos.catalogs.publisher import CatalogPublisher
 
@@ -73,39 +73,39 @@ class AutoPublisher:
         return report
 
     @contextmanager
-    def pausing(self) -> Iterator[None]:
-        """Pause between attempts inside the block while the catalog is down.
+    def backing_off(self) -> Iterator[None]:
+        """Wait longer and longer between attempts inside the block while the catalog is down.
 
-        Each attempt takes the whole configured retry time, which would block a process that looks
-        at sources every few seconds.
+        Each attempt takes the whole configured retry time, which would block a process that polls
+        sources every few seconds.
         """
-        self._has_pauses, self._last, self._pause = True, None, _FIRST_PAUSE
+        self._uses_backoff, self._last, self._delay = True, None, _FIRST_DELAY
         try:
             yield
         finally:
-            self._has_pauses, self._last = False, None
+            self._uses_backoff, self._last = False, None
 
-    def _paused_report(self, platform: Platform) -> "PublishReport | None":
-        """The report for a catalog that is not tried yet, or None."""
+    def _backoff_report(self, platform: Platform) -> "PublishReport | None":
+        """The report while waiting for the next attempt, or None if one is due."""
         last = self._last
         if last is None or last.next_try is None or self._clock() >= last.next_try:
             return None
         waiting = self._store().catalog_outbox.counts(platform.name)
         report = msgspec.structs.replace(
-            last, told=0, unchanged=0, hidden=0, items=0, refused=(), conflicts=(),
+            last, published=0, unchanged=0, hidden=0, items=0, refused=(), conflicts=(),
             waiting=waiting.get("datasets", 0) or sum(waiting.values()),
         )  # fmt: skip
         _log.debug("%s", report.pending_message)
         return report
 
     def _schedule_next_try(self, report: "PublishReport") -> "PublishReport":
-        if not self._has_pauses:
+        if not self._uses_backoff:
             return report
         if report.is_down:
-            report = msgspec.structs.replace(report, next_try=self._clock() + self._pause)
-            self._pause = min(2 * self._pause, _MAX_PAUSE)
+            report = msgspec.structs.replace(report, next_try=self._clock() + self._delay)
+            self._delay = min(2 * self._delay, _MAX_DELAY)
         else:
-            self._pause = _FIRST_PAUSE
+            self._delay = _FIRST_DELAY
         self._last = report
         return report
 
@@ -132,16 +132,18 @@ class AutoPublisher:
 
 def log_problems(report: "PublishReport") -> None:
     """Log pending changes, rejected entries, and conflicts with edits in the catalog."""
-    facts = {"facts": {"catalog": report.platform}}
+    context = {"facts": {"catalog": report.platform}}
     if report.pending_message is not None:
-        _log.warning("%s", report.pending_message, extra=facts)
+        _log.warning("%s", report.pending_message, extra=context)
     rejected = [
         f"rejected the {each.kind} {each.key}, which will be retried: {each.problem}"
         for each in report.refused
     ]
-    kept = [f"kept the edit in the catalog: {each.path} of {each.key}" for each in report.conflicts]
-    for sentences, noun in ((rejected, "rejections"), (kept, "kept edits")):
+    kept_edits = [
+        f"kept the edit in the catalog: {each.path} of {each.key}" for each in report.conflicts
+    ]
+    for sentences, noun in ((rejected, "rejections"), (kept_edits, "kept edits")):
         for sentence in sentences[:_MAX_WARNINGS]:
-            _log.warning("%s: %s", report.kind, sentence, extra=facts)
+            _log.warning("%s: %s", report.kind, sentence, extra=context)
         if (more := len(sentences) - _MAX_WARNINGS) > 0:
-            _log.warning("%s: %d more %s", report.kind, more, noun, extra=facts)
+            _log.warning("%s: %d more %s", report.kind, more, noun, extra=context)

@@ -9,7 +9,7 @@ from lumos.errors import CatalogError, CatalogUnavailable
 T = TypeVar("T")
 
 _SERVER_FAULT: Final = 500
-# After so many server errors in a row, the server itself is taken to be down.
+# After this many consecutive server errors, the server is considered down.
 _MAX_SERVER_ERRORS: Final = 5
 
 
@@ -28,12 +28,12 @@ def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def chunked(
     items: Iterable[T],
     *,
-    most: int,
-    most_bytes: int,
+    max_parts: int,
+    max_bytes: int,
     size: Callable[[T], int],
     count: Callable[[T], int] = one,
 ) -> Iterator[list[T]]:
-    """Group items, in order, into chunks of at most `most` parts and `most_bytes` bytes.
+    """Group items, in order, into chunks of at most `max_parts` parts and `max_bytes` bytes.
 
     `count` and `size` give the parts and bytes of an item. An item that is too large is a chunk of
     its own.
@@ -42,7 +42,7 @@ def chunked(
     parts = volume = 0
     for item in items:
         item_parts, item_bytes = count(item), size(item)
-        if chunk and (parts + item_parts > most or volume + item_bytes > most_bytes):
+        if chunk and (parts + item_parts > max_parts or volume + item_bytes > max_bytes):
             yield chunk
             chunk, parts, volume = [], 0, 0
         chunk.append(item)
@@ -54,10 +54,9 @@ def chunked(
 def in_halves(
     items: Sequence[T], send: Callable[[Sequence[T]], object]
 ) -> Iterator[tuple[T, CatalogError | None]]:
-    """Send items in one call, and halves of them if it fails, to isolate the items that fail.
+    """Send items in one call; if it fails, send halves of them to isolate the items that fail.
 
-    Yields each item with its own problem, or None. Raises if the catalog is unavailable, or if it
-    fails for every item.
+    Yields each item with its error, or None. Raises CatalogUnavailable if the catalog is down.
     """
     server_errors = 0
     parts = [items] if items else []

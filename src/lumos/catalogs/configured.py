@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lumos import plugins
-from lumos.catalogs import HasAddress, KeptInFile, Platform
+from lumos.catalogs import HasAddress, Platform, StoredInFile
 from lumos.catalogs.handlers import platform_class
 from lumos.config import Settings
 from lumos.errors import MisuseError
@@ -15,12 +15,12 @@ _log = logging.getLogger(__name__)
 
 
 def find_platform(kind: str) -> type[Platform]:
-    """The class of the platforms of a kind."""
+    """The platform class for a kind."""
     return platform_class(kind, plugins.find(plugins.PLATFORMS, kind, "platform"))
 
 
 def platform_of(settings: Settings) -> Platform | None:
-    """The catalog to publish to, or None if the store is the only one."""
+    """The catalog to publish to, or None if metadata is only kept in the local store."""
     kind, colon, address = settings.platform.partition(":")
     if kind == LOCAL:
         return None
@@ -34,7 +34,7 @@ def platform_of(settings: Settings) -> Platform | None:
     if not colon:
         platform = plugin(settings.platform_config.of(kind))
     elif issubclass(plugin, HasAddress):
-        is_file = issubclass(plugin, KeptInFile)
+        is_file = issubclass(plugin, StoredInFile)
         address = str(Path(settings.origin.folder, address)) if is_file else address
         platform = plugin.at(address, settings.platform_config.of(kind))
     else:

@@ -1,8 +1,8 @@
-"""Platforms from handlers: classes with a few methods instead of the base classes of an adapter.
+"""Handlers: a simpler way to connect a catalog than an adapter.
 
-A handler is the quickest way to connect a catalog. Lumos publishes through it and reads, exports
-and searches it. Merging with edits of people, imports and migrations into the catalog need an
-adapter, which promises to return exactly what was written.
+A handler is a class with six methods. Lumos publishes through it and reads, exports and searches
+the catalog. Merging with edits of users, imports and migrations into the catalog need an adapter,
+which guarantees that reads return exactly what was written.
 """
 
 from abc import ABC, abstractmethod
@@ -27,14 +27,14 @@ from lumos.model.dataset import Dataset, Owner
 from lumos.model.json_codec import from_plain
 from lumos.model.lineage import LineageType
 
-# A dataset, or one as plain data in the form of a snapshot.
+# A dataset, or a dictionary in the format of a snapshot.
 HandlerDataset: TypeAlias = Dataset | Mapping[str, Any]
 
 
 class MetadataPlatformInterface(ABC):
     """A handler of a catalog. Methods return False if the catalog rejected the call.
 
-    Datasets may be returned as `lumos.model.dataset.Dataset` or as dictionaries in the form of a
+    Datasets may be returned as `lumos.model.dataset.Dataset` or as dictionaries in the format of a
     snapshot.
     """
 
@@ -78,7 +78,7 @@ def register(name: str, handler: type[MetadataPlatformInterface]) -> None:
 
 
 def platform_class(name: str, plugin: Any) -> type[Platform]:
-    """The class of a platform: the plug-in itself, or a bridge if it is a handler."""
+    """The class of a platform: the plug-in itself, or a wrapper if it is a handler."""
     if isinstance(plugin, type) and issubclass(plugin, MetadataPlatformInterface):
         return type(plugin.__name__, (HandlerPlatform,), {"kind": name, "handler_type": plugin})
     return cast("type[Platform]", plugin)
@@ -137,8 +137,8 @@ class HandlerPlatform(Platform, ReadsEntries, Searches, EmitsLineage, EmitsOwner
             return from_plain(found, CatalogEntry)
         except msgspec.ValidationError as problem:
             raise CatalogError(
-                f"The handler of '{self.kind}' returned a dataset that is not in the form of a "
-                f"snapshot: {problem}.",
+                f"The handler of '{self.kind}' returned an invalid dataset: {problem}. Return a "
+                "Dataset, or a dictionary in the format of a snapshot.",
                 platform=self.name,
             ) from None
 

@@ -1,7 +1,7 @@
-"""Calls to the server of a catalog: retried if that may help, and limited in number.
+"""Calls the server of a catalog with retries and a concurrency limit.
 
-All calls to a server go through one Caller. When the server asks for a pause, all of them wait, and
-fewer run at once afterwards.
+All calls to a server go through one Caller. If the server asks for a pause, all of them wait, and
+fewer run in parallel afterwards.
 """
 
 import logging
@@ -31,14 +31,14 @@ from lumos.http.retries import (
 T = TypeVar("T")
 R = TypeVar("R")
 
-CATALOG_RETRIES: Final = RetryPolicy(tries=12, seconds=900, first_wait=0.5, longest_wait=60)
+CATALOG_RETRIES: Final = RetryPolicy(tries=12, seconds=900, first_wait=0.5, max_wait=60)
 _log = logging.getLogger(__name__)
 # Set when the result of a thread is no longer needed.
 _stop: ContextVar[Event] = ContextVar("_stop", default=Event())  # noqa: B039
 
 _NOT_ALLOWED: Final = (401, 403)
 _INTERNAL: Final = 500
-# Repeated internal errors of one call are caused by what was sent.
+# More internal errors of the same call mean that the request itself causes them.
 _MAX_INTERNAL_RETRIES: Final = 2
 _SUCCESSES_PER_INCREASE: Final = 20
 _MAX_TEXT: Final = 400
@@ -47,9 +47,9 @@ _MAX_TEXT: Final = 400
 class Fault(NamedTuple):
     """A call that failed.
 
-    `is_temporary`: the same call may succeed later. `may_be_done`: the server may have done what
-    was asked. `is_unreachable`: there was no connection, which is temporary only if the server
-    answered before.
+    `is_temporary`: the same call may succeed later. `may_be_done`: the server may have processed
+    the request. `is_unreachable`: there was no connection, which is temporary only if the server
+    responded before.
     """
 
     text: str
@@ -64,7 +64,7 @@ class Fault(NamedTuple):
 
 
 def response_fault(status: int, text: str, retry_after: str | None = None) -> Fault:
-    """The fault of a response with an error status."""
+    """A fault for a response with an error status."""
     temporary = is_temporary(status)
     return Fault(
         shorten(text),
@@ -75,13 +75,13 @@ def response_fault(status: int, text: str, retry_after: str | None = None) -> Fa
     )
 
 
-def lost_fault(text: str) -> Fault:
-    """The fault of a call without a response: the connection was reset or timed out."""
+def no_response_fault(text: str) -> Fault:
+    """A fault for a call without a response: the connection was reset or timed out."""
     return Fault(shorten(text), is_temporary=True, may_be_done=True)
 
 
 def unreachable_fault(text: str) -> Fault:
-    """The fault of a call without a connection: no such host, or no trusted certificate."""
+    """A fault for a call without a connection: unknown host or untrusted certificate."""
     return Fault(shorten(text), is_temporary=True, is_unreachable=True)
 
 
@@ -125,7 +125,7 @@ class ConcurrencyLimit:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Wait for a free slot and hold it; calls inside of a call use the same one."""
+        """Wait for a free slot and hold it; nested calls use the same slot."""
         if getattr(self._thread, "has_slot", False):
             yield
             return
@@ -142,13 +142,13 @@ class ConcurrencyLimit:
                 self._changed.notify_all()
 
     def decrease(self) -> None:
-        """Halve the limit: the server had too many calls."""
+        """Halve the limit after a 429."""
         with self._changed:
             self.limit = max(1, self.limit // 2)
             self._successes = 0
 
     def count_success(self) -> None:
-        """Count a response, and raise the limit after enough of them."""
+        """Count a success, and raise the limit after enough of them."""
         with self._changed:
             self._successes += 1
             if self._successes >= _SUCCESSES_PER_INCREASE and self.limit < self.maximum:
@@ -160,8 +160,8 @@ class ConcurrencyLimit:
 class Caller:
     """Calls one server, from any number of threads.
 
-    `fault_of` says what an exception of the client library means; exceptions that are not faults
-    of a call are raised as they are. `calls` and `faults` count what was sent and what failed.
+    `fault_of` classifies exceptions of the client library; exceptions that are not faults are
+    raised unchanged. `calls` and `faults` count calls and failed calls.
     """
 
     def __init__(
@@ -205,11 +205,11 @@ class Caller:
         )
 
     def call(
-        self, what: str, attempt: Callable[[], T], *, again: Callable[[], T] | None = None
+        self, what: str, attempt: Callable[[], T], *, retry: Callable[[], T] | None = None
     ) -> T:
-        """Run an attempt, with retries; error messages call it `what`.
+        """Call `attempt` with retries; error messages call the request `what`.
 
-        `again` is tried instead after a fault that leaves open whether the attempt succeeded.
+        After a fault that may have been processed, `retry` is called instead.
         """
         state = RetryState(self._retries, clock=self._clock, uniform=self._random.uniform)
         internal_errors = 0
@@ -229,13 +229,14 @@ class Caller:
                     self._server.platform, what, attempts=state.tried, seconds=state.seconds,
                     last=str(fault), status=fault.status,
                 ) from problem  # fmt: skip
-            if fault.may_be_done and again is not None:
-                attempt = again
+            if fault.may_be_done and retry is not None:
+                attempt = retry
 
     def each(self, items: Iterable[T], work: Callable[[T], R]) -> Generator[R, None, None]:
         """Run `work` for items in parallel, and yield the results as they are finished.
 
-        After a failure no item is started; results of running ones are yielded before it is raised.
+        After a failure, no further item is started, and the results of running items are yielded
+        before the failure is raised.
         """
         stop = Event()
 
@@ -267,7 +268,7 @@ class Caller:
             if failure is not None:
                 raise failure
         finally:
-            # Also if the generator is closed: calls that wait for a retry must end.
+            # Calls that wait for a retry must end, even if the generator is closed.
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -308,16 +309,16 @@ class Caller:
         if fault.retry_after is not None:
             with self._lock:
                 self._not_before = max(self._not_before, self._clock() + fault.retry_after)
-                is_new = pause > self._retries.longest_wait and not self._has_warned
+                is_new = pause > self._retries.max_wait and not self._has_warned
                 self._has_warned = self._has_warned or is_new
             if is_new:
                 _log.warning("%s asks for a pause of %.0f s; waiting", platform, pause)
         self._pause(pause)
 
     def _wait_until_allowed(self) -> None:
-        """Wait until the time before which the server asked for no calls."""
-        if (left := self._not_before - self._clock()) > 0:
-            self._pause(left)
+        """Wait until the server accepts calls again."""
+        if (remaining := self._not_before - self._clock()) > 0:
+            self._pause(remaining)
 
     def _pause(self, seconds: float) -> None:
         if self._sleep is not None:

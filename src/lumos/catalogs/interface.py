@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias
 import msgspec
 
 from lumos.catalogs.chunks import in_halves
+from lumos.catalogs.former_names import AcceptsFormerNames
 from lumos.catalogs.three_way_merge import Conflict, merge
 from lumos.errors import CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
@@ -16,25 +17,26 @@ from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.lineage import LineageType
 from lumos.model.urn import Urn
 
-How: TypeAlias = Literal["native", "partly", "properties"]
-Item: TypeAlias = GlossaryTerm | User | Group | Job | CatalogEntity
+AspectStorage: TypeAlias = Literal["native", "partly", "properties"]
+CatalogItem: TypeAlias = GlossaryTerm | User | Group | Job | CatalogEntity
 
 
 class WrittenEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of writing an entry: how the catalog holds each aspect, and if it changed.
+    """The result of writing an entry: whether it changed, and how the catalog stores each aspect.
 
-    `native` aspects are fields of the catalog, `properties` are stored in its custom properties,
-    and `partly` means both: as much as possible natively, and exactly in the properties.
+    `held` has one value per aspect: `native` if the catalog has fields for it, `properties` if it
+    is stored in custom properties, and `partly` if the fields show a part of it and the properties
+    contain all of it.
     """
 
     urn: str
     changed: bool
-    held: dict[str, How] = {}
+    held: dict[str, AspectStorage] = {}
     conflicts: tuple[Conflict, ...] = ()
 
 
-class Refused(NamedTuple):
-    """An entry that the catalog rejected, and why; for items, `urn` is the key."""
+class FailedEntry(NamedTuple):
+    """An entry that could not be read or written, and why; for items, `urn` is the key."""
 
     urn: str
     problem: LumosError
@@ -63,7 +65,7 @@ class Platform(ABC):
 
     @property
     def name(self) -> str:
-        """A name that is different for every catalog, also of the same kind."""
+        """A unique name, even among catalogs of the same kind."""
         return self.kind
 
     @abstractmethod
@@ -102,8 +104,8 @@ class Connects(ABC):
         """Close connections; the next call opens new ones."""
 
 
-class KeptInFile(ABC):
-    """A catalog in a file, which the first write creates."""
+class StoredInFile(ABC):
+    """A catalog in a file; the first write creates it."""
 
     path: Path
 
@@ -117,17 +119,17 @@ class ReadsEntries(ABC):
 
     @abstractmethod
     def get(self, urn: str) -> CatalogEntry | None:
-        """A dataset as the catalog has it now, or None; deleted ones have `deleted` set."""
+        """The current entry of a dataset, or None; deleted datasets have `deleted` set."""
 
     @abstractmethod
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
-        """All datasets sorted by URN, including deleted ones, that come after a URN.
+        """All datasets, including deleted ones, sorted by URN and starting after the URN `after`.
 
-        Read page by page, independent of memory and of the catalog's search window.
+        They are read page by page, so neither memory nor the catalog's search window limits them.
         """
 
-    def export_each(self, *, after: str | None = None) -> Iterator["CatalogEntry | Refused"]:
-        """Like `export`, with `Refused` in place of each dataset that cannot be read."""
+    def export_each(self, *, after: str | None = None) -> Iterator["CatalogEntry | FailedEntry"]:
+        """Like `export`, with `FailedEntry` in place of each dataset that cannot be read."""
         return self.export(after=after)
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
@@ -161,8 +163,8 @@ class Searches(ABC):
         """The datasets that contain every word, best first; all of them without a limit."""
 
 
-class ReplacesEntries(ABC):
-    """A catalog that stores entries exactly: `get` returns what `put` wrote (see `as_held`)."""
+class ReplacesEntries(AcceptsFormerNames, ABC):
+    """A catalog that stores entries without loss: `get` returns what `put` wrote."""
 
     native: ClassVar[frozenset[str]]
     """The aspects that are fields of the catalog; others go into custom properties."""
@@ -171,10 +173,10 @@ class ReplacesEntries(ABC):
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         """Replace a dataset; aspects that the entry does not have are removed."""
 
-    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         """The entry that `get` returns after this one is put.
 
-        They differ only if the fields of the entry contradict its raw records.
+        Both are equal unless the fields of the entry contradict its raw records.
         """
         return entry
 
@@ -182,12 +184,12 @@ class ReplacesEntries(ABC):
         self,
         entries: Sequence[CatalogEntry],
         *,
-        over: Mapping[str, CatalogEntry | None],  # noqa: ARG002
-    ) -> Iterator[WrittenEntry | Refused]:
-        """Put datasets in any order; each is yielded once it is known to be written.
+        current: Mapping[str, CatalogEntry | None],  # noqa: ARG002
+    ) -> Iterator[WrittenEntry | FailedEntry]:
+        """Put datasets in any order; yield each once it is known to be written.
 
-        `over` is what the caller has just read of them. A rejected dataset is yielded as `Refused`
-        and the others continue; an unavailable catalog raises.
+        `current` are the entries that the caller has just read. A rejected dataset is yielded as
+        `FailedEntry` and the others continue. Raises CatalogUnavailable if the catalog is down.
         """
         for entry in entries:
             try:
@@ -195,7 +197,7 @@ class ReplacesEntries(ABC):
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
-                yield Refused(entry.urn, problem)
+                yield FailedEntry(entry.urn, problem)
 
     @abstractmethod
     def erase(self, urn: str) -> None:
@@ -210,24 +212,24 @@ class ReplacesEntries(ABC):
 class WritesMany(ReadsMany, ReplacesEntries):
     """A catalog that writes many datasets in one call, but not atomically.
 
-    Datasets that were yielded are written, whatever happens later; the others may or may not be
-    written, and are written again.
+    Datasets that were yielded are written, even if a later one fails. The others may or may not be
+    written; callers put them again.
     """
 
-    most: ClassVar[int]
-    """The best number of entries per call of `put_many`."""
+    batch_size: ClassVar[int]
+    """The number of entries that callers should pass to `put_many` at a time."""
 
     @abstractmethod
     def put_many(
-        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[WrittenEntry | Refused]: ...
+        self, entries: Sequence[CatalogEntry], *, current: Mapping[str, CatalogEntry | None]
+    ) -> Iterator[WrittenEntry | FailedEntry]: ...
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
-        for written in self.put_many([entry], over=self.get_many([entry.urn])):
-            if isinstance(written, Refused):
+        for written in self.put_many([entry], current=self.get_many([entry.urn])):
+            if isinstance(written, FailedEntry):
                 raise written.problem
             return written
-        raise AssertionError("every entry is yielded")
+        raise AssertionError(f"put_many did not yield {entry.urn}")
 
 
 class DeletesEntries(ABC):
@@ -256,39 +258,39 @@ class EmitsOwnership(ABC):
         """Add an owner to the existing ones."""
 
 
-class KnowsPeople(ABC):
-    """A catalog that stores edits of people apart from what programs wrote."""
+class SeparatesUserEdits(AcceptsFormerNames, ABC):
+    """A catalog that stores edits of users separately from what programs wrote."""
 
     @abstractmethod
-    def sides(
+    def adjust_for_merge(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-        """The base and their side of a merge, adjusted so that edits of people are recognized."""
+        """Return `base` and `theirs`, adjusted so that a merge recognizes edits of users."""
 
 
 class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, EmitsOwnership):
-    """A catalog that people edit: writes are three-way merges that keep their edits."""
+    """A catalog that users edit: writes are three-way merges, which keep these edits."""
 
     def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> WrittenEntry:
-        """Merge an entry into the catalog; `base` is what Lumos wrote last, if anything."""
-        merged = merge(*sides_in(self, base, self.get(entry.urn), entry), entry)
+        """Merge an entry into the catalog; `base` is the entry that Lumos wrote last, or None."""
+        merged = merge(*merge_inputs(self, base, self.get(entry.urn), entry), entry)
         written = self.put(merged.entry)
         return msgspec.structs.replace(written, conflicts=merged.conflicts)
 
     def write_many(
         self, claims: Sequence[CatalogEntry], bases: Mapping[str, CatalogEntry]
-    ) -> Iterator[WrittenEntry | Refused]:
-        """Merge entries into the catalog; `bases` is what Lumos wrote last, by URN."""
-        theirs, unread = readable(self, [claim.urn for claim in claims])
+    ) -> Iterator[WrittenEntry | FailedEntry]:
+        """Merge entries into the catalog; `bases` are the entries that Lumos wrote last, by URN."""
+        theirs, unread = read_many(self, [claim.urn for claim in claims])
         yield from unread.values()
         merged = {
             claim.urn: merge(
-                *sides_in(self, bases.get(claim.urn), theirs.get(claim.urn), claim), claim
+                *merge_inputs(self, bases.get(claim.urn), theirs.get(claim.urn), claim), claim
             )
             for claim in claims
             if claim.urn not in unread
         }
-        for written in self.put_many([each.entry for each in merged.values()], over=theirs):
+        for written in self.put_many([each.entry for each in merged.values()], current=theirs):
             if isinstance(written, WrittenEntry):
                 conflicts = merged[written.urn].conflicts
                 yield msgspec.structs.replace(written, conflicts=conflicts)
@@ -318,30 +320,30 @@ class MergesWrites(ReadsEntries, ReplacesEntries, DeletesEntries, EmitsLineage, 
         )
 
 
-class HoldsItems(ABC):
-    """A catalog that holds more than datasets: terms, users, groups, jobs and other entities."""
+class StoresItems(AcceptsFormerNames, ABC):
+    """A catalog that stores more than datasets: terms, users, groups, jobs and other entities."""
 
     shows_display_names: ClassVar[bool] = False
     """Whether tags and domains are shown by their display names, so that ids may be their names."""
 
     @abstractmethod
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         """All items."""
 
     @abstractmethod
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         """The item with a key (name or URN), or None."""
 
-    def get_items(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
+    def get_items(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
         """The items of one type that exist, by key."""
         found = ((key, self.get_item(type, key)) for key in keys)
         return {key: item for key, item in found if item is not None}
 
     @abstractmethod
-    def put_item(self, item: Item) -> None:
+    def put_item(self, item: CatalogItem) -> None:
         """Replace an item."""
 
-    def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
+    def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
         """Replace items; yields the rejected ones. At the end, all others are written."""
         for item in items:
             try:
@@ -349,17 +351,18 @@ class HoldsItems(ABC):
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
-                yield Refused(item_key(item), problem)
+                yield FailedEntry(item_key(item), problem)
 
-    def item_as_held(self, item: Item) -> Item:
+    def item_as_stored(self, item: CatalogItem) -> CatalogItem:
         """The item that `get_item` returns after this one is put.
 
-        It lacks what the catalog cannot hold; the store keeps that, and an export adds it again.
+        Fields that the catalog cannot store are missing from it. Lumos keeps them in its own store,
+        and an export adds them again.
         """
         return item
 
     @abstractmethod
-    def erase_item(self, item: Item) -> None:
+    def erase_item(self, item: CatalogItem) -> None:
         """Delete an item permanently."""
 
 
@@ -387,39 +390,39 @@ class WritesInBatches(ABC):
 
     @abstractmethod
     def batch(self) -> AbstractContextManager[None]:
-        """Writes inside the block become visible together at its end, or not at all on an error."""
+        """Collect writes inside the block; all become visible at its end, or none on an error."""
 
 
-def sides_in(
+def merge_inputs(
     platform: object, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
 ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-    """The base and their side of a merge, adjusted by a catalog that knows edits of people."""
-    if isinstance(platform, KnowsPeople):
-        return platform.sides(base, theirs, ours)
+    """Return `base` and `theirs`, adjusted by catalogs that store edits of users separately."""
+    if isinstance(platform, SeparatesUserEdits):
+        return platform.adjust_for_merge(base, theirs, ours)
     return base, theirs
 
 
-def each_or_raise(entries: Iterator["CatalogEntry | Refused"]) -> Iterator[CatalogEntry]:
-    """Yield entries; raise the problem of the first one that cannot be read."""
+def each_or_raise(entries: Iterator["CatalogEntry | FailedEntry"]) -> Iterator[CatalogEntry]:
+    """Yield entries; raise the error of the first one that cannot be read."""
     for each in entries:
-        if isinstance(each, Refused):
+        if isinstance(each, FailedEntry):
             raise each.problem
         yield each
 
 
-def readable(
+def read_many(
     platform: ReadsEntries, urns: Sequence[str]
-) -> tuple[dict[str, CatalogEntry], dict[str, Refused]]:
-    """The datasets that exist, and the ones that cannot be read."""
-    found: dict[str, CatalogEntry] = {}
+) -> tuple[dict[str, CatalogEntry], dict[str, FailedEntry]]:
+    """Read datasets; return the existing ones and those that cannot be read, by URN."""
+    entries: dict[str, CatalogEntry] = {}
     unread = {
-        urn: Refused(urn, problem)
-        for urn, problem in in_halves(urns, lambda some: found.update(platform.get_many(some)))
+        urn: FailedEntry(urn, problem)
+        for urn, problem in in_halves(urns, lambda batch: entries.update(platform.get_many(batch)))
         if problem is not None
     }
-    return found, unread
+    return entries, unread
 
 
-def item_key(item: Item) -> str:
+def item_key(item: CatalogItem) -> str:
     """The key of an item: its URN or name."""
     return item.urn if isinstance(item, Job | CatalogEntity) else item.name

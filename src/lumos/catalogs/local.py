@@ -8,14 +8,14 @@ from operator import itemgetter
 from typing import Any, ClassVar, Final, NamedTuple
 
 from lumos.catalogs import (
+    AspectStorage,
+    CatalogItem,
     Filters,
-    HoldsItems,
-    How,
-    Item,
     MergedEntry,
     MergesWrites,
     Platform,
     Searches,
+    StoresItems,
     WritesInBatches,
     WrittenEntry,
 )
@@ -34,8 +34,8 @@ _KIND_BY_TYPE: Final = {kind.type: kind for kind in KINDS}
 _KIND_BY_PLURAL: Final = {kind.plural: kind for kind in KINDS}
 
 
-class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInBatches):
-    """The store as a catalog; it holds every aspect natively.
+class LocalStorePlatform(Platform, MergesWrites, Searches, StoresItems, WritesInBatches):
+    """The store as a catalog, in which every aspect is native.
 
     A batch is collected first and written in the order of keys, which prevents deadlocks between
     processes.
@@ -85,21 +85,21 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInB
             return
         self._store.transact(lambda transaction: _erase(transaction, urn))
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         for stored in self._store.entries.items():
             yield from_json(stored.body, _KIND_BY_PLURAL[stored.kind].type)
 
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         name = _KIND_BY_TYPE[type].plural, key
         if self._batch is not None and name in self._batch.items:
             return self._batch.items[name]
         body = self._store.entries.item(*name)
         return None if body is None else from_json(body, type)
 
-    def put_item(self, item: Item) -> None:
+    def put_item(self, item: CatalogItem) -> None:
         self._change_item(_name(item), item)
 
-    def erase_item(self, item: Item) -> None:
+    def erase_item(self, item: CatalogItem) -> None:
         self._change_item(_name(item), None)
 
     @contextmanager
@@ -151,7 +151,7 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, HoldsItems, WritesInB
             put_entry(transaction, merged.entry, before=stored, at=self._clock())
         return written
 
-    def _change_item(self, name: tuple[str, str], item: Item | None) -> None:
+    def _change_item(self, name: tuple[str, str], item: CatalogItem | None) -> None:
         self._store.check_names(name)
         if self._batch is not None:
             self._batch.items[name] = item
@@ -176,7 +176,7 @@ class _Batch(NamedTuple):
     """Entries and items to write together; None deletes."""
 
     entries: dict[str, CatalogEntry | None]
-    items: dict[tuple[str, str], Item | None]
+    items: dict[tuple[str, str], CatalogItem | None]
 
 
 def _replace_by(entry: CatalogEntry, _: CatalogEntry | None) -> MergedEntry:
@@ -185,7 +185,9 @@ def _replace_by(entry: CatalogEntry, _: CatalogEntry | None) -> MergedEntry:
 
 def _result(before: CatalogEntry | None, merged: MergedEntry) -> WrittenEntry:
     entry = merged.entry
-    held: dict[str, How] = {name: "native" for name in ASPECTS if getattr(entry, name) is not None}
+    held: dict[str, AspectStorage] = {
+        name: "native" for name in ASPECTS if getattr(entry, name) is not None
+    }
     return WrittenEntry(
         urn=entry.urn, changed=before != entry, held=held, conflicts=merged.conflicts
     )
@@ -198,7 +200,7 @@ def _erase(transaction: Transaction, urn: str) -> None:
 
 
 def _put_item(
-    transaction: Transaction, name: tuple[str, str], item: Item | None, *, at: datetime
+    transaction: Transaction, name: tuple[str, str], item: CatalogItem | None, *, at: datetime
 ) -> None:
     if item is None:
         transaction.entries.erase_item(*name)

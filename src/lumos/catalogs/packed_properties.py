@@ -1,8 +1,8 @@
-"""Stores what a catalog cannot hold as text in its custom properties.
+"""Packs fields that a catalog cannot store into its custom properties.
 
-A field that the catalog returns as it was written needs nothing. Any other field is stored as JSON
-under `lumos.<field>`, in addition to the part of it that the catalog shows. When it is read again,
-edits that people made to the part that is shown are merged into it.
+A field that the catalog returns unchanged is not packed. Any other field is stored as JSON under
+`lumos.<field>`, in addition to the part of it that the catalog shows. Reading merges the edits that
+users made to the visible part into the packed value.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
-from lumos.catalogs.interface import How
+from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.three_way_merge import MEASURED, merge_aspect
 from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntry
@@ -51,10 +51,10 @@ def _fields(type: Any) -> _PackableFields:
 
 
 class Packed(NamedTuple):
-    """The properties to add for what a catalog cannot show, and how each aspect is held."""
+    """The properties with packed fields, and how the catalog stores each aspect."""
 
     properties: dict[str, str]
-    held: dict[str, How]
+    storage: dict[str, AspectStorage]
 
 
 class UnpackedProperties(NamedTuple):
@@ -64,33 +64,33 @@ class UnpackedProperties(NamedTuple):
     exact: dict[str, Any]
 
 
-def pack(exact: Any, shown: Any, *, longest: int) -> Packed:
+def pack(exact: Any, shown: Any, *, max_length: int) -> Packed:
     """Pack the fields of an entry or item that a catalog would not return unchanged.
 
-    `shown` is what would be read back without packing; `longest` is the maximum length of a
-    property in the catalog.
+    `shown` is the entry or item that the catalog would return without packing; `max_length` is the
+    maximum length of a property in the catalog.
     """
     properties: dict[str, str] = {}
-    held: dict[str, How] = {}
+    storage: dict[str, AspectStorage] = {}
     kind: Any = type(exact)
     for name in _fields(kind).types:
         value, native = getattr(exact, name), getattr(shown, name)
         # Times in different zones are equal, but their texts differ.
         if value == native and (name != "timestamps" or to_json(value) == to_json(native)):
-            how: How = "native"
+            kind_of_storage: AspectStorage = "native"
         else:
-            how = "properties" if native is None else "partly"
+            kind_of_storage = "properties" if native is None else "partly"
             text = _encode(value)
-            starts = enumerate(range(0, len(text), longest), 1)
-            parts = {number: text[start : start + longest] for number, start in starts}
+            starts = enumerate(range(0, len(text), max_length), 1)
+            parts = {number: text[start : start + max_length] for number, start in starts}
             properties.update(_keyed_parts(name, parts))
         if value is not None and name in ASPECTS:
-            held[name] = how
-    return Packed(properties, held)
+            storage[name] = kind_of_storage
+    return Packed(properties, storage)
 
 
 def unpack(properties: Mapping[str, str], type: Any = CatalogEntry) -> UnpackedProperties:
-    """Separate packed fields from properties of users; what cannot be decoded is a user's."""
+    """Separate packed fields from properties of users, which include those that do not decode."""
     fields = _fields(type)
     own: dict[str, str] = {}
     parts: dict[str, dict[int, str]] = {}
@@ -112,7 +112,7 @@ def unpack(properties: Mapping[str, str], type: Any = CatalogEntry) -> UnpackedP
 
 
 def without_packed(properties: Mapping[str, str], type: Any = CatalogEntry) -> dict[str, str]:
-    """Properties without packed fields; the others keep their names, even escaped ones."""
+    """Remove packed fields; escaped names of users' properties stay escaped."""
     names, pattern = unpack(properties, type).exact.keys(), _fields(type).key
     return {
         key: text
@@ -138,9 +138,9 @@ def restore(
     native: frozenset[str],
     as_shown: Callable[[Packable], Packable],
 ) -> Packable:
-    """Restore packed fields, with the edits that people made to what the catalog shows.
+    """Restore packed fields, and merge the edits that users made to the visible part.
 
-    `as_shown` returns what the catalog would show of an entry or item without edits.
+    `as_shown` returns an entry or item as the catalog would return it without packing.
     """
     if not exact:
         return shown
@@ -159,7 +159,7 @@ def restore(
 
 
 def _encode(value: Any) -> str:
-    """The value as JSON; text that cannot be mistaken for JSON stays as it is."""
+    """The value as JSON; text that cannot be mistaken for JSON is not encoded."""
     is_plain = isinstance(value, str) and value[:1] not in ("", '"') and value != "null"
     return value if is_plain else to_json(value).decode()
 

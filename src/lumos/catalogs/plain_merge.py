@@ -73,7 +73,7 @@ def merge_maps(
 
 
 def merge_members(base: Sequence[Any], theirs: Sequence[Any], ours: Sequence[Any]) -> list[Any]:
-    """Merge lists as sets: ours without the members that they removed, then those they added."""
+    """Merge lists as sets: start with ours, remove what they removed, append what they added."""
     return [
         *(member for member in ours if member in theirs or member not in base),
         *(member for member in theirs if member not in base and member not in ours),

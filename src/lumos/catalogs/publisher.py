@@ -1,8 +1,8 @@
 """Publishes committed changes of the store to a catalog, in batches.
 
-Entries are published as the store has them by then, merged with edits in the catalog. If a catalog
-is down, its changes stay in the outbox; if it rejects an entry, only that entry does. Publishing
-twice has no effect, so a process can be killed at any point.
+Entries are published in their current state, merged with edits in the catalog. If a catalog is
+down, its changes stay in the outbox; if it rejects an entry, that entry stays. Publishing is
+idempotent, so a process can be killed at any point.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,15 +14,15 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from lumos.catalogs import (
     Conflict,
     DeletesEntries,
-    HoldsItems,
+    FailedEntry,
     Platform,
     ReadsEntries,
-    Refused,
     ReplacesEntries,
+    StoresItems,
     WritesInBatches,
     WritesMany,
 )
-from lumos.catalogs.interface import readable, sides_in
+from lumos.catalogs.interface import merge_inputs, read_many
 from lumos.catalogs.reports import PublishConflict, PublishReport, RefusedPublish
 from lumos.catalogs.three_way_merge import merge_item
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
@@ -58,7 +58,7 @@ _Batch: TypeAlias = list[tuple[EntryKind, Sequence[OutboxEntry]]]
 
 
 class _PublishedEntry(NamedTuple):
-    """A published change, and what Lumos has written of the entry (the base of the next merge)."""
+    """A published change, and the entry that Lumos wrote: the base of the next merge."""
 
     kind: EntryKind
     change: OutboxEntry
@@ -121,7 +121,7 @@ class _Publishing:
         self._store = store
         self._platform: Any = platform
         self._progress = progress
-        self._sums = dict.fromkeys(("told", "unchanged", "hidden", "items"), 0)
+        self._sums = dict.fromkeys(("published", "unchanged", "hidden", "items"), 0)
         self._refused: dict[tuple[str, str], RefusedPublish] = {}
         self._conflicts: list[PublishConflict] = []
         self._problem: str | None = None
@@ -152,7 +152,7 @@ class _Publishing:
         return PublishReport(
             platform=self._platform.name,
             kind=self._platform.kind,
-            told=self._sums["told"],
+            published=self._sums["published"],
             unchanged=self._sums["unchanged"],
             hidden=self._sums["hidden"],
             items=self._sums["items"],
@@ -176,7 +176,9 @@ class _Publishing:
     def _batch_size(self) -> int:
         if isinstance(self._platform, WritesInBatches):
             return _FILE_BATCH
-        return self._platform.most if isinstance(self._platform, WritesMany) else _SERVER_BATCH
+        return (
+            self._platform.batch_size if isinstance(self._platform, WritesMany) else _SERVER_BATCH
+        )
 
     @cached_property
     def _jobs_by_dataset(self) -> dict[str, set[str]]:
@@ -186,25 +188,25 @@ class _Publishing:
     def _batches(self) -> Iterator[_Batch]:
         """All pending changes, in batches that are published together."""
         batch: _Batch = []
-        room = self._batch_size
+        remaining = self._batch_size
         for kind in _ORDER:
             after: str | None = None
             while page := self._store.catalog_outbox.pending(
-                self._platform.name, kind.plural, after=after, limit=room
+                self._platform.name, kind.plural, after=after, limit=remaining
             ):
                 after = page[-1].key
                 changes = [each for each in page if (kind.plural, each.key) not in self._refused]
                 if changes:
                     batch.append((kind, changes))
-                room -= len(changes)
-                if room <= 0:
+                remaining -= len(changes)
+                if remaining <= 0:
                     yield batch
-                    batch, room = [], self._batch_size
+                    batch, remaining = [], self._batch_size
         if batch:
             yield batch
 
     def _publish_batch(self, batch: _Batch) -> None:
-        """Publish a batch and record what was written: all or nothing if it is a file."""
+        """Publish a batch and record what was written; a batch in a file is atomic."""
         published: list[_PublishedEntry] = []
         is_atomic = isinstance(self._platform, WritesInBatches)
         writing: AbstractContextManager[None] = (
@@ -252,7 +254,7 @@ class _Publishing:
         known = self._store.journal.bases(self._platform.name, kind.plural, keys)
         return {key: from_json(body, kind.type) for key, body in known.items()}
 
-    def _refuse(self, kind: EntryKind, refused: Refused) -> None:
+    def _refuse(self, kind: EntryKind, refused: FailedEntry) -> None:
         key = kind.plural, refused.urn
         self._refused[key] = RefusedPublish(
             kind=kind.singular, key=refused.urn, problem=str(refused.problem)
@@ -289,7 +291,7 @@ class _Publishing:
         for key, changed in self._write_datasets(live, hidden, bases):
             written = written_by_lumos(bases.get(key), live.get(key) or hidden[key], omitted=())
             yield _PublishedEntry(kind, by_key[key], written, is_new=key not in bases)
-            self._sums["hidden" if key in hidden else "told"] += 1
+            self._sums["hidden" if key in hidden else "published"] += 1
             self._sums["unchanged"] += not changed and key in live
 
     def _write_datasets(
@@ -303,7 +305,7 @@ class _Publishing:
         if not (isinstance(platform, ReadsEntries) and isinstance(platform, ReplacesEntries)):
             yield from self._emit_datasets(live, hidden)
             return
-        theirs, unread = readable(platform, [*live, *hidden])
+        theirs, unread = read_many(platform, [*live, *hidden])
         for refused in unread.values():
             self._refuse(DATASETS, refused)
         merged = {
@@ -312,15 +314,15 @@ class _Publishing:
             if key not in unread
             and (
                 each := merge_imported(
-                    *sides_in(platform, bases.get(key), theirs.get(key), ours), ours, omitted=()
+                    *merge_inputs(platform, bases.get(key), theirs.get(key), ours), ours, omitted=()
                 )
             )
         }
-        # A dataset is not created only to be hidden.
+        # Do not create a dataset only to hide it.
         yield from ((key, False) for key in hidden if key not in merged and key not in unread)
         entries = [each.entry for each in merged.values()]
-        for written in platform.put_many(entries, over=theirs):
-            if isinstance(written, Refused):
+        for written in platform.put_many(entries, current=theirs):
+            if isinstance(written, FailedEntry):
                 self._refuse(DATASETS, written)
             else:
                 self._add_conflicts(written.urn, merged[written.urn].conflicts)
@@ -339,7 +341,7 @@ class _Publishing:
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
-                self._refuse(DATASETS, Refused(key, problem))
+                self._refuse(DATASETS, FailedEntry(key, problem))
             else:
                 yield key, True
 
@@ -347,7 +349,7 @@ class _Publishing:
         self, kind: EntryKind, changes: Sequence[OutboxEntry]
     ) -> Iterator[_PublishedEntry]:
         platform = self._platform
-        if not isinstance(platform, HoldsItems):
+        if not isinstance(platform, StoresItems):
             yield from (_PublishedEntry(kind, each, None, is_new=False) for each in changes)
             return
         keys = [each.key for each in changes]
@@ -356,10 +358,10 @@ class _Publishing:
         changed: dict[str, Any] = {}
         for key, item in ours.items():
             base = bases.get(key)
-            held = None if base is None else platform.item_as_held(base)
-            merged = merge_item(held, theirs.get(key), item)
+            stored_base = None if base is None else platform.item_as_stored(base)
+            merged = merge_item(stored_base, theirs.get(key), item)
             self._add_conflicts(key, merged.conflicts)
-            if platform.item_as_held(merged.item) != theirs.get(key):
+            if platform.item_as_stored(merged.item) != theirs.get(key):
                 changed[key] = merged.item
         refused = set()
         for problem in platform.put_items(list(changed.values())):

@@ -35,7 +35,7 @@ class CatalogReader:
     ) -> SearchReport:
         """The datasets of the catalog that contain every word of a text, best first."""
         filters = Filters(platform=platform, owner=owner, tag=tag, format=format)
-        with self._connected(Searches, "searched"):
+        with self._connect(Searches, "searched"):
             # One more than requested, to know whether there are more.
             found = list(self._platform.search(text, filters, limit=limit + 1))
         words = text.casefold().split()
@@ -50,8 +50,8 @@ class CatalogReader:
         )
 
     def show(self, name: str) -> ShowReport:
-        """Everything that the catalog holds of a dataset, named by its URN, name or path."""
-        with self._connected(ReadsEntries, "read"):
+        """The entry of a dataset in the catalog, by URN, name or path."""
+        with self._connect(ReadsEntries, "read"):
             entry = self._find(name)
         return ShowReport.of(entry.dataset, state="missing" if entry.deleted else "live")
 
@@ -83,7 +83,7 @@ class CatalogReader:
         )
 
     @contextmanager
-    def _connected(self, ability: type[Any], verb: str) -> Iterator[None]:
+    def _connect(self, ability: type[Any], verb: str) -> Iterator[None]:
         if not isinstance(self._platform, ability):
             raise MisuseError(f"The catalog '{self._platform.kind}' cannot be {verb}.")
         try:

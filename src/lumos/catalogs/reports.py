@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+import msgspec
+
 from lumos.model.report import FORMAT_VERSION, Report
 
 
@@ -14,7 +16,7 @@ class RefusedPublish(Report, frozen=True, kw_only=True):
 
 
 class PublishConflict(Report, frozen=True, kw_only=True):
-    """A value that both people and Lumos changed since the last write; theirs was kept."""
+    """A value that both users and Lumos changed since the last write; the users' value was kept."""
 
     key: str
     path: str
@@ -25,15 +27,15 @@ class PublishConflict(Report, frozen=True, kw_only=True):
 class PublishReport(Report, frozen=True, kw_only=True):
     """The result of publishing to a catalog; `problem` says why changes are still pending.
 
-    `told` counts published datasets, `unchanged` those that the catalog already had in this form,
-    `hidden` deleted datasets that the catalog now hides, and `items` everything else. If the
-    catalog `is_down`, it is not tried again before `next_try`.
+    `published` counts published datasets, `unchanged` datasets that the catalog already had in this
+    form, `hidden` deleted datasets that the catalog now hides, and `items` everything else. If the
+    catalog `is_down`, it is not called again before `next_try`.
     """
 
     format_version: str = FORMAT_VERSION
     platform: str
     kind: str
-    told: int = 0
+    published: int = msgspec.field(default=0, name="told")
     unchanged: int = 0
     hidden: int = 0
     items: int = 0
@@ -52,7 +54,7 @@ class PublishReport(Report, frozen=True, kw_only=True):
 
     @property
     def pending_message(self) -> str | None:
-        """Why changes are pending and how to retry them, or None."""
+        """A message that says why changes are pending and how to retry them, or None."""
         if self.problem is None:
             return None
         why = self.problem if self.status is None else str(self.status)

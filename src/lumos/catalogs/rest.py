@@ -12,7 +12,7 @@ import msgspec
 from lumos.catalogs.http import (
     Caller,
     Fault,
-    lost_fault,
+    no_response_fault,
     response_fault,
     shorten,
     unreachable_fault,
@@ -34,17 +34,17 @@ _CONNECT: Final = 10.0
 _NOT_FOUND: Final = 404
 _ERROR: Final = 400
 _REDIRECTED: Final = 300
-# Where servers put the reason of a failure.
+# Keys under which servers report the reason of a failure.
 _MESSAGE_KEYS: Final = ("errorMessage", "message", "error", "msg")
 
 
 class UnexpectedServer(CatalogUnavailable):
-    """An address where something other than the catalog answers."""
+    """The server at the address is not the catalog."""
 
     def __init__(self, platform: str, answer: str) -> None:
         super().__init__(
-            f"{platform} does not answer as expected: {answer}. Use the address of the server "
-            "itself, without the path of a page, and check it with 'lumos doctor'.",
+            f"Unexpected response from {platform}: {answer}. Use the address of the server "
+            "itself, without the path of a page, and check it with: lumos doctor",
             platform=platform,
         )
 
@@ -147,7 +147,7 @@ class RestClient:
 
 
 def fault_of(problem: Exception) -> Fault | None:
-    """What an exception of a call means."""
+    """Classify an exception of a call; None if no call failed."""
     match problem:
         case _Failed(status=status, text=text, retry_after=retry_after):
             return response_fault(status, text, retry_after)
@@ -156,7 +156,7 @@ def fault_of(problem: Exception) -> Fault | None:
         case ResponseTooLarge():
             return Fault(shorten(problem.reason))
         case HttpError():
-            return lost_fault(problem.reason)
+            return no_response_fault(problem.reason)
         case _:
             return None
 

@@ -70,7 +70,7 @@ class SyncRun:
             passed_over=tuple(source_name(each) for each in sections if each.type not in installed),
             failed=failures,
             scanned=scanned,
-            told=tuple(self._publish(each, progress, full=full) for each in platforms),
+            published=tuple(self._publish(each, progress, full=full) for each in platforms),
         )
 
     def _sections(self, names: Sequence[str]) -> list[Any]:

@@ -1,6 +1,6 @@
 """Three-way merge of what Lumos wrote last (base), what the catalog has now (theirs), and ours.
 
-Edits of people stay, and values that Lumos no longer has are removed. Measured aspects are always
+Edits of users stay, and values that Lumos no longer has are removed. Measured aspects are always
 ours. If both sides changed the same value, theirs wins and the conflict is reported.
 """
 
@@ -37,7 +37,7 @@ _AUDIT_STAMPS: Final = ".beside."
 
 
 class Conflict(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that both people and Lumos changed since the last write; theirs was kept."""
+    """A value that both users and Lumos changed since the last write; the users' value was kept."""
 
     path: str
     theirs: str
@@ -45,7 +45,7 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MergedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The entry to write, and the conflicts in which edits of people won."""
+    """The entry to write, and the conflicts in which edits of users won."""
 
     entry: CatalogEntry
     conflicts: tuple[Conflict, ...] = ()
@@ -61,16 +61,16 @@ class MergedItem(NamedTuple):
 def merge(
     base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
 ) -> MergedEntry:
-    """Merge an entry; aspects that `ours` does not have stay as they are in the catalog."""
+    """Merge an entry; aspects that `ours` does not have do not change in the catalog."""
     if theirs is None:
         return MergedEntry(entry=ours)
     merging = _Merge()
     aspects = {
-        name: merging.aspect(name, getattr(base, name, None), getattr(theirs, name), mine)
+        name: merging.merge_aspect(name, getattr(base, name, None), getattr(theirs, name), mine)
         for name in ASPECTS
         if (mine := getattr(ours, name)) is not None
     }
-    name = merging.scalar("name", None if base is None else base.name, theirs.name, ours.name)
+    name = merging.merge_scalar("name", None if base is None else base.name, theirs.name, ours.name)
     entry = msgspec.structs.replace(
         theirs,
         urn=ours.urn,
@@ -78,8 +78,8 @@ def merge(
         name=name,
         format=ours.format or theirs.format,
         timestamps=ours.timestamps or theirs.timestamps,
-        deleted=merging.deleted(base, theirs, ours),
-        raw=merging.raw(base, theirs, ours) if ours.raw else theirs.raw,
+        deleted=merging.merge_deleted(base, theirs, ours),
+        raw=merging.merge_raw(base, theirs, ours) if ours.raw else theirs.raw,
         **aspects,
     )
     return MergedEntry(entry=entry, conflicts=tuple(merging.conflicts))
@@ -87,12 +87,12 @@ def merge(
 
 def merge_aspect(name: str, base: Any, theirs: Any, ours: Any) -> Any:
     """Merge one aspect."""
-    return _Merge().aspect(name, base, theirs, ours)
+    return _Merge().merge_aspect(name, base, theirs, ours)
 
 
 def merge_raw(base: Any, theirs: Any, ours: Any | None) -> dict[str, Any]:
     """Merge raw records of entries or items."""
-    return _Merge().raw(base, theirs, ours)
+    return _Merge().merge_raw(base, theirs, ours)
 
 
 def merge_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
@@ -101,13 +101,13 @@ def merge_item(base: Any | None, theirs: Any | None, ours: Any) -> MergedItem:
         return MergedItem(ours)
     merging = _Merge()
     fields = {
-        field.name: merging.field(field, base, theirs, ours)
+        field.name: merging.merge_field(field, base, theirs, ours)
         for field in msgspec.structs.fields(type(ours))
     }
     return MergedItem(type(ours)(**fields), tuple(merging.conflicts))
 
 
-def _quality(theirs: Quality | None, ours: Quality) -> Quality:
+def _merge_quality(theirs: Quality | None, ours: Quality) -> Quality:
     """Our results of validators, with the newer profile."""
     profiles = [each.profile for each in (theirs, ours) if each is not None and each.profile]
     newest = max(profiles, key=lambda profile: profile.measured_at, default=None)
@@ -120,15 +120,15 @@ class _Merge:
     def __init__(self) -> None:
         self.conflicts: list[Conflict] = []
 
-    def aspect(self, name: str, base: Any, theirs: Any, ours: Any) -> Any:
+    def merge_aspect(self, name: str, base: Any, theirs: Any, ours: Any) -> Any:
         if ours is None:
             return theirs
         if name == "quality":
-            return _quality(theirs, ours)
+            return _merge_quality(theirs, ours)
         if name in MEASURED:
             return ours
         if name == "schema":
-            return self._schema(base, theirs, ours)
+            return self._merge_schema(base, theirs, ours)
         if theirs == base:
             return ours
         if ours in (base, theirs):
@@ -139,45 +139,49 @@ class _Merge:
                     name, base, theirs, ours, lambda _, *sides: _merge_sets(*sides)
                 )
             case Documentation():
-                return _merge_fields(name, base, theirs, ours, self.scalar)
+                return _merge_fields(name, base, theirs, ours, self.merge_scalar)
             case Lineage():
-                return _merge_fields(name, base, theirs, ours, self._edges)
+                return _merge_fields(name, base, theirs, ours, self._merge_edges)
             case dict():
-                return _merge_maps(name, (base or {}, theirs or {}, ours), self.scalar)
+                return _merge_maps(name, (base or {}, theirs or {}, ours), self.merge_scalar)
             case _:
-                return self.scalar(name, base, theirs, ours)
+                return self.merge_scalar(name, base, theirs, ours)
 
-    def raw(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
+    def merge_raw(self, base: Any, theirs: Any, ours: Any) -> dict[str, Any]:
         """Merge raw records, down to single values."""
         sides = ({} if side is None else side.raw for side in (base, theirs, ours))
         return merge_maps("raw", sides, partial(merge_json, on_conflict=self._add_conflict_once))
 
-    def field(self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any) -> Any:
+    def merge_field(
+        self, field: msgspec.structs.FieldInfo, base: Any, theirs: Any, ours: Any
+    ) -> Any:
         """Merge one field of an item."""
         name, mine = field.name, getattr(ours, field.name)
         if name in _MEASURED_ITEM_FIELDS:
             return mine
         if name == "raw":
-            return self.raw(base, theirs, ours)
+            return self.merge_raw(base, theirs, ours)
         before = default_of(field) if base is None else getattr(base, name)
         sides = (before, getattr(theirs, name), mine)
         match mine:
             case tuple():
                 return _merge_sets(*sides)
             case dict():
-                return _merge_maps(name, sides, self.scalar)
+                return _merge_maps(name, sides, self.merge_scalar)
             case _:
-                return self.scalar(name, *sides)
+                return self.merge_scalar(name, *sides)
 
-    def deleted(self, base: CatalogEntry | None, theirs: CatalogEntry, ours: CatalogEntry) -> bool:
+    def merge_deleted(
+        self, base: CatalogEntry | None, theirs: CatalogEntry, ours: CatalogEntry
+    ) -> bool:
         """Whether a dataset is deleted; an edit stays until Lumos's own value changes."""
-        was = False if base is None else base.deleted
+        was_deleted = False if base is None else base.deleted
         if base is None and theirs.deleted and not ours.deleted:
             self.conflicts.append(Conflict(path="deleted", theirs="hidden", ours="visible"))
-        return theirs.deleted if ours.deleted == was else ours.deleted
+        return theirs.deleted if ours.deleted == was_deleted else ours.deleted
 
     def _add_conflict_once(self, path: str, theirs: Any, ours: Any) -> None:
-        """Record a conflict, unless the same values conflict elsewhere already."""
+        """Record a conflict, unless the same conflict was already recorded at another path."""
         conflict = Conflict(path=path, theirs=_text(theirs), ours=_text(ours))
         is_known = any(
             (each.theirs, each.ours) == (conflict.theirs, conflict.ours) for each in self.conflicts
@@ -185,7 +189,7 @@ class _Merge:
         if not is_known and _AUDIT_STAMPS not in path:
             self.conflicts.append(conflict)
 
-    def scalar(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
+    def merge_scalar(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
         """Merge one value; if both sides changed it, theirs wins."""
         if ours in (base, theirs):
             return theirs
@@ -194,31 +198,33 @@ class _Merge:
         self.conflicts.append(Conflict(path=path, theirs=_text(theirs), ours=_text(ours)))
         return theirs
 
-    def _edges(
+    def _merge_edges(
         self, path: str, base: Sequence[UpstreamEdge], theirs: Any, ours: Any
     ) -> tuple[UpstreamEdge, ...]:
         sides = (_by_key(lambda edge: edge.urn, edges) for edges in (base, theirs, ours))
-        return tuple(_merge_maps(path, sides, self._edge).values())
+        return tuple(_merge_maps(path, sides, self._merge_edge).values())
 
-    def _edge(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
+    def _merge_edge(self, path: str, base: Any, theirs: Any, ours: Any) -> Any:
         if MISSING in (theirs, ours) or theirs == base:
-            return self.scalar(path, base, theirs, ours)
+            return self.merge_scalar(path, base, theirs, ours)
         base = UpstreamEdge(urn=ours.urn) if base is MISSING else base
         columns = (
             _by_key(lambda column: (column.upstream, column.downstream), edge.columns)
             for edge in (base, theirs, ours)
         )
-        mapped: dict[Any, ColumnMapping] = _merge_maps(f"{path}.columns", columns, self.scalar)
+        mapped: dict[Any, ColumnMapping] = _merge_maps(
+            f"{path}.columns", columns, self.merge_scalar
+        )
         uses = (_by_key(_use_key, edge.uses) for edge in (base, theirs, ours))
-        used: dict[Any, ColumnUse] = _merge_maps(f"{path}.uses", uses, self.scalar)
+        used: dict[Any, ColumnUse] = _merge_maps(f"{path}.uses", uses, self.merge_scalar)
         return UpstreamEdge(
             urn=ours.urn,
-            type=self.scalar(f"{path}.type", base.type, theirs.type, ours.type),
+            type=self.merge_scalar(f"{path}.type", base.type, theirs.type, ours.type),
             columns=tuple(mapped.values()),
             uses=tuple(used.values()),
         )
 
-    def _schema(self, base: Schema | None, theirs: Schema | None, ours: Schema) -> Schema:
+    def _merge_schema(self, base: Schema | None, theirs: Schema | None, ours: Schema) -> Schema:
         """Merge the annotations of our columns."""
         if theirs is None or theirs == base:
             return ours
@@ -227,12 +233,12 @@ class _Merge:
             for side in (base, theirs, ours)
         )
         fields = [
-            self._column(in_base.get(key), in_theirs.get(key), field)
+            self._merge_column(in_base.get(key), in_theirs.get(key), field)
             for key, field in in_ours.items()
         ]
         return Schema(fields=tuple(fields))
 
-    def _column(self, base: Field | None, theirs: Field | None, ours: Field) -> Field:
+    def _merge_column(self, base: Field | None, theirs: Field | None, ours: Field) -> Field:
         if theirs is None or theirs == base:
             return ours
         path = f"schema.{ours.name}"
@@ -242,11 +248,11 @@ class _Merge:
         )
         return msgspec.structs.replace(
             ours,
-            **self._annotations(path, base, theirs, ours),
-            nested=self._nested_fields(path, ours, *sides),
+            **self._merge_annotations(path, base, theirs, ours),
+            nested=self._merge_nested_fields(path, ours, *sides),
         )
 
-    def _nested_fields(
+    def _merge_nested_fields(
         self,
         path: str,
         field: Field,
@@ -262,7 +268,7 @@ class _Merge:
                 continue
             empty = NestedField(path=nested)
             mine = ours.get(nested, empty)
-            annotations = self._annotations(
+            annotations = self._merge_annotations(
                 f"{path}.{nested}", base.get(nested), theirs.get(nested, empty), mine
             )
             both = msgspec.structs.replace(mine, **annotations)
@@ -270,7 +276,7 @@ class _Merge:
                 merged.append(both)
         return tuple(merged)
 
-    def _annotations(
+    def _merge_annotations(
         self,
         path: str,
         base: Field | NestedField | None,
@@ -283,11 +289,11 @@ class _Merge:
             name: _merge_sets(*(getattr(side, name) for side in (before, theirs, ours)))
             for name in ("tags", "terms", "compliance")
         }
-        merged["description"] = self.scalar(
+        merged["description"] = self.merge_scalar(
             f"{path}.description", before.description, theirs.description, ours.description
         )
         sides = (side.properties for side in (before, theirs, ours))
-        merged["properties"] = _merge_maps(f"{path}.properties", sides, self.scalar)
+        merged["properties"] = _merge_maps(f"{path}.properties", sides, self.merge_scalar)
         return merged
 
 
@@ -303,7 +309,7 @@ def default_of(field: msgspec.structs.FieldInfo) -> Any:
 def _merge_sets(
     base: Sequence[Value], theirs: Sequence[Value], ours: Sequence[Value]
 ) -> tuple[Value, ...]:
-    """Merge ordered sets: theirs without the members that we removed, then those we added."""
+    """Merge ordered sets: start with theirs, remove what we removed, append what we added."""
     if theirs == base:
         return tuple(ours)
     removed = set(base) - set(ours)
@@ -331,7 +337,7 @@ def _merge_fields(
 def _merge_maps(path: str, sides: Iterable[Mapping[Any, Any]], merge_value: Any) -> dict[Any, Any]:
     base, theirs, ours = sides
     if theirs == base:
-        # In our order.
+        # Equal keys and values; keep our order.
         return dict(ours)
     return merge_maps(path, (base, theirs, ours), merge_value)
 

@@ -67,9 +67,9 @@ def dataset_first(
 def print_changed(report: "AnnotationReport", names: Names) -> None:
     """Print what a command changed, a line for each dataset, and how many."""
     listed, more = few(report.datasets, _MAX_LISTED)
-    kept_annotations, more_kept = few(report.kept, _MAX_LISTED)
+    overruled, more_overruled = few(report.overruled, _MAX_LISTED)
     names.look_up(each.urn for each in listed)
-    names.look_up(each.urn for each in kept_annotations)
+    names.look_up(each.urn for each in overruled)
     table = Table("DATASET", "WHAT")
     for each in listed:
         table.add(names(each.urn), "; ".join(each.changes))
@@ -82,12 +82,12 @@ def print_changed(report: "AnnotationReport", names: Names) -> None:
     rest = report.matched - report.changed
     others = f", {rest:,} unchanged" if rest else ""
     print_line(f"{plural(report.changed, 'dataset')} {verb}{others}.")
-    for other in kept_annotations:
+    for other in overruled:
         subject = f"{names(other.urn)} {other.field}".strip()
         print_remark(f"{subject}: {other.what} by {other.by} has priority and was kept")
-    if more_kept:
+    if more_overruled:
         print_remark(
-            f"... and {more_kept:,} more annotations of others were kept; --json lists them"
+            f"... and {more_overruled:,} more annotations of others were kept; --json lists them"
         )
     for text in report.remarks:
         print_remark(names(text))
@@ -95,31 +95,31 @@ def print_changed(report: "AnnotationReport", names: Names) -> None:
 
 def print_list(report: "AnnotationListReport", names: Names, *, noun: str, whole: bool) -> None:
     """Print how often each annotation is used, or all annotations of some datasets."""
-    if whole and not any(word.state != "said" for word in report.words):
+    if whole and not any(listed.state != "said" for listed in report.annotations):
         table = Table(noun.upper(), ">DATASETS", ">FIELDS")
         for label in report.labels:
             table.add(label.name, f"{label.datasets:,}", f"{label.fields:,}")
     else:
-        names.look_up(word.urn for word in report.words)
+        names.look_up(listed.urn for listed in report.annotations)
         table = Table("DATASET", "FIELD", noun.upper(), "VALUE", "BY", compact=True)
-        for word in report.words:
+        for listed in report.annotations:
             table.add(
-                names(word.urn),
-                word.field or "-",
-                word.name or word.slot.replace("_", " "),
-                shorten(word.value or "", MAX_VALUE_LENGTH),
-                _source(word),
+                names(listed.urn),
+                listed.field or "-",
+                listed.name or listed.slot.replace("_", " "),
+                shorten(listed.value or "", MAX_VALUE_LENGTH),
+                _source(listed),
             )
     stdout().print(table)
     if not report.datasets:
         print_line("There are no datasets yet. Find some with: lumos ingest PATH")
-    elif not report.words:
+    elif not report.annotations:
         command = _ADD_COMMANDS.get(noun, f"{noun} add")
         datasets = plural(report.datasets, "dataset")
         print_line(f"No {noun} on {datasets}. Add some with: lumos {command} --help")
 
 
-def _source(word: "ListedAnnotation") -> str:
+def _source(listed: "ListedAnnotation") -> str:
     """The source of an annotation, and whether its field no longer exists."""
-    name = word.author if word.by == "user" and word.author else word.by or ""
-    return name if word.state == "said" else f"{name} (the field is gone)"
+    name = listed.author if listed.by == "user" and listed.author else listed.by or ""
+    return name if listed.state == "said" else f"{name} (the field is gone)"

@@ -213,7 +213,7 @@ def _profile_text(measured: "Measurement", names: Names) -> str:
 
 def _publish_text(catalog: "PublishReport") -> str:
     hidden = f", {catalog.hidden:,} hidden" if catalog.hidden else ""
-    return f"Published {plural(catalog.told, 'dataset')} to {catalog.kind}{hidden}."
+    return f"Published {plural(catalog.published, 'dataset')} to {catalog.kind}{hidden}."
 
 
 def _versions(dataset: "DatasetReport") -> str:

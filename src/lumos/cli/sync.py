@@ -78,8 +78,8 @@ def _print_report(report: "SyncReport", names: Names) -> None:
             f"{summary.datasets_new:,} new, {summary.datasets_changed:,} changed, "
             f"{summary.datasets_unchanged:,} unchanged, {summary.datasets_missing:,} missing",
         )
-    for published in report.told:
-        _show_published(console, published, names)
+    for catalog in report.published:
+        _show_published(console, catalog, names)
 
 
 def _show_published(console: "Console", report: "PublishReport", names: Names) -> None:
@@ -93,8 +93,8 @@ def _show_published(console: "Console", report: "PublishReport", names: Names) -
         print_problem(f"{each.kind} {names(each.key)} was refused: {each.problem}")
     if rest:
         print_problem(f"... and {rest:,} more; --json lists them")
-    if report.told + report.hidden + report.items:
-        parts = [f"{plural(report.told, 'dataset')} published, {report.unchanged:,} unchanged"]
+    if report.published + report.hidden + report.items:
+        parts = [f"{plural(report.published, 'dataset')} published, {report.unchanged:,} unchanged"]
         parts += [f"{report.hidden:,} hidden"] if report.hidden else []
         parts += [f"{plural(report.items, 'other item')}"] if report.items else []
         print_status(console, "ok", f"{report.platform}: {', '.join(parts)}")

@@ -257,7 +257,7 @@ def _volume(bytes: int | None, rows: int | None) -> tuple[str, str]:
 
 
 def _evidence(report: "UsageShowReport") -> str:
-    if report.told:
+    if report.is_imported:
         last = (
             f" It was last read on {report.last_accessed:%Y-%m-%d}." if report.last_accessed else ""
         )

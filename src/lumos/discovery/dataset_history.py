@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.annotations.attribution import (
+    drop_uncontested_source_annotations,
     match_field_case,
     refresh_source_annotations,
-    without_uncontested_source,
 )
 from lumos.annotations.rules import claimed_keys
 from lumos.model.annotation import (
@@ -113,7 +113,7 @@ class DatasetSuccession:
         paths = {"", *field_paths(found.schema)}
         stated: AnnotationsByReporter = {}
         if not claimed_keys(transaction.annotations.get(str(urn))):
-            stated = without_uncontested_source(before, of_fields_only=False)
+            stated = drop_uncontested_source_annotations(before, fields_only=False)
         annotations = {
             reporter: {
                 key: word for key, word in annotations_of_reporter.items() if key.path in paths

@@ -93,7 +93,7 @@ class DiscoveryService:
         )
         # A store that cannot be opened would make every scan fail.
         self._store.create()
-        with self._reporting(on_event), self._publisher.pausing():
+        with self._reporting(on_event), self._publisher.backing_off():
             return watcher.run(stop, once=once, interval=interval)
 
     def discover(

@@ -1,4 +1,4 @@
-"""Avro: the header holds the schema; rows are counted if one read holds the whole file."""
+"""Avro: the schema is in the header; rows are counted if one read covers the whole file."""
 
 from functools import lru_cache
 from typing import ClassVar, Final
@@ -62,7 +62,7 @@ def _read_header(file: RangedBytes) -> tuple[bytes, dict[str, bytes], int]:
 
 
 def parse_header(data: bytes) -> tuple[dict[str, bytes], int]:
-    """The metadata in the header of a container file, and where its blocks begin."""
+    """The metadata in the header of a container file, and the position of the first block."""
     metadata: dict[str, bytes] = {}
     position = len(MAGIC)
     while True:
@@ -85,7 +85,7 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def read_block(data: bytes, position: int, sync: bytes) -> tuple[int, int, int]:
-    """The number of records in a block, where its content begins and where the block ends."""
+    """The number of records in a block, the position of its content, and its end."""
     count, position = read_signed(data, position)
     size, position = read_signed(data, position)
     if count < 0 or size < 0:

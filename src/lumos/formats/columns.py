@@ -38,8 +38,8 @@ _EPOCH: Final = datetime(1970, 1, 1)
 class FileColumnStatistics(NamedTuple):
     """The statistics of one leaf column in a file; None is unknown.
 
-    `minimum` and `maximum` hold for all values only if `bounded`; a column without values is
-    bounded and has neither.
+    `minimum` and `maximum` only cover all values if `bounded`. A column without values is bounded
+    and has neither.
     """
 
     path: str
@@ -98,7 +98,7 @@ def bound_kind(type: DataType) -> BoundKind:
 _MINIMUM: Final = FileColumnStatistics._fields.index("minimum")
 _MAXIMUM: Final = FileColumnStatistics._fields.index("maximum")
 _encoder = msgspec.msgpack.Encoder()
-# Without types: decoding into ColumnFacts directly takes three times as long.
+# Without types: decoding into FileColumnStatistics directly takes three times as long.
 _decoder = msgspec.msgpack.Decoder(list[list[Any]])
 
 
@@ -149,7 +149,7 @@ def _merge_pair(left: FileColumnStatistics, right: FileColumnStatistics) -> File
 
 
 def column_statistics(columns: Iterable[FileColumnStatistics]) -> dict[str, ColumnStatistics]:
-    """The statistics of a dataset's columns; bounds that do not hold for all values are dropped."""
+    """The statistics of a dataset's columns, with bounds only where they cover all values."""
     return {
         column.path: ColumnStatistics(
             null_count=column.null_count,
@@ -166,19 +166,21 @@ def _text(value: Number | None, kind: BoundKind) -> str | None:
         return None if value is None else str(value)
     days = kind == "date"
     try:
-        at = _EPOCH + (timedelta(days=int(value)) if days else timedelta(microseconds=int(value)))
+        moment = _EPOCH + (
+            timedelta(days=int(value)) if days else timedelta(microseconds=int(value))
+        )
     except OverflowError:
         # Outside of the years 1 to 9999.
         return None
     match kind:
         case "date":
-            return at.date().isoformat()
+            return moment.date().isoformat()
         case "time":
-            return at.time().isoformat()
+            return moment.time().isoformat()
         case "timestamptz":
-            return f"{at.isoformat()}Z"
+            return f"{moment.isoformat()}Z"
         case _:
-            return at.isoformat()
+            return moment.isoformat()
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:

@@ -83,8 +83,8 @@ class CompressedContent:
             ) from None
         if complete and not finished and len(data) < length:
             raise UnreadableFile("corrupt_file", f"Its {self._compression.name} data is truncated.")
-        whole = complete and finished
-        return Sample(data, whole, len(data) if whole else None)
+        is_whole = complete and finished
+        return Sample(data, is_whole, len(data) if is_whole else None)
 
 
 def _gzip(stored: bytes, limit: int) -> Decompressed:

@@ -1,4 +1,4 @@
-"""CSV and its relatives: dialect, names and types are inferred from a bounded sample.
+"""CSV and similar formats: dialect, names and types are inferred from a bounded sample.
 
 The same sample always gives the same schema.
 """
@@ -29,7 +29,7 @@ from lumos.model.types import INT64, NULL, STRING, DataType
 
 # ^A is Hive's default.
 _DELIMITERS: Final = (",", "\t", ";", "|", "\x01")
-# Rarely used: accepted only for a row of names above rows of equal width.
+# Rare delimiters, which are only accepted for a row of names above rows of equal width.
 _RARE_DELIMITERS: Final = ("$", "^", "~")
 _COLUMN_NAME: Final = re.compile(r"[^\W\d][\w .-]*\Z")
 _NO_DELIMITER: Final = "\x1f"
@@ -57,10 +57,10 @@ _MAX_SPACES_PER_CELL: Final = 2
 
 
 class DelimitedTable:
-    """Rows of cells under one delimiter; `names` if a comment above them names the columns.
+    """The rows of a text, split by one delimiter.
 
-    `skipped` lines precede the rows. Quotes are ordinary characters unless `quoted`; `escape`
-    precedes a quote inside of a cell.
+    `names` are column names from a comment above the rows. `skipped` lines precede the rows. Quotes
+    are ordinary characters unless `quoted`. `escape` precedes a quote inside a cell.
     """
 
     def __init__(
@@ -99,24 +99,28 @@ class DelimitedTable:
         return max(self._widths, default=0)
 
     @cached_property
-    def commonest(self) -> int:
+    def most_common_width(self) -> int:
         """The number of cells that most rows have."""
         return max(self._widths, key=lambda width: (self._widths[width], width), default=0)
 
     @cached_property
     def share(self) -> float:
-        """The share of rows with the commonest number of cells; 0 if that is one cell."""
-        return self._widths[self.commonest] / len(self.rows) if self.commonest > 1 else 0.0
+        """The share of rows with the most common number of cells; 0 if that is one cell."""
+        return (
+            self._widths[self.most_common_width] / len(self.rows)
+            if self.most_common_width > 1
+            else 0.0
+        )
 
     @property
     def has_widest_first_row(self) -> bool:
-        """Whether the first row has more than one cell, and no row has more than it."""
+        """Whether the first row has more than one cell, and no other row has more cells."""
         return 1 < len(self.rows[0]) == self.widest
 
     @cached_property
     def is_regular(self) -> bool:
         """Whether there are several rows, nearly all of one width, with several filled columns."""
-        if len(self.rows) < 2 or self.commonest * len(self.rows) < _MIN_CELLS:
+        if len(self.rows) < 2 or self.most_common_width * len(self.rows) < _MIN_CELLS:
             return False
         if self.share < _REGULAR_SHARE or _LOG_LINE.match(self.delimiter.join(self.rows[0])):
             return False
@@ -126,11 +130,11 @@ class DelimitedTable:
     def is_prose(self) -> bool:
         """Whether the cells contain sentences, as in prose and logs."""
         spaces = sum(cell.strip().count(" ") for row in self._full_rows for cell in row)
-        return spaces > _MAX_SPACES_PER_CELL * len(self._full_rows) * self.commonest
+        return spaces > _MAX_SPACES_PER_CELL * len(self._full_rows) * self.most_common_width
 
     @cached_property
     def _full_rows(self) -> list[list[str]]:
-        return [row for row in self.rows[:_MAX_COMPARED_ROWS] if len(row) == self.commonest]
+        return [row for row in self.rows[:_MAX_COMPARED_ROWS] if len(row) == self.most_common_width]
 
 
 def split_table(text: str, *, whole: bool, suffix: str = "") -> DelimitedTable:
@@ -154,7 +158,7 @@ def split_table(text: str, *, whole: bool, suffix: str = "") -> DelimitedTable:
         table = spaced or _split_by_rare_delimiter(text) or table
     if comment is not None:
         names = comment.split(table.delimiter)
-        if len(names) == table.commonest > 1:
+        if len(names) == table.most_common_width > 1:
             table.names = names
     table.skipped = skipped
     return table
@@ -215,16 +219,16 @@ def _split_by_rare_delimiter(text: str) -> DelimitedTable | None:
 def _is_spaced_table(rows: list[list[str]]) -> bool:
     """Whether rows have an equal width of three or more, and half of the columns are numbers.
 
-    One such column is enough below names that do not occur in prose, such as combined_score.
+    One column of numbers is enough below names that do not occur in prose, such as combined_score.
     """
     if len(rows) < 2 or len(set(map(len, rows))) > 1 or len(rows[0]) < _MIN_SPACED_COLUMNS:
         return False
     columns = zip(*rows[1:], strict=True)
-    measured = sum(all(map(_MEASURE.match, column)) for column in columns)
-    has_widest_first_row = all(map(_COLUMN_NAME.match, rows[0])) and any(
+    number_columns = sum(all(map(_MEASURE.match, column)) for column in columns)
+    has_column_names = all(map(_COLUMN_NAME.match, rows[0])) and any(
         "_" in cell for cell in rows[0]
     )
-    return 2 * measured >= len(rows[0]) or (has_widest_first_row and measured > 0)
+    return 2 * number_columns >= len(rows[0]) or (has_column_names and number_columns > 0)
 
 
 def _split_at_spaces(line: str) -> list[str]:
@@ -238,7 +242,7 @@ def _quality(table: DelimitedTable, suggested: str | None) -> tuple[float, bool,
         table.share,
         table.delimiter == suggested,
         table.delimiter == ";" and table.share == 1.0 and _has_decimal_commas(table),
-        table.commonest,
+        table.most_common_width,
         -_DELIMITERS.index(table.delimiter),
     )
 
@@ -250,7 +254,7 @@ def _has_decimal_commas(table: DelimitedTable) -> bool:
 
 
 def _read(text: str, delimiter: str, *, whole: bool) -> DelimitedTable:
-    """The text with CSV's quotes or, if that gives irregular rows, with those of other dialects."""
+    """Parse the text with CSV's quotes or, if rows are irregular, with those of other dialects."""
     table = _parse(text, delimiter, whole=whole)
     if _QUOTE not in text:
         return table
@@ -321,7 +325,7 @@ def is_header(columns: Sequence[CsvColumn]) -> bool:
     values = [top for top in tops if type_of_texts([top]) is not STRING]
     if all(column.type is NULL for column in columns):
         return not values
-    # Text above numbers or dates is a name.
+    # Text above numbers or dates is a column name.
     evident = sum(column.is_typed and column.top not in values for column in named)
     if values:
         return evident >= len(values) or (len(values) < len(tops) and _are_years(values))
@@ -412,7 +416,7 @@ class Csv(TextFormat):
 
 
 class CsvDialect(NamedTuple):
-    """How to split the rows of a file, inferred from its sample.
+    """The dialect of a file, inferred from its sample.
 
     `skipped_lines` precede the first row of values, including the header.
     """

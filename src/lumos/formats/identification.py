@@ -186,7 +186,7 @@ def _cached_hints(suffix: str, compression_suffix: str, *, is_part: bool) -> Fil
 IdentifiedFile: TypeAlias = tuple[Format, FileFacts]
 
 _HEAD_BYTES: Final = 64 * 1024
-# Enough for magic bytes.
+# The number of bytes that is enough for magic bytes.
 _MAGIC_BYTES: Final = 16
 
 
@@ -231,7 +231,7 @@ def _read(name: str, file: RangedBytes, *, column_stats: bool) -> IdentifiedFile
     found = _read_text(hints, ranges, compression_of(head))
     if found is not None:
         return found
-    # It may be a truncated binary file; reading it raises the right error.
+    # It may be a truncated binary file; its reader then raises the right error.
     truncated = named if isinstance(named, BinaryFormat) else by_magic
     if truncated is None or (truncated is not named and is_text(head)):
         return None
@@ -260,7 +260,7 @@ def _read_text(
         if (foreign := foreign_format(sample.data)) is not None:
             raise UnreadableFile("mislabelled", f"It is named {hints.ending} but is {foreign}.")
     except UnreadableFile:
-        # Without a suffix of a data format, it is not treated as a data file.
+        # A binary file without a suffix of a data format is not a data file.
         if named is None:
             return None
         raise
@@ -287,7 +287,7 @@ def _reject_nested_compression(sample: Sample, compression: Compression) -> None
 
 
 def _format_of_text(named: TextFormat, sample: Sample) -> TextFormat:
-    """The format of the text: the one in the name, unless the text is clearly of another."""
+    """The format in the name, unless the text clearly has another format."""
     looks_like_json = first_character(sample) in ("{", "[")
     other = JSON if looks_like_json else CSV
     return other if other is not named and other.recognises(sample) else named
@@ -302,7 +302,7 @@ def _recognise_text(sample: Sample, hints: FileNameHints) -> TextFormat | None:
             if format.recognises(sample):
                 return format
         except UnreadableFile:
-            # It may be another format, or not data.
+            # The text may have another format, or be no data at all.
             continue
     # The name shows that it is part of a table, so little evidence is enough.
     return CSV if hints.is_part and CSV.has_even_rows(sample) else None
@@ -311,7 +311,7 @@ def _recognise_text(sample: Sample, hints: FileNameHints) -> TextFormat | None:
 def _with_remarks(
     facts: FileFacts, hints: FileNameHints, format: Format, compression: Compression | None
 ) -> FileFacts:
-    """The facts, with a remark for each contradiction between name and content."""
+    """Add a remark for each contradiction between name and content."""
     has_suffix = hints.compression_suffix != ""
     has_named_compression = (
         compression is hints.compression and (compression is not None) == has_suffix

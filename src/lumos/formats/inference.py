@@ -1,7 +1,7 @@
-"""Type inference: the narrowest type of texts, and of inferred types.
+"""Infers the narrowest type of texts, and the narrowest type that covers several types.
 
-The result does not depend on how texts are divided: `widen` of the types of their parts is the
-type of all of them.
+The result does not depend on how texts are divided: widening the types of all parts gives the type
+of the whole.
 """
 
 import re
@@ -44,7 +44,7 @@ _TERMINATOR: Final = "\0"
 
 
 def _pattern_for_all(pattern: str) -> re.Pattern[str]:
-    """A pattern of texts, each followed by `_TERMINATOR`, that all match or mean null."""
+    """A pattern for texts, each followed by `_TERMINATOR`, that all match `pattern` or are null."""
     nulls = "|".join(map(re.escape, sorted(NULLS - {""})))
     return re.compile(rf"(?:(?:{pattern}|{nulls})?+\x00)*+\Z", re.ASCII)
 
@@ -64,7 +64,7 @@ _ZONED: Final = _pattern_for_all(rf"{_DAY}{_TIME}(?:Z|[+-][0-9]{{2}}:?[0-9]{{2}}
 
 
 def type_of_texts(texts: Sequence[str]) -> DataType:
-    """The type of texts, some of which may mean null; NULL if all do."""
+    """The type of texts, ignoring nulls such as `NA`; NULL if all are null."""
     first = next((text for text in texts if text not in NULLS), None)
     if first is None:
         return NULL
@@ -80,7 +80,7 @@ def type_of_texts(texts: Sequence[str]) -> DataType:
 
 
 def type_of_integer(value: int) -> DataType:
-    """INT64, or the type that holds a larger integer exactly."""
+    """INT64, or a type that can represent a larger integer exactly."""
     if value in INT64_RANGE:
         return INT64
     return LARGE_INTEGER if abs(value) < 10**_MAX_DECIMAL_DIGITS else STRING
@@ -97,7 +97,7 @@ def _type_of_values(texts: Sequence[str], joined: str) -> DataType:
     if not zoned and not _TIMESTAMPS.match(joined):
         return STRING
     if not _are_times(texts):
-        # Not in the calendar, such as 31 February.
+        # Some are not in the calendar, such as 31 February.
         return STRING
     if zoned:
         return TIMESTAMPTZ
@@ -106,17 +106,17 @@ def _type_of_values(texts: Sequence[str], joined: str) -> DataType:
 
 def _type_of_numbers(texts: Sequence[str], joined: str) -> DataType:
     if max(map(len, texts)) <= _MAX_SAFE_DIGITS:
-        # Integers of that length matched before.
+        # Long integers matched a pattern above.
         return FLOAT64
-    long = [text.lstrip("+") for text in texts if len(text) > _MAX_SAFE_DIGITS]
-    integers = [text for text in long if text.lstrip("-").isdigit()]
+    long_texts = [text.lstrip("+") for text in texts if len(text) > _MAX_SAFE_DIGITS]
+    integers = [text for text in long_texts if text.lstrip("-").isdigit()]
     if any(len(text.lstrip("-")) > _MAX_DECIMAL_DIGITS for text in integers):
         return STRING
-    large = any(int(text) not in INT64_RANGE for text in integers)
+    has_large_integer = any(int(text) not in INT64_RANGE for text in integers)
     if _INTEGERS.match(joined):
-        return LARGE_INTEGER if large else INT64
+        return LARGE_INTEGER if has_large_integer else INT64
     # A float would silently lose digits of a large integer.
-    return STRING if large else FLOAT64
+    return STRING if has_large_integer else FLOAT64
 
 
 def _are_times(texts: Sequence[str]) -> bool:
@@ -133,12 +133,12 @@ def _are_times(texts: Sequence[str]) -> bool:
     return True
 
 
-# The keys of an object with more members are data.
+# An object with more members is a map: its keys are data.
 MAX_MEMBERS: Final = 2000
 
 
 def widen(left: DataType, right: DataType) -> DataType:
-    """The narrowest inferred type that holds the values of both."""
+    """The narrowest inferred type that can represent the values of both."""
     if left == right or right == NULL:
         return left
     if left == NULL:

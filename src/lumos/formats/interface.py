@@ -1,4 +1,4 @@
-"""The interface of file formats, and what they report about a file."""
+"""The interface of file formats."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class RangedBytes(Protocol):
 
 
 class Remark(NamedTuple):
-    """A remark on a file that can be read in spite of it."""
+    """A remark on a readable file."""
 
     code: str
     reason: str
@@ -147,7 +147,7 @@ class TextFormat(Format):
 
     @abstractmethod
     def recognises(self, sample: Sample) -> bool:
-        """Whether text of unknown format is clearly of this one."""
+        """Whether a text is clearly in this format."""
 
     @abstractmethod
     def read(self, content: Content, *, suffix: str = "") -> FileFacts:

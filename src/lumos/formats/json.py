@@ -2,8 +2,8 @@
 
 The schema is the union of all records in the sample, with keys in the order of appearance.
 
-Texts stay STRING even if they look like dates: otherwise a single other text would change a column
-from DATE to STRING, which would be a false alarm.
+Texts stay STRING even if they look like dates. Otherwise, a single text that is not a date would
+change a column from DATE to STRING, which would be a false alarm.
 """
 
 import codecs
@@ -129,17 +129,17 @@ class JsonRecords(NamedTuple):
 
 
 def _integer(text: str) -> int:
-    # Python refuses to parse very long integers, and all of them are too large anyway.
+    # Python refuses to parse very long integers; all of them are out of range anyway.
     return int(text) if len(text) <= _MAX_INTEGER_LENGTH else 10**_MAX_INTEGER_LENGTH
 
 
 _fast_decoder = msgspec.json.Decoder()
-# Slower, but returns where a value ends, and accepts NaN.
+# Slower than msgspec, but returns the end of a value, and accepts NaN.
 _decoder = json.JSONDecoder(parse_int=_integer)
 
 
 def decode_valid_records(data: bytes, *, whole: bool) -> JsonRecords | None:
-    """The values in valid UTF-8 text that may be cut at its end; None if anything else is wrong."""
+    """The values in valid UTF-8 text whose end may be missing; None for any other error."""
     if whole:
         values = _decode_lines(data)
         if values is None:
@@ -175,7 +175,7 @@ def _decode_lines(data: bytes) -> list[Any] | None:
 
 
 def decode_records(text: str, *, whole: bool) -> JsonRecords:
-    """The values in any text, with invalid ones counted; may raise RecursionError."""
+    """The values in any text, and the number of invalid ones; may raise RecursionError."""
     start = _after_space(text, 0)
     if text.startswith("[", start):
         array = _elements(text, start + 1, whole=whole)
@@ -203,7 +203,7 @@ def _elements(text: str, position: int, *, whole: bool) -> JsonRecords | None:
                 break
     except ValueError:
         pass
-    # A sample may end inside of an array, a whole file may not.
+    # A sample may end inside an array, but a whole file may not.
     return JsonRecords(values, bad=int(whole), share=end / len(text), is_array=True)
 
 
@@ -229,7 +229,7 @@ def _sequence(text: str, *, whole: bool) -> JsonRecords:
 
 
 def decode_truncated_record(text: str) -> Any | None:
-    """A record that is longer than the text, as far as it has complete objects in a list."""
+    """The complete objects in a list of a record that is longer than the text."""
     open: list[str] = []
     complete: tuple[int, str] | None = None
     for token in _TOKEN.finditer(text):
@@ -281,7 +281,7 @@ class Json(TextFormat):
             sample = content.sample(length)
             records = _records(sample)
             if sample.whole or records.values:
-                return _facts(records, sample)
+                return _read_facts(records, sample)
         return _facts_of_truncated_record(sample)
 
 
@@ -294,7 +294,7 @@ def _records(sample: Sample) -> JsonRecords:
         raise UnreadableFile("too_deep", "Its values nest too deeply to be read.") from None
 
 
-def _facts(records: JsonRecords, sample: Sample) -> FileFacts:
+def _read_facts(records: JsonRecords, sample: Sample) -> FileFacts:
     values, bad = records.values, records.bad
     if records.is_array and bad:
         raise UnreadableFile("corrupt_file", "The JSON array is truncated or damaged.")

@@ -1,4 +1,4 @@
-"""ORC: the footer holds schema, rows and statistics.
+"""ORC: schema, row count and statistics are in the footer.
 
 The footer is parsed here and not by pyarrow, which aborts the process on damaged files and exposes
 neither column statistics nor the lengths of VARCHAR and CHAR columns.
@@ -151,7 +151,7 @@ def _zstd(block: bytes, limit: int) -> bytes:
 
 
 def _lz4(block: bytes, limit: int) -> bytes:
-    """Decompress an LZ4 block; pyarrow can do so only if the length is known beforehand."""
+    """Decompress an LZ4 block of unknown length, which pyarrow cannot do."""
     content = bytearray()
     position = 0
     try:
@@ -247,7 +247,7 @@ def read_types(messages: tuple[bytes, ...]) -> OrcSchema:
 
 
 def _parse_type(message: bytes) -> _Type:
-    facts: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     subtypes: list[int] = []
     names: list[str] = []
     attributes: dict[str, str] = {}
@@ -255,7 +255,7 @@ def _parse_type(message: bytes) -> _Type:
         if id == 2:
             subtypes.extend(protobuf_numbers(value))
         elif isinstance(value, int):
-            facts[id] = value
+            numbers[id] = value
         elif id == 3:
             names.append(_text(value))
         elif id == 7:
@@ -264,12 +264,12 @@ def _parse_type(message: bytes) -> _Type:
             }
             attributes[pair.get(1, "")] = pair.get(2, "")
     return _Type(
-        kind=facts.get(1, 0),
+        kind=numbers.get(1, 0),
         subtypes=tuple(subtypes),
         names=tuple(names),
-        length=facts.get(4, 0),
-        precision=facts.get(5, 0),
-        scale=facts.get(6, 0),
+        length=numbers.get(4, 0),
+        precision=numbers.get(5, 0),
+        scale=numbers.get(6, 0),
         attributes=attributes,
     )
 
@@ -305,7 +305,7 @@ class _TypeReader:
 
     def _read(self, number: int, path: TypePath, *, once_per_row: bool) -> tuple[DataType, str]:
         """The type of that number and its name in ORC."""
-        # Types are a tree. With shared types, a small footer could describe an endless schema.
+        # With shared types, a small footer could describe an endless schema.
         if number in self.used:
             raise MalformedData("It uses a type twice.")
         self.used.add(number)
@@ -334,11 +334,13 @@ class _TypeReader:
             return Struct(members), f"struct<{','.join(natives)}>"
         parts = self._parts(number)
         if orc_type.kind == _UNION:
-            read = [
+            subtypes = [
                 self._read(part, path.option(index), once_per_row=False)
                 for index, part in enumerate(parts)
             ]
-            return Union([type for type, _ in read]), f"uniontype<{','.join(n for _, n in read)}>"
+            return Union(
+                [type for type, _ in subtypes]
+            ), f"uniontype<{','.join(n for _, n in subtypes)}>"
         if len(parts) != orc_type.kind - _LIST + 1:
             raise MalformedData("A list or map has the wrong number of subtypes.")
         if orc_type.kind == _LIST:
@@ -391,16 +393,18 @@ def read_statistics(
 ) -> tuple[FileColumnStatistics, ...]:
     """The statistics of the leaf columns; raises MalformedData."""
     return tuple(
-        _facts(column, rows, statistics[column.number] if column.number < len(statistics) else b"")
+        _column_statistics(
+            column, rows, statistics[column.number] if column.number < len(statistics) else b""
+        )
         for column in columns
     )
 
 
-def _facts(column: OrcColumn, rows: int, message: bytes) -> FileColumnStatistics:
+def _column_statistics(column: OrcColumn, rows: int, message: bytes) -> FileColumnStatistics:
     leaf, _, once_per_row = column
-    facts = dict(protobuf_fields(message))
-    values, size = facts.get(_VALUES), facts.get(_STORED_BYTES)
-    low, high = _bounds(facts) if leaf.kind else (None, None)
+    fields = dict(protobuf_fields(message))
+    values, size = fields.get(_VALUES), fields.get(_STORED_BYTES)
+    low, high = _bounds(fields) if leaf.kind else (None, None)
     bounded = leaf.kind != "" and (values == 0 or (low is not None and high is not None))
     nulls = rows - values if isinstance(values, int) and once_per_row else None
     return FileColumnStatistics(
@@ -414,8 +418,8 @@ def _facts(column: OrcColumn, rows: int, message: bytes) -> FileColumnStatistics
     )
 
 
-def _bounds(facts: dict[int, int | bytes]) -> tuple[Number | None, Number | None]:
-    for id, value in facts.items():
+def _bounds(fields: dict[int, int | bytes]) -> tuple[Number | None, Number | None]:
+    for id, value in fields.items():
         if not isinstance(value, bytes):
             continue
         if id in (_INTEGER, _DATE):
@@ -432,10 +436,10 @@ def _bounds(facts: dict[int, int | bytes]) -> tuple[Number | None, Number | None
     return None, None
 
 
-def _times(facts: dict[int, int | bytes]) -> tuple[int | None, int | None]:
+def _times(fields: dict[int, int | bytes]) -> tuple[int | None, int | None]:
     """Bounds in microseconds; stored as milliseconds and, plus one, nanoseconds."""
-    low, high = _integer(facts.get(_MINIMUM_UTC)), _integer(facts.get(_MAXIMUM_UTC))
-    low_nanos, high_nanos = facts.get(_MINIMUM_NANOS, 1), facts.get(_MAXIMUM_NANOS, _NANOS)
+    low, high = _integer(fields.get(_MINIMUM_UTC)), _integer(fields.get(_MAXIMUM_UTC))
+    low_nanos, high_nanos = fields.get(_MINIMUM_NANOS, 1), fields.get(_MAXIMUM_NANOS, _NANOS)
     if low is None or high is None or isinstance(low_nanos, bytes) or isinstance(high_nanos, bytes):
         return None, None
     if not (1 <= low_nanos <= _NANOS and 1 <= high_nanos <= _NANOS):
@@ -492,9 +496,9 @@ class Orc(BinaryFormat):
 def _footer(file: RangedBytes) -> bytes:
     tail = file.tail(_FIRST_READ_BYTES)
     postscript_length = tail[-1]
-    facts = dict(protobuf_fields(tail[-1 - postscript_length : -1]))
+    postscript = dict(protobuf_fields(tail[-1 - postscript_length : -1]))
     length, codec, block_size = (
-        value if isinstance(value := facts.get(id, 0), int) else 0
+        value if isinstance(value := postscript.get(id, 0), int) else 0
         for id in (_FOOTER_LENGTH, _COMPRESSION, _BLOCK_SIZE)
     )
     needed = length + postscript_length + 1

@@ -1,9 +1,8 @@
-"""Parquet: the footer holds schema, rows and statistics.
+"""Parquet: schema, row count and statistics are in the footer.
 
-A footer begins with its schema list, so the footers of a table begin with the same bytes, and only
-new ones are parsed. pyarrow gets nothing but the schema list, because other damaged parts of a
-footer make it abort the process. The Arrow schema that some writers add is ignored, as other
-engines ignore it.
+A footer begins with its schema list, so footers of a table begin with the same bytes, and a schema
+is only parsed once. pyarrow only gets the schema list, because it aborts the process on other
+damaged parts of a footer. The Arrow schema that some writers add is ignored, as in other engines.
 """
 
 import decimal
@@ -44,8 +43,8 @@ from lumos.formats.thrift import (
     STOP,
     STRUCT,
     binary,
-    elements,
-    field,
+    read_field_header,
+    read_list_header,
     skip,
 )
 from lumos.formats.varints import MalformedData, read_signed
@@ -71,8 +70,8 @@ _MAX_DECIMAL_BYTES: Final = 32
 class BoundsDecoder(NamedTuple):
     """Decodes the bounds of a type.
 
-    The oldest writers compared all values as signed, so their bounds are right for `signed` types
-    only.
+    The oldest writers compared all values as signed, so their bounds are only correct for `signed`
+    types.
     """
 
     read: DecodeBounds
@@ -119,8 +118,8 @@ def _times(factor: int, divisor: int) -> DecodeBounds:
         stored = None if physical == _INT96 else _integers(low, high, physical)
         if stored is None:
             return None
-        least, most = stored[0] * factor // divisor, -(-stored[1] * factor // divisor)
-        return (least, most) if least in _INT64 and most in _INT64 else None
+        low_value, high_value = stored[0] * factor // divisor, -(-stored[1] * factor // divisor)
+        return (low_value, high_value) if low_value in _INT64 and high_value in _INT64 else None
 
     return read
 
@@ -180,17 +179,17 @@ def read_statistics(
 ) -> tuple[FileColumnStatistics, ...]:
     """The statistics of the columns, if the row groups have the columns of the schema.
 
-    `position` is where the schema list ends.
+    `position` is the end of the schema list.
     """
     groups = [
-        [_facts(column, chunk) for column, chunk in zip(columns, chunks, strict=True)]
+        [_column_statistics(column, chunk) for column, chunk in zip(columns, chunks, strict=True)]
         for chunks in _row_groups(footer, position)
         if len(chunks) == len(columns)
     ]
     return tuple(groups[0]) if len(groups) == 1 else merge_columns(groups)
 
 
-def _facts(column: ParquetColumn, chunk: _Chunk) -> FileColumnStatistics:
+def _column_statistics(column: ParquetColumn, chunk: _Chunk) -> FileColumnStatistics:
     path, kind, bounds = column
     physical, values, compressed, nulls, old_maximum, old_minimum, maximum, minimum = chunk
     if bounds is not None:
@@ -207,7 +206,7 @@ def _facts(column: ParquetColumn, chunk: _Chunk) -> FileColumnStatistics:
 def _row_groups(footer: bytes, position: int) -> Iterator[list[_Chunk]]:
     id = 2
     while True:
-        id, type, position = field(footer, position, id)
+        id, type, position = read_field_header(footer, position, id)
         if type == STOP:
             return
         if id == _ROW_GROUPS:
@@ -224,7 +223,7 @@ def _row_group(footer: bytes, position: int) -> tuple[list[_Chunk], int]:
     match_common = _common_chunk_pattern().match
     id = 0
     while True:
-        id, type, position = field(footer, position, id)
+        id, type, position = read_field_header(footer, position, id)
         if type == STOP:
             return chunks, position
         if id != _COLUMNS:
@@ -244,9 +243,9 @@ def _struct_list(footer: bytes, position: int, type: int) -> tuple[int, int]:
     """The number of structs in a list and the position of the first."""
     if type != LIST:
         raise MalformedData("A field is not a list.")
-    count, type, position = elements(footer, position)
+    count, type, position = read_list_header(footer, position)
     if count and type != STRUCT:
-        raise MalformedData("A list does not hold structs.")
+        raise MalformedData("A list does not contain structs.")
     return count, position
 
 
@@ -275,7 +274,7 @@ def _walk(
     """Collect the numbers and binary values of a column chunk by their paths of field ids."""
     id = 0
     while True:
-        id, type, position = field(footer, position, id)
+        id, type, position = read_field_header(footer, position, id)
         inner = (*path, id)
         if type == STOP:
             return position
@@ -414,7 +413,7 @@ class Parquet(BinaryFormat):
             )
         except MalformedData as problem:
             raise _corrupt_footer(problem) from None
-        known = prefix.marked(columns) if may_hold_integers else prefix.known
+        known = prefix.mark_possible_integers(columns) if may_hold_integers else prefix.known
         statistics = columns if column_stats else ()
         return FileFacts(known, rows, row_count_exact=True, columns=statistics)
 
@@ -456,7 +455,7 @@ class _SchemaPrefix:
             if field.type == FLOAT64
         }
 
-    def marked(self, columns: Iterable[FileColumnStatistics]) -> KnownSchema:
+    def mark_possible_integers(self, columns: Iterable[FileColumnStatistics]) -> KnownSchema:
         """The schema of a file by pandas, which stores integers with missing values as doubles."""
         names = frozenset(
             self.doubles[column.path]
@@ -506,10 +505,10 @@ def _footer(file: RangedBytes) -> bytes:
 
 
 def _schema_list(footer: bytes) -> tuple[int, int]:
-    """Where the schema list begins and ends."""
+    """The start and end of the schema list."""
     id = position = 0
     while True:
-        id, type, start = thrift.field(footer, position, id)
+        id, type, start = thrift.read_field_header(footer, position, id)
         if type == thrift.STOP:
             raise MalformedData("It has no schema.")
         position = thrift.skip(footer, start, type)
@@ -532,7 +531,7 @@ def _row_count(footer: bytes, position: int) -> int:
 def _find_row_count(footer: bytes) -> int:
     id = position = 0
     while True:
-        id, type, position = thrift.field(footer, position, id)
+        id, type, position = thrift.read_field_header(footer, position, id)
         if type == thrift.STOP:
             raise MalformedData("It has no row count.")
         if id == _ROWS and type == thrift.INT64:

@@ -12,7 +12,7 @@ _BYTE_ORDER_MARKS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# Not in text, unlike ^A, which Hive puts between columns, ^Z and escape.
+# Control characters that do not occur in text, unlike ^A (Hive's delimiter), ^Z and escape.
 _CONTROL: Final = bytes({*range(0x09), *range(0x0E, 0x20)} - {0x01, 0x1A, 0x1B})
 # Bytes that are undefined in Windows-1252.
 _NOT_WINDOWS: Final = bytes.fromhex("81 8d 8f 90 9d")
@@ -35,12 +35,12 @@ def text_of(sample: Sample) -> str:
     if encoding not in ("utf-8", "utf-8-sig"):
         data = text.encode(errors="replace")
     if len(data.translate(None, _CONTROL)) != len(data):
-        raise UnreadableFile("not_text", "The file holds binary data, not text.")
+        raise UnreadableFile("not_text", "The file contains binary data, not text.")
     return text
 
 
 def encoding_of(sample: Sample) -> str:
-    """The encoding of the file that a sample is the beginning of."""
+    """The encoding of the file that begins with a sample."""
     encoding = _encoding(sample.data)
     try:
         codecs.getincrementaldecoder(encoding)().decode(sample.data, sample.whole)

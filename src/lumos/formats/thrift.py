@@ -1,4 +1,4 @@
-"""Thrift's compact protocol as far as Parquet footers need it.
+"""The part of Thrift's compact protocol that Parquet footers use.
 
 Reads beyond the end of the data raise `TruncatedData`.
 """
@@ -24,7 +24,7 @@ UUID: Final = 13
 
 _FIXED: Final = {BYTE: 1, DOUBLE: 8, UUID: 16}
 # Parquet footers nest about eight levels; a malicious one must not exhaust the stack.
-_DEEPEST: Final = 64
+_MAX_DEPTH: Final = 64
 
 
 def binary(data: bytes, position: int) -> tuple[bytes, int]:
@@ -34,7 +34,7 @@ def binary(data: bytes, position: int) -> tuple[bytes, int]:
     return data[position:end], end
 
 
-def field(data: bytes, position: int, previous: int) -> tuple[int, int, int]:
+def read_field_header(data: bytes, position: int, previous: int) -> tuple[int, int, int]:
     """A field's id, its type and the position of its value; the type STOP ends a struct."""
     header = _byte_at(data, position)
     position += 1
@@ -46,8 +46,8 @@ def field(data: bytes, position: int, previous: int) -> tuple[int, int, int]:
     return id, header & 0x0F, position
 
 
-def elements(data: bytes, position: int) -> tuple[int, int, int]:
-    """How many elements a list has, their type and the position of the first."""
+def read_list_header(data: bytes, position: int) -> tuple[int, int, int]:
+    """The length of a list, the type of its elements and the position of the first."""
     header = _byte_at(data, position)
     count, position = header >> 4, position + 1
     if count == 15:
@@ -57,7 +57,7 @@ def elements(data: bytes, position: int) -> tuple[int, int, int]:
 
 def skip(data: bytes, position: int, type: int, depth: int = 0) -> int:
     """The position after a value."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise MalformedData("Structs nest too deeply.")
     if INT16 <= type <= INT64:
         return read_unsigned(data, position)[1]
@@ -69,7 +69,7 @@ def skip(data: bytes, position: int, type: int, depth: int = 0) -> int:
     if type == STRUCT:
         return _skip_struct(data, position, depth)
     if type in (LIST, SET):
-        count, element, position = elements(data, position)
+        count, element, position = read_list_header(data, position)
         for _ in range(count):
             position = _skip_element(data, position, element, depth)
         return position
@@ -83,7 +83,7 @@ def skip(data: bytes, position: int, type: int, depth: int = 0) -> int:
 def _skip_struct(data: bytes, position: int, depth: int) -> int:
     id = 0
     while True:
-        id, type, position = field(data, position, id)
+        id, type, position = read_field_header(data, position, id)
         if type == STOP:
             return position
         position = skip(data, position, type, depth + 1)

@@ -38,12 +38,12 @@ def read_signed(data: bytes, position: int) -> tuple[int, int]:
 
 
 def decode_zigzag(value: int) -> int:
-    """The signed number that zigzag encodes as this one."""
+    """Decode a zigzag-encoded number."""
     return (value >> 1) ^ -(value & 1)
 
 
 def check_end(data: bytes, position: int) -> int:
-    """The position; raises TruncatedData if the data ends before it."""
+    """Return the position; raises TruncatedData if the data ends before it."""
     if position > len(data):
         raise TruncatedData("The data ends inside a value.")
     return position

@@ -22,7 +22,7 @@ from lumos.http.retries import ONCE, TOO_MANY_REQUESTS, RetryPolicy, RetryState
 from lumos.version import __version__
 
 # GitHub asks to wait a minute after its secondary limits.
-RETRIES: Final = RetryPolicy(tries=4, seconds=90, first_wait=1, longest_wait=10)
+RETRIES: Final = RetryPolicy(tries=4, seconds=90, first_wait=1, max_wait=10)
 _LIMITS: Final = TimeLimits(connect=5, read=15)
 _MAX_PAGES: Final = 100
 _MAX_REDIRECTS: Final = 3

@@ -16,7 +16,7 @@ from lumos.http.retries import ONCE, RetryPolicy, RetryState, is_temporary, retr
 CA_BUNDLE: Final = "SSL_CERT_FILE"
 # The largest responses list a folder with a million files at once.
 MAX_RESPONSE_BYTES: Final = 512 * 1024 * 1024
-INVALID_REQUEST: Final = "the request holds an invalid character, such as a line break"
+INVALID_REQUEST: Final = "the request contains an invalid character, such as a line break"
 
 
 class TimeLimits(NamedTuple):
@@ -71,7 +71,7 @@ class InvalidRequest(HttpError):
 
 
 class ResponseTooLarge(HttpError):
-    """A response with more bytes than accepted."""
+    """A response that is longer than the limit."""
 
     is_temporary = False
     problem = "returned too much data"
@@ -119,7 +119,7 @@ class HttpClient:
         retries: RetryPolicy = ONCE,
         max_bytes: int | None = MAX_RESPONSE_BYTES,
     ) -> HttpResponse:
-        """Return the response of any status; `headers` is called, and so signs, for each try."""
+        """Return the response, whatever its status; `headers` is called for each try."""
         state = RetryState(retries)
         while True:
             to_send = headers()
@@ -149,6 +149,6 @@ def reason_of(problem: Exception) -> str:
 
 
 def _origin(url: str) -> str:
-    # Not with urlsplit, which may be what failed.
+    # Do not use urlsplit, which may have failed for this URL.
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{re.split('[/?#]', rest, maxsplit=1)[0].rpartition('@')[2]}"

@@ -132,18 +132,18 @@ class PooledTransport:
     def _connect(self, url: str, parts: SplitResult) -> _Connection:
         host, port = parts.hostname or "", parts.port
         proxy = _proxy(parts)
-        to = (host, port) if proxy is None else (proxy.hostname or "", proxy.port)
+        address = (host, port) if proxy is None else (proxy.hostname or "", proxy.port)
         login = {} if proxy is None else _proxy_login(proxy)
         connection: http.client.HTTPConnection
         try:
             if parts.scheme == "https":
                 connection = http.client.HTTPSConnection(
-                    *to, timeout=self._limits.connect, context=self._tls
+                    *address, timeout=self._limits.connect, context=self._tls
                 )
                 if proxy is not None:
                     connection.set_tunnel(host, port, headers=login)
             else:
-                connection = http.client.HTTPConnection(*to, timeout=self._limits.connect)
+                connection = http.client.HTTPConnection(*address, timeout=self._limits.connect)
             connection.connect()
         except OSError as problem:
             raise NotConnected(url, reason_of(problem)) from problem
@@ -159,13 +159,13 @@ class PooledTransport:
 
 
 def _read(response: http.client.HTTPResponse, max_bytes: int | None) -> bytes | None:
-    """The body, or None if it is longer than accepted."""
+    """The body, or None if it is longer than `max_bytes`."""
     length = response.length
     if max_bytes is None or (length is not None and length <= max_bytes):
         return response.read()
     if length is not None:
         return None
-    # Only if the number of bytes is given: http.client would not notice a truncated body.
+    # Without a number of bytes, http.client would not detect a truncated body.
     data = response.read(max_bytes + 1)
     return data if len(data) <= max_bytes else None
 

@@ -1,4 +1,4 @@
-"""The retry policy of requests and messages: how often, how long, after which failures."""
+"""The retry policy of requests and messages."""
 
 import random
 import time
@@ -21,7 +21,7 @@ def is_temporary(status: int) -> bool:
 
 
 def retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:
-    """The wait that a `Retry-After` header asks for, as a number of seconds or as a date."""
+    """The wait in a `Retry-After` header, which is a number of seconds or a date."""
     if value is None:
         return None
     text = value.strip()
@@ -36,22 +36,22 @@ def retry_after_seconds(value: str | None, now: datetime | None = None) -> float
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a request is tried, and for how many seconds in total.
+    """The maximum number of tries of a request, and the maximum time in seconds.
 
-    Waits grow by `factor` from `first_wait` to `longest_wait`. If a server requests a longer wait,
+    Waits grow by `factor` from `first_wait` to `max_wait`. If a server requests a longer wait,
     it is used unless it exceeds the remaining time.
     """
 
     tries: int = 11
     seconds: float = 60.0
     first_wait: float = 0.1
-    longest_wait: float = 10.0
+    max_wait: float = 10.0
     factor: float = 2.0
 
     def backoff(self, tried: int) -> float:
         """Return the maximum wait in seconds after this many tries."""
         growth = self.factor ** min(tried - 1, _MAX_EXPONENT)
-        return min(self.longest_wait, self.first_wait * growth)
+        return min(self.max_wait, self.first_wait * growth)
 
 
 ONCE: Final = RetryPolicy(tries=1)
@@ -82,7 +82,7 @@ class RetryState:
         """Count a failed try and return the wait before the next one; None if it was the last."""
         self.tried += 1
         longest = self._policy.backoff(self.tried)
-        # Jitter, so that tasks which failed together do not retry together.
+        # Jitter, so that tasks that failed together do not retry together.
         wait = max(retry_after or 0.0, self._uniform(longest / 2, longest))
         is_last = self.tried >= self._policy.tries
         return None if is_last or self.seconds + wait > self._policy.seconds else wait

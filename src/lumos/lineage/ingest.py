@@ -154,7 +154,7 @@ class LineageIngest:
                 model=report.model,
             )
         if any(report.lineage.reads for report in self._reports.values()) and not self._dry_run:
-            self._usage.find_homes()
+            self._usage.assign_unresolved_reads()
 
     def _load_memories(self, reporters: Collection[str]) -> Mapping[str, bytes]:
         return {} if self._store is None else self._store.lineage.memories(reporters)

@@ -1,1 +1,1 @@
-"""Frozen values: types, schemas, datasets, URNs, changes, edges and versions."""
+"""Immutable values: types, schemas, datasets, URNs, changes, lineage edges and versions."""

@@ -1,4 +1,4 @@
-"""Annotations of datasets and their fields, and who made them.
+"""Annotations of datasets and fields, and their reporters.
 
 Aspects and schemas contain the values that apply. The annotations of each reporter are stored in
 addition, so that a reporter can retract its own without affecting those of others. The data source
@@ -22,9 +22,9 @@ Slot: TypeAlias = Literal[
     "property",
 ]
 
-# Reporters. The source of the data itself: comments of a database, documentation in files.
+# Reporters. The data source itself: comments in a database, documentation in files.
 DATA_SOURCE: Final = "source"
-# People: on the command line, in another catalog, and in reviewed files (`file:<path>`).
+# Users: on the command line, in another catalog, and in reviewed files (`file:<path>`).
 USER: Final = "user"
 IMPORT: Final = "import"
 FILE: Final = "file:"
@@ -33,7 +33,7 @@ INFERRED: Final = "inferred"
 
 
 class AnnotationKey(NamedTuple):
-    """What an annotation is about: a field (`path` is empty for the dataset itself) and a slot.
+    """The subject of an annotation: a field (`path` is empty for the dataset itself) and a slot.
 
     `name` is the tag, term, label, property or owner (`TYPE:kind:name`).
     """
@@ -44,7 +44,7 @@ class AnnotationKey(NamedTuple):
 
 
 class Annotation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The value of one annotation; None denies the annotations of lower-ranked reporters."""
+    """The value of one annotation; None suppresses annotations of lower-ranked reporters."""
 
     value: str | None = ""
     author: str | None = None

@@ -13,7 +13,7 @@ Extras: TypeAlias = dict[str, Any]
 
 
 class Timestamps(Aspect, frozen=True, kw_only=True):
-    """When a dataset was created, last modified and last accessed."""
+    """The times when a dataset was created, last modified and last accessed."""
 
     created: datetime | None = None
     last_modified: datetime | None = None
@@ -97,10 +97,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class CatalogEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Anything else in a catalog, such as a tag, a domain, a dashboard or a pipeline.
 
-    Catalogs share URNs of the form `lumos:<kind>:<id>`; an entity that only one catalog can name
-    has the URN of that catalog. `parent` and `references` are URNs of entities and datasets or
-    names of terms and people, `references` by relation. `raw` contains unmodelled fields, by the
-    catalog that they come from.
+    Its URN is `lumos:<kind>:<id>` if every catalog can have it, and otherwise the URN in its own
+    catalog. `parent` and `references` are URNs of entities and datasets, or names of terms, users
+    and groups; `references` is keyed by relation. `raw` contains unmodelled fields, by the catalog
+    that they come from.
     """
 
     urn: str
@@ -121,12 +121,12 @@ class CatalogEntity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 def entity_urn(kind: str, *parts: str) -> str:
-    """The URN of an entity that every catalog can name; `/` separates the parts of its id."""
+    """The URN of an entity that every catalog can have; `/` separates the parts of its id."""
     return f"lumos:{kind}:{'/'.join(map(_escape, parts))}"
 
 
 def entity_id(urn: str) -> tuple[str, ...] | None:
-    """The parts of the id in such a URN, or None for the URN of a single catalog."""
+    """The parts of the id in a URN of `entity_urn`, or None for a URN of a single catalog."""
     scheme, _, rest = urn.partition(":")
     kind, colon, id = rest.partition(":")
     if scheme != "lumos" or not colon or "/" in kind:
@@ -148,4 +148,4 @@ def _unescape(part: str) -> str:
     return part.replace("%2F", "/").replace("%25", "%")
 
 
-Item: TypeAlias = Dataset | GlossaryTerm | User | Group | Job | CatalogEntity
+SnapshotEntry: TypeAlias = Dataset | GlossaryTerm | User | Group | Job | CatalogEntity

@@ -87,7 +87,7 @@ class PartitioningChanged(SchemaChange, frozen=True, kw_only=True, tag="partitio
 
 
 class Reordered(SchemaChange, frozen=True, kw_only=True, tag="reordered"):
-    """The common fields have another order; the path is that of their parent ('' for columns)."""
+    """The common fields have another order; `path` is their parent ('' for columns)."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -117,7 +117,7 @@ class Verdict(enum.StrEnum):
 
 
 class ConsumerUse(enum.StrEnum):
-    """How a consumer uses a column, as far as it can influence a verdict."""
+    """A kind of use of a column that can influence a verdict."""
 
     KEY = "key"
     JOINED = "joined"
@@ -136,8 +136,9 @@ class ConsumerUse(enum.StrEnum):
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A change with both verdicts and the rule that gave them.
 
-    Known uses can decide the consumer verdict: it is breaking if any is in `breaks_if`, and
-    compatible if all are in `holds_if`, or if `breaks_if` was inconclusive and none is in there.
+    Known uses can decide the consumer verdict: it is breaking if any use is in `breaks_if`, and
+    compatible if all uses are in `holds_if`, or if the verdict depends on `breaks_if` and no use
+    is in it.
     """
 
     change: AnySchemaChange
@@ -151,7 +152,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EventType(enum.StrEnum):
-    """What happened to a dataset."""
+    """The type of a change of a dataset."""
 
     CREATED = "CREATED"
     MODIFIED = "MODIFIED"
@@ -169,7 +170,7 @@ DECLARED_BREAKING: Final = "declared-breaking"
 
 
 class AffectedUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A use of something that changed; `path` is that of the change, '' for a whole dataset."""
+    """A use of a changed field; `path` is the path of the change, '' for a whole dataset."""
 
     path: str = ""
     reason: str = ""
@@ -205,7 +206,7 @@ class BlastRadius(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The owners of the listed datasets, those of the worst first."""
+        """The owners of the listed datasets, beginning with the worst affected."""
         return tuple(dict.fromkeys(owner for each in self.datasets for owner in each.owners))
 
 
@@ -223,7 +224,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     cause: Cause
     cloud_version: str
     schema_version: str
-    # The user who made the change; scans name their source in the metadata instead.
+    # The user who made the change; for scans, the metadata contains the source instead.
     author: str | None = None
     source_path: str | None = None
     # Hashes under which the store keeps the schemas.
@@ -257,7 +258,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def event_types(names: Iterable[EventType | str]) -> tuple[EventType, ...]:
-    """The event types with the given names, in any case; a single name may be given alone."""
+    """Parse the names of event types, in any case; accepts a single name or several."""
     known = {each.value: each for each in EventType}
     found = []
     for name in (names,) if isinstance(names, str) else names:

@@ -45,7 +45,7 @@ class MeteredUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     @property
     def is_reserved(self) -> bool:
-        """Whether this is cost of no job and no dataset."""
+        """Whether this cost belongs to no job and no dataset."""
         return self.target in RESERVED
 
     @property
@@ -63,7 +63,7 @@ class MeteredUsage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def overlaps(self, other: "MeteredUsage") -> bool:
-        """Whether two records of the same subject count some time twice."""
+        """Whether two records of the same subject overlap in time."""
         if self.run:
             return True
         same = (self.started_at, self.ended_at) == (other.started_at, other.ended_at)

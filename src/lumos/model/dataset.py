@@ -151,7 +151,7 @@ class Versioning(Aspect, frozen=True, kw_only=True):
 
 
 class Schedule(Aspect, frozen=True, kw_only=True):
-    """When new data is expected."""
+    """The schedule of new data."""
 
     cron: str
     timezone: str = _TIMEZONE

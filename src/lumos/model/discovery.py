@@ -44,7 +44,7 @@ class TableState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchemaMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """What the next scan needs to know about the schemas of a dataset's files.
+    """The state of the schemas of a dataset's files, for the next scan.
 
     `body` is encoded by the scan, `schema` is the one that the files declare, and `recalled` is
     the body that this scan started with.
@@ -59,9 +59,9 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset as found in files or reported by its source.
 
     `content` changes with every file or, for sources that report metadata, with the metadata.
-    `reverted` says that the schema returned to an earlier one; `renamed_from` and `merged_from`
-    are paths of earlier datasets that are now this one. `split_from` is the path of an earlier
-    dataset that was split; all parts have it, also the one that keeps the path.
+    `reverted` says that the schema returned to an earlier one. `renamed_from` and `merged_from`
+    are paths of earlier datasets that this dataset continues. `split_from` is the path of an
+    earlier dataset that was split; all parts have it, including the part that keeps the path.
     """
 
     path: str
@@ -76,7 +76,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     source_metadata: SourceMetadata | None = None
     table: TableState | None = None
     reverted: bool = False
-    # Only for files: tables and databases declare their schema.
+    # Only set for files, because tables and databases declare their schema.
     memory: SchemaMemory | None = None
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or location that could not be read, and why; a remark concerns one that was read."""
+    """A file or location that could not be read, and why; a remark is about a readable one."""
 
     path: str
     reason: str

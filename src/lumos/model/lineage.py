@@ -10,7 +10,7 @@ LineageType = Literal["TRANSFORMED", "COPIED", "VIEW"]
 
 
 class Derivation(enum.StrEnum):
-    """How a value is derived, as in OpenLineage's direct lineage."""
+    """The kind of derivation of a value, as in OpenLineage's direct lineage."""
 
     IDENTITY = "IDENTITY"
     TRANSFORMATION = "TRANSFORMATION"
@@ -18,7 +18,7 @@ class Derivation(enum.StrEnum):
 
 
 class UseKind(enum.StrEnum):
-    """How a column influences a result without being its value, as in OpenLineage."""
+    """An influence of a column on a result other than its value, as in OpenLineage."""
 
     JOIN = "JOIN"
     FILTER = "FILTER"
@@ -31,8 +31,8 @@ class UseKind(enum.StrEnum):
 class ColumnMapping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A column that another one is derived from, and the expression.
 
-    `cast_to` is the type of a cast, `positional` says that the position in a list decides,
-    `star` that it comes from `*`. `file` and `line` are the position in the code.
+    `cast_to` is the type of a cast. `positional` means that columns are matched by position, and
+    `star` that the column comes from `*`. `file` and `line` are the position in the code.
     """
 
     upstream: str
@@ -80,7 +80,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Script(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """SQL text that produces datasets.
 
-    `dataset` is the only one it produces; without it, all targets of its reporter's edges.
+    `dataset` is the dataset that it produces; None means all targets of its reporter's edges.
     `tables` maps table names, split into parts as in the SQL analysis, to datasets.
     """
 

@@ -76,11 +76,11 @@ def round_balanced_by(amounts: Sequence[int], digits: int, rest: int) -> list[in
 
     An amount that appears in several reports is then the same in all of them.
     """
-    shown = [round_amount(amount, digits) for amount in amounts]
-    missing = round_amount(sum(amounts), digits) - sum(shown)
-    shown[rest] += missing
+    rounded = [round_amount(amount, digits) for amount in amounts]
+    missing = round_amount(sum(amounts), digits) - sum(rounded)
+    rounded[rest] += missing
     is_visible = abs(missing) * _INVISIBLE_FRACTION > abs(amounts[rest])
-    return round_balanced(amounts, digits) if is_visible else shown
+    return round_balanced(amounts, digits) if is_visible else rounded
 
 
 def format_money(units: int, currency: str, digits: int | None = None) -> str:

@@ -20,10 +20,10 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     urgent: bool = False
 
 
-class PostedNotification(msgspec.Struct, frozen=True, kw_only=True):
+class QueuedNotification(msgspec.Struct, frozen=True, kw_only=True):
     """A message in the outbox; `due_at` is the next attempt, `problem` the last failure.
 
-    A dead message has used up its attempts and stays until a user sends it again.
+    A `dead` message has used up its attempts and stays until a user sends it again.
     """
 
     id: int
@@ -37,7 +37,7 @@ class PostedNotification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
-    """The delivery state of a change: SENT as soon as one channel has received it."""
+    """The delivery state of a change: SENT once at least one channel has received a message."""
 
     state: AlertState
     sent_at: datetime | None

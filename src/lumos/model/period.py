@@ -60,7 +60,7 @@ def period_of(text: str, *, today: date) -> Period:
     """Parse a period; raises if it begins in the future."""
     found = _parse(text.strip())
     if found.first < _EARLIEST or found.last > _LATEST:
-        raise MisuseError(f"The period {found.name} must lie from {_EARLIEST} to {_LATEST}.")
+        raise MisuseError(f"The period {found.name} must be between {_EARLIEST} and {_LATEST}.")
     if found.first > today:
         raise MisuseError(
             f"The period {found.name} is in the future. The current month is "
@@ -98,7 +98,7 @@ def quarter_before(period: Period) -> tuple[Period, Period, Period]:
 
 
 def _day_of(period: Period) -> date:
-    """The day whose month counts; for the last thirty days it is the last day."""
+    """The day that determines the month; the last day of the last thirty days."""
     return period.last if period.kind == "recent" else period.first
 
 
@@ -114,9 +114,9 @@ def _parse(text: str) -> Period:
         raise MisuseError(f"The period '{text}' ends before it begins. Write {last}..{first}")
     if not dots:
         return Period(name=str(first), kind="day", first=first, last=last)
-    whole = month_of(first)
-    if (whole.first, whole.last) == (first, last):
-        return whole
+    full_month = month_of(first)
+    if (full_month.first, full_month.last) == (first, last):
+        return full_month
     return Period(name=f"{first}..{last}", kind="custom", first=first, last=last)
 
 

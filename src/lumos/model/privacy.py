@@ -1,6 +1,6 @@
-"""Which values of a column may be stored and shown.
+"""Decides which values of a column may be stored and shown.
 
-Counts always. Values:
+Counts are always allowed. Values:
 
 | column                                  | range, mean, quantiles | frequent values               |
 |-----------------------------------------|------------------------|-------------------------------|
@@ -31,8 +31,8 @@ from lumos.model.types import quoted_name
 
 AnyDataset = TypeVar("AnyDataset", bound=Dataset)
 
-LEAST_COUNT: Final = 10
-LEAST_SHARE: Final = 0.001
+MIN_COUNT: Final = 10
+MIN_SHARE: Final = 0.001
 _MAX_SHOWN: Final = 10
 # Words in tags, terms and compliance labels that mark personal or confidential data.
 _PRIVATE: Final = frozenset({
@@ -42,8 +42,8 @@ _PRIVATE: Final = frozenset({
 })  # fmt: skip
 # Negations such as "not sensitive".
 _NEGATIONS: Final = frozenset({"no", "non", "not", "none", "without"})
-# A negation ends here: in "no export, confidential" only the export is negated. "PII: none" is a
-# negation too.
+# The end of a negation: in "no export, confidential", only the export is negated. "PII: none" is
+# a negation too.
 _BREAK: Final = re.compile(r"[^\w\s.:=-]+|[.:]\s+(?!no(?:ne)?\W*$)|\s-+\s", re.IGNORECASE)
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -63,9 +63,9 @@ def _is_private(label: str) -> bool:
 def _has_private_word(words: Sequence[str]) -> bool:
     """Whether the words contain a private word that is not negated, as by "non-" or ".none"."""
     for index, word in enumerate(words):
-        is_denied = index > 0 and words[index - 1] in _NEGATIONS
-        is_answered = len(words) == index + 2 and words[index + 1] in _NEGATIONS
-        if _stem(word) in _PRIVATE and not is_denied and not is_answered:
+        is_negated_before = index > 0 and words[index - 1] in _NEGATIONS
+        is_negated_after = len(words) == index + 2 and words[index + 1] in _NEGATIONS
+        if _stem(word) in _PRIVATE and not is_negated_before and not is_negated_after:
             return True
     return False
 
@@ -74,8 +74,8 @@ def _words(text: str) -> list[str]:
     """The words of a text in lower case, also split at capitals."""
     words: list[str] = []
     for run in _LETTERS.findall(text):
-        is_one = _stem(run.casefold()) in _PRIVATE
-        words += [run.casefold()] if is_one else map(str.casefold, _WORD.findall(run))
+        is_one_word = _stem(run.casefold()) in _PRIVATE
+        words += [run.casefold()] if is_one_word else map(str.casefold, _WORD.findall(run))
     return words
 
 
@@ -100,8 +100,8 @@ def private_paths(
 
 
 def _labelled_paths(field: Field) -> list[str]:
-    whole = [quoted_name(field.name)] if is_private(_labels(field)) else []
-    return [*whole, *(note.path for note in field.nested if is_private(_labels(note)))]
+    own_path = [quoted_name(field.name)] if is_private(_labels(field)) else []
+    return [*own_path, *(note.path for note in field.nested if is_private(_labels(note)))]
 
 
 def _labels(labelled: object) -> list[str]:
@@ -119,11 +119,13 @@ def _is_in(path: str, enclosing: str) -> bool:
     )
 
 
-def frequent(counts: Iterable[tuple[str, int]], *, rows: int) -> tuple[ValueCount, ...]:
-    """Return values that are frequent enough not to identify anybody."""
-    least = max(LEAST_COUNT, LEAST_SHARE * rows)
-    shown = [ValueCount(value=value, count=count) for value, count in counts if count >= least]
-    return tuple(shown[:_MAX_SHOWN])
+def select_frequent(counts: Iterable[tuple[str, int]], *, rows: int) -> tuple[ValueCount, ...]:
+    """Return values that are too frequent to identify a person."""
+    min_count = max(MIN_COUNT, MIN_SHARE * rows)
+    frequent_values = [
+        ValueCount(value=value, count=count) for value, count in counts if count >= min_count
+    ]
+    return tuple(frequent_values[:_MAX_SHOWN])
 
 
 def without_values(profile: Profile, paths: Collection[str] | None = None) -> Profile:
@@ -142,12 +144,14 @@ def _counts(column: ColumnProfile) -> ColumnProfile:
 
 
 def for_catalogs(entry: AnyDataset) -> AnyDataset:
-    """A dataset as published to catalogs: without any value of its profile."""
+    """The entry to publish to catalogs, without values of its profile."""
     quality = entry.quality
     if quality is None or quality.profile is None:
         return entry
-    counts = msgspec.structs.replace(quality, profile=without_values(quality.profile))
-    return msgspec.structs.replace(entry, quality=counts)
+    quality_without_values = msgspec.structs.replace(
+        quality, profile=without_values(quality.profile)
+    )
+    return msgspec.structs.replace(entry, quality=quality_without_values)
 
 
 def allowed_quality(dataset: Dataset) -> Quality | None:

@@ -34,7 +34,7 @@ class QuerySample(NamedTuple):
 
 
 class QueryRuns(NamedTuple):
-    """How often a reader ran statements of one digest on a day, and the data they read."""
+    """The runs of statements with one digest by one reader on a day, and the data they read."""
 
     day: int
     digest: bytes

@@ -1,4 +1,4 @@
-"""Fields, schemas, their fingerprints and their text form, one field per line."""
+"""Fields and schemas, with their fingerprints and their text format (one field per line)."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -44,7 +44,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     properties: dict[str, str] = {}
 
     def shape(self) -> str:
-        """The part of the field's text line that decides whether readers still work."""
+        """The part of the field's text line that affects readers."""
         text = f"{quoted_name(self.name)} {self.type.text}"
         if not self.nullable:
             text += " NOT NULL"
@@ -67,18 +67,20 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         return bool(self.description or self.tags or self.nested) or self.default is not None
 
     def _full(self) -> str:
-        """The text for the full fingerprint, with everything that users may change."""
+        """The text for the full fingerprint, with descriptions, defaults and tags."""
         if not self.tags and not self.nested:
             return str(self)
         lines = [str(self), *(f" TAG {quoted_text(tag)}" for tag in sorted(self.tags))]
         for nested in sorted(self.nested, key=lambda each: each.path):
-            facts = (nested.default, nested.description, *sorted(nested.tags))
-            if any(fact is not None for fact in facts):
-                lines.append(" ".join([" AT", quoted_name(nested.path), *map(_fact, facts)]))
+            values = (nested.default, nested.description, *sorted(nested.tags))
+            if any(value is not None for value in values):
+                lines.append(
+                    " ".join([" AT", quoted_name(nested.path), *map(_quoted_or_dash, values)])
+                )
         return "\n".join(lines)
 
 
-def _fact(text: str | None) -> str:
+def _quoted_or_dash(text: str | None) -> str:
     return "-" if text is None else quoted_text(text)
 
 
@@ -124,8 +126,8 @@ def fingerprint(lines: Iterable[str]) -> str:
 def parse_schema(text: str, *, strict: bool = False) -> Schema:
     """Parse a schema with one field per line.
 
-    A `strict` parser rejects what users do not mean, although other tools allow it: empty enums
-    and unions, and repeated members, symbols and options.
+    A `strict` parser rejects likely mistakes that other tools allow: empty enums and unions, and
+    repeated members, symbols and options.
     """
     return _SchemaReader(text, strict=strict).schema()
 

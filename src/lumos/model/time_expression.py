@@ -13,7 +13,7 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w":
 def parse_time(text: str, *, now: datetime, end: bool = False) -> datetime:
     """Parse a time; UTC if no zone is given.
 
-    A duration means that long ago. A date is its first moment, or with `end` its last.
+    A duration is subtracted from `now`. A date is its first moment or, with `end`, its last.
     """
     if length := parse_duration(text):
         try:

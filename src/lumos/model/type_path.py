@@ -56,7 +56,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         return self.depth >= MAX_DEPTH
 
     @property
-    def facts(self) -> NestedField:
+    def details(self) -> NestedField:
         """The description, default and id noted at this path."""
         return self.notes.get(self.path) or NestedField(path=self.path)
 
@@ -79,7 +79,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, path=self.path + step, depth=self.depth + 1)
 
     def within(self, name: str) -> "TypePath":
-        """The same path inside of one more named type."""
+        """The same path, inside one more named type."""
         return msgspec.structs.replace(self, inside=self.inside | {name})
 
     def note(
@@ -90,7 +90,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         field_id: int | None = None,
     ) -> None:
         """Note the description, default and id of this path; earlier values take precedence."""
-        known = self.facts
+        known = self.details
         merged = NestedField(
             path=self.path,
             description=known.description or description or None,
@@ -104,7 +104,7 @@ class TypePath(msgspec.Struct, frozen=True, kw_only=True):
         self, name: str, type: DataType, *, nullable: bool, native_type: str | None = None
     ) -> Field:
         """The column at this path, with all notes inside its type."""
-        own = self.facts
+        own = self.details
         return Field(
             name=name,
             type=type,
@@ -157,7 +157,7 @@ def nested_parts(field: Field) -> Iterator[NestedPart]:
 
 
 def removed_paths(before: Field, after: Field) -> frozenset[str]:
-    """Return the paths inside of a column that its new type no longer has."""
+    """Return the nested paths of a column that its new type does not have any more."""
     if before.type == after.type:
         return frozenset()
     remaining_paths = {part.path for part in nested_parts(after)}

@@ -20,13 +20,13 @@ MAX_DEPTH: Final = 100
 
 
 def quoted_name(name: str) -> str:
-    """The name for canonical text: plain, or in backticks that are doubled inside."""
+    """Format a name for canonical text: plain, or in backticks (doubled inside the name)."""
     is_plain = name.isidentifier() and name.isascii()
     return name if is_plain else "`" + name.replace("`", "``") + "`"
 
 
 def quoted_text(text: str) -> str:
-    """The text in single quotes, doubled inside."""
+    """The text in single quotes; quotes inside it are doubled."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -56,11 +56,11 @@ class DataType(_Frozen):
     text: str
     depth: int
 
-    def _freeze(self, text: str, *, parts: Iterable["DataType"] = (), **facts: Any) -> None:
+    def _freeze(self, text: str, *, parts: Iterable["DataType"] = (), **fields: Any) -> None:
         depth = 1 + max((part.depth for part in parts), default=0)
         if depth > MAX_DEPTH:
             raise ValueError(f"A type nests deeper than {MAX_DEPTH} levels.")
-        for name, value in {"text": text, "depth": depth, **facts}.items():
+        for name, value in {"text": text, "depth": depth, **fields}.items():
             object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
@@ -282,9 +282,9 @@ class Member(_Frozen):
 
     def __init__(self, name: str, type: DataType, *, nullable: bool = True) -> None:
         text = f"{quoted_name(name)}: {_required(type, nullable)}"
-        facts = {"name": name, "type": type, "nullable": nullable, "text": text}
-        for fact, value in facts.items():
-            object.__setattr__(self, fact, value)
+        fields = {"name": name, "type": type, "nullable": nullable, "text": text}
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Member, nullable=self.nullable), (self.name, self.type)
@@ -331,7 +331,7 @@ class Union(DataType):
 
 
 class Unknown(DataType):
-    """A type that Lumos does not model, by its name; `recursive:Name` ends a recursive type."""
+    """A type that Lumos does not model; the name `recursive:Name` ends a recursive type."""
 
     __slots__ = ("name",)
     __match_args__ = ("name",)
@@ -360,7 +360,7 @@ def kind_of(type: DataType) -> str:
             return type.__class__.__name__.upper()
 
 
-Item = TypeVar("Item")
+ItemT = TypeVar("ItemT")
 
 TOKENS: Final = re.compile(
     r"""(?P<space>[^\S\n]+|\#[^\n]*)
@@ -556,10 +556,10 @@ class TypeReader:
                 return Union(self._list(self.type, lambda type: f"'{type.text}'", empty=False))
 
     def _list(
-        self, read: Callable[[], Item], name: Callable[[Item], str], *, empty: bool = True
-    ) -> list[Item]:
+        self, read: Callable[[], ItemT], name: Callable[[ItemT], str], *, empty: bool = True
+    ) -> list[ItemT]:
         self._expect("<")
-        items: list[Item] = []
+        items: list[ItemT] = []
         if self._take(">"):
             self._reject_empty(empty)
             return items

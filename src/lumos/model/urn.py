@@ -17,7 +17,7 @@ DEFAULT_ENVIRONMENT: Final = "PROD"
 _URN: Final = re.compile(r"lumos://[\w.+@%~=:,/?-]*[\w+@%~=/-]", re.ASCII)
 _PLATFORM: Final = re.compile(r"[a-z][a-z0-9_.+-]*\Z", re.ASCII)
 _ENVIRONMENT: Final = re.compile(r"[A-Z][A-Z0-9_-]*\Z", re.ASCII)
-# All other characters are percent-encoded, so that a dataset has only one spelling.
+# All other characters are percent-encoded, so that a dataset has only one URN.
 _SAFE: Final = "-._~=:@+,"
 
 # Platforms whose dataset names are joined with dots in catalogs.
@@ -101,9 +101,9 @@ class Urn(msgspec.Struct, frozen=True):
 def display_names(urns: Iterable[str], recorded: Mapping[str, str]) -> dict[str, str]:
     """The display name of each dataset: its name, if no other dataset has the same.
 
-    Datasets with equal names are distinguished by the shortest ends of their paths, or by URN
-    if the paths are equal. `recorded` are the names of stored datasets; those that are not in
-    `urns` count as others.
+    Datasets with equal names are distinguished by the shortest ends of their paths, or by URN if
+    the paths are equal. `recorded` are the names of all stored datasets, which display names must
+    not match by accident.
     """
     distinct_urns = dict.fromkeys(urns)
     by_name: dict[str, list[str]] = {}
@@ -148,15 +148,15 @@ def name_in(urn: str) -> str:
 
 def _distinct_ends(urns: Iterable[str]) -> dict[str, str]:
     paths = {urn: _path_of(urn) for urn in urns}
-    shown = {urn: urn for urn in paths}
+    names = {urn: urn for urn in paths}
     unresolved = set(paths)
     for length in range(1, max(map(len, paths.values())) + 1):
         ends = {urn: "/".join(path[-length:]) for urn, path in paths.items()}
         count = Counter(ends.values())
         settled = {urn for urn in unresolved if count[ends[urn]] == 1 and length <= len(paths[urn])}
-        shown |= {urn: ends[urn] for urn in settled}
+        names |= {urn: ends[urn] for urn in settled}
         unresolved -= settled
-    return shown
+    return names
 
 
 def _path_of(urn: str) -> tuple[str, ...]:

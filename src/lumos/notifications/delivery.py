@@ -18,7 +18,7 @@ from lumos.config.secret import Secret
 from lumos.config.settings import Notifications
 from lumos.errors import LumosError, MissingDependency
 from lumos.http.retries import RetryPolicy
-from lumos.model.notification import Notification, PostedNotification
+from lumos.model.notification import Notification, QueuedNotification
 from lumos.store import NotificationOutbox
 
 # A service that has not answered within this time is tried again later.
@@ -27,27 +27,27 @@ _TIMEOUT_SECONDS: Final = 30.0
 _TOTAL_TIMEOUT_SECONDS: Final = 90.0
 UNREACHABLE: Final = "the service cannot be reached"
 TIMED_OUT: Final = f"the service did not answer within {_TIMEOUT_SECONDS:.0f} seconds"
-# After these problems other messages to the same channel would fail as well.
+# After these problems, other messages to the same channel would fail too.
 _CHANNEL_DOWN: Final = (UNREACHABLE, TIMED_OUT)
 _WARNINGS: Final = ("WARNING", "ERROR", "CRITICAL")
 _EXCEPTION: Final = "Socket Exception"
 _STATUS: Final = re.compile(r"\berror=(\d{3})\b")
-# These loggers write addresses, with the tokens in them.
+# These loggers write addresses that contain tokens.
 _LEAKING_LOGGERS: Final = ("apprise", "urllib3", "requests_oauthlib", "oauthlib")
 # Longer than the slowest service may take, so that only a stopped sender loses its claim.
 _CLAIM_DURATION: Final = timedelta(minutes=2)
-_RETRIES: Final = RetryPolicy(first_wait=30, longest_wait=3600)
-# How long the background thread keeps running after the last wake-up, and how long a failed channel
-# is skipped.
+_RETRIES: Final = RetryPolicy(first_wait=30, max_wait=3600)
+# The time that the background thread keeps running after the last wake-up, and the time that a
+# failed channel is skipped.
 _GRACE_SECONDS: Final = 30.0
 _log = logging.getLogger(__name__)
 
 
 class NotificationChannel(Protocol):
-    """A way to reach people or programs."""
+    """A channel that delivers messages to people or programs."""
 
     def send(self, notification: Notification) -> str | None:
-        """Sends a message; returns the reason if that failed."""
+        """Send a message; return the reason if that failed."""
 
 
 class AppriseChannel:
@@ -110,7 +110,7 @@ def _failure_reason(log: str) -> str:
 
 @contextmanager
 def _mute_loggers() -> Iterator[None]:
-    """Keeps log records of libraries out of the logs of the process."""
+    """Keep log records of libraries out of the logs of the process."""
     loggers = [logging.getLogger(name) for name in _LEAKING_LOGGERS]
     before = [(logger.propagate, logger.level) for logger in loggers]
     null_handler = logging.NullHandler()
@@ -134,11 +134,11 @@ class NotificationQueue(Protocol):
 
     def claim(
         self, channels: Collection[str], *, sender: str, now: datetime, until: datetime
-    ) -> PostedNotification | None: ...
+    ) -> QueuedNotification | None: ...
 
     def claim_after(
         self, id: int, channels: Collection[str], *, sender: str, now: datetime, until: datetime
-    ) -> PostedNotification | None: ...
+    ) -> QueuedNotification | None: ...
 
     def sent(self, id: int, *, at: datetime) -> None: ...
 
@@ -155,7 +155,7 @@ class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def retry_delay(tries: int) -> timedelta:
-    """How long a message waits after its nth failure."""
+    """The delay before the next attempt after this many tries."""
     return timedelta(seconds=_RETRIES.backoff(tries))
 
 
@@ -166,39 +166,39 @@ def deliver(
     sender: str,
     max_tries: int,
     clock: Callable[[], datetime],
-    go_on: Callable[[], bool] = lambda: True,
+    should_continue: Callable[[], bool] = lambda: True,
     all: bool = False,
 ) -> DeliveryResult:
-    """Send due messages while `go_on` returns true; a channel that fails is skipped afterwards.
+    """Send due messages while `should_continue` returns true; skip channels that have failed.
 
-    With `all`, messages that wait for a retry or were given up are tried once each, and only a
-    channel that does not respond is skipped.
+    With `all`, messages that wait for a retry or were given up are tried once each, and only
+    channels that do not respond are skipped.
     """
     available = set(channels)
-    sent = failed = given_up = last = 0
+    sent = failed = given_up = last_id = 0
     problems: dict[str, str] = {}
-    while available and go_on():
+    while available and should_continue():
         now = clock()
         until = now + _CLAIM_DURATION
-        posted = (
-            outbox.claim_after(last, available, sender=sender, now=now, until=until)
+        queued = (
+            outbox.claim_after(last_id, available, sender=sender, now=now, until=until)
             if all
             else outbox.claim(available, sender=sender, now=now, until=until)
         )
-        if posted is None:
+        if queued is None:
             break
-        last = posted.id
-        channel = posted.notification.channel
-        problem = channels[channel].send(posted.notification)
+        last_id = queued.id
+        channel = queued.notification.channel
+        problem = channels[channel].send(queued.notification)
         if problem is None:
-            outbox.sent(posted.id, at=clock())
+            outbox.sent(queued.id, at=clock())
             sent += 1
             continue
-        tries = posted.tries + 1
-        was_dead = posted.state == "dead"
+        tries = queued.tries + 1
+        was_dead = queued.state == "dead"
         is_last = was_dead or tries >= max_tries
         due_at = None if is_last else clock() + retry_delay(tries)
-        outbox.failed(posted.id, sender=sender, problem=problem, due_at=due_at)
+        outbox.failed(queued.id, sender=sender, problem=problem, due_at=due_at)
         problems[channel] = problem
         if not all or problem in _CHANNEL_DOWN:
             available.discard(channel)
@@ -209,8 +209,8 @@ def deliver(
 class NotificationSender:
     """Sends due messages in a background thread that ends when no message is due.
 
-    At exit the process waits briefly for that thread: remaining messages are sent by the next
-    process that records something, by `lumos watch` or by `lumos notify send`.
+    At exit, the process waits briefly for that thread. Remaining messages are sent by the next
+    process that records a change, by `lumos watch` or by `lumos notify send`.
     """
 
     def __init__(self, settings: Notifications, outbox: Callable[[], NotificationOutbox]) -> None:
@@ -224,7 +224,7 @@ class NotificationSender:
         self._failed_at: dict[str, float] = {}
 
     def wake(self) -> None:
-        """Starts sending in the background."""
+        """Start sending in the background."""
         with self._lock:
             self._deadline = monotonic() + _GRACE_SECONDS
             if self._running:
@@ -233,7 +233,7 @@ class NotificationSender:
         threading.Thread(target=self._run, name="lumos-notifications").start()
 
     def deliver(self, *, all: bool = False) -> DeliveryResult:
-        """Sends due messages in this thread; with `all`, everything that is not sent."""
+        """Send due messages in this thread; with `all`, all unsent messages."""
         return self._deliver(self._settings.channels, all=all)
 
     def _deliver(
@@ -241,7 +241,7 @@ class NotificationSender:
         channels: Collection[str],
         *,
         all: bool = False,
-        go_on: Callable[[], bool] = lambda: True,
+        should_continue: Callable[[], bool] = lambda: True,
     ) -> DeliveryResult:
         connected = self._connected_channels()
         return deliver(
@@ -250,12 +250,12 @@ class NotificationSender:
             sender=self._sender_id,
             max_tries=self._settings.max_tries,
             clock=lambda: datetime.now(UTC),
-            go_on=go_on,
+            should_continue=should_continue,
             all=all,
         )
 
     def send_now(self, message: Notification) -> str | None:
-        """Sends one message without the outbox; returns the reason if that failed."""
+        """Send one message without the outbox; return the reason if that failed."""
         return self._connected_channels()[message.channel].send(message)
 
     def _due_channels(self) -> list[str]:
@@ -275,18 +275,20 @@ class NotificationSender:
         return self._channels
 
     def _run(self) -> None:
-        seen = None
+        handled_deadline = None
         while True:
             with self._lock:
                 # A wake-up since the last round means that more may be due.
-                if seen == self._deadline:
+                if handled_deadline == self._deadline:
                     self._running = False
                     return
-                seen = self._deadline
+                handled_deadline = self._deadline
             try:
                 if not (channels := self._due_channels()):
                     continue
-                result = self._deliver(channels, go_on=lambda: monotonic() < self._deadline)
+                result = self._deliver(
+                    channels, should_continue=lambda: monotonic() < self._deadline
+                )
             except LumosError as problem:
                 _log.warning("notifications stay in the outbox: %s", problem)
             else:

@@ -62,7 +62,7 @@ class ChangeHandlers:
             self._registrations.remove(registration)
 
     def within(self, transaction: Transaction, event: ChangeEvent) -> None:
-        """Do nothing: handlers are only called for committed events."""
+        """Do nothing, because handlers are only called for committed events."""
 
     def after(self, event: ChangeEvent) -> None:
         for each in tuple(self._registrations):
@@ -75,5 +75,5 @@ def _call(handler: ChangeHandler, event: ChangeEvent) -> None:
         handler(event)
     except Exception:  # noqa: BLE001 - user code may raise anything
         name = getattr(handler, "__qualname__", None) or repr(handler)
-        facts = {"handler": name, "event": event.event_id, "urn": event.urn}
-        _log.exception("change handler %s failed", name, extra={"facts": facts})
+        context = {"handler": name, "event": event.event_id, "urn": event.urn}
+        _log.exception("change handler %s failed", name, extra={"facts": context})

@@ -1,4 +1,4 @@
-"""Which channels are notified of a change, by which rule, and with which text."""
+"""Selects the channels to notify of a change, and writes the messages."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -39,21 +39,21 @@ def route_change(change: RoutedChange, rules: Sequence[ChangeRule]) -> dict[str,
     return found
 
 
-def is_about(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]) -> bool:
+def covers_event(rule: ChangeRule, type: EventType, verdicts: frozenset[Verdict]) -> bool:
     """Whether a rule covers events of this type with these verdicts, for any dataset."""
     if type is EventType.SPLIT:
-        # One message about the split replaces those about its parts, so every rule covers it.
+        # One message about the split replaces messages about its parts, so every rule covers it.
         return True
     if rule.events and type not in rule.events:
         return False
     if not rule.events and not verdicts:
         return False
-    # Only schema changes have verdicts; an event type that a rule names is sent without one too.
+    # Only schema changes have verdicts; other event types of a rule are sent without one.
     return not (rule.verdicts and verdicts and verdicts.isdisjoint(rule.verdicts))
 
 
 def _matches(rule: ChangeRule, change: RoutedChange) -> bool:
-    if not is_about(rule, change.type, change.verdicts):
+    if not covers_event(rule, change.type, change.verdicts):
         return False
     if rule.owners and not any(
         fnmatchcase(owner, pattern) for pattern in rule.owners for owner in change.owners
@@ -64,20 +64,20 @@ def _matches(rule: ChangeRule, change: RoutedChange) -> bool:
     )
 
 
-def fill_template(template: str, facts: Mapping[str, str]) -> str:
-    """The text with facts for `{name}`; a line whose facts are all empty is left out."""
-    lines = (_fill_line(line, facts) for line in template.splitlines())
+def fill_template(template: str, values: Mapping[str, str]) -> str:
+    """Fill placeholders such as `{name}`; a line whose placeholders are all empty is dropped."""
+    lines = (_fill_line(line, values) for line in template.splitlines())
     return "\n".join(line for line in lines if line is not None).strip()
 
 
-def _fill_line(line: str, facts: Mapping[str, str]) -> str | None:
+def _fill_line(line: str, values: Mapping[str, str]) -> str | None:
     names = [match.group(2) for match in PLACEHOLDER.finditer(line) if match.group(2)]
-    if names and not any(facts[name] for name in names):
+    if names and not any(values[name] for name in names):
         return None
 
     def replacement(match: re.Match[str]) -> str:
         escaped, name = match.groups()
-        return f"{{{escaped}}}" if escaped else facts[name]
+        return f"{{{escaped}}}" if escaped else values[name]
 
     return PLACEHOLDER.sub(replacement, line)
 
@@ -88,7 +88,7 @@ def printable_text(value: str) -> str:
     Names in a lake may contain line breaks, or bytes that are not text.
     """
     text = value.encode("utf-8", "replace").decode()
-    return "".join(sign if sign.isprintable() else "?" for sign in text)
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 class Notifier:
@@ -107,25 +107,25 @@ class Notifier:
         # Checked first because most events of a first scan match no rule. Events of the parts of a
         # split are covered by the message about the split.
         if "split_from" in event.metadata or not any(
-            is_about(rule, event.type, verdicts) for rule in self._rules
+            covers_event(rule, event.type, verdicts) for rule in self._rules
         ):
             return
         change = _routed_change(transaction, event)
-        facts = _facts(event, change)
+        values = _template_values(event, change)
         for channel, rule in route_change(change, self._rules).items():
             message = Notification(
                 event_id=event.event_id,
                 channel=channel,
                 urn=event.urn,
-                title=fill_template(rule.title, facts),
-                body=fill_template(rule.template, facts),
+                title=fill_template(rule.title, values),
+                body=fill_template(rule.template, values),
                 urgent=event.breaking,
             )
             transaction.post(message, at=event.at)
             self._has_posted = True
 
     def _post_splits(self, transaction: Transaction, event: ChangeEvent) -> None:
-        """Posts one message per channel about all datasets that a scan split."""
+        """Post one message per channel about all datasets that a scan split."""
         splits = [each for each in transaction.new_events if each.type is EventType.SPLIT]
         if event is not splits[0]:
             return
@@ -171,14 +171,14 @@ def _verdicts(event: ChangeEvent) -> frozenset[Verdict]:
     return frozenset({finding.consumer for finding in event.findings} | declared)
 
 
-def _facts(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
+def _template_values(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
     """The values of all placeholders that a template may use."""
     # Verdicts are defined from the worst to the mildest.
     worst = next((each for each in Verdict if each in change.verdicts), None)
     changes = [f"{sentence_of(each.change)} ({each.consumer})" for each in event.findings]
     downstream = event.affected or BlastRadius()
     affected = [affected_sentence_of(each) for each in downstream.datasets]
-    facts = {
+    values = {
         "dataset_name": change.name,
         "urn": event.urn,
         "location": event.source_path or "",
@@ -194,14 +194,14 @@ def _facts(event: ChangeEvent, change: RoutedChange) -> dict[str, str]:
         "affected_owners": ", ".join(downstream.owners),
     }
     return {
-        **{name: printable_text(fact) for name, fact in facts.items()},
+        **{name: printable_text(value) for name, value in values.items()},
         "changes": _bullet_list(changes, len(changes)),
         "affected": _bullet_list(affected, downstream.count),
     }
 
 
 def _bullet_list(sentences: Sequence[str], count: int) -> str:
-    """A line for each of the first sentences, and how many of `count` are left out."""
+    """A line for each of the first sentences, and the number of the others."""
     lines = [f"- {printable_text(each)}" for each in sentences[:_MAX_LINES]]
     if (more := count - len(lines)) > 0:
         lines.append(f"- and {more:,} more")

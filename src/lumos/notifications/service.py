@@ -73,7 +73,7 @@ class NotificationService:
         self._sender = sender
 
     def status(self) -> NotifyStatusReport:
-        """How many messages are pending, sent and given up, and which ones are unsent."""
+        """Count pending, sent and given-up messages, and list the unsent ones."""
         outbox = self._outbox()
         configured = self._settings.channels
         rows: dict[str, ChannelReport] = {
@@ -81,10 +81,10 @@ class NotificationService:
         }
         for each in outbox.counts():
             row = rows.get(each.channel) or ChannelReport(channel=each.channel, configured=False)
-            facts: dict[str, object] = {each.state: each.count}
+            changes: dict[str, object] = {each.state: each.count}
             if each.state == "pending":
-                facts["oldest_pending"] = each.oldest
-            rows[each.channel] = msgspec.structs.replace(row, **facts)
+                changes["oldest_pending"] = each.oldest
+            rows[each.channel] = msgspec.structs.replace(row, **changes)
         unsent = outbox.list(states=("pending", "dead"), limit=_MAX_SHOWN)
         return NotifyStatusReport(
             channels=tuple(rows[name] for name in sorted(rows)),
@@ -105,11 +105,11 @@ class NotificationService:
         )
 
     def send(self, *, all: bool = False) -> NotifySendReport:
-        """Sends due messages; with `all` also those that wait for a retry or were given up."""
+        """Send due messages; with `all`, also those that wait for a retry or were given up."""
         return _send_report(self._sender.deliver(all=all))
 
     def test(self, channel: str) -> NotifySendReport:
-        """Sends a test message to one channel."""
+        """Send a test message to one channel."""
         if channel not in self._settings.channels:
             raise UnknownName(
                 "channel",

@@ -34,7 +34,7 @@ from lumos.model.types import (
     Timestamp,
 )
 
-ValueKind: TypeAlias = Literal[
+ColumnValueKind: TypeAlias = Literal[
     "boolean", "integer", "unsigned", "float", "decimal", "date", "time", "timestamp", "duration",
     "text", "bytes", "list", "map", "opaque",
 ]  # fmt: skip
@@ -47,8 +47,8 @@ SIZED_KINDS: Final = frozenset({"text", "bytes", "list", "map"})
 class ProfiledColumn(NamedTuple):
     """A column, or a member of a struct, that is not a struct itself.
 
-    `names` are the path to it. Only counts are measured unless `values` is set; frequent values
-    only if `top` is.
+    `names` is the path to it. Without `values`, only counts are measured; frequent values are only
+    measured with `top`.
     """
 
     path: str
@@ -58,13 +58,13 @@ class ProfiledColumn(NamedTuple):
     top: bool = False
 
     @property
-    def kind(self) -> ValueKind:
+    def kind(self) -> ColumnValueKind:
         """The kind of its values."""
         return value_kind(self.type)
 
 
 def profiled_columns(schema: Schema) -> list[ProfiledColumn]:
-    """The columns of a schema; lists and maps are not divided further."""
+    """The columns of a schema; elements of lists and maps are not measured separately."""
     return [ProfiledColumn(path, names, type) for path, names, type in leaf_fields(schema)]
 
 
@@ -74,14 +74,14 @@ def column_types(leaves: Iterable[ProfiledColumn]) -> dict[str, DataType]:
     for leaf in leaves:
         by_name.setdefault(leaf.names[0], []).append(leaf._replace(names=leaf.names[1:]))
     return {
-        name: found[0].type
-        if not found[0].names
-        else Struct(Member(member, type) for member, type in column_types(found).items())
-        for name, found in by_name.items()
+        name: leaves_of_column[0].type
+        if not leaves_of_column[0].names
+        else Struct(Member(member, type) for member, type in column_types(leaves_of_column).items())
+        for name, leaves_of_column in by_name.items()
     }
 
 
-def value_kind(type: DataType) -> ValueKind:
+def value_kind(type: DataType) -> ColumnValueKind:
     """The kind of values that a type has."""
     match type:
         case Decimal():
@@ -119,7 +119,7 @@ def value_kind(type: DataType) -> ValueKind:
 def with_permissions(
     leaves: Sequence[ProfiledColumn], dataset: Dataset, *, named: Collection[str] = ()
 ) -> list[ProfiledColumn]:
-    """Decide by privacy which values are measured; those of text columns only if `named`."""
+    """Decide by privacy which values are measured; text columns only if they are `named`."""
     private = private_paths(dataset.schema, [leaf.path for leaf in leaves], dataset.governance)
     allowed = []
     for leaf in leaves:
@@ -145,7 +145,7 @@ NamesInFiles: TypeAlias = Mapping[int, tuple[str, ...]]
 class KnownField(NamedTuple):
     """A column, or a member of a struct, with its names in the table and in files.
 
-    In files without ids it has one of its `aliases`, if the table defines them, else its name.
+    In files without ids, it has one of its `aliases` if the table defines them, else its name.
     """
 
     name: str
@@ -216,8 +216,8 @@ def _member_fields(
         return ()
     found = []
     for member in type.members:
-        below = type_path.member(member.name)
-        physical, id = notes.get(below.path, (None, None))
-        members = _member_fields(member.type, below, notes, mapping)
+        member_path = type_path.member(member.name)
+        physical, id = notes.get(member_path.path, (None, None))
+        members = _member_fields(member.type, member_path, notes, mapping)
         found.append(KnownField(member.name, physical, id, members, _aliases(id, mapping)))
     return tuple(found)

@@ -33,7 +33,7 @@ from lumos.storage.uris import absolute, is_same_store
 from lumos.store import DatasetFilter, KnownDataset, Store
 
 _LOG: Final = "hudi-log"
-# How Delta's protocol encodes bytes; Spark writes them unescaped.
+# Delta's protocol encodes bytes like this; Spark writes them unescaped.
 _ESCAPED: Final = re.compile(r"(\\u00[0-9a-fA-F]{2})+")
 _NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _MISSING_STATE: Final = "the state of its last scan is missing. Run lumos ingest."
@@ -55,7 +55,7 @@ class HasFileCount(Protocol):
 
 
 class LocatedFiles(NamedTuple):
-    """A dataset and its files, with remarks on what a profile ignores.
+    """A dataset and its files, with remarks on rows that a profile ignores.
 
     The files can be iterated once. `fields` are the columns of a table by their names in files,
     and `roots` are the locations in which files of a table may be opened.
@@ -70,7 +70,7 @@ class LocatedFiles(NamedTuple):
 
 
 def locate(settings: Settings, store: Store, urn: str, *, state: str) -> LocatedFiles:
-    """The files of a dataset; raises NotProfiled if there are none to read."""
+    """Find the files of a dataset; raises NotProfiled if there are none to read."""
     dataset = store.get(urn)
     known = _scanned_dataset(store, dataset)
     if not has_files(dataset.format, dataset.statistics):
@@ -130,7 +130,7 @@ def _scanned_dataset(store: Store, dataset: Dataset) -> KnownDataset:
 
 def _source_file(file: DataFile) -> SourceFile:
     row = file.row
-    assert row.format is not None, "files of datasets have a format"
+    assert row.format is not None, f"{row.path} has no format"
     task = FileTask(
         row.path,
         row.size,
@@ -148,7 +148,7 @@ def _source_file(file: DataFile) -> SourceFile:
 
 
 class TableFiles(NamedTuple):
-    """The files of a table, its columns, and remarks on what a profile ignores."""
+    """The files of a table, its columns, and remarks on rows that a profile ignores."""
 
     files: Iterator[SourceFile]
     fields: tuple[KnownField, ...]
@@ -248,7 +248,7 @@ def _decode_hex(text: str) -> bytes:
 
 
 def _identity(task: FileTask, fields_hash: bytes) -> bytes:
-    """The identity of a task's rows; it also changes with names of columns in the table."""
+    """The identity of a task's rows; it also changes if columns of the table are renamed."""
     values = (task.path, task.size, task.format, fields_hash.hex(), task.constants)
     deletes = (
         f"{each.kind} {each.path} {each.offset} {each.inline.hex()}" for each in task.deletes

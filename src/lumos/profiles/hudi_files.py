@@ -32,7 +32,7 @@ def read_slice(
     prefix = f"{task.table_root}/"
     files = (task.path, *task.logs)
     if not all(path.startswith(prefix) for path in files):
-        raise UnreadableFile("outside_path", "It lies outside of its table and is not opened")
+        raise UnreadableFile("outside_path", "It is outside of its table and was not opened")
     folder = StoredTableFolder(storage, task.table_root)
     metadata = _metadata_files(storage, task.table_root, HudiReader().signature(folder))
     with TemporaryDirectory(prefix="lumos-hudi-") as copied:
@@ -42,7 +42,7 @@ def read_slice(
             _copy(storage, path, _path_in(copied, path.removeprefix(prefix)))
         base, *logs = (path.removeprefix(prefix) for path in files)
         if base.rpartition("/")[2].startswith("."):
-            # A log file: no base file was written for this slice yet.
+            # A slice without a base file begins with a log file.
             base, logs = "", [base, *logs]
         reader = _open_table(copied).create_file_group_reader_with_options()
         rows = pa.Table.from_batches([reader.read_file_slice_from_paths(base, logs)])
@@ -55,8 +55,8 @@ def read_slice(
         start += batch.num_rows
 
 
-# Slices of one table follow each other. The signature changes with every write to the table, and
-# each storage has its own credentials.
+# Consecutive slices usually belong to one table. The signature changes with every write to the
+# table, and each storage has its own credentials.
 @lru_cache(maxsize=1)
 def _metadata_files(storage: FileStorage, root: str, signature: str) -> dict[str, bytes]:  # noqa: ARG001
     """Return the properties and instants of a table by path.

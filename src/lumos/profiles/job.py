@@ -72,7 +72,7 @@ _SQL_TYPES: Final = {
 
 
 class SketchInput(NamedTuple):
-    """The column of values for Spark; `doubles` has them as doubles, if quantiles need that."""
+    """The column of values for Spark; `doubles` has the same values as doubles for quantiles."""
 
     leaf: int
     name: str
@@ -185,7 +185,7 @@ def _estimates_by_leaf(frame: DataFrame) -> DataFrame:
 
 
 def _merge_sketches(name: str, merge: Any) -> Column:
-    """All sketches of a list merged into one; Spark has an aggregate for it only since 4.1.2."""
+    """Merge a list of sketches into one; Spark has an aggregate for this only since 4.1.2."""
     listed = F.col(name)
     rest = F.slice(listed, F.lit(2), F.greatest(F.size(listed) - 1, F.lit(0)))
     return F.reduce(rest, F.get(listed, F.lit(0)), lambda one, other: merge(one, other))
@@ -264,9 +264,9 @@ def measure(
 
 
 def _measurement_from_row(row: dict[str, Any], inputs: Sequence[SketchInput]) -> UnitMeasurement:
-    first, *others = map(_decode_tallies, row["tallies"])
+    first, *other_tallies = map(_decode_tallies, row["tallies"])
     totals = FileTotals(row["rows"], row["files"], first, ProblemList(MAX_LISTED_IN_TOTAL))
-    for other in others:
+    for other in other_tallies:
         totals.add_tallies(other)
     totals.problems.take(
         (Problem(**each) for each in row["problems"]),
@@ -275,7 +275,7 @@ def _measurement_from_row(row: dict[str, Any], inputs: Sequence[SketchInput]) ->
     sketches = {
         each.leaf: Sketches(*(row.get(f"{each.name}_{kind}") for kind in Sketches._fields))
         for each in inputs
-        # KLL fails without values.
+        # KLL sketches fail without values.
         if totals.tallies[each.leaf].values
     }
     return UnitMeasurement(totals, sketches)
@@ -305,7 +305,7 @@ def _reader(
 
 def _totals_row(unit: int, totals: FileTotals, schema: pa.Schema) -> pa.RecordBatch:
     problems = totals.problems
-    first: list[Any] = [
+    values: list[Any] = [
         unit,
         totals.rows,
         totals.files,
@@ -314,9 +314,9 @@ def _totals_row(unit: int, totals: FileTotals, schema: pa.Schema) -> pa.RecordBa
         list(map(msgspec.structs.asdict, problems.counts)),
     ]
     types = [field.type for field in schema]
-    arrays = [pa.array([value], type) for value, type in zip(first, types, strict=False)]
-    rest = [pa.nulls(1, type) for type in types[len(_TOTALS) :]]
-    return pa.RecordBatch.from_arrays([*arrays, *rest], schema=schema)
+    arrays = [pa.array([value], type) for value, type in zip(values, types, strict=False)]
+    empty_columns = [pa.nulls(1, type) for type in types[len(_TOTALS) :]]
+    return pa.RecordBatch.from_arrays([*arrays, *empty_columns], schema=schema)
 
 
 def read_tasks(
@@ -326,7 +326,7 @@ def read_tasks(
     inputs: Sequence[SketchInput],
     schema: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
-    """Read files; yields the values for Spark and adds the counts to the totals of each unit."""
+    """Read files; yield the values for Spark, and add the counts to the totals of each unit."""
     wanted = column_types(job.leaves)
     for stored in tasks:
         task = stored._replace(fields=job.fields)
@@ -365,7 +365,7 @@ def read_tasks(
 
 
 def _resolve_paths(task: FileTask, roots: tuple[str, ...]) -> FileTask:
-    """The task with the paths to open; raises UnreadableFile for those outside of the roots."""
+    """Resolve the paths of a task; raises UnreadableFile for paths outside of the roots."""
     if not task.table_root:
         return task
     resolve = TablePaths(task.table_root, roots or (task.table_root,)).resolve
@@ -412,7 +412,7 @@ ReportRead: TypeAlias = Callable[[int, float], None]
 
 
 class ProfileLocations(NamedTuple):
-    """How the files are accessed, and where the measurements of them are stored.
+    """The access to the files, and the location of their measurements.
 
     `roots` are the scanned roots; files of tables outside of them are not opened.
     """
@@ -457,7 +457,7 @@ def measure_files(
 
 
 def spec_of(leaves: Sequence[ProfiledColumn]) -> str:
-    """A hash of the columns and of what is measured of them."""
+    """A hash of the columns and of the values that are measured."""
     lines = [f"{each.names} {each.type} {each.values} {each.top}" for each in leaves]
     text = "\n".join([str(_VERSION), *lines])
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

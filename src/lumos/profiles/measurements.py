@@ -24,9 +24,9 @@ MAX_TRACKED_VALUES: Final = 4096
 class ColumnTally(msgspec.Struct, array_like=True):
     """The counts of a column.
 
-    `low` and `high` are numbers, or decimals as text. `mean` and `spread`, the sum of squared
-    deviations, are of `measured_count` values. `top` counts frequent values; each count is at most
-    `slack` too low.
+    `low` and `high` are numbers, or decimals as text. `mean` and `spread` (the sum of squared
+    deviations) cover `measured_count` values. `top` counts frequent values; each count is too low
+    by at most `slack`.
     """
 
     rows: int = 0

@@ -34,7 +34,7 @@ def decode_identities(hashes: bytes | bytearray) -> npt.NDArray[np.uint64]:
 class MeasuredUnit(msgspec.Struct, array_like=True, frozen=True):
     """Files that were measured together: their identities, size and measurement.
 
-    `spec` is a hash of the columns and of what was measured.
+    `spec` is a hash of the columns and of the values that were measured.
     """
 
     spec: str
@@ -79,7 +79,7 @@ class MeasurementCache:
     def replace(self, reused: Iterable[MeasuredUnit], new: Iterable[MeasuredUnit]) -> None:
         """Store the new units, and delete all others except the reused ones.
 
-        A new unit replaces one of the same name, which is damaged or was measured differently.
+        A new unit replaces a unit of the same name that is damaged or was measured differently.
         """
         names = {unit.name for unit in reused}
         for unit in new:
@@ -254,10 +254,10 @@ def divide(files: SourceFiles, units: Iterable[MeasuredUnit], *, leaves: int) ->
     is_covered = np.zeros(len(present), np.bool_)
     reused: list[MeasuredUnit] = []
     for unit in sorted(units, key=lambda each: each.size, reverse=True):
-        at = _positions(unit.identities, present)
-        if at is not None and not is_covered[at].any():
+        positions = _positions(unit.identities, present)
+        if positions is not None and not is_covered[positions].any():
             reused.append(unit)
-            is_covered[at] = True
+            is_covered[positions] = True
     if len(reused) > max_units:
         # Many small units are measured again as one.
         for unit in reused[max_units // 2 :]:
@@ -271,9 +271,9 @@ def _positions(
     searched: npt.NDArray[np.uint64], present: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.intp] | None:
     """The positions of identities among all, which are sorted; None if one is missing."""
-    at = np.searchsorted(present, searched)
-    are_present = (at < len(present)).all() and (present[at] == searched).all()
-    return at if are_present else None
+    positions = np.searchsorted(present, searched)
+    are_present = (positions < len(present)).all() and (present[positions] == searched).all()
+    return positions if are_present else None
 
 
 def _assign_units(
@@ -303,7 +303,7 @@ def _bytes(files: SourceFiles, is_wanted: npt.NDArray[np.bool_]) -> float:
 
 
 def task_parts(files: SourceFiles, division: Division, *, parts: int) -> Iterator[TaskPart]:
-    """Yield the files to measure in at least about `parts` parts of the same size.
+    """Yield the files to measure in about `parts` or more parts of equal size.
 
     Neighbouring files stay together. Large files are divided into portions.
     """
@@ -334,21 +334,21 @@ def _portions(task: FileTask) -> list[FileTask]:
 
 def limit_rows(files: SourceFiles, rows: int) -> Iterator[SourceFile]:
     """Yield files with a limit on their rows, about `rows` in total."""
-    each = -(-rows // max(1, len(files)))
+    rows_per_file = -(-rows // max(1, len(files)))
     for file in islice(files, rows):
-        yield file._replace(task=file.task._replace(max_rows=each))
+        yield file._replace(task=file.task._replace(max_rows=rows_per_file))
 
 
 def sample_files(files: SourceFiles, share: float) -> Iterator[SourceFile]:
-    """Yield a share of the bytes: whole files, always the same ones, and a part of the last."""
+    """Yield a share of the bytes: always the same whole files, and a part of the last one."""
     wanted_bytes = share * files.size
     hashes = b"".join(identity_of(file.task.path) for file in files)
     shares = np.zeros(len(files))
-    for at in np.argsort(decode_identities(hashes), kind="stable"):
+    for index in np.argsort(decode_identities(hashes), kind="stable"):
         if wanted_bytes <= 0:
             break
-        size = files.sizes[at]
-        shares[at] = min(1.0, wanted_bytes / max(1, size))
+        size = files.sizes[index]
+        shares[index] = min(1.0, wanted_bytes / max(1, size))
         wanted_bytes -= size
     for file_share, file in zip(shares, files, strict=True):
         if file_share:

@@ -34,7 +34,7 @@ _OUT_OF_MEMORY: Final = signal.SIGKILL
 
 
 class ReaderCrashed(UnreadableFile):
-    """A file whose content ended the process that read it."""
+    """The content of a file crashed the process that read it."""
 
     def __init__(self, ended_by: signal.Signals | None) -> None:
         if ended_by is _OUT_OF_MEMORY:
@@ -65,7 +65,7 @@ class ReaderProcess:
         wanted: Mapping[str, DataType],
         file: RangedFile | None,
     ) -> Iterator[RowBatch]:
-        """Yield the batches that `read` finds in a task's file; `file` is None for a local one."""
+        """Yield the batches of a task's file; `file` is None for a local file."""
         self._send((read, task, dict(wanted), None if file is None else file.size))
         failure: OSError | None = None
         while True:
@@ -144,7 +144,7 @@ def read_in_child(
     except (UnreadableFile, OSError, GeneratorExit):
         raise
     except BaseException:
-        # Interrupted during a message: the next answer would belong to an earlier request.
+        # After an interrupted message, the next answer would belong to an earlier request.
         _process.close()
         _process = None
         raise

@@ -10,7 +10,7 @@ import msgspec
 
 from lumos.model.dataset import ColumnProfile, Profile, Quality
 from lumos.model.discovery import Problem
-from lumos.model.privacy import frequent
+from lumos.model.privacy import select_frequent
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.types import FLOAT16, FLOAT32, DataType, Duration, Time, Timestamp
 from lumos.profiles.columns import ProfiledColumn
@@ -22,7 +22,7 @@ class ProfileReport(Report, frozen=True, kw_only=True):
     """A profile; `files_read` were read now, `files_known` were measured before.
 
     `withheld` are the columns whose values are not reported, because a label marks them as private.
-    A profile without any readable file is not `kept`, and the earlier one stays.
+    If no file could be read, the profile is not `kept`, and the earlier one stays.
     """
 
     format_version: str = FORMAT_VERSION
@@ -69,7 +69,7 @@ def build_profile(
 
 
 def _count_unread(problems: ProblemList) -> int:
-    """The number of unreadable files; files that are not listed count once for each portion."""
+    """The number of unreadable files; unlisted files are counted once for each portion."""
     listed = {each.path for each in problems.listed if not each.remark}
     return len(listed) + sum(each.count for each in problems.not_listed() if not each.remark)
 
@@ -100,7 +100,7 @@ def _column(leaf: ProfiledColumn, tally: ColumnTally, estimates: Estimates | Non
             str(rank): _text(leaf, _clamp(value, tally)) if is_number else _text(leaf, value)
             for rank, value in zip(RANKS, quantiles, strict=False)
         },
-        top=frequent(counts, rows=tally.rows) if leaf.top else (),
+        top=select_frequent(counts, rows=tally.rows) if leaf.top else (),
         shortest=tally.shortest,
         longest=tally.longest,
         mean_length=tally.total_length / tally.sized_count if tally.sized_count else None,
@@ -152,7 +152,7 @@ def _text(leaf: ProfiledColumn, value: Any) -> str:
         case "boolean":
             return "true" if value else "false"
         case "unsigned":
-            # Their quantiles are doubles.
+            # Quantiles of integers are doubles.
             return str(int(value))
         case "float":
             return _shortest_text(value, _STRUCT_FORMATS.get(leaf.type, "d"))
@@ -169,12 +169,12 @@ def _time_text(unit: str, value: int) -> str:
     microseconds, rest = divmod(value, 1000)
     if not rest:
         return _iso_text(microseconds)
-    whole = _iso_text(microseconds)
-    return f"{whole}{'' if '.' in whole else '.000000'}{rest:03}"
+    seconds_text = _iso_text(microseconds)
+    return f"{seconds_text}{'' if '.' in seconds_text else '.000000'}{rest:03}"
 
 
 def _iso_text(microseconds: int) -> str:
-    """The time in ISO 8601, also before year 1 and after year 9999."""
+    """The time in ISO 8601, even before year 1 and after year 9999."""
     days, rest = divmod(microseconds, _DAY)
     # The Gregorian calendar repeats every 400 years.
     cycles, day = divmod(days, 146_097)

@@ -25,7 +25,7 @@ from lumos.profiles.tasks import (
 )
 from lumos.storage import FileStorage, LocalStorage, StorageAccess, storage_of
 
-# Formats that pyarrow reads, which aborts the process on some damaged files.
+# pyarrow reads these formats, and aborts the process on some damaged files.
 _READ_IN_CHILD: Final = frozenset({"parquet", "orc"})
 # The columns of an Iceberg file of deleted positions.
 _POSITION_COLUMNS: Final[dict[str, DataType]] = {"file_path": STRING, "pos": INT64}
@@ -81,25 +81,25 @@ def read_batches(
 def _read_all(
     task: FileTask, storage: FileStorage, wanted: Mapping[str, DataType]
 ) -> Iterator[RowBatch]:
-    """Yield all rows of a task's file, deleted ones and those outside of the sample too."""
+    """Yield all rows of a task's file, including deleted rows and rows outside of the sample."""
     if task.format == HUDI_SLICE:
         from lumos.profiles.hudi_files import read_slice
 
         yield from read_slice(task, storage, wanted)
         return
-    read = _format_reader(task.format)
+    read_format = _format_reader(task.format)
     if task.format not in _READ_IN_CHILD:
         with open_file(storage, task.path) as file:
-            yield from read(file, task, wanted)
+            yield from read_format(file, task, wanted)
     elif isinstance(storage, LocalStorage):
-        yield from read_in_child(read, task, wanted, None)
+        yield from read_in_child(read_format, task, wanted, None)
     else:
         with storage.open(task.path) as remote:
-            yield from read_in_child(read, task, wanted, RangedFile(remote))
+            yield from read_in_child(read_format, task, wanted, RangedFile(remote))
 
 
 def _format_reader(format: str) -> FormatReader:
-    # Imported late: each module needs libraries that only its own files need.
+    # Imported late: each module imports libraries that only its format needs.
     match format:
         case "parquet" | "orc":
             from lumos.profiles.columnar_files import read_orc, read_parquet
@@ -154,7 +154,7 @@ def undeleted_row_flags(start: int, count: int, deleted: BitMap64) -> pa.Array |
         return None
     flags = np.ones(count, dtype=np.uint8)
     flags[np.asarray(deleted_in_batch.to_array(), dtype=np.int64) - start] = 0
-    # pa.array would import pandas to look at an array of numpy.
+    # pa.array would import pandas to convert a numpy array.
     return pa.Array.from_buffers(pa.uint8(), count, [None, pa.py_buffer(flags)]).cast(pa.bool_())
 
 
@@ -193,7 +193,7 @@ def _read_positions(path: str, access: StorageAccess) -> dict[str, BitMap64]:
     for batch in read_batches(task, storage_of(path, access), _POSITION_COLUMNS):
         files, positions = batch.columns["file_path"].cast(pa.string()), batch.columns["pos"]
         if (lowest := pc.min(positions).as_py()) is not None and lowest < 0:
-            reason = f"The delete file {path} holds a negative position ({lowest})"
+            reason = f"The delete file {path} contains a negative position ({lowest})"
             raise UnreadableFile("corrupt_file", reason)
         for file in pc.unique(files).to_pylist():
             own = positions.filter(pc.equal(files, file)).drop_null()
@@ -202,7 +202,7 @@ def _read_positions(path: str, access: StorageAccess) -> dict[str, BitMap64]:
 
 
 def _positions_of(data: str, by_file: Mapping[str, BitMap64]) -> BitMap64:
-    """The positions of a data file, of whose path only the end may be known."""
+    """The deleted positions of a data file; `data` may be only the end of its path."""
     if data in by_file:
         return by_file[data]
     matches = [path for path in by_file if path.endswith(f"/{data}")]

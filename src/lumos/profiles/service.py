@@ -96,7 +96,7 @@ class Profiles:
         )
 
     def completed(self, scanned: IngestReport, progress: Progress) -> IngestReport:
-        """Add profiles of datasets without a complete or current one to the report of a scan."""
+        """Profile datasets without a current, complete profile, and add them to a scan report."""
         measured, problems = [], list(scanned.problems)
         known = self._completely_profiled()
         for dataset in scanned.datasets:
@@ -221,7 +221,7 @@ def _share(
     profiled: ProfileResult,
     sample: float | None,
 ) -> float | None:
-    """The share of the data that was read, as far as it is known."""
+    """The share of the data that was read, or None if it is unknown."""
     statistics = located.dataset.statistics
     if statistics is not None and statistics.row_count:
         return round(min(1.0, profiled.rows / statistics.row_count), 6)

@@ -13,9 +13,9 @@ from lumos.model.types import DataType
 from lumos.profiles.columns import KnownField
 from lumos.storage import FileStorage, LocalStorage, ReadableFile
 
-# The minimum read from a remote file: a request takes longer than these bytes.
+# The minimum read from a remote file; fewer bytes are not faster.
 _MIN_READ_BYTES: Final = 1024 * 1024
-# The first read of a remote file, which also returns its size; many files are not longer.
+# The first read of a remote file, which also returns its size; many files fit into it.
 _FIRST_READ_BYTES: Final = 64 * 1024
 # Limits of a batch.
 _BATCH_BYTES: Final = 32 * 1024 * 1024
@@ -28,13 +28,13 @@ HUDI_SLICE: Final = "hudi-slice"
 class FileTask(NamedTuple):
     """A file to measure, or one of several portions of it.
 
-    `names` are the columns of files that do not name them. `constants` are columns whose values
-    come from a table's metadata, as text; columns in the file take precedence. `partitions` come
-    from the path and take precedence over the file, as in Spark. `sample` is the share of rows to
-    read, `max_rows` their maximum number.
+    `names` are the column names for files that do not contain them. `constants` are columns whose
+    values come from a table's metadata, as text; columns in the file take precedence. `partitions`
+    come from the path and take precedence over the file, as in Spark. `sample` is the share of rows
+    to read, `max_rows` their maximum number.
 
     For files of tables, `fields` are the columns by their names in files, `deletes` the deleted
-    rows, `path_in_log` the path as the table spells it, `logs` the Hudi log files on top of it.
+    rows, `path_in_log` the path in the table's log, and `logs` the Hudi log files on top of it.
     Files outside of `table_root` are only opened below scanned roots: write access to a table's log
     must not give read access to other files that Lumos can read.
     """

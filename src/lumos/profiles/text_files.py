@@ -65,16 +65,16 @@ class TextFile(Content):
         self._compression = compression_of(file.read(_HEAD_BYTES))
 
     def sample(self, length: int) -> Sample:
-        with self._decompressed() as stream:
+        with self._open_decompressed() as stream:
             data = stream.read(length + 1)
         return Sample(data[:length], len(data) <= length, None)
 
     def text(self) -> io.BufferedReader:
-        """The whole text; do not read the file in another way at the same time."""
+        """The whole text as a stream; nothing else may read the file at the same time."""
         encoding = encoding_of(self.sample(_HEAD_BYTES))
-        return io.BufferedReader(_Utf8Input(self._decompressed(), encoding), _CHUNK_BYTES)
+        return io.BufferedReader(_Utf8Input(self._open_decompressed(), encoding), _CHUNK_BYTES)
 
-    def _decompressed(self) -> pa.NativeFile:
+    def _open_decompressed(self) -> pa.NativeFile:
         self._file.seek(0)
         stored = pa.PythonFile(_UnclosedInput(self._file), "r")
         if self._compression is None:
@@ -153,7 +153,7 @@ def _split_at_delimiter(
             yield reader.read_next_batch()
         except StopIteration:
             break
-        # Rows with another number of cells count too.
+        # Rows with another number of cells are also counted.
         if len(irregular) > _ROWS_PER_BATCH:
             yield _batch_of_lines(irregular, schema, dialect)
             irregular.clear()
@@ -218,9 +218,9 @@ def read_json(
     text = TextFile(file).text()
     constants = {name for name, _ in task.constants} - {*task.names}
     types = {name: type for name, type in wanted.items() if name not in constants}
-    read = _read_lines if _has_json_lines(text) else _read_values
+    read_records = _read_lines if _has_json_lines(text) else _read_values
     start = 0
-    for batch in read(text, types, task):
+    for batch in read_records(text, types, task):
         yield batch._replace(start=start, share=task.sample)
         start += batch.rows
 
@@ -362,7 +362,7 @@ class _JsonValues:
         return space.end() if space else self._position
 
     def _read_more(self) -> bool:
-        """Read more, twice as much for long values; False at the end or beyond the limit."""
+        """Read more, doubling for long values; return False at the end or beyond the limit."""
         rest = self._buffer[self._position :]
         if self._at_end or len(rest) > _MAX_RECORD_BYTES:
             return False
@@ -372,7 +372,7 @@ class _JsonValues:
         return bool(data)
 
     def _skip_invalid(self) -> bool:
-        """Skip an invalid value; False if no other follows."""
+        """Skip an invalid value; return False if no other follows."""
         self.bad_records += 1
         following = self._buffer.find("\n{", self._position + 1)
         self._position = following + 1 if following >= 0 else len(self._buffer)

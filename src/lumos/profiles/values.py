@@ -1,4 +1,4 @@
-"""Converts values of files to Arrow arrays of the column's type; others are misfits."""
+"""Converts values of files to Arrow arrays of the column's type, and counts misfits."""
 
 import decimal
 import json
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from lumos.formats.inference import NULLS
 from lumos.model.conversions.arrow import type_to_arrow
 from lumos.model.types import JSON, Array, DataType, Decimal, Map, Member, Struct, Timestamp
-from lumos.profiles.columns import INTEGRAL_KINDS, ProfiledColumn, ValueKind
+from lumos.profiles.columns import INTEGRAL_KINDS, ColumnValueKind, ProfiledColumn
 
 
 class MixedType(pa.ExtensionType):  # type: ignore[misc]
@@ -83,7 +83,7 @@ _CAST_ERRORS: Final = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTyp
 class ColumnValues(NamedTuple):
     """The values of a column in some rows, with nulls for misfits, which are counted.
 
-    Of `opaque` values only their presence is known.
+    For `opaque` values, only their presence is known.
     """
 
     array: pa.Array
@@ -262,7 +262,7 @@ def _convert(array: pa.Array, target: pa.DataType) -> pa.Array:
         try:
             return array.cast(target)
         except _CAST_ERRORS:
-            # The same for texts, as in Delta's partition values.
+            # Texts without a zone are UTC too, as in Delta's partition values.
             return array.cast(pa.timestamp(target.unit)).cast(target)
     if pa.types.is_time(target) and _is_text(array):
         # Arrow casts texts to timestamps, but not to times.
@@ -288,7 +288,7 @@ def _cast_in_halves(array: pa.Array, target: pa.DataType) -> ColumnValues:
 
 _ARRAY_ERRORS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError)
 # The Python types of each kind. Arrow would also accept others and change their meaning.
-_PYTHON_TYPES: Final[Mapping[ValueKind, frozenset[type]]] = {
+_PYTHON_TYPES: Final[Mapping[ColumnValueKind, frozenset[type]]] = {
     "boolean": frozenset({bool}),
     "integer": frozenset({int}),
     "unsigned": frozenset({int}),

@@ -1,1 +1,1 @@
-"""Text for people, self-contained HTML pages and SVG diagrams."""
+"""Human-readable text, self-contained HTML pages and SVG diagrams."""

@@ -7,19 +7,19 @@ from typing import Final, NamedTuple
 from lumos.model.cost import COST_TYPES
 
 
-def tag(name: str, *content: str, **facts: object) -> str:
+def tag(name: str, *content: str, **attributes: object) -> str:
     """An SVG element; `_` in attribute names becomes `-`, and `class_` becomes `class`."""
-    attributes = "".join(
-        f' {fact.rstrip("_").replace("_", "-")}="{escape(_format_value(value))}"'
-        for fact, value in facts.items()
+    rendered = "".join(
+        f' {attribute.rstrip("_").replace("_", "-")}="{escape(_format_value(value))}"'
+        for attribute, value in attributes.items()
     )
     inner = "".join(content)
-    return f"<{name}{attributes}>{inner}</{name}>" if inner else f"<{name}{attributes}/>"
+    return f"<{name}{rendered}>{inner}</{name}>" if inner else f"<{name}{rendered}/>"
 
 
-def text(content: str, **facts: object) -> str:
+def text(content: str, **attributes: object) -> str:
     """A text element."""
-    return tag("text", escape(content), **facts)
+    return tag("text", escape(content), **attributes)
 
 
 def title(content: str) -> str:

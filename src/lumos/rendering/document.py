@@ -45,14 +45,14 @@ def page(*, title: str, subtitle: str, footer: str, content: Sequence[str]) -> s
 
 def tiles(several: Iterable[Tile]) -> str:
     """Key figures side by side."""
-    shown = (
+    elements = (
         f'<div class="tile"><span class="what">{escape(each.what)}</span>'
         f'<b class="{each.tone}{" long" if len(each.figure) > _LONG_FIGURE_LENGTH else ""}">'
         f"{escape(each.figure)}</b>"
         f"<span>{escape(each.note)}</span></div>"
         for each in several
     )
-    return f'<div class="tiles">{"".join(shown)}</div>'
+    return f'<div class="tiles">{"".join(elements)}</div>'
 
 
 def section(heading: str, explanation: str, *content: str, tone: str = "") -> str:
@@ -79,8 +79,8 @@ def key(parts: Sequence[str]) -> str:
 
 def named_key(pairs: Iterable[tuple[str, str]]) -> str:
     """The legend of colours."""
-    shown = (f'<span><i class="{escape(one)}"></i>{escape(text)}</span>' for one, text in pairs)
-    return f'<div class="key">{"".join(shown)}</div>'
+    elements = (f'<span><i class="{escape(one)}"></i>{escape(text)}</span>' for one, text in pairs)
+    return f'<div class="key">{"".join(elements)}</div>'
 
 
 def table(head: Sequence[str], rows: Iterable[TableRow], *, numbers: Sequence[str]) -> str:

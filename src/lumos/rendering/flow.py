@@ -12,7 +12,7 @@ _GAP: Final = 20
 _TOP: Final = 30
 _LABEL_WIDTH: Final = 190
 _MAX_NAME_LENGTH: Final = 27
-# Thin enough for small amounts, thick enough to point at.
+# The minimum width at which a band can still be pointed at.
 _MIN_BAND_WIDTH: Final = 1.5
 _MAX_HEIGHT: Final = 560
 _MIN_HEIGHT: Final = 160
@@ -21,8 +21,8 @@ _MIN_HEIGHT: Final = 160
 class FlowNode(NamedTuple):
     """A dataset in the diagram, with amounts in micro-units.
 
-    `direct` is spent there, `kept` is retained there; the rest flows in from and out to other
-    datasets, which may not be in the diagram. No end use needs an `unneeded` one.
+    `direct` is spent on the dataset itself, and `kept` is not passed on. The rest flows in from and
+    out to other datasets, which may not be in the diagram. An `unneeded` dataset has no end use.
     """
 
     key: str
@@ -114,10 +114,12 @@ def _render_bands(
     for band in sorted(bands, key=lambda each: (boxes[each.upstream].y, each)):
         width = band.amount * scale
         x, end = boxes[band.upstream].x + _BAR_WIDTH, boxes[band.downstream].x
-        y, to = starts[band] + width / 2, in_y[band.downstream] + width / 2
+        y, end_y = starts[band] + width / 2, in_y[band.downstream] + width / 2
         in_y[band.downstream] += width
         middle = (x + end) / 2
-        path = f"M{x:.1f} {y:.1f}C{middle:.1f} {y:.1f} {middle:.1f} {to:.1f} {end:.1f} {to:.1f}"
+        path = (
+            f"M{x:.1f} {y:.1f}C{middle:.1f} {y:.1f} {middle:.1f} {end_y:.1f} {end:.1f} {end_y:.1f}"
+        )
         names = f"{stops[band.upstream].name} → {stops[band.downstream].name}"
         shapes.append(
             tag(

@@ -1,4 +1,4 @@
-"""Values as text for people: counts, sizes, times, lists and long texts."""
+"""Formats values as human-readable text: counts, sizes, times, lists and long texts."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ def plural(count: int, noun: str, several: str | None = None) -> str:
 
 
 def few(items: Sequence[T], limit: int) -> tuple[Sequence[T], int]:
-    """Return the first items and how many more there are; a single further item is included."""
+    """Return the first `limit` items and the number of the others; a single other is included."""
     return (items, 0) if len(items) <= limit + 1 else (items[:limit], len(items) - limit)
 
 
@@ -68,7 +68,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_age(moment: datetime, now: datetime) -> str:
-    """How long ago a time was, in its largest unit: `45min ago`, `2h ago`, `3d ago`."""
+    """The age of a time in its largest unit: `45min ago`, `2h ago`, `3d ago`."""
     minutes = max(0, int((now - moment).total_seconds() // 60))
     if minutes < 60:
         return f"{minutes}min ago"

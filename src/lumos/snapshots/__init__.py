@@ -1,1 +1,1 @@
-"""Portable snapshots: taking them, checking them, bringing them into catalogs, comparing them."""
+"""Exports, validates, imports and compares portable snapshots."""

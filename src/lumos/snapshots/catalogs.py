@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from lumos import plugins
-from lumos.catalogs import Connects, HasAddress, HoldsItems, KeptInFile, Platform, ReadsEntries
+from lumos.catalogs import Connects, HasAddress, Platform, ReadsEntries, StoredInFile, StoresItems
 from lumos.catalogs.configured import LOCAL, find_platform, platform_of
 from lumos.catalogs.three_way_merge import merge_item
 from lumos.config import Settings
@@ -31,7 +31,7 @@ class SnapshotNotFound(MisuseError):
 
 
 class SnapshotCatalog(ABC):
-    """A catalog that can be read; `name` does not depend on how it was spelled."""
+    """A catalog that can be read; `name` is the same for all spellings of its address."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ class SnapshotCatalog(ABC):
 
     @abstractmethod
     def datasets(self) -> Iterator[CatalogEntry]:
-        """All datasets, also deleted ones."""
+        """All datasets, including deleted ones."""
 
     @abstractmethod
     def items(self, kind: EntryKind) -> Iterator[Any]:
@@ -101,7 +101,7 @@ class PlatformCatalog(SnapshotCatalog):
         self.kind = platform.kind
         self.platform = platform
         self._store = store
-        self.file = platform.path if isinstance(platform, KeptInFile) else None
+        self.file = platform.path if isinstance(platform, StoredInFile) else None
 
     def datasets(self) -> Iterator[CatalogEntry]:
         if not isinstance(self.platform, ReadsEntries):
@@ -129,8 +129,8 @@ class PlatformCatalog(SnapshotCatalog):
     def _restore_unsupported(self, item: Any, written: Any) -> Any:
         """Add the values that Lumos wrote and the catalog cannot store."""
         platform: Any = self.platform
-        held = platform.item_as_held(written)
-        return item if held == written else merge_item(held, item, written).item
+        stored = platform.item_as_stored(written)
+        return item if stored == written else merge_item(stored, item, written).item
 
     def count(self) -> int | None:
         return self.platform.count() if isinstance(self.platform, ReadsEntries) else None
@@ -142,7 +142,7 @@ class PlatformCatalog(SnapshotCatalog):
 
     @cached_property
     def _items(self) -> list[Any]:
-        return list(self.platform.items()) if isinstance(self.platform, HoldsItems) else []
+        return list(self.platform.items()) if isinstance(self.platform, StoresItems) else []
 
 
 class SnapshotCatalogs:
@@ -162,7 +162,7 @@ class SnapshotCatalogs:
         platform: Platform | None
         if not colon and configured:
             platform = platform_of(self._settings)
-            assert platform is not None, "the platform is configured"
+            assert platform is not None, f"the platform '{text}' is not configured"
         elif not colon:
             platform = plugin(self._settings.platform_config.of(kind))
         elif issubclass(plugin, HasAddress):

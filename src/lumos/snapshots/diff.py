@@ -103,9 +103,9 @@ def _export_sides(
     """
     cancellation = Cancellation()
 
-    def report(step: str, **facts: Any) -> None:
+    def report(step: str, **details: Any) -> None:
         cancellation.check()
-        progress(step, **facts)
+        progress(step, **details)
 
     # A cancelled thread may still write into the folder.
     with TemporaryDirectory(prefix="lumos-", ignore_cleanup_errors=True) as folder:

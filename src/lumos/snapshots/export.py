@@ -40,10 +40,10 @@ _PROGRESS_INTERVAL: Final = 500
 
 
 class ExportOptions(NamedTuple):
-    """What to export of a catalog.
+    """Options of an export.
 
-    `ranges` are minimum and maximum values of columns, `values` all values in profiles: both are
-    data.
+    `ranges` includes minimum and maximum values of columns, and `values` includes all values in
+    profiles; both are data.
     """
 
     omitted: tuple[str, ...] = ()
@@ -113,8 +113,8 @@ def _facts(
 
 
 def _report(output: Path, header: SnapshotHeader, *, lineage_left_out: int) -> SnapshotExportReport:
-    assert header.counts is not None, "written snapshots are counted"
-    assert header.hashes is not None, "written snapshots are hashed"
+    assert header.counts is not None, "the written snapshot has no counts"
+    assert header.hashes is not None, "the written snapshot has no hashes"
     files = [each for each in output.rglob("*") if each.is_file()] if output.is_dir() else [output]
     return SnapshotExportReport(
         file=str(output),
@@ -164,12 +164,12 @@ class _BaseSnapshot:
                     if kind is DATASETS and not each.deleted:
                         self._deleted[each.urn] = _tombstone(each)
 
-    def keep(self, entry: CatalogEntry) -> None:
+    def mark_existing(self, entry: CatalogEntry) -> None:
         """Mark a dataset that still exists but is no longer selected."""
         if not entry.deleted:
             self._deleted.pop(entry.urn, None)
 
-    def changed(self, kind: EntryKind, values: Iterable[Any]) -> Iterator[Any]:
+    def changed_entries(self, kind: EntryKind, values: Iterable[Any]) -> Iterator[Any]:
         """The new and changed entries and, for datasets, the deleted ones."""
         known = self._hashes[kind.plural]
         for value in values:
@@ -208,16 +208,16 @@ class _ExportedEntries:
         if self._base is None:
             return map(self._without_private_values, filter(self._is_selected, found))
         selected = map(self._without_private_values, self._selected_since(self._base, found))
-        return self._base.changed(DATASETS, selected)
+        return self._base.changed_entries(DATASETS, selected)
 
     def items(self, kind: EntryKind) -> Iterator[Any]:
         """The entries of another kind; with a selection, only those that its datasets refer to."""
         found = self._catalog.items(kind)
         if self._is_selected is not None:
-            found = iter(self._referenced(kind, list(found)))
+            found = iter(self._referenced_entries(kind, list(found)))
         if kind is JOBS and "cost" in self._wanted.omitted:
             found = (msgspec.structs.replace(job, cost=None) for job in found)
-        return found if self._base is None else self._base.changed(kind, found)
+        return found if self._base is None else self._base.changed_entries(kind, found)
 
     def _selected_since(
         self, base: _BaseSnapshot, entries: Iterator[CatalogEntry]
@@ -226,9 +226,9 @@ class _ExportedEntries:
             if self._is_selected is None or self._is_selected(entry):
                 yield entry
             else:
-                base.keep(entry)
+                base.mark_existing(entry)
 
-    def _selected(self) -> Iterator[CatalogEntry]:
+    def _selected_datasets(self) -> Iterator[CatalogEntry]:
         return filter(self._is_selected, self._catalog.datasets())
 
     def _with_progress(self, entries: Iterator[CatalogEntry]) -> Iterator[CatalogEntry]:
@@ -251,9 +251,9 @@ class _ExportedEntries:
             changes["quality"] = msgspec.structs.replace(quality, profile=profile)
         return msgspec.structs.replace(entry, **changes) if changes else entry
 
-    def _referenced(self, kind: EntryKind, items: Sequence[Any]) -> list[Any]:
+    def _referenced_entries(self, kind: EntryKind, items: Sequence[Any]) -> list[Any]:
         if self._referenced_keys is None:
-            self._referenced_keys = _references(self._selected())
+            self._referenced_keys = _references(self._selected_datasets())
         keys = self._referenced_keys.get(kind.plural, set())
         if kind is JOBS:
             datasets = self._referenced_keys[DATASETS.plural]

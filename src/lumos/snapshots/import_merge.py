@@ -1,7 +1,7 @@
 """Merge rules of imports: what to write for an entry, and what a rollback leaves.
 
-A snapshot has whole entries, except for omitted aspects. What an earlier import wrote and the
-snapshot no longer has is removed, while edits since then stay.
+A snapshot has whole entries, except for omitted aspects. Values that an earlier import wrote and
+the snapshot no longer has are removed, while later edits stay.
 """
 
 from collections.abc import Collection
@@ -92,7 +92,7 @@ def is_bare(entry: CatalogEntry) -> bool:
 
 
 def without_scanned(entry: CatalogEntry, stored: CatalogEntry) -> CatalogEntry:
-    """An entry of a snapshot without the aspects that scans determine, identified as stored."""
+    """Remove the aspects that scans determine, and use the name and platform of the store."""
     return msgspec.structs.replace(
         entry,
         **dict.fromkeys(SCANNED_ASPECTS),
@@ -134,7 +134,7 @@ def roll_back_entry(
 
 
 def _edited_records(imported: Any, current: Any, before_import: Any | None) -> list[str]:
-    """The catalog extras that are neither as before the import nor as it wrote them."""
+    """The catalog extras that were edited since the import."""
     return [
         f"raw.{catalog}.{name}"
         for catalog, records in current.raw.items()
@@ -149,7 +149,7 @@ def _record(entry: Any | None, catalog: str, name: str) -> Any:
 
 
 def differing_fields(before: Any | None, after: Any) -> tuple[str, ...]:
-    """The fields of an entry that differ, or all fields that a new one has."""
+    """The fields of an entry that differ; all fields of a new entry."""
     return tuple(
         field.name
         for field in msgspec.structs.fields(type(after))
@@ -160,7 +160,7 @@ def differing_fields(before: Any | None, after: Any) -> tuple[str, ...]:
 
 
 def _remove_imported(name: str, base: Any, theirs: Any) -> Any:
-    """An aspect of the catalog without what an earlier import wrote."""
+    """Remove the values that an earlier import wrote from an aspect of the catalog."""
     if isinstance(theirs, Quality) and theirs.profile not in (None, base.profile):
         # A profile that was measured since did not come from a snapshot.
         return Quality(profile=theirs.profile)

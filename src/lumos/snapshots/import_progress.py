@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lumos.catalogs import Conflict, How
+from lumos.catalogs import AspectStorage, Conflict
 from lumos.errors import LumosError
 from lumos.model.json_codec import from_json, to_json
 from lumos.snapshots.format.document import EntryKind
@@ -17,17 +17,17 @@ from lumos.store import Transaction
 from lumos.store.journal import ImportRun, ImportStep, StepState
 
 _MAX_REPORTED: Final = 1000
-# These are stored in the journal, so that an interrupted import does not lose them.
+# The number of rejected entries that the journal stores.
 _MAX_REFUSED: Final = 200
 
 
 class EntryPlan:
     """One entry of an import.
 
-    `before` is the entry before the import and `now` the current one; they differ if an interrupted
-    import had already written it. `base` is the JSON that Lumos wrote before, and `written` the
-    part of the entry that it will have written. `backup` is stored in place of `before` when
-    restoring takes more than the entry. `problem` is the reason why the catalog refuses the entry.
+    `before` is the entry before the import. `current` differs from it if an interrupted import had
+    already written the entry. `base` is the JSON that Lumos wrote last. `written`
+    is the part of the entry that Lumos will have written. `backup` is stored instead of `before` if
+    a rollback needs more than the entry. `problem` is why the catalog rejects the entry.
     """
 
     problem: LumosError | None = None
@@ -38,7 +38,7 @@ class EntryPlan:
         key: str,
         *,
         before: Any | None,
-        now: Any | None,
+        current: Any | None,
         after: Any | None,
         written: Any | None,
         base: bytes | None,
@@ -49,7 +49,7 @@ class EntryPlan:
         self.kind = kind
         self.key = key
         self.before = before
-        self.now = now
+        self.current = current
         self.after = after
         self.base = base
         self.conflicts = conflicts
@@ -58,18 +58,18 @@ class EntryPlan:
         self.new_base = base if written is None else to_json(written)
 
     @classmethod
-    def refused(
+    def of_rejected(
         cls, kind: EntryKind, key: str, base: bytes | None, problem: LumosError
     ) -> "EntryPlan":
-        """An entry that the catalog is known to refuse."""
-        plan = cls(kind, key, before=None, now=None, after=None, written=None, base=base)
+        """An entry that the catalog is known to reject."""
+        plan = cls(kind, key, before=None, current=None, after=None, written=None, base=base)
         plan.problem = problem
         return plan
 
     @cached_property
     def writes(self) -> bool:
         """Whether the entry must be written."""
-        return self.after is not None and self._after != to_json(self.now)
+        return self.after is not None and self._after != to_json(self.current)
 
     @cached_property
     def is_step(self) -> bool:
@@ -79,7 +79,7 @@ class EntryPlan:
 
     @cached_property
     def change(self) -> Change:
-        """What the import does to the entry."""
+        """The kind of change that the import makes."""
         if self.after is None or self._after == self._before:
             return "unchanged"
         is_deleted = getattr(self.after, "deleted", False)
@@ -95,7 +95,7 @@ class EntryPlan:
 
     def report(self) -> EntryReport:
         """The entry for the import report."""
-        assert self.after is not None, "only changed entries are reported"
+        assert self.after is not None, "the entry was not changed"
         return EntryReport(
             kind=self.kind.singular,
             key=self.key,
@@ -138,7 +138,9 @@ class ImportProgress:
         assert self._run is not None, "a dry run has no journal"
         return self._run
 
-    def count(self, plans: Iterable[EntryPlan], held: Mapping[str, Mapping[str, How]] = {}) -> None:
+    def count(
+        self, plans: Iterable[EntryPlan], storage: Mapping[str, Mapping[str, AspectStorage]] = {}
+    ) -> None:
         """Count some entries, and how the catalog stores the aspects of each."""
         for plan in plans:
             if plan.problem is not None:
@@ -153,14 +155,14 @@ class ImportProgress:
             self.conflicts += [
                 _conflict(plan.key, conflict) for conflict in plan.conflicts[:remaining]
             ]
-            for aspect, how in held.get(plan.key, {}).items():
+            for aspect, kind_of_storage in storage.get(plan.key, {}).items():
                 counts = self.sums.held.setdefault(aspect, {})
-                counts[how] = counts.get(how, 0) + 1
+                counts[kind_of_storage] = counts.get(kind_of_storage, 0) + 1
 
     def record_position(
         self, transaction: Transaction, kind: EntryKind, key: str, *, at: datetime
     ) -> None:
-        """Record that all entries up to this one are done and counted."""
+        """Record that all entries up to this one are written and counted."""
         self._save(
             transaction,
             reached_kind=kind.plural,
@@ -178,11 +180,11 @@ class ImportProgress:
         transaction.journal.close(msgspec.structs.replace(self.run, updated_at=at))
 
     def record_state(self, transaction: Transaction, state: str, *, at: datetime) -> None:
-        """Record that the import is being rolled back, or has been."""
+        """Record a state of the rollback."""
         self._save(transaction, state=state, updated_at=at)
 
     def is_past(self, kind: EntryKind, key: str, order: Iterable[EntryKind]) -> bool:
-        """Whether an entry was done before the import was interrupted."""
+        """Whether an entry was written before the import was interrupted."""
         run = self.run
         if run.reached_kind is None or run.reached_key is None:
             return False
@@ -196,8 +198,8 @@ class ImportProgress:
             report = RefusedReport(kind=plan.kind.singular, key=plan.key, problem=str(problem))
             self.sums.refusals.append(report)
 
-    def _save(self, transaction: Transaction, **facts: Any) -> None:
-        self._run = msgspec.structs.replace(self.run, **facts)
+    def _save(self, transaction: Transaction, **fields: Any) -> None:
+        self._run = msgspec.structs.replace(self.run, **fields)
         transaction.journal.save_run(self._run)
 
 

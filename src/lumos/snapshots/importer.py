@@ -62,10 +62,10 @@ class UnfinishedImport(MisuseError):
 class ImportStopped(LumosError):
     """An import or a rollback failed before it finished."""
 
-    def __init__(self, problem: BaseException, *, back: bool = False) -> None:
+    def __init__(self, problem: BaseException, *, is_rollback: bool = False) -> None:
         advice = (
             "The rollback is not finished: run it again with --rollback."
-            if back
+            if is_rollback
             else "The import is not finished: resume it with --resume, or undo it with --rollback."
         )
         super().__init__(f"{str(problem).rstrip('.')}. {advice}")
@@ -85,7 +85,7 @@ class Importer:
     def run(self, file: Path, *, resume: bool, allow_dangling: bool) -> ImportReport:
         """Import a snapshot, or with `resume` the rest of an interrupted import."""
         self._check(file, allow_dangling=allow_dangling)
-        with self._locked(), open_snapshot(file) as snapshot:
+        with self._lock_target(), open_snapshot(file) as snapshot:
             self._target.check()
             self._target.check_snapshot(snapshot)
             remarks = self._remarks(snapshot.header)
@@ -114,7 +114,7 @@ class Importer:
 
     def rollback(self, file: Path | None) -> RollbackReport:
         """Restore the state before the last import, except for later edits."""
-        with self._locked():
+        with self._lock_target():
             run = self._last_run(file)
             progress = ImportProgress(run, ImportTotals())
             with self._store.transaction() as transaction:
@@ -129,8 +129,8 @@ class Importer:
                     for undone in self._target.undo(progress, batch, at=self._now()):
                         done += 1
                         restored += undone.result.value is not None
-                        # A planned step that was not executed has not created an entry.
-                        erased += undone.result.value is None and undone.now is not None
+                        # A planned step that was not executed did not create an entry.
+                        erased += undone.result.value is None and undone.current is not None
                         if undone.result.kept and len(kept) < _MAX_REPORTED_EDITS:
                             kept.append(_edit_report(undone))
                     self._show_progress(done, total)
@@ -139,7 +139,7 @@ class Importer:
                     progress.record_state(transaction, "rolled_back", at=self._now())
                     self._audit(transaction, "roll back import", run.file)
             except (LumosError, OSError) as problem:
-                raise ImportStopped(problem, back=True) from problem
+                raise ImportStopped(problem, is_rollback=True) from problem
         return RollbackReport(
             file=run.file,
             platform=self._target.name,
@@ -162,7 +162,7 @@ class Importer:
             raise InvalidSnapshot(file, errors, len(errors) + found.left_out)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock_target(self) -> Iterator[None]:
         try:
             with self._store.lock(f"import into {self._target.name}"):
                 yield
@@ -313,5 +313,5 @@ def _identity(file: Path, header: SnapshotHeader) -> str:
     """The hash in the header of a snapshot, or else the hash of its file."""
     if header.hashes is not None:
         return header.hashes.overall
-    facts = to_json(header.facts) if file.is_dir() else file.read_bytes()
-    return hashlib.sha256(facts).hexdigest()
+    content = to_json(header.facts) if file.is_dir() else file.read_bytes()
+    return hashlib.sha256(content).hexdigest()

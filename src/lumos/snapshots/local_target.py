@@ -94,7 +94,7 @@ class LocalTarget(ImportTarget):
         self.written: list[str] = []
 
     def check(self) -> None:
-        """The store is open."""
+        """Do nothing, because the store is open."""
 
     def check_snapshot(self, snapshot: OpenSnapshot) -> None:
         if not self._store.limits_names:
@@ -247,7 +247,7 @@ class LocalTarget(ImportTarget):
             assert theirs is not None
             if is_bare(ours):
                 return EntryPlan(
-                    DATASETS, ours.urn, before=theirs, now=theirs, after=None, written=None,
+                    DATASETS, ours.urn, before=theirs, current=theirs, after=None, written=None,
                     base=base, seen_here=True,
                 )  # fmt: skip
             imported, ours = ours, without_scanned(ours, theirs)
@@ -272,7 +272,7 @@ class LocalTarget(ImportTarget):
             DATASETS,
             ours.urn,
             before=theirs,
-            now=theirs,
+            current=theirs,
             after=after,
             written=None if after is None else written_by_lumos(known, ours, omitted=omitted),
             base=base,
@@ -291,7 +291,7 @@ class LocalTarget(ImportTarget):
         *,
         at: datetime,
     ) -> None:
-        assert plan.after is not None, "the plan writes an entry"
+        assert plan.after is not None, "the plan deletes the entry"
         event = _ImportEvents(run, "import", at).event(transaction, stored, plan.before, plan.after)
         put_entry(
             transaction, plan.after, before=stored, at=at, annotations=annotations, event=event
@@ -313,18 +313,18 @@ class LocalTarget(ImportTarget):
         annotations = transaction.annotations.of(stored)
         for step in steps:
             found = stored.get(step.key)
-            now = None if found is None else entry_of(found)
+            current = None if found is None else entry_of(found)
             backup = None if step.before is None else from_json(step.before, _EntryBackup)
             before = None if backup is None else backup.entry
             after = from_json(step.after, CatalogEntry)
             kept_fields = (
                 _SCANNED_FIELDS if found is not None and is_scanned(found) else frozenset()
             )
-            result = roll_back_entry(before, after, now, kept_fields=kept_fields)
-            if to_json(result.value) != to_json(now):
+            result = roll_back_entry(before, after, current, kept_fields=kept_fields)
+            if to_json(result.value) != to_json(current):
                 versioning = None if backup is None else backup.counted
                 event = _ImportEvents(run, "rollback", at).event(
-                    transaction, found, now, result.value, versioning=versioning
+                    transaction, found, current, result.value, versioning=versioning
                 )
                 if result.value is not None:
                     put_entry(
@@ -340,7 +340,7 @@ class LocalTarget(ImportTarget):
                     erase_entry(transaction, found)
                 transaction.save_event(event)
                 written.append(step.key)
-            yield UndoneStep(DATASETS, step.key, now, result)
+            yield UndoneStep(DATASETS, step.key, current, result)
 
 
 def _schemas(entries: Iterable[CatalogEntry]) -> Iterator[Schema]:
@@ -363,22 +363,22 @@ def _transaction_reader(transaction: Transaction) -> _StoreReader:
 
 def _item_plan(reader: _StoreReader, kind: EntryKind, item: Any, base: bytes | None) -> EntryPlan:
     body = reader.item(kind.plural, getattr(item, kind.key))
-    now = None if body is None else from_json(body, kind.type)
-    return item_plan(kind, item, before=now, now=now, base=base)
+    current = None if body is None else from_json(body, kind.type)
+    return item_plan(kind, item, before=current, current=current, base=base)
 
 
 def _undo_item(
     transaction: Transaction, kind: EntryKind, step: ImportStep, *, at: datetime
 ) -> UndoneStep:
     body = transaction.entries.item(kind.plural, step.key)
-    now = None if body is None else from_json(body, kind.type)
-    result = roll_back_entry(*values_of(kind, step), now)
+    current = None if body is None else from_json(body, kind.type)
+    result = roll_back_entry(*values_of(kind, step), current)
     if result.value is None:
         transaction.entries.erase_item(kind.plural, step.key)
     elif to_json(result.value) != body:
         item = StoredItem(kind.plural, step.key, to_json(result.value))
         transaction.entries.put_item(item, at=at)
-    return UndoneStep(kind, step.key, now, result)
+    return UndoneStep(kind, step.key, current, result)
 
 
 class _ImportEvents(NamedTuple):
@@ -399,7 +399,7 @@ class _ImportEvents(NamedTuple):
     ) -> ChangeEvent:
         """The event of a change to a dataset; without `after` it is deleted."""
         entry = after or before
-        assert entry is not None, "the dataset exists before or after"
+        assert entry is not None, "the dataset neither existed before nor exists after"
         type = _type(before, after)
         old = None if stored is None else stored.known.schema_hash
         schema = None if after is None else after.schema
@@ -446,6 +446,6 @@ def _type(before: CatalogEntry | None, after: CatalogEntry | None) -> EventType:
     return EventType.METADATA_CHANGED if is_same else EventType.SCHEMA_CHANGED
 
 
-def _event_id(*facts: str) -> str:
-    text = "\n".join(facts).encode("utf-8", "surrogatepass")
+def _event_id(*parts: str) -> str:
+    text = "\n".join(parts).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=16).hexdigest()

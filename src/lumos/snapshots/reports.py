@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from lumos.catalogs import How
+from lumos.catalogs import AspectStorage
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.snapshots.format.checks import SnapshotProblem
 from lumos.snapshots.format.differences import Difference
@@ -17,8 +17,8 @@ Change = Literal["created", "changed", "unchanged", "deleted"]
 class SnapshotExportReport(Report, frozen=True, kw_only=True):
     """The result of `lumos export`; equal states have an equal `hash`.
 
-    `lineage_left_out` counts links to or from tables that are not datasets of the store: snapshots
-    store lineage as a part of datasets.
+    `lineage_left_out` counts links to or from tables that are not datasets of the store, because
+    snapshots store lineage as a part of datasets.
     """
 
     format_version: str = FORMAT_VERSION
@@ -54,7 +54,7 @@ class ValidateReport(Report, frozen=True, kw_only=True):
 
 
 class EntryCounts(msgspec.Struct, kw_only=True):
-    """How many entries of one kind were created, changed, unchanged or deleted."""
+    """The number of created, changed, unchanged and deleted entries of one kind."""
 
     created: int = 0
     changed: int = 0
@@ -90,7 +90,7 @@ class EntryReport(Report, frozen=True, kw_only=True):
 
 
 class RefusedReport(Report, frozen=True, kw_only=True):
-    """An entry that the catalog refused, and the reason."""
+    """An entry that the catalog rejected, and the reason."""
 
     kind: str
     key: str
@@ -98,15 +98,15 @@ class RefusedReport(Report, frozen=True, kw_only=True):
 
 
 class ImportTotals(msgspec.Struct, kw_only=True):
-    """The counts of an import so far, stored in its journal to be continued by a resumed import.
+    """The counts of an import so far; its journal stores them for a resumed import.
 
     `held` counts datasets by aspect and by how the catalog stores the aspect. `seen_here` counts
     datasets that the store has scanned itself; their scanned aspects were kept. `refused` counts
-    entries that the catalog refused; `refusals` lists the first of them.
+    entries that the catalog rejected; `refusals` lists the first of them.
     """
 
     kinds: dict[str, EntryCounts] = {}
-    held: dict[str, dict[How, int]] = {}
+    held: dict[str, dict[AspectStorage, int]] = {}
     seen_here: int = 0
     conflicts: int = 0
     refused: int = 0
@@ -133,7 +133,7 @@ class ImportReport(Report, frozen=True, kw_only=True):
 
     @property
     def refused(self) -> tuple[RefusedReport, ...]:
-        """The first entries that the catalog refused; `sums.refused` is the number of all."""
+        """The first entries that the catalog rejected; `sums.refused` is their total number."""
         return tuple(self.sums.refusals)
 
 
@@ -153,7 +153,7 @@ class RollbackReport(Report, frozen=True, kw_only=True):
 
 
 class MigratedCount(Report, frozen=True, kw_only=True):
-    """How many items the source has, and how many of them the target has."""
+    """The number of items in the source, and how many of them are in the target."""
 
     source: int
     target: int

@@ -75,11 +75,11 @@ class Snapshots:
     ) -> SnapshotExportReport:
         """Write a snapshot of a platform.
 
-        The extension of the output sets the encoding. In a folder the file is named by the time,
-        with the given extension or else as YAML. `patterns`, `tags` and `owners` select datasets
-        that match one of each; `since` selects what changed since another snapshot. Minimum and
-        maximum values of columns are data and only included with `include_ranges`, values in
-        profiles only with `include_values`.
+        The extension of the output sets the encoding. If the output is a folder, the file is named
+        after the time, with the extension `ending` (default: YAML). `patterns`, `tags` and `owners`
+        select datasets that match at least one of each. `since` only exports changes since another
+        snapshot. Minimum and maximum values of columns are data, and only included with
+        `include_ranges`; values in profiles are only included with `include_values`.
         """
         at = _now()
         selection = SnapshotSelection(
@@ -102,7 +102,7 @@ class Snapshots:
             file = file_in(file, ending or DEFAULT_ENDING, at=at)
         elif ending is not None and not file.name.lower().endswith(ending):
             raise MisuseError(
-                f"'{output}' does not end in {ending}. Give the ending or the format, not both."
+                f"'{output}' does not end in {ending}. Give the extension or the format, not both."
             )
         with closing(self._catalogs.named_for_reading(platform)) as catalog:
             return export(catalog, file, options, at=at, progress=progress)
@@ -163,7 +163,7 @@ class Snapshots:
     ) -> RollbackReport:
         """Roll back the last import into a platform, finished or not.
 
-        With a file, only if it was the imported snapshot. Edits since the import stay.
+        With `file`, fails unless that snapshot was imported. Edits since the import stay.
         """
         with self._importer(self._store(), platform, progress) as importer:
             return importer.rollback(None if file is None else Path(file))
@@ -218,7 +218,7 @@ class Snapshots:
     ) -> SparkDiffReport:
         """Compare the datasets of two Parquet snapshots of any size on Spark.
 
-        Writes a new folder: `datasets` with those that differ, and `differences` with one row for
+        Writes a new folder: `datasets` has the datasets that differ, `differences` has one row for
         each difference.
         """
         from lumos.snapshots.diff import diff_on_spark

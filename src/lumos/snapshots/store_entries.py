@@ -95,10 +95,10 @@ def put_entry(
 ) -> None:
     """Write an entry to the store, replacing the dataset.
 
-    `before` is the stored dataset, and `event` the event of the current version if it is not part
+    `before` is the stored dataset. `event` is the event of the current version if it is not part
     of the history. Events of the history are recorded without notifications. `versioning` is used
-    if the entry has no valid versions. `annotations` are the current ones of the dataset; they are
-    read if they are not given.
+    if the entry has no valid versions. `annotations` are the current annotations of the dataset, by
+    default those in the store.
     """
     if versioning is None or _valid_versions(entry.versioning) is not None:
         versioning = entry.versioning
@@ -140,7 +140,7 @@ def erase_entry(transaction: Transaction, stored: StoredEntry) -> None:
 
 
 def versions_of(versioning: Versioning | None, before: StoredEntry | None) -> tuple[str, str]:
-    """The valid versions of an entry, or those of the stored dataset, or the first ones."""
+    """The valid versions of an entry, those of the stored dataset, or initial versions."""
     if versions := _valid_versions(versioning):
         return versions
     if before is not None:
@@ -223,7 +223,7 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def utc(moment: datetime) -> datetime:
-    """The time in UTC, as the store has it; times without a zone are in UTC."""
+    """Convert a time to UTC, as in the store; times without a zone are in UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -267,10 +267,10 @@ def stored_versioning(stored: StoredEntry) -> Versioning:
             for record in (imported.versioning.history if imported.versioning else ())
         )
         covered = {record.schema_version for record in history}
-        others = (
+        not_covered = (
             version for version in versions[: imported.versions] if version.version not in covered
         )
-        versions = (*others, *versions[imported.versions :])
+        versions = (*not_covered, *versions[imported.versions :])
     return Versioning(
         cloud_version=known.cloud_version,
         schema_version=known.schema_version,
@@ -298,7 +298,7 @@ def _record(version: StoredVersion, known: KnownDataset) -> VersionRecord:
 
 
 def _changes(event: ChangeEvent) -> tuple[str, ...]:
-    """The changes of a version as sentences, or else the summary by its author."""
+    """The changes of a version as sentences; without changes, the summary by its author."""
     sentences = tuple(sentence_of(finding.change) for finding in event.findings)
     return sentences if sentences or event.author is None else (event.summary,)
 
@@ -331,10 +331,10 @@ class _History:
         events = self._stored_events(utc(record.at) for record, _ in imported)
         versions: list[StoredVersion] = []
         for record, schema in imported:
-            facts = (record.schema_version, record.cloud_version, utc(record.at))
+            identity = (record.schema_version, record.cloud_version, utc(record.at))
             hash = self._transaction.save_schema(schema)
-            event = events.get(facts) or self._event_of(record, schema, hash, versions[-1:])
-            versions.append(StoredVersion(*facts, hash, schema, event))
+            event = events.get(identity) or self._event_of(record, schema, hash, versions[-1:])
+            versions.append(StoredVersion(*identity, hash, schema, event))
         return tuple(versions)
 
     def _imported_versions(self) -> list[tuple[VersionRecord, Schema]]:
@@ -452,8 +452,8 @@ def _history_events(versions: Iterable[StoredVersion]) -> set[str]:
 
 
 def _event_id(urn: str, record: VersionRecord, hash: str) -> str:
-    facts = (_HISTORY, urn, record.cloud_version, record.schema_version, str(record.at), hash)
-    text = "\n".join(facts).encode("utf-8", "surrogatepass")
+    parts = (_HISTORY, urn, record.cloud_version, record.schema_version, str(record.at), hash)
+    text = "\n".join(parts).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
@@ -531,7 +531,7 @@ def _next_version(
 
 
 def _join_histories(main: Versioning, other: Versioning | None, schema: Schema | None) -> History:
-    """The records of both, ordered by time; unchanged if `main` already has all of them."""
+    """Join the records of both, ordered by time; `main` if it already has all of them."""
     added = _with_current_schema(other.history, other.schema_version, schema) if other else ()
     known = {_key(record) for record in main.history}
     missing = [record for record in added if _key(record) not in known]

@@ -1,11 +1,11 @@
 """Targets of imports: the interface, and external catalogs.
 
 An external catalog cannot join a transaction of the store. So the journal first records the planned
-steps with the previous entries, and marks them as done after the write; an interrupted import is
+steps with the previous entries, and marks them as done after the write. An interrupted import is
 recovered from its planned steps.
 
-A catalog that writes in batches stores all entries of a batch or none. Other catalogs report each
-entry as written or refused, and a refused entry does not stop the others.
+A catalog with atomic batches writes all entries of a batch or none. Other catalogs report each
+entry as written or rejected, and a rejected entry does not stop the others.
 """
 
 from abc import ABC, abstractmethod
@@ -15,19 +15,19 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from lumos.catalogs import (
+    AspectStorage,
     Connects,
-    HoldsItems,
-    How,
-    KeptInFile,
+    FailedEntry,
     Platform,
     ReadsEntries,
-    Refused,
     ReplacesEntries,
+    StoredInFile,
+    StoresItems,
     WritesInBatches,
     WritesMany,
 )
-from lumos.catalogs.cleanup import Tidies
-from lumos.catalogs.interface import sides_in
+from lumos.catalogs.cleanup import CleansUp
+from lumos.catalogs.interface import merge_inputs
 from lumos.catalogs.three_way_merge import merge_item
 from lumos.errors import CatalogUnavailable, LumosError, MisuseError
 from lumos.model.catalog import CatalogEntry
@@ -55,7 +55,7 @@ _KINDS: Final = {kind.plural: kind for kind in KINDS}
 
 
 class ImportRefused(LumosError):
-    """The catalog refused an entry."""
+    """The catalog rejected an entry."""
 
     def __init__(self, kind: EntryKind, key: str, problem: LumosError) -> None:
         self.key = key
@@ -63,16 +63,16 @@ class ImportRefused(LumosError):
 
 
 class UndoneStep(NamedTuple):
-    """A step that was rolled back: its kind and key, the entry until then, and the result."""
+    """A step that was rolled back: kind and key, the entry before the rollback, and the result."""
 
     kind: EntryKind
     key: str
-    now: Any | None
+    current: Any | None
     result: RolledBackEntry
 
 
 class ImportTarget(ABC):
-    """Something that snapshots are imported into, in batches."""
+    """The target of an import: the store or an external catalog."""
 
     name: str
     batch: int
@@ -124,7 +124,7 @@ def by_kind(steps: Iterable[ImportStep]) -> Iterator[tuple[EntryKind, list[Impor
 
 
 def values_of(kind: EntryKind, step: ImportStep) -> tuple[Any | None, Any]:
-    """The entry before a step, and the one that the step writes."""
+    """The entry before a step, and the entry that the step writes."""
     before = None if step.before is None else from_json(step.before, kind.type)
     return before, from_json(step.after, kind.type)
 
@@ -134,17 +134,17 @@ def item_plan(
     item: Any,
     *,
     before: Any | None,
-    now: Any | None,
+    current: Any | None,
     base: bytes | None,
-    as_held: Callable[[Any], Any] = lambda item: item,
+    as_stored: Callable[[Any], Any] = lambda item: item,
 ) -> EntryPlan:
-    """Plan an entity that is not a dataset; `as_held` converts it to what the catalog can store."""
-    known = None if base is None else as_held(from_json(base, kind.type))
-    merged = merge_item(known, now, item)
+    """Plan an entity that is not a dataset; `as_stored` returns it as the catalog stores it."""
+    known = None if base is None else as_stored(from_json(base, kind.type))
+    merged = merge_item(known, current, item)
     key = getattr(item, kind.key)
     return EntryPlan(
-        kind, key, before=before, now=now, after=as_held(merged.item), written=item, base=base,
-        conflicts=merged.conflicts,
+        kind, key, before=before, current=current, after=as_stored(merged.item), written=item,
+        base=base, conflicts=merged.conflicts,
     )  # fmt: skip
 
 
@@ -166,14 +166,14 @@ class CatalogTarget(ImportTarget):
             self._platform.check()
         else:
             next(iter(self._platform.export()), None)
-        if isinstance(self._platform, KeptInFile):
+        if isinstance(self._platform, StoredInFile):
             self._platform.check_writable()
 
     def check_snapshot(self, snapshot: OpenSnapshot) -> None:
-        """Do nothing: a catalog refuses single entries when they are written."""
+        """Do nothing, because a catalog rejects single entries when they are written."""
 
     def supports(self, kind: EntryKind) -> bool:
-        return kind is DATASETS or isinstance(self._platform, HoldsItems)
+        return kind is DATASETS or isinstance(self._platform, StoresItems)
 
     def plan(
         self, kind: EntryKind, values: Sequence[Any], *, omitted: Collection[str]
@@ -191,7 +191,7 @@ class CatalogTarget(ImportTarget):
     ) -> None:
         run = progress.run.id
         planned = self._store.journal.planned(run, kind.plural, _keys(kind, values))
-        # Entries that were done before an interruption are already counted.
+        # Entries that were written before an interruption are already counted.
         remaining = [
             value for value in values if not _is_done(planned.get(getattr(value, kind.key)))
         ]
@@ -207,13 +207,13 @@ class CatalogTarget(ImportTarget):
             if plan.writes or (plan.key in planned and plan.after is not None)
         ]
         if self._is_all_or_nothing:
-            held = self._write_batch(writes)
+            storage = self._write_batch(writes)
             recorded: set[str] = set()
         else:
-            held, recorded = self._write_each(progress, kind, writes, at=at)
+            storage, recorded = self._write_each(progress, kind, writes, at=at)
         with self._store.transaction() as transaction:
             rest = [plan for plan in plans if plan.key not in recorded]
-            self._record(transaction, progress, kind, rest, held)
+            self._record(transaction, progress, kind, rest, storage)
             progress.record_position(transaction, kind, getattr(values[-1], kind.key), at=at)
 
     def undo(
@@ -224,7 +224,9 @@ class CatalogTarget(ImportTarget):
         ]
         refused: list[ImportRefused] = []
         # Write only if something changes: the catalog may be read-only.
-        if changed := [step for step in undone if to_json(step.result.value) != to_json(step.now)]:
+        if changed := [
+            step for step in undone if to_json(step.result.value) != to_json(step.current)
+        ]:
             if self._is_all_or_nothing:
                 with self._platform.batch():
                     refused = self._restore(changed)
@@ -244,8 +246,8 @@ class CatalogTarget(ImportTarget):
         return undone
 
     def remove_unused(self) -> None:
-        if isinstance(self._platform, Tidies):
-            self._platform.tidy()
+        if isinstance(self._platform, CleansUp):
+            self._platform.clean_up()
 
     def _plans(
         self,
@@ -260,22 +262,22 @@ class CatalogTarget(ImportTarget):
         stored = self._get(kind, keys)
         plans: list[EntryPlan] = []
         for key, value in zip(keys, values, strict=True):
-            now, step, base = stored.get(key), planned.get(key), bases.get(key)
-            before = now if step is None else values_of(kind, step)[0]
+            current, step, base = stored.get(key), planned.get(key), bases.get(key)
+            before = current if step is None else values_of(kind, step)[0]
             try:
                 if kind is DATASETS:
-                    plan = self._dataset_plan(value, before, now, base, omitted=omitted)
+                    plan = self._dataset_plan(value, before, current, base, omitted=omitted)
                 else:
                     plan = item_plan(
-                        kind, value, before=before, now=now, base=base,
-                        as_held=self._platform.item_as_held,
+                        kind, value, before=before, current=current, base=base,
+                        as_stored=self._platform.item_as_stored,
                     )  # fmt: skip
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
                 if self._is_all_or_nothing:
                     raise ImportRefused(kind, key, problem) from problem
-                plan = EntryPlan.refused(kind, key, base, problem)
+                plan = EntryPlan.of_rejected(kind, key, base, problem)
             plans.append(plan)
         return plans
 
@@ -283,52 +285,52 @@ class CatalogTarget(ImportTarget):
         self,
         ours: CatalogEntry,
         before: CatalogEntry | None,
-        now: CatalogEntry | None,
+        current: CatalogEntry | None,
         base: bytes | None,
         *,
         omitted: Collection[str],
     ) -> EntryPlan:
         known = None if base is None else from_json(base, CatalogEntry)
         ours = for_catalogs(ours)
-        sides = sides_in(self._platform, known, now, ours)
-        merged = merge_imported(*sides, ours, omitted=omitted)
+        inputs = merge_inputs(self._platform, known, current, ours)
+        merged = merge_imported(*inputs, ours, omitted=omitted)
         return EntryPlan(
             DATASETS,
             ours.urn,
             before=before,
-            now=now,
-            after=None if merged is None else self._platform.as_held(merged.entry),
+            current=current,
+            after=None if merged is None else self._platform.as_stored(merged.entry),
             written=None if merged is None else written_by_lumos(known, ours, omitted=omitted),
             base=base,
             conflicts=() if merged is None else merged.conflicts,
         )
 
-    def _write_batch(self, plans: Sequence[EntryPlan]) -> dict[str, dict[str, How]]:
-        held: dict[str, dict[str, How]] = {}
+    def _write_batch(self, plans: Sequence[EntryPlan]) -> dict[str, dict[str, AspectStorage]]:
+        storage: dict[str, dict[str, AspectStorage]] = {}
         with self._platform.batch():
             for plan in plans:
                 try:
                     if plan.kind is DATASETS:
-                        held[plan.key] = self._platform.put(plan.after).held
+                        storage[plan.key] = self._platform.put(plan.after).held
                     else:
                         self._platform.put_item(plan.after)
                 except LumosError as problem:
                     raise ImportRefused(plan.kind, plan.key, problem) from problem
-        return held
+        return storage
 
     def _write_each(
         self, progress: ImportProgress, kind: EntryKind, plans: Sequence[EntryPlan], *, at: datetime
-    ) -> tuple[dict[str, dict[str, How]], set[str]]:
+    ) -> tuple[dict[str, dict[str, AspectStorage]], set[str]]:
         """Write entries and record them from time to time; returns the keys recorded so far."""
         # Catalogs name an item by its canonical URN, which may differ from the one in the snapshot.
         by_key = {getattr(plan.after, kind.key, plan.key): plan for plan in plans}
-        held: dict[str, dict[str, How]] = {}
+        storage: dict[str, dict[str, AspectStorage]] = {}
         recorded: set[str] = set()
         unrecorded: list[EntryPlan] = []
 
         def record() -> None:
             with self._store.transaction() as transaction:
-                self._record(transaction, progress, kind, unrecorded, held)
+                self._record(transaction, progress, kind, unrecorded, storage)
                 progress.record_counts(transaction, at=at)
             recorded.update(plan.key for plan in unrecorded)
             unrecorded.clear()
@@ -336,10 +338,10 @@ class CatalogTarget(ImportTarget):
         try:
             for outcome in self._write_many(kind, plans):
                 plan = by_key[outcome.urn]
-                if isinstance(outcome, Refused):
+                if isinstance(outcome, FailedEntry):
                     plan.problem = outcome.problem
                     continue
-                held[plan.key] = outcome.held
+                storage[plan.key] = outcome.held
                 unrecorded.append(plan)
                 if len(unrecorded) >= _JOURNAL_INTERVAL:
                     record()
@@ -347,15 +349,15 @@ class CatalogTarget(ImportTarget):
             # Record the written entries even if the catalog failed.
             if unrecorded:
                 record()
-        return held, recorded
+        return storage, recorded
 
     def _write_many(self, kind: EntryKind, plans: Sequence[EntryPlan]) -> Iterator[Any]:
         values = [plan.after for plan in plans]
         if not values:
             return iter(())
         if kind is DATASETS:
-            current = {plan.key: plan.now for plan in plans}
-            outcomes: Iterator[Any] = self._platform.put_many(values, over=current)
+            current = {plan.key: plan.current for plan in plans}
+            outcomes: Iterator[Any] = self._platform.put_many(values, current=current)
         else:
             outcomes = self._platform.put_items(values)
         return outcomes
@@ -366,32 +368,32 @@ class CatalogTarget(ImportTarget):
         progress: ImportProgress,
         kind: EntryKind,
         plans: Sequence[EntryPlan],
-        held: Mapping[str, Mapping[str, How]],
+        storage: Mapping[str, Mapping[str, AspectStorage]],
     ) -> None:
         steps = [plan for plan in plans if plan.is_step and plan.problem is None]
         transaction.journal.mark(progress.run.id, kind.plural, _plan_keys(steps), "done")
         bases = {plan.key: plan.new_base for plan in steps}
         transaction.journal.save_bases(self.name, kind.plural, bases)
-        progress.count(plans, held)
+        progress.count(plans, storage)
 
     def _plan_rollback(self, kind: EntryKind, steps: Sequence[ImportStep]) -> Iterator[UndoneStep]:
         stored = self._get(kind, [step.key for step in steps])
         for step in steps:
-            now = stored.get(step.key)
+            current = stored.get(step.key)
             before, after = values_of(kind, step)
-            yield UndoneStep(kind, step.key, now, roll_back_entry(before, after, now))
+            yield UndoneStep(kind, step.key, current, roll_back_entry(before, after, current))
 
     def _restore(self, undone: Sequence[UndoneStep]) -> list[ImportRefused]:
-        """Restore entries; returns the errors for those that the catalog refuses."""
+        """Restore entries; return the errors for those that the catalog rejects."""
         platform = self._platform
         datasets = [step for step in undone if step.kind is DATASETS]
         changed = [step for step in datasets if step.result.value is not None]
-        current = {step.key: step.now for step in changed}
-        outcomes = platform.put_many([step.result.value for step in changed], over=current)
+        current = {step.key: step.current for step in changed}
+        outcomes = platform.put_many([step.result.value for step in changed], current=current)
         refused = [
             ImportRefused(DATASETS, outcome.urn, outcome.problem)
             for outcome in (outcomes if changed else ())
-            if isinstance(outcome, Refused)
+            if isinstance(outcome, FailedEntry)
         ]
         if created := [step.key for step in datasets if step.result.value is None]:
             platform.erase_many(created)
@@ -399,7 +401,7 @@ class CatalogTarget(ImportTarget):
             if step.kind is DATASETS:
                 continue
             if step.result.value is None:
-                platform.erase_item(step.now)
+                platform.erase_item(step.current)
             else:
                 refused += [
                     ImportRefused(step.kind, step.key, outcome.problem)
@@ -419,7 +421,7 @@ class CatalogTarget(ImportTarget):
 def _batch_size(platform: Platform) -> int:
     if isinstance(platform, WritesInBatches):
         return FILE_BATCH
-    return platform.most if isinstance(platform, WritesMany) else SERVER_BATCH
+    return platform.batch_size if isinstance(platform, WritesMany) else SERVER_BATCH
 
 
 def _keys(kind: EntryKind, values: Iterable[Any]) -> list[str]:

@@ -98,7 +98,7 @@ def _batch_examiner(
 def _dangling(
     findings: DataFrame, kinds: Sequence[KindFiles], frames: Mapping[str, DataFrame]
 ) -> DataFrame:
-    """References to kinds that the snapshot lists which no entry resolves."""
+    """References without a target, to kinds that the snapshot contains."""
     keys = [
         frames[kind.name].select(F.lit(resolved).alias("kinds"), "key")
         for kind in kinds

@@ -1,4 +1,4 @@
-"""Sources of metadata: files, object stores and databases."""
+"""Sources of datasets: files, object stores and databases."""
 
 from lumos.sources.interface import (
     LakeSource,

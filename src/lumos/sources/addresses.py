@@ -44,7 +44,7 @@ def canonical_address(address: str, configured: Sequence[SourceSettings] = ()) -
 
 
 def section_of(address: str, configured: Sequence[SourceSettings]) -> SourceSettings:
-    """The section for an address, with the access of a configured source of its store, if any.
+    """The section for an address, with the access of a configured source for its store, if any.
 
     The address of a database has all parts of the connection, or its driver supplies the rest.
     """
@@ -210,7 +210,7 @@ class _Azure(StoreAddresses):
     def _configured_section(
         self, container: ContainerAddress, configured: ConfiguredSources
     ) -> AzureSourceSettings | None:
-        """The section with the container, or else one of its account."""
+        """The section that contains the container, or else a section of its account."""
         sections = [
             section
             for section in configured

@@ -87,7 +87,7 @@ class AzureSource(BucketSource[AzureSettings, AzureContainer]):
 
     def _listing_command(self, bucket: str) -> str:
         found = ContainerAddress.parse(bucket)
-        assert found is not None, "the authority is complete"
+        assert found is not None, f"{bucket} is not a complete container address"
         return f"az storage blob list -c {found.name} --account-name {found.account} --delimiter /"
 
     def _explain(self, problem: StorageFault, root: str) -> SourceNotUsable:

@@ -108,7 +108,7 @@ class BucketSource(LakeSource, Generic[Settings, AnyBucket]):
         return SourceNotUsable(found, "" if "run: " in str(problem) else log_in)
 
     def _names(self) -> tuple[str, ...]:
-        """The buckets, as they are named in paths."""
+        """The names of the buckets in paths."""
         return self._settings.buckets
 
     def _check_root(

@@ -49,7 +49,7 @@ class FileSource(LakeSource):
 def _check_path(path: str) -> str:
     if "://" in path:
         raise UnknownStorage(path)
-    # Links are not resolved, so that datasets keep the path that people use.
+    # Links are not resolved, so that datasets keep the path that users know.
     if not path:
         raise PathNotFound("The path to scan is empty. Name a folder: lumos ingest PATH")
     absolute = os.path.abspath(path)

@@ -26,7 +26,7 @@ _LOG_IN: Final = (
 )
 _GRANT: Final = "Grant the role Storage Object Viewer (roles/storage.objectViewer) on the bucket."
 _STEPS: Final = {
-    "UserProjectMissing": "The requester pays for this bucket: set 'project' to one of yours.",
+    "UserProjectMissing": "The requester pays for this bucket. Set 'project' to the one to bill.",
     "authError": "Check the credentials, and that their account still exists.",
     "required": "Check the credentials, and that their account still exists.",
 }

@@ -14,17 +14,17 @@ from lumos.model.schema import Schema
 from lumos.model.urn import Urn
 from lumos.storage import FileHint, FileSelection
 
-# Receives the share of the work that is done.
+# Receives the completed share of the work.
 ReadProgress: TypeAlias = Callable[[float], None]
 
 
 def hints_of(datasets: Iterable[DatasetHint]) -> tuple[FileHint, ...]:
-    """The hints of the configuration in the form that executors receive."""
+    """Convert the hints of the configuration for executors."""
     return tuple(FileHint(hint.path, hint.name, hint.split) for hint in datasets)
 
 
 class SourceNotUsable(MisuseError):
-    """The source cannot be scanned; has the next step for the user."""
+    """The source cannot be scanned; the message contains the next step."""
 
     def __init__(self, found: str, next_step: str) -> None:
         self.found = found
@@ -112,7 +112,7 @@ RunTasks: TypeAlias = Callable[[list[bytes], SampleReader], list[bytes]]
 
 
 class SampledSource(TableSource):
-    """A database without declared schemas: they are inferred from samples, taken on Spark."""
+    """A database without declared schemas, which are inferred from samples on Spark."""
 
     @abstractmethod
     def sample_tasks(self) -> SampleTasks:
@@ -149,12 +149,12 @@ def _report_and_return(sample: bytes, report_progress: ReadProgress, share: floa
 
 
 class LakeSource(Source):
-    """A source made of files, which the pipeline groups into datasets."""
+    """A source of files, which the pipeline groups into datasets."""
 
     @abstractmethod
     def roots(self) -> tuple[FileSelection, ...]:
         """The roots to scan; raises LumosError if one does not exist."""
 
     def problems(self) -> dict[str, SourceNotUsable]:
-        """The problems of unusable roots, while others can be scanned."""
+        """The problems of unusable roots, if other roots can be scanned."""
         return {}

@@ -51,7 +51,7 @@ class S3Source(BucketSource[S3Settings, S3Bucket]):
         return S3Storage(S3Access.of(self._settings), retries=INTERACTIVE_RETRIES)
 
     def _access(self, storage: ObjectStorage[S3Bucket], bucket: S3Bucket) -> StorageAccess:
-        # With the actual region of the bucket.
+        # Use the actual region of the bucket.
         assert isinstance(storage, S3Storage)
         return msgspec.structs.replace(storage.access, region=bucket.region)
 

@@ -1,4 +1,4 @@
-"""Errors of storages, as subclasses of the errors that local files raise."""
+"""Errors of storages, which are subclasses of Python's file errors."""
 
 import html
 import re
@@ -28,7 +28,7 @@ class StorageFault(OSError):
 
 
 class StorageDenied(StorageFault, PermissionError):
-    """No permission, or credentials that are not accepted."""
+    """No permission, or the credentials were rejected."""
 
     @property
     def problem_code(self) -> str:
@@ -57,34 +57,34 @@ class NoCredentials(StorageDenied):
 
 def error_from_response(status: int, body: bytes, *, region: str = "") -> StorageFault:
     """The error of a response; only its code and message are passed on."""
-    facts = dict(_ELEMENT.findall(body.decode(errors="replace")))
-    return _error(status, facts, region=region)
+    elements = dict(_ELEMENT.findall(body.decode(errors="replace")))
+    return _error(status, elements, region=region)
 
 
 def error_from_obstore(text: str) -> StorageFault:
-    """The error behind the long text of an exception of obstore."""
+    """Extract the error from the long text of an obstore exception."""
     status = _STATUS.search(text)
-    facts = dict(_ELEMENT.findall(text))
+    elements = dict(_ELEMENT.findall(text))
     if status is None and "error sending request" in text:
         return StorageUnreachable("the endpoint does not answer")
     if status is None and "redirect" in text:
         return StorageFault("the bucket is in another region", code="PermanentRedirect", status=301)
-    return _error(int(status.group(1)) if status else 0, facts)
+    return _error(int(status.group(1)) if status else 0, elements)
 
 
-def _error(status: int, facts: dict[str, str], *, region: str = "") -> StorageFault:
-    code = facts.get("Code", "")
-    # Not parsed as XML, since gateways and proxies send malformed documents.
-    message = html.unescape(facts.get("Message", ""))
+def _error(status: int, elements: dict[str, str], *, region: str = "") -> StorageFault:
+    code = elements.get("Code", "")
+    # The document is not parsed as XML, since gateways and proxies send malformed ones.
+    message = html.unescape(elements.get("Message", ""))
     # Azure appends ids and times on further lines.
     line = message.strip().partition("\n")[0]
     reason = "".join(char if char.isprintable() else " " for char in line).strip().rstrip(".")
     cause = code or (f"status {status}" if status else "no response")
     text = f"{reason or 'the request failed'} ({cause})"
-    bucket_region = region or facts.get("Region", "")
+    bucket_region = region or elements.get("Region", "")
     kind: type[StorageFault] = StorageFault
     if code in _ARCHIVED:
-        text = f"it is archived; restore it before it can be read ({code})"
+        text = f"it is archived; restore it first ({code})"
     elif status == 404:
         kind = StorageMissing
     elif status in (401, 403):

@@ -33,8 +33,8 @@ class FileNames:
                 return path.relative_to(base).as_posix()
         for root in (absolute, *absolute.parents):
             if (repository := _address_of(root)) is not None:
-                inside = absolute.relative_to(root).as_posix()
-                return repository + REPOSITORY_SEPARATOR + ("" if inside == "." else inside)
+                relative = absolute.relative_to(root).as_posix()
+                return repository + REPOSITORY_SEPARATOR + ("" if relative == "." else relative)
         return absolute.as_posix()
 
     def _from_base(self, absolute: Path) -> list[tuple[Path, Path]]:
@@ -70,7 +70,7 @@ def _address_of(root: Path) -> str | None:
     try:
         parser.read_string(_without_indents(config.read_text(encoding="utf-8", errors="replace")))
     except (OSError, Error):
-        # Without a readable config there is no URL that all checkouts share.
+        # Without a readable config, no URL is common to all checkouts.
         return None
     return _address_in(parser.get('remote "origin"', "url", fallback="") or "")
 

@@ -10,7 +10,7 @@ from lumos.http.pooled_transport import PooledTransport
 from lumos.http.retries import RetryPolicy
 from lumos.storage.errors import StorageBusy, StorageFault, StorageUnreachable
 
-STORAGE_RETRIES: Final = RetryPolicy(tries=11, seconds=60.0, first_wait=0.1, longest_wait=10.0)
+STORAGE_RETRIES: Final = RetryPolicy(tries=11, seconds=60.0, first_wait=0.1, max_wait=10.0)
 # Twice the concurrency of a task.
 _MAX_FAILURES: Final = 64
 _OPEN_SECONDS: Final = 30.0

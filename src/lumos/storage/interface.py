@@ -16,7 +16,7 @@ import msgspec
 
 
 class StorageAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """How a storage is reached; this base class means the defaults of the environment.
+    """Settings to access a storage; this base class means the defaults of the environment.
 
     It is pickled into closures for executors; its text shows no secrets.
     """
@@ -34,8 +34,8 @@ _NO_SIZES: Final[Mapping[str, int]] = MappingProxyType({})
 class ListedFile(NamedTuple):
     """A file as its storage lists it; `modified` is in microseconds since 1970, UTC.
 
-    `etag` changes with the file's bytes. It is empty where a storage has none, as is
-    `storage_class`, which may change while the bytes stay the same.
+    `etag` changes with the file's bytes. `storage_class` may change while the bytes stay the same.
+    Both are empty if the storage does not have them.
     """
 
     path: str
@@ -46,7 +46,7 @@ class ListedFile(NamedTuple):
 
 
 class ListingProblem(NamedTuple):
-    """A folder or file that could not be listed; nothing below it may count as removed."""
+    """A folder or file that could not be listed; nothing below it may be considered removed."""
 
     path: str
     code: str
@@ -108,11 +108,14 @@ class FileStorage(ABC):
     def split(
         self, root: str, *, parts: int, deep: bool = True, tables: bool = True
     ) -> tuple[list[ListingItem], list[KeyRange]]:
-        """List from the top until about `parts` ranges remain: the files found, and the ranges."""
+        """List folders from the root down until about `parts` ranges remain.
+
+        Returns the files that were found, and the key ranges that remain to be listed.
+        """
 
     @abstractmethod
     def walk(self, key_range: KeyRange, *, tables: bool = True) -> Iterator[ListingItem]:
-        """Everything in a key range that may be data.
+        """Yield all files in a key range that may be data.
 
         With `tables`, the roots of tables are reported. Files below a root may be listed as well,
         and a table that extends beyond the range may not be reported by it.
@@ -127,10 +130,10 @@ class FileStorage(ABC):
         deep: bool = False,
         excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
-        """The files of a folder, or with `deep` all below it, hidden ones too, sorted by name.
+        """The files of a folder, including hidden ones, sorted by name; with `deep`, all below it.
 
-        Only those whose path in the folder sorts after `after`; none if there is no such folder.
-        Without the subfolders in `excluded_folders`.
+        Only files whose path in the folder sorts after `after`, and not those in
+        `excluded_folders`. None if the folder does not exist.
         """
 
     def read_many(
@@ -140,10 +143,10 @@ class FileStorage(ABC):
         max_bytes: int = sys.maxsize,
         sizes: Mapping[str, int] = _NO_SIZES,
     ) -> Iterator[bytes | OSError]:
-        """Whole files in the given order, read concurrently; an error replaces its file.
+        """Read whole files concurrently; yield contents or errors in the given order.
 
-        At most READ_AHEAD_BYTES are in memory: files beyond their share are read one by one. Files
-        longer than `max_bytes` are errors. `sizes` are the sizes from the listing, if known.
+        At most READ_AHEAD_BYTES are in memory; larger files are read one by one. Files longer than
+        `max_bytes` are errors. `sizes` are the sizes from the listing, if known.
         """
         if self.concurrency == 1:
             for path in paths:
@@ -182,7 +185,7 @@ class FileStorage(ABC):
         if size is not None and size > max_bytes:
             raise FileTooLong(path, max_bytes)
         with self.open(path, size=size) as file:
-            # The response to the first read has the size, and all of a short file.
+            # The response to the first read contains the size, and all bytes of a short file.
             file.head(min(max_bytes, _FIRST_READ_BYTES))
             if file.size > max_bytes:
                 raise FileTooLong(path, max_bytes)
@@ -214,12 +217,12 @@ class FileStorage(ABC):
 
 
 def is_hidden(name: str) -> bool:
-    """Whether writers use the name for markers and temporary files, never for data."""
+    """Whether a name marks metadata and temporary files, which are never data."""
     return name.startswith((".", "_")) and "=" not in name
 
 
 class FileHint(NamedTuple):
-    """Files that are one dataset regardless of their schemas, or with `split` one dataset each.
+    """Files that form one dataset regardless of their schemas; with `split`, one dataset each.
 
     Several paths form one dataset, which then has a name.
     """
@@ -237,8 +240,8 @@ class FileHint(NamedTuple):
 class FileSelection(NamedTuple):
     """A root and its selected files; a pattern with a slash applies to the path below the root.
 
-    `hints` define which files form one dataset or are separate ones. With `tables`, the logs of
-    tables are read, including the last `table_history` commits for the schema history.
+    `hints` define which files form one dataset and which are separate datasets. With `tables`, the
+    logs of tables are read, including the last `table_history` commits for the schema history.
     `join_similar` joins files of one folder, and numbered folders, that have the same columns.
     """
 
@@ -253,20 +256,20 @@ class FileSelection(NamedTuple):
     join_similar: bool = False
 
     def __contains__(self, path: object) -> bool:
-        inside = str(path)[len(self.root) :].lstrip("/") or str(path).rpartition("/")[2]
-        if not self.recursive and "/" in inside:
+        relative = str(path)[len(self.root) :].lstrip("/") or str(path).rpartition("/")[2]
+        if not self.recursive and "/" in relative:
             return False
-        is_included = not self.file_patterns or _matches(inside, self.file_patterns)
-        return is_included and not _matches(inside, self.exclude)
+        is_included = not self.file_patterns or _matches(relative, self.file_patterns)
+        return is_included and not _matches(relative, self.exclude)
 
     def has_table(self, root: str) -> bool:
         """Whether a table at a root is selected; `file_patterns` do not apply to tables."""
-        inside = root[len(self.root) :].strip("/")
-        if not inside:
+        relative = root[len(self.root) :].strip("/")
+        if not relative:
             return True
         # A pattern for everything in a folder also excludes the folder as a table.
         return self.recursive and not any(
-            _matches(path, self.exclude) for path in (inside, f"{inside}/")
+            _matches(path, self.exclude) for path in (relative, f"{relative}/")
         )
 
 

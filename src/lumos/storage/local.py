@@ -66,9 +66,9 @@ class LocalStorage(FileStorage):
         deep: bool = False,
         excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
-        inside = f"{folder.rstrip('/')}/"
+        prefix = f"{folder.rstrip('/')}/"
         found = _files(folder, deep=deep, excluded_folders=excluded_folders)
-        yield from sorted(file for file in found if file.path[len(inside) :] > after)
+        yield from sorted(file for file in found if file.path[len(prefix) :] > after)
 
     def exists(self, path: str) -> bool:
         try:
@@ -169,7 +169,7 @@ def _is_empty(root: TableRoot) -> bool:
     try:
         return bool(logs) and not any(map(os.listdir, logs))
     except OSError:
-        # The reader of the table reports why.
+        # The table reader will report this error.
         return False
 
 
@@ -177,16 +177,16 @@ def _table_roots(folder: str, entry: os.DirEntry[str]) -> Iterator[TableRoot]:
     if entry.name in LOG_FOLDERS and entry.is_dir():
         yield TableRoot(folder, LOG_FOLDERS[entry.name])
     elif entry.name == METADATA_FOLDER and entry.is_dir():
-        # A folder that cannot be listed is reported when it is walked as any other folder.
-        with suppress(OSError), os.scandir(entry.path) as inside:
-            if any(is_iceberg(file.name) for file in inside):
+        # If a folder cannot be listed, the walk reports it.
+        with suppress(OSError), os.scandir(entry.path) as children:
+            if any(is_iceberg(file.name) for file in children):
                 yield TableRoot(folder, "iceberg")
 
 
 def _files(
     folder: str, *, deep: bool, excluded_folders: Collection[str] = ()
 ) -> Iterator[ListedFile]:
-    """All files in a folder, hidden ones too; links to folders are not followed."""
+    """All files in a folder, including hidden ones; links to folders are not followed."""
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError:
@@ -196,7 +196,7 @@ def _files(
             if deep and entry.name not in excluded_folders:
                 yield from _files(entry.path, deep=True)
         elif entry.is_file():
-            # Names that are not valid UTF-8 cannot be part of a log.
+            # Logs of tables cannot refer to names that are not valid UTF-8.
             with suppress(FileNotFoundError, UnicodeEncodeError):
                 entry.path.encode()
                 yield _to_listed_file(entry.path, entry.stat())
@@ -207,9 +207,9 @@ def _name_problem(entry: os.DirEntry[str], kind: str) -> ListingProblem | None:
     try:
         entry.path.encode()
     except UnicodeEncodeError:
-        shown = entry.path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+        printable = entry.path.encode(errors="surrogateescape").decode(errors="backslashreplace")
         return ListingProblem(
-            shown, "bad_name", f"The {kind}'s name is not valid UTF-8; rename it."
+            printable, "bad_name", f"The {kind}'s name is not valid UTF-8; rename it."
         )
     return None
 

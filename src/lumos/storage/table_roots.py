@@ -29,7 +29,7 @@ def is_iceberg(name: str) -> bool:
 
 
 def is_table_folder(folder: str) -> bool:
-    """Whether tables have folders of this name, in addition to their log."""
+    """Whether tables have a folder with this name besides their log."""
     return "=" in folder or folder in ("data", METADATA_FOLDER)
 
 
@@ -45,7 +45,7 @@ def misplaced_metadata_folder(path: str) -> str | None:
 def table_root_in(path: str) -> RelativeTableRoot | None:
     """The outermost table whose log contains a file; `path` is relative to the listed folder.
 
-    The root is empty if it is the listed folder itself. Tables in scratch space do not count.
+    The root is empty if it is the listed folder itself. Tables in scratch space are ignored.
     """
     if "_delta_log/" not in path and ".hoodie/" not in path and ".metadata.json" not in path:
         return None

@@ -1,4 +1,4 @@
-"""Access tokens with a limited lifetime, and the libraries of the cloud vendors that get them."""
+"""Access tokens with a limited lifetime, which libraries of the cloud vendors provide."""
 
 import threading
 import time
@@ -45,7 +45,7 @@ class TokenCache:
 
 
 def vendor_module(name: str, *, library: str, extra: str) -> Any:
-    """A module of a vendor's library; it is optional, since static keys work without it."""
+    """Import a module of a vendor's library, which is optional because of static keys."""
     try:
         return import_module(name)
     except ImportError:

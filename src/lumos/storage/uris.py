@@ -7,7 +7,7 @@ _SCHEME_ALIASES: Final = {
     "s3a": "s3", "s3n": "s3", "gcs": "gs",
     "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss",
 }  # fmt: skip
-# Only at the start, since a local path may have folders such as `x:`.
+# Only match at the start, since a local path may have folders such as `x:`.
 ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 # file:/x, file:///x and file://localhost/x are the same.
 _LOCAL: Final = re.compile(r"file:(?://(?:localhost)?)?(?=/)")

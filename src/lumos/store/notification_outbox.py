@@ -26,7 +26,7 @@ from lumos.model.notification import (
     Alert,
     Notification,
     NotificationState,
-    PostedNotification,
+    QueuedNotification,
 )
 from lumos.store.database import Database
 from lumos.store.statements import insert_if_new
@@ -60,7 +60,7 @@ class NotificationOutbox:
 
     def claim(
         self, channels: Collection[str], *, sender: str, now: datetime, until: datetime
-    ) -> PostedNotification | None:
+    ) -> QueuedNotification | None:
         """Claim the oldest message that is due on one of the channels, up to a time.
 
         After that time other senders may claim it, in case this one died.
@@ -70,7 +70,7 @@ class NotificationOutbox:
 
     def claim_after(
         self, id: int, channels: Collection[str], *, sender: str, now: datetime, until: datetime
-    ) -> PostedNotification | None:
+    ) -> QueuedNotification | None:
         """Claim the next unsent message after another one, due or not, also if it is dead."""
         parameters = {"channels": list(channels), "now": now, "after": id}
         return self._claim(_unsent, parameters, sender=sender, until=until)
@@ -82,7 +82,7 @@ class NotificationOutbox:
         *,
         sender: str,
         until: datetime,
-    ) -> PostedNotification | None:
+    ) -> QueuedNotification | None:
         with self._database.writing() as connection:
             row = connection.execute(
                 statement_for(connection.dialect.name), parameters
@@ -134,7 +134,7 @@ class NotificationOutbox:
 
     def list(
         self, *, states: Collection[NotificationState], limit: int
-    ) -> tuple[PostedNotification, ...]:
+    ) -> tuple[QueuedNotification, ...]:
         """The messages in the given states, newest first."""
         statement = select(table).where(table.c.state.in_(states)).order_by(table.c.id.desc())
         with self._database.reading() as connection:
@@ -176,14 +176,14 @@ def _first_free(messages: Select[Any], dialect: str) -> Executable:
     return first.with_for_update(skip_locked=True) if dialect == "postgresql" else first
 
 
-def _posted(row: Row[Any]) -> PostedNotification:
-    return PostedNotification(
+def _posted(row: Row[Any]) -> QueuedNotification:
+    return QueuedNotification(
         notification=Notification(
             **{name: getattr(row, name) for name in Notification.__struct_fields__}
         ),
         **{
             name: getattr(row, name)
-            for name in PostedNotification.__struct_fields__
+            for name in QueuedNotification.__struct_fields__
             if name != "notification"
         },
     )

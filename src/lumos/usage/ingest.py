@@ -37,7 +37,7 @@ SPARK_FROM_BYTES: Final = 128 * 1024 * 1024
 _COMPRESSION_RATIO: Final = 8
 _MAX_QUERIES: Final = 50_000
 _ROWS_PER_TRANSACTION: Final = 20_000
-# Exceeded only if a single day has more.
+# Only exceeded if a single day has more statements.
 _MAX_STATEMENTS_IN_MEMORY: Final = 1_000_000
 _URNS_PER_BATCH: Final = 500
 _MAX_SHOWN: Final = 20
@@ -58,7 +58,7 @@ class _Query(NamedTuple):
 
 
 class _ReadDataset(NamedTuple):
-    """A dataset and the columns of it that a query reads; `sum_key` is 0 unless a total."""
+    """A dataset and the columns that a query reads; `sum_key` is 0 except for daily totals."""
 
     urn: str
     columns: list[str]
@@ -85,7 +85,7 @@ class LogIngest:
         self._progress = progress
         self._spark_from_bytes = spark_from_bytes
         self._at = datetime.now(UTC)
-        self._touched: set[str] = set()
+        self._changed_urns: set[str] = set()
         self._not_understood: list[NotUnderstood] = []
         self._problems: list[str] = []
 
@@ -101,12 +101,12 @@ class LogIngest:
                 for log_name, logs_of_name in groupby(ordered, key=lambda log: name or log.name)
             ]
             refresh_usage(
-                self._store, self._touched, self._settings.usage.retention_days, at=self._at
+                self._store, self._changed_urns, self._settings.usage.retention_days, at=self._at
             )
         unknown_tables, unknown = self._tables.unknown(_MAX_SHOWN)
         return UsageIngestReport(
             logs=tuple(reports),
-            datasets=sum(urn in self._tables for urn in self._touched),
+            datasets=sum(urn in self._tables for urn in self._changed_urns),
             found_again=found_again,
             unknown=unknown,
             unknown_tables=unknown_tables,
@@ -221,15 +221,15 @@ class LogIngest:
         new_days = new_statements.days()
         if replacing:
             with self._store.transaction() as transaction:
-                self._touched |= transaction.usage.forget(reporter)
+                self._changed_urns |= transaction.usage.forget(reporter)
         for period in _periods(new_days):
             first, last = period[0].day, period[-1].day
             keys = {_date(day): each for day, each in new_statements.keys(first, last).items()}
             for reads in _batches(_reads(new_statements.runs(first, last), datasets_by_digest)):
                 reads_of_days = [each for of_day in reads.values() for each in of_day]
                 self._add(reporter, reads_of_days, {day: keys[day] for day in reads})
-        others = {*days} - {_date(each.day) for each in new_days}
-        self._add(reporter, [], dict.fromkeys(others, ()))
+        days_without_new = {*days} - {_date(each.day) for each in new_days}
+        self._add(reporter, [], dict.fromkeys(days_without_new, ()))
         return sum(each.new for each in new_days)
 
     def _add(self, reporter: str, reads: Sequence[Reads], keys: dict[date, Any]) -> None:
@@ -237,7 +237,7 @@ class LogIngest:
             return
         with self._store.transaction() as transaction:
             usage = transaction.usage
-            self._touched |= usage.add(reporter, reads)
+            self._changed_urns |= usage.add(reporter, reads)
             usage.count(reporter, keys)
 
     def _read_datasets(self, query: _Query) -> list[_ReadDataset]:
@@ -249,13 +249,15 @@ class LogIngest:
                 continue
             names: tuple[str, ...] = access.columns
             if self._tables.is_known(found):
-                names = self._tables.spelled(found.urn, names)
+                names = self._tables.in_original_case(found.urn, names)
             else:
                 self._tables.add_unknown(access, query.sample.run_count)
             columns.setdefault(found.urn, {}).update(dict.fromkeys(names))
         return [
-            _ReadDataset(urn, list(named), _sum_key(named) if query.example.is_sum else 0)
-            for urn, named in columns.items()
+            _ReadDataset(
+                urn, list(column_names), _sum_key(column_names) if query.example.is_sum else 0
+            )
+            for urn, column_names in columns.items()
         ]
 
     def _report(
@@ -268,16 +270,16 @@ class LogIngest:
         edges = []
         for query in queries:
             for each in query.analysis.edges:
-                ends = [
+                datasets = [
                     self._tables.find(end, query.example.dialect)
                     for end in (each.upstream, each.downstream)
                 ]
-                if ends[0] is None or ends[1] is None:
+                if datasets[0] is None or datasets[1] is None:
                     continue
                 edges.append(
                     Edge(
-                        upstream=ends[0].urn,
-                        downstream=ends[1].urn,
+                        upstream=datasets[0].urn,
+                        downstream=datasets[1].urn,
                         origin=reporter,
                         at=moment_of(query.sample.first),
                         type=each.type,

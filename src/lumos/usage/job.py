@@ -85,7 +85,7 @@ class QueryLog:
     def close(self) -> None:
         self._found.unpersist()
         storage = storage_of(self._keys.path, self._keys.access)
-        # Also removes files that killed processes left.
+        # This also removes files that killed processes left behind.
         storage.discard([f"{self._keys.path}/{name}" for name in storage.files(self._keys.path)])
 
     def counts(self) -> list[StatementCount]:

@@ -11,7 +11,7 @@ def reader_renamer(settings: UsageSettings) -> Callable[[str], str] | None:
     """Return the function that renames readers, if the configuration requires pseudonyms."""
     if settings.readers == "names":
         return None
-    assert settings.key is not None, "the configuration requires a key for pseudonyms"
+    assert settings.key is not None, "no key for pseudonyms"
     return partial(pseudonym, key=settings.key.reveal().encode())
 
 

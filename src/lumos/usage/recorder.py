@@ -32,8 +32,8 @@ def record_reads(
 ) -> RecordedReads:
     """Count reads of datasets by URN.
 
-    A run counts as one read per dataset, under any name; without a run, reads by one reader at the
-    same time count as one. Reads in the future are skipped.
+    A run is counted as one read per dataset, whatever name it uses for the dataset. Without a run,
+    reads by one reader at the same time are counted as one. Reads in the future are skipped.
     """
     rename = reader_renamer(settings)
     by_key = {_key(urn, read): (urn, read) for urn, read in reads}

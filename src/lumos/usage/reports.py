@@ -2,6 +2,8 @@
 
 from datetime import date, datetime
 
+import msgspec
+
 from lumos.model.dataset import ColumnReads, Reader
 from lumos.model.report import FORMAT_VERSION, Report
 
@@ -9,9 +11,9 @@ from lumos.model.report import FORMAT_VERSION, Report
 class LogReport(Report, frozen=True, kw_only=True):
     """One ingested log.
 
-    Of its `statements`, `counted` were counted now and `counted_before` earlier. `left_out` counts
-    skipped statements by reason. `queries` are statements that differ in more than literals;
-    `understood` are those of them that could be analysed.
+    Of its `statements`, `counted` are new and `counted_before` were counted by an earlier ingest.
+    `left_out` counts skipped statements by reason. `queries` counts statements that differ in more
+    than literals; `understood` counts the queries that could be analysed.
     """
 
     log: str
@@ -31,7 +33,7 @@ class LogReport(Report, frozen=True, kw_only=True):
 
 
 class UnknownTable(Report, frozen=True, kw_only=True):
-    """A table that was read and is not a known dataset; `candidates` may match."""
+    """A table that was read and is not a known dataset; `candidates` are similar datasets."""
 
     name: str
     urn: str
@@ -74,8 +76,8 @@ class UsageDay(Report, frozen=True, kw_only=True):
 class UsageShowReport(Report, frozen=True, kw_only=True):
     """The report of `lumos usage show`. Reads in its location are known from `known_since` on.
 
-    `told` means that no log mentions the dataset and the usage was imported, for example from a
-    snapshot; it then has no days.
+    `is_imported` means that no log mentions the dataset and the usage was imported, for example
+    from a snapshot; it then has no days.
     """
 
     format_version: str = FORMAT_VERSION
@@ -92,7 +94,7 @@ class UsageShowReport(Report, frozen=True, kw_only=True):
     unread_columns: tuple[str, ...] | None
     days: tuple[UsageDay, ...]
     logs: tuple[str, ...]
-    told: bool = False
+    is_imported: bool = msgspec.field(default=False, name="told")
 
 
 class UnreadDataset(Report, frozen=True, kw_only=True):

@@ -104,7 +104,7 @@ class UsageService:
             return ingest.ingest(logs, dialect=dialect, name=name)
 
     def record(self, reporter: str, reads: Iterable[tuple[str, DatasetRead]]) -> RecordedReads:
-        """Count reads of datasets by URN, each once."""
+        """Record reads by dataset URN; reads that are already recorded are not counted again."""
         with self._publishing():
             return record_reads(
                 self._make_store(),
@@ -114,7 +114,7 @@ class UsageService:
                 at=datetime.now(UTC),
             )
 
-    def find_homes(self) -> int:
+    def assign_unresolved_reads(self) -> int:
         """Assign reads of formerly unknown tables to their datasets; return how many."""
         store = self._make_store()
         if not store.usage.unknown_datasets() and not store.usage.without_aspect():
@@ -135,12 +135,12 @@ class UsageService:
         store = self._store()
         urn = find_urn(store, dataset)
         entry = store.entries.get(urn)
-        assert entry is not None, "find_urn must return a recorded dataset"
+        assert entry is not None, f"find_urn returned an unknown dataset: {urn}"
         known = entry.dataset
         start = _day(since)
         reads = store.usage.of(urn, since=start)
         evidence = ReadEvidence(store)
-        known_since = evidence.at(urn, entry.known.source)
+        known_since = evidence.known_since(urn, entry.known.source)
         usage = usage_of(reads)
         imported = None if usage is not None else _imported_usage(evidence, urn, start)
         if imported is not None:
@@ -165,7 +165,7 @@ class UsageService:
             unread_columns=None if has_unknown_columns else tuple(_unread(fields, columns)),
             days=tuple(_days(reads)),
             logs=tuple(sorted({each.reporter for each in reads})),
-            told=imported is not None,
+            is_imported=imported is not None,
         )
 
     def unread(self, *, since: str | date = "90d", columns: bool = False) -> UnreadReport:
@@ -289,8 +289,8 @@ def _imported_usage(evidence: ReadEvidence, urn: str, since: date | None) -> Usa
 
 
 def _unread(fields: Iterable[str], columns: Mapping[str, object]) -> Iterator[str]:
-    read = columns_read(columns)
-    return (name for name in fields if name.lower() not in read)
+    read_columns = columns_read(columns)
+    return (name for name in fields if name.lower() not in read_columns)
 
 
 def _days(reads: Iterable[Reads]) -> Iterator[UsageDay]:

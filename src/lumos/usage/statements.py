@@ -202,7 +202,7 @@ class StatementAnalyser:
 
 
 def add_known(one: int | None, other: int | None) -> int | None:
-    """The sum of two values, of which either may be unknown."""
+    """The sum of the known values; None if both are unknown."""
     return other if one is None else one if other is None else one + other
 
 
@@ -222,7 +222,7 @@ def statements_on_spark(
 ) -> Iterator[LogStatements]:
     """The statements of log chunks; executors must see the files under the same paths.
 
-    Keys of counted statements are written to the folder `state` in the meantime.
+    Keys of counted statements are stored in the folder `state` meanwhile.
     """
     from lumos.spark.session import spark_session
     from lumos.usage.job import KeyFolder, QueryLog

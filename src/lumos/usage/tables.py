@@ -26,7 +26,7 @@ _RESOLVED_METHODS: Final = frozenset(
 _SYSTEM_SCHEMAS: Final = frozenset(
     {"information_schema", "pg_catalog", "account_usage", "pg_toast", "performance_schema"}
 )
-_SYSTEM_TABLES: Final = ("pg_", "svv_", "stl_", "stv_", "svl_", "sys_")
+_SYSTEM_TABLE_PREFIXES: Final = ("pg_", "svv_", "stl_", "stv_", "svl_", "sys_")
 _URI_PREFIXES: Final = {"file": "/", "s3": "s3://", "gcs": "gs://", "hdfs": "hdfs://"}
 
 
@@ -36,7 +36,7 @@ class LogTables:
     def __init__(self, store: Store, names: NameIndex) -> None:
         self._store = store
         self._names = names
-        self._spellings: dict[str, dict[str, str]] = {}
+        self._column_names: dict[str, dict[str, str]] = {}
         self._unknown: Counter[DatasetReference] = Counter()
         self._resolutions: dict[DatasetReference, Resolution] = {}
 
@@ -53,7 +53,7 @@ class LogTables:
         return found.method in _RESOLVED_METHODS and found.urn in self._names
 
     def __contains__(self, urn: str) -> bool:
-        """Whether a URN is a dataset's."""
+        """Whether a URN belongs to a known dataset."""
         return urn in self._names
 
     def columns(
@@ -70,17 +70,17 @@ class LogTables:
                         urns_by_table[parts] = found.urn
         self._load_columns(set(urns_by_table.values()))
         return {
-            parts: tuple(self._spellings[urn].values())
+            parts: tuple(self._column_names[urn].values())
             for parts, urn in urns_by_table.items()
-            if self._spellings.get(urn)
+            if self._column_names.get(urn)
         }
 
-    def spelled(self, urn: str, columns: Iterable[str]) -> tuple[str, ...]:
-        """Columns in the case that the dataset uses."""
-        if urn not in self._spellings:
+    def in_original_case(self, urn: str, columns: Iterable[str]) -> tuple[str, ...]:
+        """Column names in the case that the dataset uses."""
+        if urn not in self._column_names:
             self._load_columns({urn})
-        own = self._spellings[urn]
-        return tuple(dict.fromkeys(own.get(name.lower(), name) for name in columns))
+        names_by_lower_case = self._column_names[urn]
+        return tuple(dict.fromkeys(names_by_lower_case.get(name.lower(), name) for name in columns))
 
     def add_unknown(self, access: TableAccess, times: int) -> None:
         """Record reads of an unknown table."""
@@ -88,7 +88,7 @@ class LogTables:
 
     def unknown(self, limit: int) -> tuple[int, tuple[UnknownTable, ...]]:
         """The number of unknown tables, and the most read of them."""
-        shown = tuple(
+        most_read = tuple(
             UnknownTable(
                 name=_display_name(reference),
                 urn=self._resolutions[reference].urn,
@@ -97,10 +97,10 @@ class LogTables:
             )
             for reference, reads in self._unknown.most_common(limit)
         )
-        return len(self._unknown), shown
+        return len(self._unknown), most_read
 
     def current_datasets(self, urns: Iterable[str]) -> Mapping[str, str]:
-        """The datasets that provisional URNs now refer to."""
+        """The datasets that provisional URNs refer to by now."""
         found: dict[str, str] = {}
         for urn in urns:
             reference = _reference(urn)
@@ -112,17 +112,17 @@ class LogTables:
         return found
 
     def _load_columns(self, urns: set[str]) -> None:
-        new = urns - self._spellings.keys()
+        new = urns - self._column_names.keys()
         schemas = self._store.schemas.current(new)
         for urn in new:
             fields = schemas[urn].fields if urn in schemas else ()
-            self._spellings[urn] = {field.name.lower(): field.name for field in fields}
+            self._column_names[urn] = {field.name.lower(): field.name for field in fields}
 
 
 def _is_system_table(parts: Sequence[str]) -> bool:
     is_unqualified = len(parts) == 1 or parts[-2] == "public"
     return not _SYSTEM_SCHEMAS.isdisjoint(parts[:-1]) or (
-        is_unqualified and parts[-1].startswith(_SYSTEM_TABLES)
+        is_unqualified and parts[-1].startswith(_SYSTEM_TABLE_PREFIXES)
     )
 
 

@@ -1,4 +1,4 @@
-"""Finds datasets and columns without reads, where logs cover them."""
+"""Finds datasets and columns without reads, as far as query logs cover them."""
 
 import re
 from collections import defaultdict
@@ -21,9 +21,9 @@ _NESTED_PART: Final = re.compile(r"[.\[]")
 class ReadEvidence:
     """The day since which reads of each location are known.
 
-    A location is what one source scans, or, for imported datasets, the platform with the first part
-    of the URN (database, bucket or folder). A logged read shows that a log covers the location.
-    Imported usage shows that a dataset was read, but nothing about others in its location.
+    A location is the scope of one source or, for imported datasets, the platform with the first
+    part of the URN (database, bucket or folder). A logged read shows that a log covers the
+    location. Imported usage only shows that the dataset itself was read.
     """
 
     def __init__(self, store: Store) -> None:
@@ -43,7 +43,7 @@ class ReadEvidence:
             elif usage.readers or usage.columns:
                 self.undated.add(urn)
 
-    def at(self, urn: str, source: str) -> date | None:
+    def known_since(self, urn: str, source: str) -> date | None:
         """The day since which reads of a dataset are known."""
         return self._since.get(location_of(urn, source))
 
@@ -68,16 +68,16 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
     """Datasets and columns without reads since a day, for locations whose reads are known."""
     evidence = ReadEvidence(store)
     periods = evidence.periods
-    read = {urn for urn, period in periods.items() if period.last >= since}
-    through_views = _read_through_views(read, store.usage.views()) - read
+    read_urns = {urn for urn, period in periods.items() if period.last >= since}
+    through_views = _read_through_views(read_urns, store.usage.views()) - read_urns
     unread: list[UnreadDataset] = []
     not_judged: dict[tuple[str, date | None, str], int] = defaultdict(int)
     live: list[KnownDataset] = []
     for dataset in store.list(DatasetFilter()):
         live.append(dataset)
-        if dataset.urn in read or dataset.urn in through_views:
+        if dataset.urn in read_urns or dataset.urn in through_views:
             continue
-        known_since = evidence.at(dataset.urn, dataset.source)
+        known_since = evidence.known_since(dataset.urn, dataset.source)
         is_undated = dataset.urn in evidence.undated
         if known_since is None or known_since > since or is_undated:
             location = location_of(dataset.urn, dataset.source)
@@ -100,7 +100,7 @@ def unread_report(store: Store, *, since: date, columns: bool) -> UnreadReport:
         since=since,
         datasets=tuple(unread),
         columns=found,
-        read=len(read & urns),
+        read=len(read_urns & urns),
         read_through_views=len(through_views & urns),
         not_judged=tuple(
             NotJudged(place=location, datasets=count, known_since=day, reason=reason)
@@ -118,19 +118,19 @@ def _reason(known_since: date | None, since: date) -> str:
     return f"reads are known since {known_since}, not since {since}"
 
 
-def _read_through_views(read: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
+def _read_through_views(read_urns: set[str], views: Iterable[tuple[str, str]]) -> set[str]:
     """All tables that are read through views, directly or indirectly."""
     tables_by_view: dict[str, list[str]] = defaultdict(list)
     for table, view in views:
         tables_by_view[view].append(table)
-    seen: set[str] = set()
-    stack = [table for urn in read for table in tables_by_view.get(urn, ())]
+    tables: set[str] = set()
+    stack = [table for urn in read_urns for table in tables_by_view.get(urn, ())]
     while stack:
         table = stack.pop()
-        if table not in seen:
-            seen.add(table)
+        if table not in tables:
+            tables.add(table)
             stack += tables_by_view.get(table, ())
-    return seen
+    return tables
 
 
 def columns_read(names: Iterable[str]) -> set[str]:
@@ -149,9 +149,9 @@ def _columns(
     store: Store, evidence: ReadEvidence, live: Iterable[KnownDataset], since: date
 ) -> tuple[tuple[UnreadColumns, ...], int]:
     """Unread columns of read datasets, and the number of datasets with reads of unknown columns."""
-    read: dict[str, set[str]] = defaultdict(set)
+    columns_by_urn: dict[str, set[str]] = defaultdict(set)
     for each in store.usage.since(since):
-        read[each.urn].update(columns_read(each.columns))
+        columns_by_urn[each.urn].update(columns_read(each.columns))
     for urn, usage in evidence.imported.items():
         if urn in evidence.periods and evidence.periods[urn].last >= since:
             # A column with an unknown last read may have been read in the period.
@@ -160,10 +160,10 @@ def _columns(
                 for name, each in usage.columns.items()
                 if (each.last_read or since) >= since
             }
-            read[urn].update(columns_read(recent or (UNKNOWN_COLUMNS,)))
-    read_datasets = [dataset for dataset in live if dataset.urn in read]
+            columns_by_urn[urn].update(columns_read(recent or (UNKNOWN_COLUMNS,)))
+    read_datasets = [dataset for dataset in live if dataset.urn in columns_by_urn]
     with_unknown_columns = {
-        dataset.urn for dataset in read_datasets if UNKNOWN_COLUMNS in read[dataset.urn]
+        dataset.urn for dataset in read_datasets if UNKNOWN_COLUMNS in columns_by_urn[dataset.urn]
     }
     schemas = store.schemas.current(
         {dataset.urn for dataset in read_datasets} - with_unknown_columns
@@ -173,7 +173,7 @@ def _columns(
         if dataset.urn not in schemas:
             continue
         names = [field.name for field in schemas[dataset.urn].fields]
-        unread = tuple(name for name in names if name.lower() not in read[dataset.urn])
+        unread = tuple(name for name in names if name.lower() not in columns_by_urn[dataset.urn])
         if unread:
             found.append(
                 UnreadColumns(urn=dataset.urn, name=dataset.name, columns=unread, of=len(names))

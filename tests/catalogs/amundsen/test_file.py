@@ -194,7 +194,7 @@ def test_what_lumos_does_not_know_survives_a_write(databuilder_folder: Path) -> 
 def test_every_relation_leads_from_a_node_to_a_node(tmp_path: Path) -> None:
     catalog = AmundsenFile.at(str(tmp_path / "csv"))
     with catalog.batch():
-        for written in catalog.put_many(rich(), over={}):
+        for written in catalog.put_many(rich(), current={}):
             assert written.urn
         assert not list(catalog.put_items(items()))
     nodes = {(row["LABEL"], row["KEY"]) for row in rows_in(tmp_path / "csv" / "nodes")}

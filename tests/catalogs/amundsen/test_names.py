@@ -10,9 +10,9 @@ from lumos.catalogs.amundsen.names import (
     dashboard_id,
     dashboard_key,
     dataset_urn,
+    parse_key,
     split_column_key,
     table_key,
-    table_name,
 )
 
 ODD_URNS = st.sampled_from(
@@ -68,7 +68,7 @@ def test_keys_read_like_those_of_databuilder(urn: str, key: str) -> None:
 
 
 def test_the_parts_of_a_key_have_the_keys_of_databuilder() -> None:
-    name = table_name("hive://gold.core/orders")
+    name = parse_key("hive://gold.core/orders")
     assert (name.database_key, name.cluster_key, name.schema_key) == (
         "database://hive",
         "hive://gold",

@@ -173,7 +173,7 @@ def test_a_thousand_columns_and_deep_nesting_come_back(opened: Opened) -> None:
 def test_the_metadata_service_shows_what_was_written(
     opened: Opened, administrator: Administrator
 ) -> None:
-    list(opened().put_many(rich(), over={}))
+    list(opened().put_many(rich(), current={}))
     shown = administrator.get(f"/table/{ORDERS_KEY}")
     assert (shown["database"], shown["cluster"], shown["schema"], shown["name"]) == (
         "s3",
@@ -208,7 +208,7 @@ def test_a_deleted_dataset_is_not_shown(opened: Opened, administrator: Administr
 
 
 def test_a_dashboard_is_shown(opened: Opened, administrator: Administrator) -> None:
-    list(opened().put_many(rich(), over={}))
+    list(opened().put_many(rich(), current={}))
     dashboard = CatalogEntity(
         urn=entity_urn("dashboard", "mode", "gold.finance/42"), display_name="Revenue", description="Weekly",
         owners=(Owner(name="ann@example.com"),), references={"datasets": (ORDERS,)},
@@ -263,7 +263,7 @@ def test_edits_between_reading_and_writing_are_kept(
     administrator.put(f"/table/{ORDERS_KEY}/tag/in-between")
     administrator.put(f"/table/{ORDERS_KEY}/description", {"description": "In between"})
     ours = msgspec.structs.replace(over[ORDERS], format="delta")
-    list(opened().put_many([ours], over=over))
+    list(opened().put_many([ours], current=over))
     found = opened().get(ORDERS)
     assert found is not None
     assert found.format == "delta"
@@ -278,19 +278,19 @@ def test_databuilder_publishes_a_folder_of_lumos(
 ) -> None:
     folder = AmundsenFile.at(str(tmp_path / "csv"))
     with folder.batch():
-        list(folder.put_many(rich(), over={}))
+        list(folder.put_many(rich(), current={}))
         list(folder.put_items(items()))
     server.run(PUBLISH, server.neo4j_uri, USER, PASSWORD, str(tmp_path / "csv"))
     assert list(opened().export()) == sorted(rich(), key=lambda entry: entry.urn)
     assert by_name(opened().items()) == by_name(items())
     # What databuilder published is as good as what Lumos wrote.
-    assert not any(each.changed for each in opened().put_many(rich(), over={}))  # type: ignore[union-attr]
+    assert not any(each.changed for each in opened().put_many(rich(), current={}))  # type: ignore[union-attr]
 
 
 def test_nodes_are_marked_and_stale_ones_removed(
     opened: Opened, administrator: Administrator
 ) -> None:
-    list(opened().put_many(rich(), over={}))
+    list(opened().put_many(rich(), current={}))
     untagged = "MATCH (n) WHERE n.published_tag <> 'lumos' OR n.publisher_last_updated_epoch_ms IS NULL RETURN count(n)"
     assert administrator.run(untagged) == [[0]]
     administrator.run("CREATE (:Tag {key: 'theirs', tag_type: 'default', published_tag: '2024'})")
@@ -303,12 +303,12 @@ def test_nodes_are_marked_and_stale_ones_removed(
         == []
     )
     opened().erase_many([entry.urn for entry in rich()])
-    opened().tidy()
+    opened().clean_up()
     assert administrator.run("MATCH (n) RETURN n.key") == [["theirs"]]
 
 
 def test_an_edge_outlives_the_dataset_that_it_comes_from(opened: Opened) -> None:
-    list(opened().put_many(rich(), over={}))
+    list(opened().put_many(rich(), current={}))
     opened().erase(ORDERS)
     assert opened().get(ORDERS) is None
     assert opened().get(CUSTOMERS) == rich()[1]
@@ -328,13 +328,13 @@ def test_a_transaction_that_dies_leaves_nothing(
 
     monkeypatch.setattr(neo4j_graph, "_run", dying)
     with suppress(KeyError):
-        list(opened().put_many(rich(), over={}))
+        list(opened().put_many(rich(), current={}))
         assert left != [0], "it had more statements than that"
     monkeypatch.undo()
     there = administrator.run("MATCH (n:Table) WHERE n.name IS NOT NULL RETURN count(n)")
     assert there in ([[0]], [[3]])
     assert (there == [[0]]) == (left == [0])
-    list(opened().put_many(rich(), over={}))
+    list(opened().put_many(rich(), current={}))
     assert list(opened().export()) == sorted(rich(), key=lambda entry: entry.urn)
 
 
@@ -343,8 +343,8 @@ def test_a_table_that_neo4j_rejects_is_named_and_the_others_are_written(opened: 
         CatalogEntry(urn=f"lumos://s3/lake/{name}", name="t", platform="s3")
         for name in ("a", "b" * 40_000, "c")
     ]
-    outcomes = {each.urn: each for each in opened().put_many(estate, over={})}
-    assert [isinstance(outcomes[entry.urn], test_contract.Refused) for entry in estate] == [
+    outcomes = {each.urn: each for each in opened().put_many(estate, current={})}
+    assert [isinstance(outcomes[entry.urn], test_contract.FailedEntry) for entry in estate] == [
         False,
         True,
         False,

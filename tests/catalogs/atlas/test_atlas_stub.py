@@ -8,7 +8,7 @@ import pytest
 
 from catalogs.servers import atlas as stub
 from catalogs.servers.http import Answer, Request, Server
-from lumos.catalogs import Refused, WrittenEntry
+from lumos.catalogs import FailedEntry, WrittenEntry
 from lumos.catalogs.atlas import types
 from lumos.catalogs.atlas.platform import Atlas
 from lumos.config.platforms import AtlasPlatform
@@ -128,7 +128,7 @@ def test_lineage_is_drawn_with_columns_and_placeholders(catalog: Atlas, atlas: s
     mapping = ColumnMapping(upstream="id", downstream="id")
     edges = (UpstreamEdge(urn=A, columns=(mapping,)), UpstreamEdge(urn="lumos://kafka/t"))
     entries = [entry(A, schema=SCHEMA), entry(B, schema=SCHEMA, lineage=Lineage(upstream=edges))]
-    assert all(isinstance(each, WrittenEntry) for each in catalog.put_many(entries, over={}))
+    assert all(isinstance(each, WrittenEntry) for each in catalog.put_many(entries, current={}))
     drawn = {
         (
             relation.name,
@@ -160,7 +160,7 @@ def test_lineage_is_drawn_with_columns_and_placeholders(catalog: Atlas, atlas: s
     }  # fmt: skip
     assert atlas.named("/a").guid in active
     catalog.erase_many([A, B])
-    catalog.tidy()
+    catalog.clean_up()
     assert not [each for each in atlas.entities.values() if each.type == "lumos_dataset"]
 
 
@@ -194,8 +194,8 @@ def test_a_dataset_that_the_server_rejects_does_not_stop_the_others(
 
     server.application = picky
     entries = [entry(f"lumos://s3/lake/t{number}") for number in range(8)]
-    outcomes = list(catalog.put_many(entries, over={}))
-    [refused] = [each for each in outcomes if isinstance(each, Refused)]
+    outcomes = list(catalog.put_many(entries, current={}))
+    [refused] = [each for each in outcomes if isinstance(each, FailedEntry)]
     assert (refused.urn, "not this one" in str(refused.problem)) == ("lumos://s3/lake/t3", True)
     assert len(list(catalog.export())) == 7
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from catalogs.servers.gms import TOKEN
 from catalogs.servers.http import Server
-from lumos.catalogs import Refused, WrittenEntry
+from lumos.catalogs import FailedEntry, WrittenEntry
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.config.platforms import DatahubPlatform
 from lumos.config.secret import Secret
@@ -23,5 +23,5 @@ def plain(name: str = "orders", **aspects: Any) -> CatalogEntry:
     return CatalogEntry(urn=f"lumos://s3/lake/{name}", name=name, platform="s3", **aspects)
 
 
-def put(catalog: Datahub, *entries: CatalogEntry) -> dict[str, WrittenEntry | Refused]:
-    return {each.urn: each for each in catalog.put_many(entries, over={})}
+def put(catalog: Datahub, *entries: CatalogEntry) -> dict[str, WrittenEntry | FailedEntry]:
+    return {each.urn: each for each in catalog.put_many(entries, current={})}

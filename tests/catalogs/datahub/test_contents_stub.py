@@ -13,7 +13,7 @@ from catalogs.conftest import DataHub
 from catalogs.sample_inventory import rich
 from catalogs.servers.gms import TOKEN, Gms
 from catalogs.servers.http import Request, Server
-from lumos.catalogs import Refused, WrittenEntry
+from lumos.catalogs import FailedEntry, WrittenEntry
 from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, User
 from lumos.model.dataset import Governance
@@ -200,7 +200,7 @@ def test_statements_that_a_server_has_no_place_for_come_back_from_it(
     )  # fmt: skip
     [entry] = DatahubFile.at(str(file)).export()
     catalog = catalog_of(server)
-    assert catalog.as_held(entry) == entry
+    assert catalog.as_stored(entry) == entry
     catalog.put(entry)
     assert catalog_of(server).get(entry.urn) == entry
     assert not catalog_of(server).put(entry).changed
@@ -257,17 +257,17 @@ def moved_there_and_back(server: Server, file: Path) -> None:
     source = DatahubFile.at(str(file))
     estate, things = list(source.export()), list(source.items())
     refused = [
-        each for each in put(catalog_of(server), *estate).values() if isinstance(each, Refused)
+        each for each in put(catalog_of(server), *estate).values() if isinstance(each, FailedEntry)
     ]
     assert [*refused, *catalog_of(server).put_items(things)] == []
     there = catalog_of(server)
     assert list(there.export()) == sorted(estate, key=lambda entry: entry.urn)
     found = list(there.items())
     assert len(found) == len(things)
-    assert all(there.item_as_held(item) in found for item in things)
+    assert all(there.item_as_stored(item) in found for item in things)
     server.forget()
     over = there.get_many([entry.urn for entry in estate])
-    assert not any(written.changed for written in there.put_many(estate, over=over))  # type: ignore[union-attr]
+    assert not any(written.changed for written in there.put_many(estate, current=over))  # type: ignore[union-attr]
     assert list(there.put_items(things)) == []
     assert not any(request.path == "/aspects" for request in server.requests)
 
@@ -331,5 +331,5 @@ def test_structured_properties_are_defined_before_they_are_assigned(
     assert catalog_of(server).get(entry.urn) == entry
     unknown = plain("unknown", properties={f"{definition}.other": "2"})
     [refused] = put(catalog_of(server), unknown).values()
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, FailedEntry)
     assert "structuredProperties" in str(refused.problem)

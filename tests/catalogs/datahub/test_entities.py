@@ -68,7 +68,7 @@ def test_any_entity_comes_back_as_it_is_held(first: CatalogEntity, second: Catal
         for item in (first, second):
             DatahubFile.at(path).put_item(item)
             file = DatahubFile.at(path)
-            held = file.item_as_held(item)
+            held = file.item_as_stored(item)
             assert file.get_item(CatalogEntity, item.urn) == held
-            assert file.item_as_held(held) == held
+            assert file.item_as_stored(held) == held
             assert list(file.items()) == [held]

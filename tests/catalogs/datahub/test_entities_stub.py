@@ -115,11 +115,11 @@ def test_an_entity_of_each_kind_comes_back_as_it_is_held(
     catalog.put(CatalogEntry(urn="lumos://snowflake@eu/F/x", name="x", platform="snowflake"))
     again = CATALOGS[name](tmp_path)
     for item in EVERY_KIND:
-        assert get(again, item.urn) == again.item_as_held(item)
+        assert get(again, item.urn) == again.item_as_stored(item)
     found = {item.urn: item for item in again.items() if isinstance(item, CatalogEntity)}
-    assert found == {item.urn: again.item_as_held(item) for item in EVERY_KIND}
+    assert found == {item.urn: again.item_as_stored(item) for item in EVERY_KIND}
     # Only a tag has no custom properties, and this one needs none.
-    assert [again.item_as_held(item) for item in EVERY_KIND] == EVERY_KIND
+    assert [again.item_as_stored(item) for item in EVERY_KIND] == EVERY_KIND
 
 
 def test_no_entity_is_made_to_hold_what_another_cannot(catalog: Catalog, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_what_datahub_cannot_hold_is_a_custom_property_or_not_held(
     info = native(catalog, tmp_path, "urn:li:dataFlow:(airflow,nightly,PROD)")["dataFlowInfo"]
     assert info["customProperties"].keys() == {"lumos.references", "lumos.raw"}
     assert get(catalog, pipeline.urn) == pipeline
-    assert get(catalog, tag.urn) == catalog.item_as_held(tag) == CatalogEntity(urn="lumos:tag:a")
+    assert get(catalog, tag.urn) == catalog.item_as_stored(tag) == CatalogEntity(urn="lumos:tag:a")
 
 
 def test_edits_in_datahub_change_the_neutral_fields(name: str, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_entities_of_snapshots_of_format_1_0_are_understood(
 ) -> None:
     info = {"name": "Gold", "colorHex": "#ffd700"}
     old = CatalogEntity(urn="urn:li:tag:g", raw={"datahub": {"tagProperties": [{"body": info}]}})
-    held = catalog.item_as_held(old)
+    held = catalog.item_as_stored(old)
     assert isinstance(held, CatalogEntity)
     assert (held.urn, held.display_name) == ("lumos:tag:g", "Gold")
     put(catalog, old)
@@ -247,7 +247,7 @@ def test_what_datahub_cannot_name_is_a_platform_resource(
     catalog: Catalog, item: CatalogEntity
 ) -> None:
     put(catalog, item)
-    assert catalog.item_as_held(item) == item
+    assert catalog.item_as_stored(item) == item
     assert list(catalog.items()) == [item]
     assert get(catalog, item.urn) == item
     catalog.erase_item(item)

@@ -102,8 +102,12 @@ def test_typed_paths_are_read_as_nested_fields(path: Path) -> None:
     root = "[version=2.0].[type=Order]"
     rows = [
         row(f"{root}.[type=long].id", "NumberType", "long", nullable=False),
-        row(f"{root}.[type=array].[type=Item].items", "ArrayType", "array"),
-        row(f"{root}.[type=array].[type=Item].items.[type=string].sku", "StringType", "string"),
+        row(f"{root}.[type=array].[type=CatalogItem].items", "ArrayType", "array"),
+        row(
+            f"{root}.[type=array].[type=CatalogItem].items.[type=string].sku",
+            "StringType",
+            "string",
+        ),
         row(f"{root}.[type=map].[type=Tag].tags", "MapType", "map"),
         row(f"{root}.[type=map].[type=Tag].tags.[type=boolean].on", "BooleanType", "boolean"),
         row(f"{root}.[type=union].u", "UnionType", "union"),
@@ -438,7 +442,7 @@ def test_edges_to_instances_need_no_order(file: DatahubFile, tmp_path: Path) -> 
     [
         (b"", "truncated"),
         (b"[{", "truncated"),
-        (b'{"datasets": []}', r"\[0\]: the change names no entity"),
+        (b'{"datasets": []}', r"\[0\]: the change has no entity URN"),
         (b"[1]", r"\[0\]: Expected `object`"),
         (b'"text"', "Expected `array`"),
         (b"\xff\xfe", "JSON is malformed"),

@@ -12,12 +12,12 @@ from catalogs.conftest import DataHub
 from catalogs.sample_inventory import items, rich
 from catalogs.strategies import ITEMS, entries
 from examples import examples
-from lumos.catalogs import Item
+from lumos.catalogs import CatalogItem
 from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.model.catalog import CatalogEntry
 
 
-def written(path: Path, estate: list[CatalogEntry], things: list[Item]) -> DatahubFile:
+def written(path: Path, estate: list[CatalogEntry], things: list[CatalogItem]) -> DatahubFile:
     file = DatahubFile.at(str(path))
     with file.batch():
         for item in things:
@@ -48,11 +48,11 @@ def test_datahub_finds_everything_valid(datahub: DataHub, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_datahub_finds_the_oddest_estates_valid(datahub: DataHub, tmp_path: Path) -> None:
     estate: dict[str, CatalogEntry] = {}
-    things: list[Item] = []
+    things: list[CatalogItem] = []
 
     @settings(max_examples=examples(300), phases=(Phase.generate,))
     @given(entry=entries(), item=ITEMS)
-    def collect(entry: CatalogEntry, item: Item) -> None:
+    def collect(entry: CatalogEntry, item: CatalogItem) -> None:
         estate[entry.urn] = entry
         things.append(item)
 

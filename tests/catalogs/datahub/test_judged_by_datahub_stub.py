@@ -16,7 +16,7 @@ from catalogs.sample_inventory import items, rich
 from catalogs.servers.gms import Proposal
 from catalogs.strategies import ITEMS, entries
 from examples import examples
-from lumos.catalogs import Item, WrittenEntry
+from lumos.catalogs import CatalogItem, WrittenEntry
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 
@@ -52,13 +52,13 @@ def checked(datahub: DataHub, path: Path) -> int:
     return int(match[1])
 
 
-def put(folder: Path, estate: list[CatalogEntry], things: list[Item]) -> list[Proposal]:
+def put(folder: Path, estate: list[CatalogEntry], things: list[CatalogItem]) -> list[Proposal]:
     gms = gms_of(folder)
     gms.forget()
     catalog = live_datahub(folder)
     assert not list(catalog.put_items(things))
     there = catalog.get_many([entry.urn for entry in estate])
-    written = list(catalog.put_many(estate, over=there))
+    written = list(catalog.put_many(estate, current=there))
     assert all(isinstance(each, WrittenEntry) for each in written), written
     return list(gms.proposals)
 
@@ -101,11 +101,11 @@ def test_datahub_finds_the_oddest_estates_valid_that_are_sent(
     datahub: DataHub, tmp_path: Path
 ) -> None:
     estate: dict[str, CatalogEntry] = {}
-    things: list[Item] = []
+    things: list[CatalogItem] = []
 
     @settings(max_examples=examples(200), phases=(Phase.generate,))
     @given(entry=entries(), item=ITEMS)
-    def collect(entry: CatalogEntry, item: Item) -> None:
+    def collect(entry: CatalogEntry, item: CatalogItem) -> None:
         estate[entry.urn] = entry
         things.append(item)
 

@@ -16,7 +16,7 @@ import pytest
 from catalogs.servers.faults import RESET_AFTER, TOO_MANY, UNAVAILABLE, InTurn
 from catalogs.servers.gms import TOKEN, Gms
 from catalogs.servers.http import Answer, Mishap, Request, Server
-from lumos.catalogs import Refused
+from lumos.catalogs import FailedEntry
 from lumos.catalogs.datahub.platform import Datahub
 from lumos.catalogs.datahub.server import Gms as Client
 from lumos.catalogs.http import CATALOG_RETRIES, Caller, CatalogServer
@@ -119,7 +119,7 @@ def test_check_says_who_answers_and_for_whom(gms: Gms) -> None:
         told = catalog_of(server, token=Secret(gms.token)).check()
     assert told == (
         f"DataHub v1.3.0 at {server.address}, 1 dataset; read as 'ingest'; "
-        "whether it may write is not checked"
+        "write access was not checked"
     )
 
 
@@ -188,7 +188,7 @@ def test_one_dataset_that_cannot_be_read_keeps_no_other_from_being_written() -> 
     claims = [plain(name, governance=Governance(tags=("pii",))) for name in ("a", "orders", "b")]
     with Server(gms) as server:
         done = list(catalog_of(server).write_many(claims, {}))
-    refused = [each for each in done if isinstance(each, Refused)]
+    refused = [each for each in done if isinstance(each, FailedEntry)]
     assert [each.urn for each in refused] == [plain().urn]
     assert "fieldPath" in str(refused[0].problem)
     assert len(done) == 3
@@ -269,7 +269,7 @@ def test_what_was_told_is_there_whatever_came_after(gms: Gms) -> None:
 
     told: list[str] = []
     with Server(gms, mishaps=after_the_second) as server:
-        written = patient(server, [], tries=2).put_many(entries, over={})
+        written = patient(server, [], tries=2).put_many(entries, current={})
         with pytest.raises(CatalogBusy):
             told.extend(each.urn for each in written)
         there = {entry.urn for entry in patient(server, []).export()}
@@ -288,7 +288,7 @@ def test_one_entry_that_the_server_does_not_take_is_refused_by_name(
     bad = plain("bad", raw={"datahub": odd})
     good = [plain(f"t{number}") for number in range(20)]
     done = put(catalog_of(server), *good[:10], bad, *good[10:])
-    refused = [each for each in done.values() if isinstance(each, Refused)]
+    refused = [each for each in done.values() if isinstance(each, FailedEntry)]
     assert [each.urn for each in refused] == [bad.urn]
     assert "subTypes" in str(refused[0].problem)
     assert len(gms.entities) == len(good)
@@ -304,7 +304,7 @@ def test_a_file_name_that_is_not_unicode_is_written_and_words_that_are_not_are_r
     )
     bad = plain("bad", documentation=Documentation(description="caf\udce9"))
     done = put(catalog_of(server), odd, bad, plain())
-    refused = [each for each in done.values() if isinstance(each, Refused)]
+    refused = [each for each in done.values() if isinstance(each, FailedEntry)]
     assert [each.urn for each in refused] == [bad.urn]
     assert "Unicode" in str(refused[0].problem)
     assert len(gms.entities) == 2
@@ -327,10 +327,10 @@ def test_a_name_that_is_too_long_is_refused_before_anything_is_sent(
 ) -> None:
     long = plain("x" * 500)
     with pytest.raises(CatalogError, match="512"):
-        catalog_of(server).as_held(long)
+        catalog_of(server).as_stored(long)
     done = put(catalog_of(server), long, plain())
     problem = done[long.urn]
-    assert isinstance(problem, Refused)
+    assert isinstance(problem, FailedEntry)
     assert "512" in str(problem.problem)
     assert list(gms.entities) == [NAME]
 
@@ -343,7 +343,7 @@ def test_an_aspect_that_is_too_large_is_refused_before_anything_is_sent(
     )
     done = put(catalog_of(server), huge, plain())
     problem = done[huge.urn]
-    assert isinstance(problem, Refused)
+    assert isinstance(problem, FailedEntry)
     assert "schemaMetadata" in str(problem.problem)
     assert list(gms.entities) == [NAME]
 

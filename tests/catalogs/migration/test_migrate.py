@@ -44,7 +44,7 @@ def lumos(workplace: Path) -> Lumos:
     """A store that holds some of everything that DataHub can hold."""
     by_kind: dict[str, list[Any]] = {"datasets": rich()}
     words = {"GlossaryTerm": "glossary", "User": "users", "Group": "groups", "Job": "jobs"}
-    for item in map(catalog().item_as_held, items()):
+    for item in map(catalog().item_as_stored, items()):
         by_kind.setdefault(words.get(type(item).__name__, "others"), []).append(item)
     lumos = Lumos(overrides={"storage.path": str(workplace / "lumos.db")})
     fill(lumos, by_kind)

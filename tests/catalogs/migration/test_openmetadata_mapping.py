@@ -154,7 +154,7 @@ def test_a_tag_that_the_target_has_stays_as_it_is_there(lumos: Lumos) -> None:
     assert list(target.put_items([theirs])) == []
     lumos.migration.migrate("local", "datahub-file:full.json", mapping="there.yaml")
     full = DatahubFile.at("full.json")
-    assert full.get_item(CatalogEntity, theirs.urn) == target.item_as_held(theirs)
+    assert full.get_item(CatalogEntity, theirs.urn) == target.item_as_stored(theirs)
     assert full.get_item(CatalogEntity, TAG.urn) is None
 
 

@@ -66,7 +66,7 @@ def test_a_plan_names_what_the_target_cannot_hold(
     def losing(_self: JsonFolder, item: Any) -> Any:
         return type(item)(name=item.name) if hasattr(item, "definition") else item
 
-    monkeypatch.setattr(JsonFolder, "item_as_held", losing)
+    monkeypatch.setattr(JsonFolder, "item_as_stored", losing)
     plugins.register(plugins.PLATFORMS, JsonFolder.kind, JsonFolder)
     try:
         (loss,) = lake.migration.plan("local", "json-folder:catalog").lossy

@@ -92,7 +92,7 @@ def test_entities_come_back_as_they_are_held(estate: Estate) -> None:
     estate.catalog().put(table(SOURCE))
     estate.catalog().put(table(ORDERS))
     catalog = put(estate, *ALL, QUERY)
-    expected = {item.urn: catalog.item_as_held(item) for item in (*ALL, QUERY)}
+    expected = {item.urn: catalog.item_as_stored(item) for item in (*ALL, QUERY)}
     assert held(estate) == expected
     for urn, item in expected.items():
         assert estate.catalog().get_item(CatalogEntity, urn) == item
@@ -134,7 +134,7 @@ def test_entities_are_shown_natively(estate: Estate) -> None:
 def test_edges_from_datasets_are_drawn_once_these_are_there(estate: Estate) -> None:
     catalog = put(estate, CHART, NIGHTLY)
     assert held(estate)[CHART.urn] == CHART
-    list(catalog.put_many([table(ORDERS), table(SOURCE)], over={}))
+    list(catalog.put_many([table(ORDERS), table(SOURCE)], current={}))
     for type, name, end in (("chart", "7", "orders"), ("pipeline", "nightly", "source")):
         path = f"lineage/{type}/{entity(estate, type, name)['id']}?upstreamDepth=1"
         assert [node["name"] for node in estate.human("GET", path)["nodes"]] == [end]
@@ -153,7 +153,7 @@ def test_edits_of_people_come_back_in_fields(estate: Estate) -> None:
     assert held(estate) == {
         NIGHTLY.urn: replace(NIGHTLY, description="By hand"),
         LOAD.urn: replace(LOAD, display_name="Load it"),
-        PII.urn: replace(estate.catalog().item_as_held(PII), display_name="Private"),
+        PII.urn: replace(estate.catalog().item_as_stored(PII), display_name="Private"),
         POLICY.urn: replace(POLICY, description="Some may"),
     }
 
@@ -170,7 +170,7 @@ def test_a_title_is_changed_although_a_bot_may_not_patch_it(estate: Estate) -> N
     put(estate, PII, NIGHTLY, LOAD)
     renamed = [msgspec.structs.replace(each, display_name="New") for each in (PII, NIGHTLY)]
     catalog = put(estate, *renamed)
-    expected = {each.urn: catalog.item_as_held(each) for each in (*renamed, LOAD)}
+    expected = {each.urn: catalog.item_as_stored(each) for each in (*renamed, LOAD)}
     assert held(estate) == expected
 
 
@@ -178,7 +178,7 @@ def test_entities_that_are_removed_leave_nothing(estate: Estate) -> None:
     catalog = put(estate, *ALL)
     for item in ALL:
         catalog.erase_item(item)
-    catalog.tidy()
+    catalog.clean_up()
     assert held(estate) == {}
     for type in ("pipeline", "dashboard", "chart", "mlmodel", "container", "domain", "user",
                  "pipelineService", "dashboardService", "storageService"):  # fmt: skip
@@ -194,7 +194,7 @@ def test_a_removed_tag_that_labels_something_is_a_label_again(estate: Estate) ->
     estate.catalog().put(entry)
     catalog = put(estate, PII)
     catalog.erase_item(PII)
-    catalog.tidy()
+    catalog.clean_up()
     assert held(estate) == {}
     assert estate.now() == entry
     assert not entity(estate, "tag", "pii").get("displayName")
@@ -230,7 +230,7 @@ def test_items_of_format_1_0_are_read_and_written(estate: Estate, former: str, u
         urn=former, raw={"openmetadata": {**record, **({"tasks": tasks} if is_pipeline else {})}}
     )
     catalog = put(estate, item)
-    now = catalog.item_as_held(item)
+    now = catalog.item_as_stored(item)
     assert isinstance(now, CatalogEntity)
     assert (now.urn, now.display_name, now.description) == (urn, "A", "a < b")
     for key in (former, urn):
@@ -259,7 +259,7 @@ def test_edges_of_format_1_0_are_those_of_the_same_entity(estate: Estate) -> Non
     for _ in range(2):
         estate.catalog().put(entry)
         assert estate.now().raw == {"openmetadata": {"edges": {STAGED.urn: details}}}
-        assert estate.now() == estate.catalog().as_held(entry)
+        assert estate.now() == estate.catalog().as_stored(entry)
 
 
 @pytest.mark.parametrize(

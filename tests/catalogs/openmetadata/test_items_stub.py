@@ -139,7 +139,7 @@ def test_a_qualified_name_that_the_server_refuses_is_spelled_otherwise(
 ) -> None:
     term = GlossaryTerm(name=name, raw={"openmetadata": {"id": []}})
     catalog.items.put_item(term)
-    assert catalog.items.get_item(GlossaryTerm, name) == catalog.items.item_as_held(term)
+    assert catalog.items.get_item(GlossaryTerm, name) == catalog.items.item_as_stored(term)
     assert catalog.stub.violations == []
 
 
@@ -150,9 +150,9 @@ def test_items_come_back_as_they_were_put(shared: Catalog, items: list[Any]) -> 
     held = {}
     for item in items:
         shared.items.put_item(item)
-        as_held = shared.items.item_as_held(item)
-        held[type(item), item_key(as_held)] = as_held
-        assert shared.items.get_item(type(item), item_key(item)) == as_held
+        as_stored = shared.items.item_as_stored(item)
+        held[type(item), item_key(as_stored)] = as_stored
+        assert shared.items.get_item(type(item), item_key(item)) == as_stored
     assert {(type(item), item_key(item)): item for item in shared.items.items()} == held
     for item in items:
         shared.items.erase_item(item)
@@ -285,7 +285,7 @@ def test_what_openmetadata_cannot_hold_of_people_is_not_held(catalog: Catalog) -
     group = Group(name="lake", members=("Jane", "bob"), properties={"a": "b"})
     for item in (user, group):
         catalog.items.put_item(item)
-    held = [catalog.items.item_as_held(item) for item in (user, group)]
+    held = [catalog.items.item_as_stored(item) for item in (user, group)]
     assert held == [User(name="jane"), Group(name="lake", members=("bob", "jane"))]
     assert list(catalog.items.items()) == held
     assert catalog.stub.entities("container") == []

@@ -49,7 +49,7 @@ def test_another_catalog_holds_what_it_says_it_holds(
     between = CATALOGS[via](tmp_path)
     snapshot(source.catalog(), tmp_path / "first.jsonl")
     restore(tmp_path / "first.jsonl", between)
-    held = by_name(map(between.item_as_held, source.catalog().items()))
+    held = by_name(map(between.item_as_stored, source.catalog().items()))
     assert by_name(between.items()) == held
     assert list(between.export()) == list(source.catalog().export())
 
@@ -165,7 +165,7 @@ def test_what_waited_is_shown_by_a_later_run(estate: Callable[[], Estate], tmp_p
         assert not query.get("queryUsedIn")
         # A query has no custom property that could hold its datasets meanwhile.
         assert without_queries(target) == without_queries(source)
-        for _ in target.catalog().put_many(list(opened.datasets()), over={}):
+        for _ in target.catalog().put_many(list(opened.datasets()), current={}):
             pass
     found = differences(told(source.human), told(target.human))
     assert [each for each in found if not each.startswith("queries pg.top ten: queryUsedIn")] == []

@@ -293,7 +293,7 @@ def test_a_bucket_that_is_a_dataset_itself_is_hidden_and_erased_alone(estate: Es
     estate.catalog().erase(lake.urn)
     assert list(estate.catalog().export()) == [inside]
     estate.catalog().erase(inside.urn)
-    estate.catalog().tidy()
+    estate.catalog().clean_up()
     assert estate.stub.entities("container") == []
     assert estate.stub.entities("storageService") == []
 
@@ -307,7 +307,7 @@ def test_what_was_read_long_ago_is_not_written_over_what_is_there(estate: Estate
     estate.describe("By hand")
     catalog.get(OTHER)
     ours = described("A", governance=Governance(tags=("two",)))
-    list(catalog.put_many([ours], over=over))
+    list(catalog.put_many([ours], current=over))
     assert estate.now() == described("By hand", governance=Governance(tags=("two",)))
 
 
@@ -324,7 +324,7 @@ def test_nothing_of_others_goes_with_what_lumos_erases(estate: Estate) -> None:
     words = [{"op": "add", "path": "/description", "value": "Ours"}]
     estate.human("PATCH", f"databaseSchemas/{schema['id']}", words, type="json-patch+json")
     estate.catalog().erase(ORDERS.replace("public", "private"))
-    estate.catalog().tidy()
+    estate.catalog().clean_up()
     assert [raw["name"] for raw in estate.stub.entities("databaseSchema")] == ["private", "public"]
 
 

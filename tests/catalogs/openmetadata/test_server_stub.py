@@ -14,7 +14,7 @@ from catalogs.servers.faults import RESET_AFTER, TOO_MANY, UNAVAILABLE, InTurn
 from catalogs.servers.http import Answer, Request, Server
 from catalogs.servers.openmetadata import BOT
 from catalogs.servers.openmetadata import Openmetadata as Stub
-from lumos.catalogs import Refused
+from lumos.catalogs import FailedEntry
 from lumos.catalogs.http import CATALOG_RETRIES, Caller, CatalogServer
 from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.catalogs.openmetadata.server import (
@@ -171,7 +171,7 @@ def test_many_that_nobody_says_were_taken_are_not_taken(stub: Stub, server: Serv
 
     server.application = silent
     with pytest.raises(NotOpenMetadata, match="has no status"):
-        list(catalog_of(server).put_many([plain()], over={}))
+        list(catalog_of(server).put_many([plain()], current={}))
 
 
 def test_without_the_library_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,8 +236,8 @@ def test_one_entry_that_the_server_does_not_take_is_refused_by_name(
 
     server.application = refuse
     entries = [plain(name) for name in "abc"]
-    written = list(catalog_of(server).put_many(entries, over={}))
-    refused = [each for each in written if isinstance(each, Refused)]
+    written = list(catalog_of(server).put_many(entries, current={}))
+    refused = [each for each in written if isinstance(each, FailedEntry)]
     assert [each.urn for each in refused] == ["lumos://s3/lake/b"]
     assert "rejected" in str(refused[0].problem)
     assert len(written) == 3
@@ -253,14 +253,16 @@ def test_a_tag_that_the_server_refuses_fails_its_own_dataset_alone(
 
     server.application = refuse
     entries = [plain(name, governance=Governance(tags=(name,))) for name in ("a", "bad", "c")]
-    written = list(catalog_of(server).put_many(entries, over={}))
-    assert [each.urn for each in written if isinstance(each, Refused)] == ["lumos://s3/lake/bad"]
+    written = list(catalog_of(server).put_many(entries, current={}))
+    assert [each.urn for each in written if isinstance(each, FailedEntry)] == [
+        "lumos://s3/lake/bad"
+    ]
     assert [each["name"] for each in stub.entities("container")] == ["a", "c", "lake"]
 
 
 def test_a_list_that_ends_too_early_is_told(stub: Stub, server: Server) -> None:
     catalog = catalog_of(server)
-    list(catalog.put_many([plain(f"t{number:03}") for number in range(250)], over={}))
+    list(catalog.put_many([plain(f"t{number:03}") for number in range(250)], current={}))
 
     def cut(request: Request) -> Answer:
         answer = stub(request)
@@ -280,7 +282,8 @@ def test_many_new_datasets_are_made_by_few_calls_on_few_connections(
     entries = [plain(f"t{number:03}") for number in range(500)]
     catalog = catalog_of(server)
     assert (
-        len(list(catalog.put_many(entries, over=catalog.get_many([e.urn for e in entries])))) == 500
+        len(list(catalog.put_many(entries, current=catalog.get_many([e.urn for e in entries]))))
+        == 500
     )
     bulk = [request for request in server.requests if request.path.endswith("/bulk")]
     assert [len(request.json) for request in bulk] == [200, 200, 100]
@@ -335,10 +338,10 @@ def test_a_urn_that_is_none_is_refused(server: Server) -> None:
     with pytest.raises(LumosError, match="is not a dataset URN"):
         catalog_of(server).put(entry)
     with pytest.raises(LumosError, match="is not a dataset URN"):
-        catalog_of(server).as_held(entry)
+        catalog_of(server).as_stored(entry)
     good = plain()
-    written = list(catalog_of(server).put_many([entry, good], over={}))
-    assert [isinstance(each, Refused) for each in written] == [True, False]
+    written = list(catalog_of(server).put_many([entry, good], current={}))
+    assert [isinstance(each, FailedEntry) for each in written] == [True, False]
 
 
 def test_everything_is_read_beyond_the_window_of_a_search(server: Server) -> None:

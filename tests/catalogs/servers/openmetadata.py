@@ -28,8 +28,8 @@ from .openmetadata_kinds import (
     UNLISTED,
     UNLISTED_LABELS,
     Entity,
+    FailedEntry,
     Kind,
-    Refused,
     Writer,
 )
 from .openmetadata_texts import PatchFailed, patched
@@ -75,22 +75,22 @@ class Openmetadata:
 
     def __call__(self, request: Request) -> Answer:
         if not request.path.startswith(_BASE):
-            return _refusal(Refused(404, "HTTP 404 Not Found"))
+            return _refusal(FailedEntry(404, "HTTP 404 Not Found"))
         try:
             writer = _writer(request)
             return self._answer(request, request.path.removeprefix(_BASE), writer)
-        except Refused as refused:
+        except FailedEntry as refused:
             return _refusal(refused)
 
     def _answer(self, request: Request, path: str, writer: Writer) -> Answer:
         for pattern, methods in _ROUTES:
             if match := pattern.fullmatch(path):
                 if request.method not in methods:
-                    raise Refused(405, "HTTP 405 Method Not Allowed")
+                    raise FailedEntry(405, "HTTP 405 Method Not Allowed")
                 parts = {key: unquote(value) for key, value in match.groupdict().items() if value}
                 _check_body(request)
                 return methods[request.method](self, request, writer, **parts)
-        raise Refused(404, "HTTP 404 Not Found")
+        raise FailedEntry(404, "HTTP 404 Not Found")
 
     # The server itself
 
@@ -112,12 +112,12 @@ class Openmetadata:
     def _search(self, request: Request, _writer: Writer) -> Answer:
         first, size = (int(request.query.get(key, "0")) for key in ("from", "size"))
         if first + size > _WINDOW:
-            raise Refused(500, f"Result window is too large, from + size must be less than or equal to: [{_WINDOW}]")  # fmt: skip
+            raise FailedEntry(500, f"Result window is too large, from + size must be less than or equal to: [{_WINDOW}]")  # fmt: skip
         return Answer.of({"hits": {"hits": [], "total": {"value": 0}}})
 
     def _type(self, request: Request, _writer: Writer, name: str) -> Answer:
         if name not in self._types or (name in KINDS and not KINDS[name].extends):
-            raise Refused(404, f"type instance for {name} not found")
+            raise FailedEntry(404, f"type instance for {name} not found")
         told: dict[str, Any] = {"id": self._types[name], "name": name}
         if "customProperties" in request.query.get("fields", "") and name in KINDS:
             names = {id: name for name, id in self._types.items()}
@@ -137,7 +137,7 @@ class Openmetadata:
         self._hold_against("type/customProperty.json", request.json)
         name = next((name for name, each in self._types.items() if each == id), None)
         if name is None:
-            raise Refused(404, f"type instance for {id} not found")
+            raise FailedEntry(404, f"type instance for {id} not found")
         self.estate.properties[name][request.json["name"]] = request.json
         if request.json["propertyType"]["id"] == self._types["integer"]:
             self.estate.numbers.add((name, request.json["name"]))
@@ -149,7 +149,7 @@ class Openmetadata:
         kind, query = ROUTES[route], request.query
         limit = int(query.get("limit", "10"))
         if not 0 <= limit <= _MOST:
-            raise Refused(400, f"[query param limit must be less than or equal to {_MOST}]")
+            raise FailedEntry(400, f"[query param limit must be less than or equal to {_MOST}]")
         fields, include = _fields(kind, request), query.get("include", "non-deleted")
         page: list[Entity] = []
         total = 0
@@ -180,13 +180,13 @@ class Openmetadata:
         before = len(list(self.estate.listed(ROUTES[route].type)))
         entity, is_new = self._made(ROUTES[route], request.json, writer)
         if not is_new and before:
-            raise Refused(409, "Entity already exists")
+            raise FailedEntry(409, "Entity already exists")
         return Answer.of(self.estate.told(entity), 201)
 
     def _bulk(self, request: Request, writer: Writer, route: str) -> Answer:
         kind = ROUTES[route]
         if not kind.bulk:
-            raise Refused(405, "HTTP 405 Method Not Allowed")
+            raise FailedEntry(405, "HTTP 405 Method Not Allowed")
         passed, failed = [], []
         for body in request.json:
             try:
@@ -195,7 +195,7 @@ class Openmetadata:
                     for column in all_columns(entity.facts):
                         column["tags"] = []
                 passed.append({"request": entity.fqn, "status": 200})
-            except Refused as refused:
+            except FailedEntry as refused:
                 failed.append({"request": body, "message": refused.message, "status": 400})
         status = "success" if not failed else "partialSuccess" if passed else "failure"
         return Answer.of(
@@ -211,7 +211,7 @@ class Openmetadata:
 
     def _made(self, kind: Kind, body: Any, writer: Writer) -> tuple[Entity, bool]:
         if not isinstance(body, dict):
-            raise Refused(400, "Invalid request format")
+            raise FailedEntry(400, "Invalid request format")
         self._check_name(body.get("name"))
         self._hold_against(kind.create, body)
         return self.estate.put(kind.type, body, writer)
@@ -219,11 +219,11 @@ class Openmetadata:
     @staticmethod
     def _check_name(name: Any) -> None:
         if not isinstance(name, str):
-            raise Refused(400, "[query param name must not be null]")
+            raise FailedEntry(400, "[query param name must not be null]")
         if not 1 <= len(name.encode("utf-16-le")) // 2 <= 256:
-            raise Refused(400, "[query param name size must be between 1 and 256]")
+            raise FailedEntry(400, "[query param name size must be between 1 and 256]")
         if not _NAME.fullmatch(name):
-            raise Refused(400, '[query param name must match "^((?!::).)*$"]')
+            raise FailedEntry(400, '[query param name must match "^((?!::).)*$"]')
 
     def _get(self, request: Request, _writer: Writer, route: str, **key: str) -> Answer:
         kind = ROUTES[route]
@@ -246,11 +246,11 @@ class Openmetadata:
 
     def _patched(self, request: Request, document: Any) -> Any:
         if request.headers.get("Content-Type") != _JSON_PATCH:
-            raise Refused(415, "HTTP 415 Unsupported Media Type")
+            raise FailedEntry(415, "HTTP 415 Unsupported Media Type")
         try:
             return patched(document, request.json)
         except PatchFailed as failed:
-            raise Refused(
+            raise FailedEntry(
                 500,
                 f"An exception with message [{failed}] was thrown while processing request.",
                 "UNHANDLED_SERVER_EXCEPTION",
@@ -268,7 +268,7 @@ class Openmetadata:
         self._hold_against("api/data/restoreEntity.json", request.json)
         entity = self.estate.with_id(ROUTES[route].type, request.json["id"], include="all")
         if not entity.deleted:
-            raise Refused(500, 'An exception with message [Cannot invoke "PutResponse.getEntity()" because "response" is null] was thrown while processing request.', "UNHANDLED_SERVER_EXCEPTION")  # fmt: skip
+            raise FailedEntry(500, 'An exception with message [Cannot invoke "PutResponse.getEntity()" because "response" is null] was thrown while processing request.', "UNHANDLED_SERVER_EXCEPTION")  # fmt: skip
         self.estate.restore(entity)
         return Answer.of(self.estate.told(entity))
 
@@ -296,7 +296,7 @@ class Openmetadata:
         details = edge.get("lineageDetails") or {}
         self._lay(ends[0], ends[1], details, writer)
         if not self.is_searchable:
-            raise Refused(500, "Connect to the search engine failed")
+            raise FailedEntry(500, "Connect to the search engine failed")
         return Answer(200)
 
     def _lay(self, source: Entity, target: Entity, said: dict[str, Any], writer: Writer) -> None:
@@ -318,7 +318,7 @@ class Openmetadata:
 
     def _details(self, source: str, target: str) -> dict[str, Any]:
         if (source, target) not in self.estate.edges:
-            raise Refused(404, f"Lineage edge not found between {source} and  {target}")
+            raise FailedEntry(404, f"Lineage edge not found between {source} and  {target}")
         return self.estate.edges[source, target]
 
     def _patch_edge(self, request: Request, writer: Writer, **ends: str) -> Answer:
@@ -367,16 +367,16 @@ class Openmetadata:
     def _complain(self, complaint: str | None) -> None:
         if complaint is not None:
             self.violations.append(complaint)
-            raise Refused(400, f"Invalid request format: {complaint}")
+            raise FailedEntry(400, f"Invalid request format: {complaint}")
 
 
 def _writer(request: Request) -> Writer:
     token = request.headers.get("Authorization")
     if token is None:
-        raise Refused(401, "Not Authorized! Token not present")
+        raise FailedEntry(401, "Not Authorized! Token not present")
     writer = _WRITERS.get(token.removeprefix("Bearer "))
     if writer is None:
-        raise Refused(401, "Not Authorized! Invalid token.")
+        raise FailedEntry(401, "Not Authorized! Invalid token.")
     return writer
 
 
@@ -386,9 +386,9 @@ def _check_body(request: Request) -> None:
     try:
         body = request.json
     except ValueError as problem:
-        raise Refused(400, str(problem)) from None
+        raise FailedEntry(400, str(problem)) from None
     if _NUL in request.body and _holds_nul(body):
-        raise Refused(500, "An exception with message [org.postgresql.util.PSQLException: ERROR: unsupported Unicode escape sequence] was thrown while processing request.", "UNHANDLED_SERVER_EXCEPTION")  # fmt: skip
+        raise FailedEntry(500, "An exception with message [org.postgresql.util.PSQLException: ERROR: unsupported Unicode escape sequence] was thrown while processing request.", "UNHANDLED_SERVER_EXCEPTION")  # fmt: skip
 
 
 def _holds_nul(value: Any) -> bool:
@@ -408,7 +408,7 @@ def _holds_nul(value: Any) -> bool:
             return False
 
 
-def _refusal(refused: Refused) -> Answer:
+def _refusal(refused: FailedEntry) -> Answer:
     body: dict[str, Any] = {"code": refused.status, "message": refused.message}
     if refused.kind is not None:
         body["errorType"] = refused.kind
@@ -418,7 +418,7 @@ def _refusal(refused: Refused) -> Answer:
 def _fields(kind: Kind, request: Request) -> frozenset[str]:
     fields = frozenset(filter(None, request.query.get("fields", "").split(",")))
     if unknown := sorted(fields - kind.fields):
-        raise Refused(400, f"Invalid field name {unknown[0]}")
+        raise FailedEntry(400, f"Invalid field name {unknown[0]}")
     return fields
 
 
@@ -474,7 +474,9 @@ def _cursor(after: str | None) -> tuple[str, str] | None:
         found = msgspec.json.decode(base64.b64decode(after))
         return found["name"], found["id"]
     except (ValueError, KeyError, TypeError):
-        raise Refused(500, "JSON parsing failed with message [Failed to process JSON ].") from None
+        raise FailedEntry(
+            500, "JSON parsing failed with message [Failed to process JSON ]."
+        ) from None
 
 
 _ENTITY = f"(?P<route>{'|'.join(sorted(ROUTES, key=len, reverse=True))})"

@@ -17,8 +17,8 @@ from .openmetadata_kinds import (
     KINDS,
     REFERENCES,
     Entity,
+    FailedEntry,
     Kind,
-    Refused,
     Writer,
 )
 from .openmetadata_texts import quoted, sanitised
@@ -89,7 +89,7 @@ class Estate:
     def _shown(type: str, key: str, found: Entity | None, include: str) -> Entity:
         hidden = {"non-deleted": True, "deleted": False}.get(include)
         if found is None or found.deleted is hidden:
-            raise Refused(404, f"{type} instance for {key} not found")
+            raise FailedEntry(404, f"{type} instance for {key} not found")
         return found
 
     def listed(self, type: str, after: tuple[str, str] = ("", "")) -> Iterator[Entity]:
@@ -206,7 +206,7 @@ class Estate:
     def patch(self, entity: Entity, document: Mapping[str, Any], writer: Writer) -> None:
         """Makes an entity what a patched document says."""
         if entity.facts.get("displayName") != document.get("displayName") and writer.is_bot:
-            raise Refused(
+            raise FailedEntry(
                 403,
                 f"Principal: CatalogPrincipal{{name='{writer}'}} operation EditDisplayName denied by"
                 " role IngestionBotRole, policy DefaultBotPolicy, rule DisplayName-Deny",
@@ -233,7 +233,7 @@ class Estate:
     def delete(self, entity: Entity, *, hard: bool, recursive: bool) -> None:
         below = [each for each in self.below(entity) if hard or not each.deleted]
         if below and not recursive:
-            raise Refused(400, f"{entity.kind.type} is not empty")
+            raise FailedEntry(400, f"{entity.kind.type} is not empty")
         for each in below:
             self.delete(each, hard=hard, recursive=True)
         if hard:
@@ -290,10 +290,10 @@ class Estate:
                 found[field] = self.named(type, value)
             elif isinstance(value, dict):
                 if "id" not in value:
-                    raise Refused(400, "[query param id must not be null]")
+                    raise FailedEntry(400, "[query param id must not be null]")
                 found[field] = self.with_id(type, value["id"])
             elif field != "parent":
-                raise Refused(400, f"[query param {field} must not be null]")
+                raise FailedEntry(400, f"[query param {field} must not be null]")
         return found
 
     def _facts(
@@ -463,12 +463,12 @@ class Estate:
     ) -> None:
         owners = refers.get("owners", [])
         if len(owners) > 1 and any(each.kind.type == "team" for each in owners):
-            raise Refused(
+            raise FailedEntry(
                 400, "Rule [Multiple Users or Single Team Ownership] validation failed: Entity does"
                 " not satisfy the rule.", "RULE_VIOLATION",
             )  # fmt: skip
         if len(refers.get("domains", [])) > 1 and entity.kind.type not in ("user", "team"):
-            raise Refused(
+            raise FailedEntry(
                 400, "Rule [Multiple Domains are not allowed] validation failed: Entity does not"
                 " satisfy the rule.", "RULE_VIOLATION",
             )  # fmt: skip
@@ -480,16 +480,16 @@ class Estate:
         if entity.kind.type == "user":
             email = facts["email"]
             if not _EMAIL.fullmatch(email) or not 6 <= len(email) <= 127:
-                raise Refused(400, "[query param email must be a well-formed email address]")
+                raise FailedEntry(400, "[query param email must be a well-formed email address]")
             if self._emails.get(email, entity) is not entity:
-                raise Refused(409, "Entity already exists")
+                raise FailedEntry(409, "Entity already exists")
             if '"' in entity.name:
-                raise Refused(500, "An exception with message [null] was thrown while processing request.")  # fmt: skip
+                raise FailedEntry(500, "An exception with message [null] was thrown while processing request.")  # fmt: skip
         if entity.kind.type == "glossaryTerm":
             known = self._terms[entity.above["glossary"].id].get(entity.name.lower(), entity)
             if known is not entity:
                 glossary = entity.above["glossary"].name
-                raise Refused(400, f"A term with the name '{entity.name}' already exists in '{glossary}' glossary.")  # fmt: skip
+                raise FailedEntry(400, f"A term with the name '{entity.name}' already exists in '{glossary}' glossary.")  # fmt: skip
 
     def _check_labels(self, facts: dict[str, Any]) -> None:
         if "tags" not in facts:
@@ -503,7 +503,7 @@ class Estate:
                 above = tag.above["classification"]
                 other = exclusive.setdefault(above.id, fqn)
                 if above.facts.get("mutuallyExclusive") and other != fqn:
-                    raise Refused(400, f"Tag labels {other} and {fqn} are mutually exclusive and can't be assigned together")  # fmt: skip
+                    raise FailedEntry(400, f"Tag labels {other} and {fqn} are mutually exclusive and can't be assigned together")  # fmt: skip
             else:
                 self.named("glossaryTerm", fqn)
             by_name.setdefault(fqn, {key: label[key] for key in _LABEL if key in label})
@@ -512,25 +512,25 @@ class Estate:
     def _check_extension(self, kind: Kind, extension: Any) -> None:
         for key, value in (extension or {}).items():
             if key not in self.properties[kind.type]:
-                raise Refused(400, f"Unknown custom field {key}")
+                raise FailedEntry(400, f"Unknown custom field {key}")
             expected = int if (kind.type, key) in self.numbers else str
             if not isinstance(value, expected):
                 name = "string" if expected is str else "integer"
-                raise Refused(400, f"Custom field {key} has invalid JSON [: {name} expected]")
+                raise FailedEntry(400, f"Custom field {key} has invalid JSON [: {name} expected]")
 
     def _check_columns(self, above: str, columns: list[dict[str, Any]], type: str) -> None:
         names = set()
         for column in columns:
             name, data_type = column["name"], column["dataType"]
             if name in names and type != "topic":
-                raise Refused(400, f"Column name {name} is repeated")
+                raise FailedEntry(400, f"Column name {name} is repeated")
             if len(name) > 1 and name[0] == name[-1] == '"':
-                raise Refused(400, f"Invalid name {name}")
+                raise FailedEntry(400, f"Invalid name {name}")
             names.add(name)
             if data_type in _WITH_LENGTH and "dataLength" not in column and type != "topic":
-                raise Refused(400, "For column data types char, varchar, binary, varbinary dataLength must not be null")  # fmt: skip
+                raise FailedEntry(400, "For column data types char, varchar, binary, varbinary dataLength must not be null")  # fmt: skip
             if data_type == "ARRAY" and "arrayDataType" not in column and type != "topic":
-                raise Refused(400, "For column data type array, arrayDataType must not be null")
+                raise FailedEntry(400, "For column data type array, arrayDataType must not be null")
             column["fullyQualifiedName"] = f"{above}.{quoted(name)}"
             if type != "topic":
                 column.setdefault("tags", [])

@@ -15,7 +15,7 @@ BUILT_IN_CLASSIFICATIONS = {
 }
 
 
-class Refused(Exception):
+class FailedEntry(Exception):
     """An answer that tells of a failure."""
 
     def __init__(self, status: int, message: str, kind: str | None = None) -> None:

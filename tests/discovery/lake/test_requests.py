@@ -52,7 +52,7 @@ def test_files_that_a_busy_server_never_gives_are_problems_and_the_others_are_re
 
     lake = {"raw/busy.csv": b"id\n1\n", "raw/fine.csv": b"id\n1\n", "raw/gone.csv": b"id\n1\n"}
     with S3Server({"lake": lake}, answer=busy) as server:
-        brief = RetryPolicy(tries=2, first_wait=0.01, longest_wait=0.01)
+        brief = RetryPolicy(tries=2, first_wait=0.01, max_wait=0.01)
         access = S3Access(endpoint_url=server.url, anonymous=True)
         storage = S3Storage(access, retries=brief)
         listed = [

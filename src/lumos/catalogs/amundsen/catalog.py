@@ -1,4 +1,4 @@
-"""What Amundsen's server and its CSV folders have in common: a catalog on a graph."""
+"""A catalog on a graph: the common part of Amundsen's server and its CSV folders."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,21 +10,28 @@ from lumos.catalogs.amundsen.items import LABELS, item_in, item_key, item_node, 
 from lumos.catalogs.amundsen.names import dataset_urn, required_table_key, table_key
 from lumos.catalogs.amundsen.tables import NATIVE, RenderedTable, entry_in, render
 from lumos.catalogs.chunks import chunked, in_halves
-from lumos.catalogs.interface import NO_FILTERS, Filters, Item, Refused, WrittenEntry, each_or_raise
+from lumos.catalogs.interface import (
+    NO_FILTERS,
+    CatalogItem,
+    FailedEntry,
+    Filters,
+    WrittenEntry,
+    each_or_raise,
+)
 from lumos.catalogs.search import search_entries
 from lumos.errors import CatalogError, LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 
-# Tables per transaction, and relations in it.
-MOST: Final = 500
-_MOST_RELATIONS: Final = 20_000
+# Limits of a transaction.
+MAX_TABLES: Final = 500
+_MAX_RELATIONS: Final = 20_000
 _PAGE: Final = 500
 
 
 class GraphCatalog(
     interface.Platform, interface.HasAddress, interface.ReadsMany, interface.MergesWrites,
-    interface.Searches, interface.HoldsItems,
+    interface.Searches, interface.StoresItems,
 ):  # fmt: skip
     """A catalog whose datasets are tables of a graph."""
 
@@ -33,7 +40,7 @@ class GraphCatalog(
     @property
     @abstractmethod
     def _graph(self) -> Graph:
-        """The graph; it is opened by the first use."""
+        """The graph; the first use opens it."""
 
     def emit(self, dataset: Dataset) -> None:
         self.write(CatalogEntry.of(dataset))
@@ -49,7 +56,7 @@ class GraphCatalog(
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         return each_or_raise(self.export_each(after=after))
 
-    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | Refused]:
+    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | FailedEntry]:
         keys = {dataset_urn(key): key for key in self._graph.keys(TABLE)}
         urns = sorted(urn for urn in keys if after is None or urn > after)
         for start in range(0, len(urns), _PAGE):
@@ -60,7 +67,7 @@ class GraphCatalog(
                     try:
                         entry = self._entry(node, fragments[node])
                     except CatalogError as problem:
-                        yield Refused(urn, problem)
+                        yield FailedEntry(urn, problem)
                     else:
                         yield entry
 
@@ -70,19 +77,19 @@ class GraphCatalog(
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        # Amundsen's search is a service of its own, whose index lags behind.
+        # Amundsen's search is a separate service, whose index lags behind.
         return search_entries(self.export(), text, filters, limit=limit)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
-        for written in self.put_many([entry], over={}):
-            if isinstance(written, Refused):
+        for written in self.put_many([entry], current={}):
+            if isinstance(written, FailedEntry):
                 raise written.problem
             return written
-        raise AssertionError("every entry is yielded")
+        raise AssertionError(f"put_many did not yield {entry.urn}")
 
     def put_many(
-        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[WrittenEntry | Refused]:
+        self, entries: Sequence[CatalogEntry], *, current: Mapping[str, CatalogEntry | None]
+    ) -> Iterator[WrittenEntry | FailedEntry]:
         wanted: dict[Node, RenderedTable] = {}
         urns: dict[Node, str] = {}
         before: dict[Node, Fragment] = {}
@@ -91,10 +98,10 @@ class GraphCatalog(
                 node = Node(TABLE, required_table_key(entry.urn))
                 wanted[node], urns[node] = render(entry), entry.urn
             except LumosError as error:
-                yield Refused(entry.urn, error)
+                yield FailedEntry(entry.urn, error)
             else:
-                if (read := over.get(entry.urn)) is not None:
-                    before[node] = render(read).fragment
+                if (known := current.get(entry.urn)) is not None:
+                    before[node] = render(known).fragment
         changed: set[Node] = set()
 
         def send(nodes: Sequence[Node]) -> None:
@@ -104,12 +111,12 @@ class GraphCatalog(
         def size(node: Node) -> int:
             return len(wanted[node].fragment.relations)
 
-        for chunk in chunked(wanted, most=MOST, most_bytes=_MOST_RELATIONS, size=size):
-            for node, refusal in in_halves(chunk, send):
-                if refusal is not None:
-                    yield Refused(urns[node], refusal)
+        for chunk in chunked(wanted, max_parts=MAX_TABLES, max_bytes=_MAX_RELATIONS, size=size):
+            for node, problem in in_halves(chunk, send):
+                if problem is not None:
+                    yield FailedEntry(urns[node], problem)
                 else:
-                    held, is_changed = wanted[node].held, node in changed
+                    held, is_changed = wanted[node].storage, node in changed
                     yield WrittenEntry(urn=urns[node], changed=is_changed, held=held)
 
     def erase(self, urn: str) -> None:
@@ -117,30 +124,30 @@ class GraphCatalog(
 
     def erase_many(self, urns: Sequence[str]) -> None:
         keys = list(filter(None, map(table_key, dict.fromkeys(urns))))
-        for start in range(0, len(keys), MOST):
-            some = keys[start : start + MOST]
+        for start in range(0, len(keys), MAX_TABLES):
+            some = keys[start : start + MAX_TABLES]
             self._graph.write(dict.fromkeys(Node(TABLE, key) for key in some), {})
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         for label in LABELS:
             nodes = [Node(label, key) for key in sorted(self._graph.keys(label))]
             for start in range(0, len(nodes), _PAGE):
                 fragments = self._graph.read(nodes[start : start + _PAGE])
                 yield from (item_in(node, part) for node, part in fragments.items())
 
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         return self.get_items(type, [key]).get(key)
 
-    def get_items(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
+    def get_items(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
         nodes = {item_node(type, key): key for key in keys}
         fragments = self._graph.read(list(nodes)) if nodes else {}
         return {nodes[node]: item_in(node, part) for node, part in fragments.items()}
 
-    def put_item(self, item: Item) -> None:
+    def put_item(self, item: CatalogItem) -> None:
         for refused in self.put_items([item]):
             raise refused.problem
 
-    def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
+    def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
         wanted = {item_node(type(item), item_key(item)): item for item in items}
 
         def send(nodes: Sequence[Node]) -> None:
@@ -148,9 +155,9 @@ class GraphCatalog(
 
         for node, problem in in_halves(list(wanted), send):
             if problem is not None:
-                yield Refused(item_key(wanted[node]), problem)
+                yield FailedEntry(item_key(wanted[node]), problem)
 
-    def erase_item(self, item: Item) -> None:
+    def erase_item(self, item: CatalogItem) -> None:
         self._graph.write({item_node(type(item), item_key(item)): None}, {})
 
     def _entry(self, node: Node, fragment: Fragment) -> CatalogEntry:

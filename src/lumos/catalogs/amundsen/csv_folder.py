@@ -15,10 +15,10 @@ from lumos.errors import CatalogError
 
 _NODES: Final = "nodes"
 _RELATIONS: Final = "relationships"
-# A complete new version whose folders are not yet at their places.
+# A complete new version that was not yet moved to its final location.
 _COMMITTED: Final = ".committed"
 _UNQUOTED: Final = ":UNQUOTED"
-_LONGEST_FIELD: Final = 64 * 1024 * 1024
+_MAX_FIELD_SIZE: Final = 64 * 1024 * 1024
 _NODE: Final = ("LABEL", "KEY")
 _RELATION: Final = ("START_KEY", "START_LABEL", "END_KEY", "END_LABEL", "TYPE", "REVERSE_TYPE")
 _PAIRS: Final = frozenset(graph.REVERSE.items())
@@ -32,8 +32,8 @@ _TURNED: Final = _CHAIN | {"HAS_UPSTREAM", "TABLE_OF", "WATERMARK"}
 class CsvFolder(graph.Graph):
     """The graph of a folder, in memory until it is saved.
 
-    References that no fragment needs any more are not written again. Nodes and relations that no
-    fragment contains, and properties that Lumos does not know, are.
+    Nodes and relations that no fragment contains, and properties that Lumos does not know, are
+    kept. References that no fragment needs any more are dropped.
     """
 
     def __init__(self, folder: Path, *, platform: str) -> None:
@@ -68,12 +68,12 @@ class CsvFolder(graph.Graph):
     ) -> set[Node]:
         changed = set()
         for node, fragment in wanted.items():
-            there = self._fragments.get(node)
-            if fragment is None and there is not None:
+            existing = self._fragments.get(node)
+            if fragment is None and existing is not None:
                 del self._fragments[node]
                 self._forget(node)
                 changed.add(node)
-            elif fragment is not None and (there is None or there[:2] != fragment[:2]):
+            elif fragment is not None and (existing is None or existing[:2] != fragment[:2]):
                 self._fragments[node] = fragment
                 changed.add(node)
         if changed and self.saves_writes:
@@ -81,7 +81,7 @@ class CsvFolder(graph.Graph):
         return changed
 
     def _forget(self, root: Node) -> None:
-        """Forget unknown parts of a removed table."""
+        """Drop the unknown parts of a removed table."""
 
         def is_part(node: Node) -> bool:
             return node == root or node.key.startswith(f"{root.key}/")
@@ -140,7 +140,7 @@ class CsvFolder(graph.Graph):
         return graph.MARK.get(node.label, "") in self._nodes.get(node, {})
 
     def _rows(self, kind: str, required: Sequence[str]) -> Iterator[dict[str, Any]]:
-        csv.field_size_limit(_LONGEST_FIELD)
+        csv.field_size_limit(_MAX_FIELD_SIZE)
         for path in sorted((self._folder / kind).glob("*.csv")):
             try:
                 with path.open(encoding="utf-8", newline="") as file:
@@ -212,7 +212,7 @@ class CsvFolder(graph.Graph):
         return nodes, relations
 
     def _reference(self, node: Node, properties: Properties) -> Properties:
-        # What was an item when it was read may only be referred to now.
+        # An item when it was read, now only the target of a reference.
         is_former = self._is_marked(node) and node.label != graph.COLUMN
         return node.reference if is_former else self._nodes.get(node) or properties
 
@@ -224,13 +224,13 @@ def check_writable(folder: Path) -> None:
         existing = existing.parent
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise CatalogError(
-            f"{folder} cannot be written: {existing} is not a writable folder. Name another one.",
+            f"{folder} cannot be written: {existing} is not a writable folder. Use another folder.",
             platform=str(folder),
         )
 
 
 def _finish(folder: Path) -> None:
-    """Move a complete new version to its place; readers do so too, as the writer may be dead."""
+    """Move a complete new version to its location; readers do this too if the writer was killed."""
     committed = folder / _COMMITTED
     for kind in (_NODES, _RELATIONS):
         if (committed / kind).exists():

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Self
 
 from lumos.catalogs.amundsen.catalog import GraphCatalog
 from lumos.catalogs.amundsen.csv_folder import CsvFolder, check_writable
-from lumos.catalogs.interface import KeptInFile, WritesInBatches
+from lumos.catalogs.interface import StoredInFile, WritesInBatches
 from lumos.errors import MisuseError
 
 
-class AmundsenFile(GraphCatalog, KeptInFile, WritesInBatches):
+class AmundsenFile(GraphCatalog, StoredInFile, WritesInBatches):
     """A folder with `nodes` and `relationships`; the first write creates it."""
 
     kind: ClassVar[str] = "amundsen-file"
@@ -47,7 +47,7 @@ class AmundsenFile(GraphCatalog, KeptInFile, WritesInBatches):
             yield
             self._graph.save()
         except BaseException:
-            # What was changed in memory must not be written by the next batch.
+            # Discard changes in memory, which the next batch would write.
             del self.__dict__["_graph"]
             raise
         self._graph.saves_writes = True

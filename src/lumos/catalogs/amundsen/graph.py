@@ -13,11 +13,11 @@ DASHBOARD: Final = "Dashboard"
 USER: Final = "User"
 TAG: Final = "Tag"
 BADGE: Final = "Badge"
-# Holds what Amundsen has no kind of node for; Amundsen ignores it.
+# The label of nodes for items that Amundsen has no label for; Amundsen ignores them.
 ITEM: Final = "LumosItem"
 
-# Types of relations that start at what they say something about, and their reverse types.
-# Databuilder always writes both directions, and Lumos reads this one.
+# Types of relations from a node to its details, and their reverse types. Databuilder always writes
+# both directions; Lumos reads these.
 REVERSE: Final = {
     "CLUSTER_OF": "CLUSTER", "COLUMN": "COLUMN_OF", "DASHBOARD_GROUP_OF": "DASHBOARD_GROUP",
     "DASHBOARD_OF": "DASHBOARD", "DASHBOARD_WITH_TABLE": "TABLE_OF_DASHBOARD",
@@ -25,7 +25,7 @@ REVERSE: Final = {
     "LAST_UPDATED_AT": "LAST_UPDATED_TIME_OF", "OWNER": "OWNER_OF", "READ_BY": "READ",
     "SCHEMA_OF": "SCHEMA", "TABLE_OF": "TABLE", "TAGGED_BY": "TAG", "WATERMARK": "BELONG_TO_TABLE",
 }  # fmt: skip
-# The relations that are read of each label, and those that lead to nodes that belong to it.
+# The relations that are read for each label, and those that lead to parts of a node.
 FOLLOWED: Final = {
     TABLE: ("COLUMN", "DESCRIPTION", "HAS_BADGE", "HAS_UPSTREAM", "LAST_UPDATED_AT", "OWNER",
             "READ_BY", "TABLE_OF", "TAGGED_BY", "WATERMARK"),
@@ -33,7 +33,7 @@ FOLLOWED: Final = {
     DASHBOARD: ("DASHBOARD_OF", "DASHBOARD_WITH_TABLE", "DESCRIPTION", "OWNER", "TAGGED_BY"),
 }  # fmt: skip
 PARTS: Final = ("COLUMN", "DESCRIPTION", "LAST_UPDATED_AT", "WATERMARK")
-# The properties by label or type that Lumos reads and writes, besides those with its prefix.
+# The properties that Lumos reads and writes, by label or type, besides those with its prefix.
 MODELLED: Final = {
     TABLE: {"name", "is_view"}, COLUMN: {"name", "col_type", "sort_order"}, TAG: {"tag_type"},
     USER: {"email", "full_name", "role_name", "team_name", "is_active"}, BADGE: {"category"},
@@ -42,7 +42,7 @@ MODELLED: Final = {
     "Timestamp": {"last_updated_timestamp", "timestamp", "name"},
     "Watermark": {"partition_key", "partition_value"},
 }  # fmt: skip
-# A node without this property is only referred to.
+# A node without this property is only the target of references.
 MARK: Final = {
     TABLE: "name", COLUMN: "name", DASHBOARD: "name", USER: "is_active", TAG: "lumos_item",
     ITEM: "lumos_item",
@@ -57,7 +57,7 @@ class Node(NamedTuple):
 
     @property
     def reference(self) -> Properties:
-        """The properties of a node that is only referred to."""
+        """The properties of a node that is only the target of references."""
         return {USER: {"email": self.key}, TAG: {"tag_type": "default"}}.get(self.label, {})
 
 
@@ -75,13 +75,13 @@ def relation(start: Node, type: str, end: Node) -> Relation:
     return Relation(start, type, end, REVERSE[type])
 
 
-Ends: TypeAlias = Callable[[Node, str], dict[Node, Properties]]
+Neighbours: TypeAlias = Callable[[Node, str], dict[Node, Properties]]
 
 
 class Fragment(NamedTuple):
     """The nodes of a table, dashboard or other item, its relations and the nodes they lead to.
 
-    `references` belong to nobody and are created if they do not exist. `chain` are the relations
+    `references` are shared nodes, which are created if they do not exist. `chain` are the relations
     above a schema or a group of dashboards.
     """
 
@@ -105,13 +105,13 @@ class Fragment(NamedTuple):
             self.relations[relation(start, type, end)] = properties or {}
 
     def add_part(self, start: Node, type: str, end: Node, properties: Properties) -> None:
-        """Add a node that belongs to another one of the fragment."""
+        """Add a node that is part of another node of the fragment."""
         self.references.pop(end, None)
         self.nodes[end] = properties
         self.relations[relation(start, type, end)] = {}
 
     def describe(self, start: Node, text: str | None) -> None:
-        """Add the description that people edit in Amundsen."""
+        """Add the description that users edit in Amundsen."""
         if text is not None:
             end = Node("Description", f"{start.key}/_description")
             self.add_part(start, "DESCRIPTION", end, {"description": text})
@@ -126,17 +126,19 @@ class Fragment(NamedTuple):
             (self.nodes if is_part else self.references)[each.end] = modelled(label, found)
         self.relations[each] = modelled(each.type, details)
 
-    def ends(self) -> Ends:
-        """A function that returns where relations of one type lead, sorted, with properties."""
+    def neighbours(self) -> Neighbours:
+        """A function that returns the nodes at the end of relations of a type, with properties."""
         index: dict[tuple[Node, str], dict[Node, Properties]] = {}
         for each in sorted(self.relations):
             index.setdefault((each.start, each.type), {})[each.end] = self.relations[each]
         return lambda start, type: index.get((start, type), {})
 
-    def description(self, ends: Ends, start: Node) -> str | None:
+    def description(self, neighbours: Neighbours, start: Node) -> str | None:
         """The description of a node."""
         texts = [
-            self.nodes[each] for each in ends(start, "DESCRIPTION") if each.label == "Description"
+            self.nodes[each]
+            for each in neighbours(start, "DESCRIPTION")
+            if each.label == "Description"
         ]
         return texts[0].get("description") if texts else None
 
@@ -152,11 +154,11 @@ def modelled(kind: str, properties: Mapping[str, Any]) -> Properties:
 
 
 class Graph(ABC):
-    """Where the nodes and relations are."""
+    """The storage of nodes and relations."""
 
     @abstractmethod
     def keys(self, label: str) -> Collection[str]:
-        """The keys of all nodes with a label, except those that are only referred to."""
+        """The keys of all nodes with a label, except mere targets of references."""
 
     @abstractmethod
     def read(self, nodes: Sequence[Node]) -> dict[Node, Fragment]:
@@ -166,8 +168,8 @@ class Graph(ABC):
     def write(
         self, wanted: Mapping[Node, Fragment | None], before: Mapping[Node, Fragment]
     ) -> set[Node]:
-        """Replace fragments, or remove those that are None; all or none of them.
+        """Replace fragments atomically; a fragment that is None is deleted.
 
-        What others changed since `before` was read is kept. Returns the nodes of fragments that
+        Changes by others since `before` was read are kept. Returns the nodes of fragments that
         changed.
         """

@@ -1,13 +1,13 @@
-"""Users, tags and dashboards as nodes of Amundsen, and other items as nodes of their own."""
+"""Users, tags and dashboards as nodes of Amundsen; other items as nodes labelled `LumosItem`."""
 
 from typing import Any, Final
 
 import msgspec
 
 from lumos.catalogs.amundsen import graph, names
-from lumos.catalogs.amundsen.carried import carried, carry
 from lumos.catalogs.amundsen.graph import DASHBOARD, ITEM, KIND, TABLE, TAG, USER, Fragment, Node
-from lumos.catalogs.interface import Item
+from lumos.catalogs.amundsen.packed_fields import pack_fields, unpack_fields
+from lumos.catalogs.interface import CatalogItem
 from lumos.catalogs.packed_properties import restore
 from lumos.errors import CatalogError
 from lumos.model import catalog as model
@@ -16,7 +16,7 @@ from lumos.model.dataset import Owner
 from lumos.model.json_codec import from_json, to_json
 
 LABELS: Final = (USER, TAG, DASHBOARD, ITEM)
-_WORDS: Final[dict[str, Any]] = {
+_TYPE_BY_KIND: Final[dict[str, Any]] = {
     "entity": CatalogEntity, "group": model.Group, "job": model.Job, "term": model.GlossaryTerm,
     "user": model.User,
 }  # fmt: skip
@@ -24,12 +24,12 @@ _NATIVE: Final = frozenset(
     {"display_name", "description", "email", "title", "active", "groups", "owners", "tags",
      "references", "properties"}
 )  # fmt: skip
-# A dashboard whose key Lumos cannot name in other catalogs.
-_OWN_URN: Final = f"{KIND}:dashboard:"
+# The prefix of the URN of a dashboard whose key does not consist of a tool and an id.
+_NATIVE_URN_PREFIX: Final = f"{KIND}:dashboard:"
 _URL: Final = "dashboard_url"
 
 
-def item_node(type: type[Item], key: str) -> Node:
+def item_node(type: type[CatalogItem], key: str) -> Node:
     """The node of an item."""
     if type is model.User and key:
         return Node(USER, key)
@@ -39,49 +39,51 @@ def item_node(type: type[Item], key: str) -> Node:
             return Node(TAG, parts[0])
         if len(parts) == 2 and key == model.entity_urn("dashboard", *parts):
             return Node(DASHBOARD, names.dashboard_key(*parts))
-    if type is CatalogEntity and key.startswith(_OWN_URN):
-        own = Node(DASHBOARD, key.removeprefix(_OWN_URN))
-        if _dashboard_urn(own.key) == key:
-            return own
-    (word,) = (word for word, each in _WORDS.items() if each is type)
-    return Node(ITEM, f"{word}:{key}")
+    if type is CatalogEntity and key.startswith(_NATIVE_URN_PREFIX):
+        node = Node(DASHBOARD, key.removeprefix(_NATIVE_URN_PREFIX))
+        if _dashboard_urn(node.key) == key:
+            return node
+    (kind,) = (kind for kind, each in _TYPE_BY_KIND.items() if each is type)
+    return Node(ITEM, f"{kind}:{key}")
 
 
-def render_item(item: Item) -> Fragment:
+def render_item(item: CatalogItem) -> Fragment:
     """The fragment that an item is written as."""
     node = item_node(type(item), item_key(item))
     if node.label == ITEM:
         return Fragment.of(node, {"lumos_item": to_json(item).decode()})
-    fragment = _native(item)
-    properties, _ = carry(item, _shown(node, fragment))
+    fragment = _encode(item)
+    properties, _ = pack_fields(item, _decode(node, fragment))
     fragment.nodes[node].update(properties)
     return fragment
 
 
-def item_in(node: Node, fragment: Fragment) -> Item:
-    """The item that a fragment holds."""
+def item_in(node: Node, fragment: Fragment) -> CatalogItem:
+    """The item in a fragment."""
     properties = fragment.nodes[node]
     if node.label == ITEM:
         try:
-            type = _WORDS[node.key.partition(":")[0]]
-            item: Item = from_json(str(properties["lumos_item"]).encode(), type)
+            type = _TYPE_BY_KIND[node.key.partition(":")[0]]
+            item: CatalogItem = from_json(str(properties["lumos_item"]).encode(), type)
         except (KeyError, msgspec.MsgspecError) as problem:
-            raise CatalogError(f"The node {ITEM} '{node.key}': {problem}", platform=KIND) from None
+            raise CatalogError(
+                f"Cannot decode the {ITEM} node '{node.key}': {problem}", platform=KIND
+            ) from None
         return item
-    shown = _shown(node, fragment)
-    exact = carried(properties, _WORDS["user" if node.label == USER else "entity"])
-    return restore(shown, exact, native=_NATIVE, as_shown=_as_shown)
+    visible = _decode(node, fragment)
+    packed = unpack_fields(properties, _TYPE_BY_KIND["user" if node.label == USER else "entity"])
+    return restore(visible, packed, native=_NATIVE, as_shown=_round_trip)
 
 
-def item_key(item: Item) -> str:
+def item_key(item: CatalogItem) -> str:
     return item.urn if isinstance(item, model.Job | CatalogEntity) else item.name
 
 
-def _as_shown(item: Item) -> Item:
-    return _shown(item_node(type(item), item_key(item)), _native(item))
+def _round_trip(item: CatalogItem) -> CatalogItem:
+    return _decode(item_node(type(item), item_key(item)), _encode(item))
 
 
-def _native(item: Item) -> Fragment:
+def _encode(item: CatalogItem) -> Fragment:
     node = item_node(type(item), item_key(item))
     if isinstance(item, model.User):
         texts = {"email": item.email, "full_name": item.display_name, "role_name": item.title,
@@ -90,31 +92,31 @@ def _native(item: Item) -> Fragment:
         return Fragment.of(node, {**node.reference, **known, "is_active": item.active})
     if node.label == TAG:
         return Fragment.of(node, {**node.reference, "lumos_item": "tag"})
-    assert isinstance(item, CatalogEntity), "others are not native"
-    name = names.table_name(node.key)
+    assert isinstance(item, CatalogEntity), f"no native node for {type(item).__name__}"
+    name = names.parse_key(node.key)
     cluster, group = Node("Cluster", name.cluster_key), Node("Dashboardgroup", name.schema_key)
-    part = Fragment.of(node, {"name": item.display_name or name.table})
+    fragment = Fragment.of(node, {"name": item.display_name or name.table})
     if item.properties.get(_URL):
-        part.nodes[node][_URL] = item.properties[_URL]
-    part.references.update({group: {"name": name.schema}, cluster: {"name": name.cluster}})
-    part.refer(node, "DASHBOARD_OF", group)
-    part.describe(node, item.description)
+        fragment.nodes[node][_URL] = item.properties[_URL]
+    fragment.references.update({group: {"name": name.schema}, cluster: {"name": name.cluster}})
+    fragment.refer(node, "DASHBOARD_OF", group)
+    fragment.describe(node, item.description)
     for owner in item.owners:
-        part.refer(node, "OWNER", Node(USER, owner.name))
+        fragment.refer(node, "OWNER", Node(USER, owner.name))
     for tag in item.tags:
-        part.refer(node, "TAGGED_BY", Node(TAG, tag))
+        fragment.refer(node, "TAGGED_BY", Node(TAG, tag))
     for key in filter(None, map(names.table_key, item.references.get("datasets", ()))):
-        part.refer(node, "DASHBOARD_WITH_TABLE", Node(TABLE, key))
-    return part._replace(chain=(graph.relation(group, "DASHBOARD_GROUP_OF", cluster),))
+        fragment.refer(node, "DASHBOARD_WITH_TABLE", Node(TABLE, key))
+    return fragment._replace(chain=(graph.relation(group, "DASHBOARD_GROUP_OF", cluster),))
 
 
 def _dashboard_urn(key: str) -> str:
     parts = names.dashboard_id(key)
-    return f"{_OWN_URN}{key}" if parts is None else model.entity_urn("dashboard", *parts)
+    return f"{_NATIVE_URN_PREFIX}{key}" if parts is None else model.entity_urn("dashboard", *parts)
 
 
-def _shown(node: Node, part: Fragment) -> Item:
-    properties, ends = part.nodes[node], part.ends()
+def _decode(node: Node, fragment: Fragment) -> CatalogItem:
+    properties, neighbours = fragment.nodes[node], fragment.neighbours()
     if node.label == USER:
         email, team = properties.get("email"), properties.get("team_name")
         return model.User(
@@ -127,14 +129,16 @@ def _shown(node: Node, part: Fragment) -> Item:
         )
     if node.label == TAG:
         return CatalogEntity(urn=model.entity_urn("tag", node.key))
-    datasets = tuple(names.dataset_urn(each.key) for each in ends(node, "DASHBOARD_WITH_TABLE"))
+    datasets = tuple(
+        names.dataset_urn(each.key) for each in neighbours(node, "DASHBOARD_WITH_TABLE")
+    )
     name = properties["name"]
     return CatalogEntity(
         urn=_dashboard_urn(node.key),
-        display_name=name if name != names.table_name(node.key).table else None,
-        description=part.description(ends, node),
-        owners=tuple(Owner(name=each.key) for each in ends(node, "OWNER")),
-        tags=tuple(each.key for each in ends(node, "TAGGED_BY")),
+        display_name=name if name != names.parse_key(node.key).table else None,
+        description=fragment.description(neighbours, node),
+        owners=tuple(Owner(name=each.key) for each in neighbours(node, "OWNER")),
+        tags=tuple(each.key for each in neighbours(node, "TAGGED_BY")),
         references={"datasets": datasets} if datasets else {},
         properties={_URL: properties[_URL]} if properties.get(_URL) else {},
     )

@@ -1,9 +1,9 @@
-"""Keys of Amundsen: `{database}://{cluster}.{schema}/{table}` for each URN, and back.
+"""Converts URNs to keys of Amundsen, `{database}://{cluster}.{schema}/{table}`, and back.
 
-The platform of a URN is the database, its instance the cluster, the last segment of its path the
-table and the segments before it the schema. Characters that a part cannot contain are
-percent-encoded. A key that Lumos would write differently is kept whole as the path of a URN of
-the platform `amundsen`.
+The database is the platform of the URN, the cluster is its instance, the table is the last segment
+of its path, and the schema consists of the other segments. Characters that a part cannot contain
+are percent-encoded. A key that Lumos would write differently becomes the path of a URN with the
+platform `amundsen`.
 """
 
 import re
@@ -47,8 +47,8 @@ class TableKeyParts(NamedTuple):
         return f"{self.cluster_key}.{self.schema}"
 
 
-def table_name(key: str) -> TableKeyParts:
-    """The parts of a key; a key of another form is only a table."""
+def parse_key(key: str) -> TableKeyParts:
+    """Split a key into its parts; a key in another form becomes the table name."""
     match = _KEY.fullmatch(key)
     return (
         TableKeyParts(**match.groupdict())
@@ -58,7 +58,7 @@ def table_name(key: str) -> TableKeyParts:
 
 
 def table_key(urn: str) -> str | None:
-    """The key of a dataset, or None if the text is not the URN of one."""
+    """The key of a dataset, or None if `urn` is not the canonical URN of a dataset."""
     try:
         parsed = Urn.parse(urn)
     except InvalidUrn:
@@ -71,17 +71,16 @@ def table_key(urn: str) -> str | None:
 
 
 def required_table_key(urn: str) -> str:
-    """The key of a dataset."""
+    """The key of a dataset; raises InvalidUrn or MisuseError if the URN has none."""
     if (key := table_key(urn)) is None:
-        # Explains what is wrong with it.
-        Urn.parse(urn)
-        raise MisuseError(f"'{urn}' is not how Lumos writes the URN of a dataset.")
+        canonical = Urn.parse(urn)
+        raise MisuseError(f"'{urn}' is not a canonical URN. Write it as '{canonical}'.")
     return key
 
 
 def dataset_urn(key: str) -> str:
     """The URN of the table with a key."""
-    parsed = _parsed_key(key)
+    parsed = _parse_urn(key)
     if parsed is not None and _canonical_key(parsed) == key:
         return str(parsed)
     return str(Urn(KIND, (key,)))
@@ -92,34 +91,37 @@ def column_key(table: str, column: str) -> str:
 
 
 def split_column_key(key: str) -> tuple[str, str] | None:
-    """The key of the table and the name of the column."""
+    """Split the key of a column into the key of its table and its name."""
     match = _COLUMN_KEY.fullmatch(key)
     return None if match is None else (match["key"], match["column"])
 
 
-def shown_name(table: str) -> str:
-    """The name in the key of a table, without escapes."""
+def unescape_name(table: str) -> str:
+    """Unescape the name of a table in a key."""
     return "" if table == _EMPTY else unquote(table)
 
 
 def dashboard_key(tool: str, id: str) -> str:
     """The key of a dashboard: `{tool}_dashboard://{cluster}.{group}/{name}`."""
-    if _dashboard_id(key := f"{tool}_dashboard://{id}") == (tool, id):
+    if _foreign_dashboard_id(key := f"{tool}_dashboard://{id}") == (tool, id):
         return key
-    return f"{_escaped(tool, _NOT_IN_SCHEMA)}_dashboard://lumos.lumos/{_escaped(id, _NOT_IN_TABLE)}"
+    return f"{_escape(tool, _NOT_IN_SCHEMA)}_dashboard://lumos.lumos/{_escape(id, _NOT_IN_TABLE)}"
 
 
 def dashboard_id(key: str) -> tuple[str, str] | None:
-    """The tool and the id of a dashboard; `{cluster}.{group}/{name}` if Lumos did not write it."""
-    name = table_name(key)
+    """The tool and the id in the key of a dashboard.
+
+    In keys that Lumos did not write, the id is `{cluster}.{group}/{name}`.
+    """
+    name = parse_key(key)
     if key.endswith(f"://lumos.lumos/{name.table}"):
-        tool = shown_name(name.database.removesuffix("_dashboard"))
-        found = tool, shown_name(name.table)
+        tool = unescape_name(name.database.removesuffix("_dashboard"))
+        found = tool, unescape_name(name.table)
         return found if dashboard_key(*found) == key else None
-    return _dashboard_id(key)
+    return _foreign_dashboard_id(key)
 
 
-def _dashboard_id(key: str) -> tuple[str, str] | None:
+def _foreign_dashboard_id(key: str) -> tuple[str, str] | None:
     tool, mark, id = key.partition("_dashboard://")
     is_usual = (
         mark and "/" not in tool and _KEY.fullmatch(key) and not id.startswith("lumos.lumos/")
@@ -128,22 +130,22 @@ def _dashboard_id(key: str) -> tuple[str, str] | None:
 
 
 def _canonical_key(urn: Urn) -> str:
-    cluster = _escaped(urn.instance, _NOT_IN_SCHEMA) if urn.instance else ""
+    cluster = _escape(urn.instance, _NOT_IN_SCHEMA) if urn.instance else ""
     if cluster == _NO_INSTANCE:
         cluster = f"%{ord(cluster[0]):02X}{cluster[1:]}"
     if urn.environment != DEFAULT_ENVIRONMENT:
         cluster = f"{cluster}@{urn.environment}"
     *folders, table = urn.path
-    schema = ".".join(_escaped(each, _NOT_IN_SCHEMA) for each in folders)
+    schema = ".".join(_escape(each, _NOT_IN_SCHEMA) for each in folders)
     if schema == _NO_SCHEMA:
         schema = f"%{ord(_NO_SCHEMA):02X}"
     return (
         f"{urn.platform}://{cluster or _NO_INSTANCE}.{schema if folders else _NO_SCHEMA}"
-        f"/{_escaped(table, _NOT_IN_TABLE)}"
+        f"/{_escape(table, _NOT_IN_TABLE)}"
     )
 
 
-def _parsed_key(key: str) -> Urn | None:
+def _parse_urn(key: str) -> Urn | None:
     match = _KEY.fullmatch(key)
     if match is None:
         return None
@@ -151,12 +153,12 @@ def _parsed_key(key: str) -> Urn | None:
     instance = "" if match["cluster"] == _NO_INSTANCE else unquote(cluster)
     has_schema = match["schema"] != _NO_SCHEMA
     folders = match["schema"].split(".") if has_schema else []
-    path = [shown_name(each) for each in (*folders, match["table"])]
+    path = [unescape_name(each) for each in (*folders, match["table"])]
     try:
         return Urn.of(match["database"], path, instance=instance, environment=environment)
     except InvalidUrn:
         return None
 
 
-def _escaped(text: str, odd: re.Pattern[str]) -> str:
-    return odd.sub(lambda each: f"%{ord(each[0]):02X}", text) or _EMPTY
+def _escape(text: str, special: re.Pattern[str]) -> str:
+    return special.sub(lambda each: f"%{ord(each[0]):02X}", text) or _EMPTY

@@ -1,7 +1,7 @@
 """Amundsen's graph in Neo4j: parametrised Cypher over batches of rows.
 
-Labels, types and property names in the statements are constants, as Cypher has no parameters for
-them; everything that comes from outside is a parameter.
+Labels, types and property names in the statements are constants, because Cypher has no parameters
+for them. All values from outside are parameters.
 """
 
 import logging
@@ -29,15 +29,15 @@ from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, Catalo
 
 T = TypeVar("T")
 K = TypeVar("K", Node, graph.Relation)
-# What databuilder's publishers, and its task that removes stale nodes, go by.
+# Databuilder's task for stale nodes selects nodes by these properties.
 PUBLISHED_TAG: Final = "lumos"
 _PUBLISHED: Final = (
     f"{{published_tag: '{PUBLISHED_TAG}', publisher_last_updated_epoch_ms: timestamp()}}"
 )
-# On nodes that were only created because something refers to them.
+# Set on nodes that were only created as targets of references.
 _REFERENCE: Final = "lumos_reference"
-# Nodes that stay while they have one of these relations, or any. From below, so that the schemas of
-# a cluster come before the cluster.
+# Nodes that are kept while they have one of these relations, or any relation. Children come before
+# their parents.
 _NEEDED_BY: Final = {
     TABLE: ("HAS_DOWNSTREAM", "TABLE_OF_DASHBOARD"), COLUMN: ("HAS_DOWNSTREAM",), USER: (), TAG: (),
     BADGE: (), "Dashboardgroup": ("DASHBOARD",), "Schema": ("TABLE",),
@@ -51,12 +51,12 @@ _LABELS: Final = (*graph.MODELLED.keys() - graph.REVERSE.keys(), "Cluster", "Das
 
 
 class Neo4jGraph(graph.Graph):
-    """The graph of a server; it is connected to by the first call."""
+    """The graph of a server; the first call connects."""
 
     def __init__(self, settings: AmundsenPlatform, *, platform: str) -> None:
         self._platform, self._address = platform, str(settings.neo4j_uri)
         self._is_indexed = False
-        # Hints, such as that no node has a label yet.
+        # Suppress hints such as that no node has a label yet.
         logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
         uri = settings.neo4j_uri.reveal() if settings.neo4j_uri else ""
         if not uri.startswith(_SCHEMES):
@@ -67,7 +67,7 @@ class Neo4jGraph(graph.Graph):
             )
         trust: dict[str, Any] = {}
         if settings.ca_file is not None:
-            # The driver wants either a secure scheme or certificates.
+            # The driver accepts either a secure scheme or certificates.
             uri = uri.replace("+s://", "://", 1)
             certificates = TrustCustomCAs(str(settings.ca_file))
             trust = {"encrypted": True, "trusted_certificates": certificates}
@@ -104,21 +104,21 @@ class Neo4jGraph(graph.Graph):
         self, wanted: Mapping[Node, Fragment | None], before: Mapping[Node, Fragment]
     ) -> set[Node]:
         def work(run: ManagedTransaction) -> set[Node]:
-            there = _fragments(run, list(wanted))
+            existing = _fragments(run, list(wanted))
             changes = {
                 node: change
                 for node in wanted
-                if (change := _difference(there.get(node), wanted[node], before.get(node)))
+                if (change := _difference(existing.get(node), wanted[node], before.get(node)))
             }
             if changes:
-                _apply(run, _merged(changes.values()))
+                _apply(run, _merge_changes(changes.values()))
             return set(changes)
 
         self._create_indexes()
         return self._write(work)
 
-    def tidy(self) -> None:
-        """Remove nodes that Lumos created as references and that nothing refers to any more."""
+    def clean_up(self) -> None:
+        """Delete nodes that Lumos created as references and that nothing refers to any more."""
 
         def work(run: ManagedTransaction) -> None:
             is_ours = f"n.{_REFERENCE} AND n.published_tag = '{PUBLISHED_TAG}'"
@@ -129,7 +129,7 @@ class Neo4jGraph(graph.Graph):
         self._write(work)
 
     def _create_indexes(self) -> None:
-        """Create the constraints that databuilder creates too; without them, a write reads all."""
+        """Create the same constraints as databuilder; without them, a write scans all nodes."""
         if not self._is_indexed:
             with self._errors(), self._driver.session() as session:
                 for label in _LABELS:
@@ -148,7 +148,7 @@ class Neo4jGraph(graph.Graph):
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise errors of the driver as those of a catalog."""
+        """Convert errors of the driver to catalog errors."""
         try:
             yield
         except (faults.AuthError, faults.Forbidden) as problem:
@@ -158,7 +158,7 @@ class Neo4jGraph(graph.Graph):
                 platform=self._platform,
             ) from problem
         except UnicodeEncodeError as problem:
-            text = f"Neo4j takes only text that is Unicode: {problem.reason}"
+            text = f"Neo4j only accepts valid Unicode: {problem.reason}"
             raise CatalogError(text, platform=self._platform) from None
         except (faults.ConfigurationError, ValueError) as problem:
             raise CatalogUnavailable(
@@ -178,7 +178,7 @@ class Neo4jGraph(graph.Graph):
 
 
 class _Change(NamedTuple):
-    """What has to be written; a property that is None is removed."""
+    """The nodes and relations to write; a property that is None is removed."""
 
     nodes: dict[Node, graph.Properties]
     relations: dict[graph.Relation, graph.Properties]
@@ -188,16 +188,16 @@ class _Change(NamedTuple):
 
 
 def _difference(
-    there: Fragment | None, wanted: Fragment | None, before: Fragment | None
+    existing: Fragment | None, wanted: Fragment | None, before: Fragment | None
 ) -> _Change | None:
-    """What turns `before` into `wanted`, without what others have changed since."""
-    current, wanted = there or Fragment({}, {}, {}), wanted or Fragment({}, {}, {})
+    """The change from `before` to `wanted`; later changes by others are kept."""
+    current, wanted = existing or Fragment({}, {}, {}), wanted or Fragment({}, {}, {})
     base = before or current
-    nodes = _differing(current.nodes, wanted.nodes, base.nodes)
-    relations = _differing(current.relations, wanted.relations, base.relations)
+    nodes = _find_differences(current.nodes, wanted.nodes, base.nodes)
+    relations = _find_differences(current.relations, wanted.relations, base.relations)
     removed_nodes = (base.nodes.keys() & current.nodes.keys()) - wanted.nodes.keys()
-    gone = (base.relations.keys() & current.relations.keys()) - wanted.relations.keys()
-    if not (nodes or relations or removed_nodes or gone):
+    removed_relations = (base.relations.keys() & current.relations.keys()) - wanted.relations.keys()
+    if not (nodes or relations or removed_nodes or removed_relations):
         return None
     if any(each.type in ("TABLE_OF", "DASHBOARD_OF") for each in relations):
         relations |= {each: {} for each in wanted.chain}
@@ -206,27 +206,32 @@ def _difference(
         for node, properties in wanted.references.items()
         if node not in current.references
     }
-    return _Change(nodes, relations, references, removed_nodes, gone)
+    return _Change(nodes, relations, references, removed_nodes, removed_relations)
 
 
-def _differing(
+def _find_differences(
     current: Mapping[K, graph.Properties],
     wanted: Mapping[K, graph.Properties],
     base: Mapping[K, graph.Properties],
 ) -> dict[K, graph.Properties]:
-    found: dict[K, graph.Properties] = {}
+    differences: dict[K, graph.Properties] = {}
     for each, properties in wanted.items():
-        now = current.get(each)
-        if now is None:
-            found[each] = {**properties, _REFERENCE: None}
+        existing = current.get(each)
+        if existing is None:
+            differences[each] = {**properties, _REFERENCE: None}
         elif properties != base.get(each):
-            changed = {key: value for key, value in properties.items() if now.get(key) != value}
-            if changed or now.keys() - properties.keys():
-                found[each] = {**changed, **dict.fromkeys(now.keys() - properties.keys())}
-    return found
+            changed = {
+                key: value for key, value in properties.items() if existing.get(key) != value
+            }
+            if changed or existing.keys() - properties.keys():
+                differences[each] = {
+                    **changed,
+                    **dict.fromkeys(existing.keys() - properties.keys()),
+                }
+    return differences
 
 
-def _merged(changes: Iterable[_Change]) -> _Change:
+def _merge_changes(changes: Iterable[_Change]) -> _Change:
     merged = _Change({}, {}, {}, set(), set())
     for change in changes:
         for all_of, some in zip(merged, change, strict=True):
@@ -285,7 +290,7 @@ def _apply(run: ManagedTransaction, change: _Change) -> None:
 
 
 def _remove(run: ManagedTransaction, label: str, keys: list[str]) -> None:
-    """Remove nodes with their parts; what others refer to stays as a reference."""
+    """Delete nodes with their parts; a node that others refer to becomes a reference."""
     rows = [{"key": key, "properties": {**Node(label, key).reference, "key": key}} for key in keys]
     match = f"UNWIND $rows AS row MATCH (n:{label} {{key: row.key}})"
     if label in (TABLE, COLUMN):
@@ -322,7 +327,7 @@ def _by_type(
 
 
 def _is_needed(label: str) -> str:
-    """The condition that something refers to a node."""
+    """The Cypher condition that something refers to a node."""
     types = _NEEDED_BY.get(label)
     if types is None:
         return "false"

@@ -5,9 +5,9 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from lumos.catalogs.amundsen.catalog import MOST, GraphCatalog
+from lumos.catalogs.amundsen.catalog import MAX_TABLES, GraphCatalog
 from lumos.catalogs.amundsen.graph import KIND
-from lumos.catalogs.cleanup import Tidies
+from lumos.catalogs.cleanup import CleansUp
 from lumos.catalogs.interface import Connects, WritesMany
 from lumos.config.platforms import AmundsenPlatform, normalize_address
 from lumos.errors import (
@@ -27,11 +27,11 @@ _SCHEMES: Final = ("bolt://", "bolt+s://", "neo4j://", "neo4j+s://")
 _OK: Final = 200
 
 
-class Amundsen(GraphCatalog, WritesMany, Connects, Tidies):
-    """An Amundsen server; Neo4j is connected to by the first call."""
+class Amundsen(GraphCatalog, WritesMany, Connects, CleansUp):
+    """An Amundsen server; the first call connects to Neo4j."""
 
     kind: ClassVar[str] = KIND
-    most: ClassVar[int] = MOST
+    batch_size: ClassVar[int] = MAX_TABLES
 
     def __init__(self, settings: Any) -> None:
         for library in ("neo4j", "httpx"):
@@ -49,8 +49,8 @@ class Amundsen(GraphCatalog, WritesMany, Connects, Tidies):
             )
         if not settings.neo4j_uri.reveal().startswith(_SCHEMES):
             raise MisuseError(
-                f"{_SECTION}.neo4j_uri must start with {', '.join(_SCHEMES)}. For a certificate of "
-                f"your own authority, set {_SECTION}.ca_file."
+                f"{_SECTION}.neo4j_uri must start with {', '.join(_SCHEMES)}. If the "
+                f"certificate comes from a private CA, set {_SECTION}.ca_file."
             )
         self._settings = settings
 
@@ -101,8 +101,8 @@ class Amundsen(GraphCatalog, WritesMany, Connects, Tidies):
             self._graph.close()
             del self.__dict__["_graph"]
 
-    def tidy(self) -> None:
-        self._graph.tidy()
+    def clean_up(self) -> None:
+        self._graph.clean_up()
 
     @cached_property
     def _graph(self) -> "Neo4jGraph":

@@ -1,4 +1,4 @@
-"""Datasets as tables: the fragment of the graph for an entry, and back."""
+"""Converts datasets to fragments of Amundsen's graph, and back."""
 
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.catalogs.amundsen import graph, names
-from lumos.catalogs.amundsen.carried import carried, carry
 from lumos.catalogs.amundsen.graph import BADGE, COLUMN, KIND, TABLE, TAG, USER, Fragment, Node
-from lumos.catalogs.interface import How
+from lumos.catalogs.amundsen.packed_fields import pack_fields, unpack_fields
+from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.packed_properties import restore
 from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
@@ -23,10 +23,10 @@ NATIVE: Final = frozenset(
      "usage"}
 )  # fmt: skip
 _DELETED: Final = "lumos_deleted"
-# On the relation to a badge that stands for a compliance label.
+# Set on relations to badges that represent compliance labels.
 _COMPLIANCE: Final = "lumos_compliance"
 _VIEW: Final = "view"
-# Databuilder's badge of partition columns, and one for keys in its style.
+# Databuilder's badge for partition columns, and a similar one for keys.
 _PARTITION_BADGE: Final = "partition column"
 _KEY_BADGE: Final = "primary key"
 _WATERMARKS: Final = {"low_watermark": "minimum", "high_watermark": "maximum"}
@@ -34,167 +34,170 @@ _UPDATED: Final = "last_updated_timestamp"
 
 
 class RenderedTable(NamedTuple):
-    """An entry as a part of the graph, and how each of its aspects is held."""
+    """The fragment of an entry, and how each of its aspects is stored."""
 
     fragment: Fragment
-    held: dict[str, How]
+    storage: dict[str, AspectStorage]
 
 
 def render(entry: CatalogEntry) -> RenderedTable:
     """The fragment that an entry is written as."""
-    fragment = _native(entry)
+    fragment = _encode(entry)
     root = Node(TABLE, names.required_table_key(entry.urn))
-    shown = _shown(entry.urn, fragment)
+    visible = _decode(entry.urn, fragment)
     _, raw = _badges_in(entry)
-    exact = msgspec.structs.replace(entry, raw=raw)
-    properties, packed = carry(exact, msgspec.structs.replace(shown, raw={}))
+    unpacked = msgspec.structs.replace(entry, raw=raw)
+    properties, packed = pack_fields(unpacked, msgspec.structs.replace(visible, raw={}))
     fragment.nodes[root].update(properties)
-    return RenderedTable(fragment, packed.held)
+    return RenderedTable(fragment, packed.storage)
 
 
 def entry_in(key: str, fragment: Fragment) -> CatalogEntry:
-    """The entry that a fragment holds."""
+    """The entry in a fragment."""
     properties = fragment.nodes[Node(TABLE, key)]
-    shown = _shown(names.dataset_urn(key), fragment)
-    raw = shown.raw
-    exact = carried(properties)
-    for catalog, record in exact.pop("raw", {}).items():
+    visible = _decode(names.dataset_urn(key), fragment)
+    raw = visible.raw
+    packed = unpack_fields(properties)
+    for catalog, record in packed.pop("raw", {}).items():
         both = catalog in raw and isinstance(record, dict)
         raw[catalog] = {**record, **raw[catalog]} if both else record
-    entry = restore(shown, exact, native=NATIVE, as_shown=_as_shown)
+    entry = restore(visible, packed, native=NATIVE, as_shown=_round_trip)
     deleted = properties.get(_DELETED) is True
     return msgspec.structs.replace(entry, raw=raw, deleted=deleted)
 
 
-def _as_shown(entry: CatalogEntry) -> CatalogEntry:
-    return _shown(entry.urn, _native(entry))
+def _round_trip(entry: CatalogEntry) -> CatalogEntry:
+    return _decode(entry.urn, _encode(entry))
 
 
-def _native(entry: CatalogEntry) -> Fragment:
+def _encode(entry: CatalogEntry) -> Fragment:
     """The part of an entry that Amundsen has nodes, relations and properties for."""
     key = names.required_table_key(entry.urn)
-    root, name = Node(TABLE, key), names.table_name(key)
+    root, name = Node(TABLE, key), names.parse_key(key)
     is_view = entry.definition is not None or entry.format == _VIEW
-    part = Fragment.of(root, {"name": name.table, "is_view": is_view})
+    fragment = Fragment.of(root, {"name": name.table, "is_view": is_view})
     if entry.deleted:
-        # Amundsen shows and indexes only what belongs to a schema.
-        part.nodes[root][_DELETED] = True
+        # Amundsen does not show or index tables without a schema.
+        fragment.nodes[root][_DELETED] = True
     else:
         schema, cluster = Node("Schema", name.schema_key), Node("Cluster", name.cluster_key)
         database = Node("Database", name.database_key)
         parents = ((schema, name.schema), (cluster, name.cluster), (database, name.database))
-        part.references.update((node, {"name": text}) for node, text in parents)
-        part.refer(root, "TABLE_OF", schema)
+        fragment.references.update((node, {"name": text}) for node, text in parents)
+        fragment.refer(root, "TABLE_OF", schema)
         above = ((schema, "SCHEMA_OF", cluster), (cluster, "CLUSTER_OF", database))
-        part = part._replace(chain=tuple(graph.relation(*each) for each in above))
-    part.describe(root, entry.documentation.description if entry.documentation else None)
+        fragment = fragment._replace(chain=tuple(graph.relation(*each) for each in above))
+    fragment.describe(root, entry.documentation.description if entry.documentation else None)
     for source, text in (entry.properties or {}).items():
         if source:
             end = Node("Programmatic_Description", f"{key}/_{source}_description")
-            shown = {"description_source": source, "description": text}
-            part.add_part(root, "DESCRIPTION", end, shown)
+            values = {"description_source": source, "description": text}
+            fragment.add_part(root, "DESCRIPTION", end, values)
     governance = entry.governance or aspects.Governance()
     for tag in governance.tags:
-        part.refer(root, "TAGGED_BY", Node(TAG, tag))
+        fragment.refer(root, "TAGGED_BY", Node(TAG, tag))
     for owner in entry.ownership.owners if entry.ownership else ():
-        part.refer(root, "OWNER", Node(USER, owner.name))
+        fragment.refer(root, "OWNER", Node(USER, owner.name))
     for reader in entry.usage.readers if entry.usage else ():
-        part.refer(root, "READ_BY", Node(USER, reader.name), {"read_count": reader.reads})
+        fragment.refer(root, "READ_BY", Node(USER, reader.name), {"read_count": reader.reads})
     for badge, category in _badges_in(entry)[0].items():
-        _badge(part, root, badge, category)
+        _badge(fragment, root, badge, category)
     for label in governance.compliance:
-        _badge(part, root, label.lower(), "compliance", {_COMPLIANCE: True})
-    _add_statistics(part, root, entry)
+        _badge(fragment, root, label.lower(), "compliance", {_COMPLIANCE: True})
+    _add_statistics(fragment, root, entry)
     fields = entry.schema.fields if entry.schema else ()
     for number, field in enumerate(fields):
-        _add_column(part, root, field, number)
+        _add_column(fragment, root, field, number)
     columns = {field.name for field in fields}
     for edge in entry.lineage.upstream if entry.lineage else ():
         if (upstream := names.table_key(edge.urn)) is not None:
-            part.refer(root, "HAS_UPSTREAM", Node(TABLE, upstream))
+            fragment.refer(root, "HAS_UPSTREAM", Node(TABLE, upstream))
             for mapping in edge.columns:
                 if mapping.downstream in columns:
                     start = Node(COLUMN, names.column_key(key, mapping.downstream))
                     # Amundsen has columns only, no nested fields.
                     column = lineage_column(mapping.upstream)
                     end = Node(COLUMN, names.column_key(upstream, column))
-                    part.refer(start, "HAS_UPSTREAM", end)
-    return part
+                    fragment.refer(start, "HAS_UPSTREAM", end)
+    return fragment
 
 
 def _badge(
-    part: Fragment,
+    fragment: Fragment,
     start: Node,
     name: str,
     category: str,
     properties: graph.Properties | None = None,
 ) -> None:
     if name:
-        part.references.setdefault(Node(BADGE, name), {"category": category})
-        part.refer(start, "HAS_BADGE", Node(BADGE, name), properties)
+        fragment.references.setdefault(Node(BADGE, name), {"category": category})
+        fragment.refer(start, "HAS_BADGE", Node(BADGE, name), properties)
 
 
-def _add_column(part: Fragment, root: Node, field: Field, number: int) -> None:
+def _add_column(fragment: Fragment, root: Node, field: Field, number: int) -> None:
     column = Node(COLUMN, names.column_key(root.key, field.name))
-    shown = {"name": field.name, "col_type": field.type.text, "sort_order": number}
-    part.add_part(root, "COLUMN", column, shown)
-    part.describe(column, field.description)
-    # Columns of Amundsen have badges only, in lower case.
+    values = {"name": field.name, "col_type": field.type.text, "sort_order": number}
+    fragment.add_part(root, "COLUMN", column, values)
+    fragment.describe(column, field.description)
+    # Columns in Amundsen have no tags, only badges in lower case.
     marks = ((_KEY_BADGE, field.key), (_PARTITION_BADGE, field.partition))
     for badge in (*(mark for mark, is_set in marks if is_set), *field.tags):
-        _badge(part, column, badge.lower(), "column")
+        _badge(fragment, column, badge.lower(), "column")
 
 
-def _add_statistics(part: Fragment, root: Node, entry: CatalogEntry) -> None:
-    """The time of the last change, and the range of the first partition key as watermarks."""
+def _add_statistics(fragment: Fragment, root: Node, entry: CatalogEntry) -> None:
+    """Add the time of the last change, and the range of the first partition key as watermarks."""
     if entry.statistics is None:
         return
     modified = entry.statistics.last_modified
     if modified is not None:
         end, seconds = Node("Timestamp", f"{root.key}/timestamp"), int(modified.timestamp())
-        shown: graph.Properties = {_UPDATED: seconds, "timestamp": seconds, "name": _UPDATED}
-        part.add_part(root, "LAST_UPDATED_AT", end, shown)
-    # Without a location, the statistics are watermarks that were read.
+        values: graph.Properties = {_UPDATED: seconds, "timestamp": seconds, "name": _UPDATED}
+        fragment.add_part(root, "LAST_UPDATED_AT", end, values)
+    # An entry without a location was read from Amundsen; its statistics come from watermarks.
     keys = entry.location.partition_keys if entry.location else tuple(entry.statistics.columns)
     for column in keys[:1]:
-        values = entry.statistics.columns.get(column, aspects.ColumnStatistics())
+        statistics = entry.statistics.columns.get(column, aspects.ColumnStatistics())
         for kind, attribute in _WATERMARKS.items():
-            if (value := getattr(values, attribute)) is not None:
-                shown = {"partition_key": column, "partition_value": value}
-                part.add_part(root, "WATERMARK", Node("Watermark", f"{root.key}/{kind}/"), shown)
+            if (value := getattr(statistics, attribute)) is not None:
+                values = {"partition_key": column, "partition_value": value}
+                fragment.add_part(
+                    root, "WATERMARK", Node("Watermark", f"{root.key}/{kind}/"), values
+                )
 
 
-def _shown(urn: str, part: Fragment) -> CatalogEntry:
-    """What nodes and relations say, without what is carried."""
+def _decode(urn: str, fragment: Fragment) -> CatalogEntry:
+    """Decode nodes and relations, without packed fields."""
     root = Node(TABLE, names.required_table_key(urn))
-    properties, ends = part.nodes[root], part.ends()
+    properties, neighbours = fragment.nodes[root], fragment.neighbours()
     programmatic = {
-        str(source): str(part.nodes[node].get("description", ""))
-        for node in ends(root, "DESCRIPTION")
-        if (source := part.nodes[node].get("description_source")) and node.label != "Description"
+        str(source): str(fragment.nodes[node].get("description", ""))
+        for node in neighbours(root, "DESCRIPTION")
+        if (source := fragment.nodes[node].get("description_source"))
+        and node.label != "Description"
     }
-    badges = ends(root, "HAS_BADGE")
+    badges = neighbours(root, "HAS_BADGE")
     compliance = tuple(each.key for each in badges if badges[each].get(_COMPLIANCE))
-    others = {
-        each.key: part.references.get(each, {}).get("category", "")
+    other_badges = {
+        each.key: fragment.references.get(each, {}).get("category", "")
         for each in badges
         if not badges[each].get(_COMPLIANCE)
     }
-    tags = tuple(each.key for each in ends(root, "TAGGED_BY"))
-    owners = tuple(aspects.Owner(name=each.key) for each in ends(root, "OWNER"))
+    tags = tuple(each.key for each in neighbours(root, "TAGGED_BY"))
+    owners = tuple(aspects.Owner(name=each.key) for each in neighbours(root, "OWNER"))
     readers = tuple(
         aspects.Reader(name=each.key, reads=_count(found.get("read_count")))
-        for each, found in ends(root, "READ_BY").items()
+        for each, found in neighbours(root, "READ_BY").items()
     )
-    text = part.description(ends, root)
+    text = fragment.description(neighbours, root)
     return CatalogEntry(
         urn=urn,
-        name=names.shown_name(str(properties["name"])),
+        name=names.unescape_name(str(properties["name"])),
         platform=Urn.parse(urn).platform,
         format=_VIEW if properties.get("is_view") in (True, "True", "true") else None,
-        schema=_schema(part, root, ends),
-        statistics=_statistics(part, root, ends),
-        lineage=_lineage(part, root, ends),
+        schema=_schema(fragment, root, neighbours),
+        statistics=_statistics(fragment, root, neighbours),
+        lineage=_lineage(fragment, root, neighbours),
         ownership=aspects.Ownership(owners=owners) if owners else None,
         governance=aspects.Governance(tags=tags, compliance=compliance)
         if tags or compliance
@@ -202,19 +205,25 @@ def _shown(urn: str, part: Fragment) -> CatalogEntry:
         documentation=None if text is None else aspects.Documentation(description=text),
         properties=programmatic or None,
         usage=aspects.Usage(readers=readers) if readers else None,
-        raw={KIND: {"badges": others}} if others else {},
+        raw={KIND: {"badges": other_badges}} if other_badges else {},
     )
 
 
-def _schema(part: Fragment, root: Node, ends: graph.Ends) -> Schema | None:
-    columns = [(node, part.nodes[node]) for node in ends(root, "COLUMN") if node in part.nodes]
+def _schema(fragment: Fragment, root: Node, neighbours: graph.Neighbours) -> Schema | None:
+    columns = [
+        (node, fragment.nodes[node])
+        for node in neighbours(root, "COLUMN")
+        if node in fragment.nodes
+    ]
     columns.sort(key=lambda each: _count(each[1].get("sort_order")))
-    fields = tuple(_field(part, node, each, ends) for node, each in columns)
+    fields = tuple(_field(fragment, node, each, neighbours) for node, each in columns)
     return Schema(fields=fields) if fields else None
 
 
-def _field(part: Fragment, column: Node, properties: graph.Properties, ends: graph.Ends) -> Field:
-    badges = {each.key for each in ends(column, "HAS_BADGE")}
+def _field(
+    fragment: Fragment, column: Node, properties: graph.Properties, neighbours: graph.Neighbours
+) -> Field:
+    badges = {each.key for each in neighbours(column, "HAS_BADGE")}
     text = str(properties.get("col_type", ""))
     try:
         type: Any = parse_type(text)
@@ -225,17 +234,19 @@ def _field(part: Fragment, column: Node, properties: graph.Properties, ends: gra
         type=type,
         key=_KEY_BADGE in badges,
         partition=_PARTITION_BADGE in badges,
-        description=part.description(ends, column),
+        description=fragment.description(neighbours, column),
         tags=tuple(sorted(badges - {_KEY_BADGE, _PARTITION_BADGE})),
     )
 
 
-def _statistics(part: Fragment, root: Node, ends: graph.Ends) -> aspects.Statistics | None:
-    times = [part.nodes.get(each, {}) for each in ends(root, "LAST_UPDATED_AT")]
+def _statistics(
+    fragment: Fragment, root: Node, neighbours: graph.Neighbours
+) -> aspects.Statistics | None:
+    times = [fragment.nodes.get(each, {}) for each in neighbours(root, "LAST_UPDATED_AT")]
     seconds = _count(times[0].get(_UPDATED)) if times else None
     columns: dict[str, dict[str, Any]] = {}
-    for node in ends(root, "WATERMARK"):
-        kind, values = node.key.rstrip("/").rpartition("/")[2], part.nodes.get(node, {})
+    for node in neighbours(root, "WATERMARK"):
+        kind, values = node.key.rstrip("/").rpartition("/")[2], fragment.nodes.get(node, {})
         if kind in _WATERMARKS:
             column = columns.setdefault(str(values.get("partition_key")), {})
             column[_WATERMARKS[kind]] = str(values.get("partition_value"))
@@ -250,20 +261,24 @@ def _statistics(part: Fragment, root: Node, ends: graph.Ends) -> aspects.Statist
     )
 
 
-def _lineage(part: Fragment, root: Node, ends: graph.Ends) -> aspects.Lineage | None:
-    edges: dict[str, list[ColumnMapping]] = {end.key: [] for end in ends(root, "HAS_UPSTREAM")}
-    for each in sorted(part.relations):
-        if each.type == "HAS_UPSTREAM" and each.start in part.nodes and each.start != root:
+def _lineage(
+    fragment: Fragment, root: Node, neighbours: graph.Neighbours
+) -> aspects.Lineage | None:
+    edges: dict[str, list[ColumnMapping]] = {
+        end.key: [] for end in neighbours(root, "HAS_UPSTREAM")
+    }
+    for each in sorted(fragment.relations):
+        if each.type == "HAS_UPSTREAM" and each.start in fragment.nodes and each.start != root:
             upstream, downstream = names.split_column_key(each.end.key), each.start.key
             if upstream is not None:
                 name = downstream[len(names.column_key(root.key, "")) :]
                 mapping = ColumnMapping(upstream=upstream[1], downstream=name)
                 edges.setdefault(upstream[0], []).append(mapping)
-    found = tuple(
+    upstream_edges = tuple(
         aspects.UpstreamEdge(urn=names.dataset_urn(key), columns=tuple(edges[key]))
         for key in sorted(edges)
     )
-    return aspects.Lineage(upstream=found) if found else None
+    return aspects.Lineage(upstream=upstream_edges) if upstream_edges else None
 
 
 def _badges_in(entry: CatalogEntry) -> tuple[dict[str, str], dict[str, Any]]:
@@ -283,7 +298,7 @@ def _badges_in(entry: CatalogEntry) -> tuple[dict[str, str], dict[str, Any]]:
 
 
 def _count(value: Any) -> int:
-    """A number that a CSV file may hold as text."""
+    """The value as an integer; CSV files contain numbers as text."""
     try:
         return int(float(value)) if isinstance(value, str) else int(value or 0)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Datasets as Atlas holds them: an entity with columns, classifications, terms and labels.
+"""Converts datasets to entities of Atlas with columns, classifications, terms and labels, and back.
 
-`native_part` is what Atlas has fields for, `shown_in` reads it back. All else is packed into the
-attribute `properties`.
+`encode` converts the part that Atlas has fields for, and `decode` converts it back. The rest is
+packed into the attribute `properties`.
 """
 
 import re
@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 
 from lumos.catalogs.atlas import types
-from lumos.catalogs.interface import How
+from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.model import dataset as aspects
 from lumos.model.catalog import CatalogEntry
@@ -28,11 +28,11 @@ NATIVE: Final = frozenset(
 # The property of a dataset that Lumos deleted. Atlas drops the terms and columns of deleted
 # entities, so all aspects are packed.
 DELETED: Final = "lumos.deleted"
-_LONGEST: Final = 30_000
-_LONGEST_NAME: Final = 200
+_MAX_TEXT_LENGTH: Final = 30_000
+_MAX_NAME_LENGTH: Final = 200
 _LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,50}", re.ASCII)
 _CUSTOM_KEY: Final = re.compile(r"[A-Za-z0-9_-]{1,50}", re.ASCII)
-_LONGEST_CUSTOM: Final = 500
+_MAX_CUSTOM_LENGTH: Final = 500
 _ESCAPED: Final = re.compile(r"_x([0-9A-F]{1,6})_")
 _LIKE_ESCAPED: Final = re.compile("_x[0-9A-F]")
 _PREFIX: Final = "lumos_x_"
@@ -40,11 +40,11 @@ _CLASSIFICATION: Final = "CLASSIFICATION"
 
 
 class _Json(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, rename="camel"):
-    """A value as Atlas writes it."""
+    """A value in Atlas's JSON format."""
 
 
 class Classification(_Json):
-    """A classification of an entity beyond its name; tags of Lumos do not propagate."""
+    """A classification of an entity. Those that Lumos creates for tags do not propagate."""
 
     type_name: str
     propagate: bool = False
@@ -54,14 +54,14 @@ class Classification(_Json):
 
 
 class RawPart(_Json):
-    """What Atlas has and Lumos does not model, under `raw["atlas"]`."""
+    """Values of Atlas that Lumos does not model; stored under `raw["atlas"]`."""
 
     classifications: list[Classification] = []
     custom_attributes: dict[str, str] = {}
 
 
 class AtlasEntity(msgspec.Struct, kw_only=True):
-    """An entity as Atlas holds it, in the words of its REST interface."""
+    """An entity of Atlas; fields are named as in its REST interface."""
 
     attributes: dict[str, Any]
     classifications: dict[str, Classification] = {}
@@ -70,19 +70,19 @@ class AtlasEntity(msgspec.Struct, kw_only=True):
     custom: dict[str, str] = {}
     columns: "dict[str, AtlasEntity]" = {}
     deleted: bool = False
-    # The rest is only known of what was read: processes by their GUIDs, and the datasets that
-    # processes of other tools read for this one.
+    # The other fields are only set in entities that were read from Atlas. `output_of` and
+    # `input_of` are GUIDs of processes; `upstream` are inputs of processes of other tools.
     guid: str = ""
     qualified_name: str = ""
     business: dict[str, Any] = {}
     has_user_text: bool = False
-    made_by: tuple[str, ...] = ()
-    read_by: tuple[str, ...] = ()
+    output_of: tuple[str, ...] = ()
+    input_of: tuple[str, ...] = ()
     upstream: tuple[str, ...] = ()
 
 
 def lookup_of(name: str) -> str:
-    """The hash of a qualified name that Atlas's index finds."""
+    """A hash of a qualified name, which Atlas can look up in its index."""
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -92,10 +92,11 @@ def column_name(urn: str, column: str) -> str:
 
 
 def classification_name(tag: str, categories: Mapping[str, str] = MappingProxyType({})) -> str:
-    """The name of the classification of a tag: letters, digits, `_`, `.` and blanks inside.
+    """The name of the classification for a tag.
 
-    Other characters are written as `_x2D_`. A name that does not begin with a letter, or that is
-    the name of a type which is not a classification, begins with `lumos_x_`.
+    It consists of letters, digits, `_`, `.` and inner blanks; other characters are written as
+    `_x2D_`. A name that does not start with a letter, or that another kind of type already has,
+    gets the prefix `lumos_x_`.
     """
     edges = {0, len(tag) - 1}
     name = "".join(
@@ -125,48 +126,48 @@ def _character(code: int, text: str) -> str:
 
 
 class AtlasEntries:
-    """The mapping of entries, for a server with types of these categories."""
+    """Converts entries for a server; `categories` are the categories of its types by name."""
 
     def __init__(self, categories: Mapping[str, str]) -> None:
         self._categories = categories
 
-    def held(self, entry: CatalogEntry) -> tuple[AtlasEntity, dict[str, How]]:
-        """An entry as Atlas will hold it, and how each aspect is held."""
-        native = self.native_part(entry)
-        shown = self.shown_in(entry.urn, native)
-        packed = pack(entry, shown, longest=_LONGEST)
+    def render(self, entry: CatalogEntry) -> tuple[AtlasEntity, dict[str, AspectStorage]]:
+        """The entity of an entry with packed properties, and how each aspect is stored."""
+        native = self.encode(entry)
+        visible = self.decode(entry.urn, native)
+        packed = pack(entry, visible, max_length=_MAX_TEXT_LENGTH)
         if entry.deleted:
-            nothing = CatalogEntry(urn=entry.urn, name=shown.name, platform=entry.platform)
-            packed = pack(entry, nothing, longest=_LONGEST)
-            native = AtlasEntity(attributes={**_NO_ATTRIBUTES, "name": shown.name}, deleted=True)
+            empty = CatalogEntry(urn=entry.urn, name=visible.name, platform=entry.platform)
+            packed = pack(entry, empty, max_length=_MAX_TEXT_LENGTH)
+            native = AtlasEntity(attributes={**_NO_ATTRIBUTES, "name": visible.name}, deleted=True)
             native.attributes["properties"] = {DELETED: "true"}
         native.attributes["properties"] |= packed.properties
         native.attributes |= {"lookup": lookup_of(entry.urn), "placeholder": False}
-        return native, packed.held
+        return native, packed.storage
 
-    def entry(self, urn: str, held: AtlasEntity) -> CatalogEntry:
+    def entry(self, urn: str, entity: AtlasEntity) -> CatalogEntry:
         """The entry of a dataset in Atlas."""
-        properties = held.attributes.get("properties") or {}
-        exact = unpack(properties).exact
-        shown = self.shown_in(urn, held)
-        is_whole = held.deleted and DELETED in properties
-        raw = exact.pop("raw", {})
-        if is_whole:
-            blank = CatalogEntry(urn=urn, name=shown.name, platform=Urn.parse(urn).platform)
-            entry = msgspec.structs.replace(blank, **exact)
+        properties = entity.attributes.get("properties") or {}
+        packed = unpack(properties).exact
+        visible = self.decode(urn, entity)
+        is_all_packed = entity.deleted and DELETED in properties
+        raw = packed.pop("raw", {})
+        if is_all_packed:
+            empty = CatalogEntry(urn=urn, name=visible.name, platform=Urn.parse(urn).platform)
+            entry = msgspec.structs.replace(empty, **packed)
         else:
-            entry = restore(shown, exact, native=NATIVE, as_shown=self._as_shown)
-        native_raw = {} if is_whole else shown.raw.get("atlas", {})
+            entry = restore(visible, packed, native=NATIVE, as_shown=self._round_trip)
+        native_raw = {} if is_all_packed else visible.raw.get("atlas", {})
         if native_raw:
             before = raw.get("atlas") if isinstance(raw, dict) else None
             raw = {**raw, "atlas": {**(before if isinstance(before, dict) else {}), **native_raw}}
-        return msgspec.structs.replace(entry, deleted=held.deleted, raw=raw)
+        return msgspec.structs.replace(entry, deleted=entity.deleted, raw=raw)
 
-    def _as_shown(self, entry: CatalogEntry) -> CatalogEntry:
-        return self.shown_in(entry.urn, self.native_part(entry))
+    def _round_trip(self, entry: CatalogEntry) -> CatalogEntry:
+        return self.decode(entry.urn, self.encode(entry))
 
-    def native_part(self, entry: CatalogEntry) -> AtlasEntity:
-        """The part of an entry that Atlas has fields for."""
+    def encode(self, entry: CatalogEntry) -> AtlasEntity:
+        """Encode the part of an entry that Atlas has fields for."""
         raw = _raw_part(entry)
         details = {each.type_name: each for each in raw.classifications}
         governance = entry.governance or aspects.Governance()
@@ -216,23 +217,23 @@ class AtlasEntries:
         return {
             name: details.get(name, Classification(type_name=name))
             for name in names
-            if len(name) <= _LONGEST_NAME
+            if len(name) <= _MAX_NAME_LENGTH
         }
 
-    def shown_in(self, urn: str, held: AtlasEntity) -> CatalogEntry:
-        """What the fields of Atlas say."""
-        attributes = held.attributes
+    def decode(self, urn: str, entity: AtlasEntity) -> CatalogEntry:
+        """Decode the fields of an entity, without packed properties."""
+        attributes = entity.attributes
         description, owner = attributes.get("description"), attributes.get("owner")
         uri = attributes.get("location")
         keys = tuple(attributes.get("partitionKeys") or ())
-        tags = tuple(sorted(map(tag_of, held.classifications)))
-        upstream = dict.fromkeys((*(attributes.get("upstream") or ()), *held.upstream))
+        tags = tuple(sorted(map(tag_of, entity.classifications)))
+        upstream = dict.fromkeys((*(attributes.get("upstream") or ()), *entity.upstream))
         columns = sorted(
-            held.columns.items(),
+            entity.columns.items(),
             key=lambda each: (each[1].attributes.get("position") or 0, each[0]),
         )
         fields = tuple(_field(name, column) for name, column in columns)
-        has_governance = tags or held.terms or held.labels
+        has_governance = tags or entity.terms or entity.labels
         return CatalogEntry(
             urn=urn,
             name=attributes.get("name") or name_in(urn),
@@ -248,14 +249,14 @@ class AtlasEntries:
             ownership=aspects.Ownership(owners=(aspects.Owner(name=owner),))
             if owner is not None
             else None,
-            governance=aspects.Governance(tags=tags, terms=held.terms, compliance=held.labels)
+            governance=aspects.Governance(tags=tags, terms=entity.terms, compliance=entity.labels)
             if has_governance
             else None,
             documentation=None
             if description is None
             else aspects.Documentation(description=description),
             properties=unpack(_without_marker(attributes.get("properties") or {})).own or None,
-            raw=_raw_of(held),
+            raw=_to_raw(entity),
         )
 
 
@@ -265,7 +266,7 @@ _NO_ATTRIBUTES: Final[dict[str, Any]] = {
 
 
 def is_dataset(urn: str) -> bool:
-    """Whether a text is the URN of a dataset, in its only spelling."""
+    """Whether a text is the canonical URN of a dataset."""
     try:
         return str(Urn.parse(urn)) == urn
     except InvalidUrn:
@@ -297,21 +298,21 @@ def _field(name: str, column: AtlasEntity) -> Field:
     )
 
 
-def _raw_of(held: AtlasEntity) -> dict[str, Any]:
-    """What Atlas has beyond what Lumos models; empty for what Lumos itself writes."""
+def _to_raw(entity: AtlasEntity) -> dict[str, Any]:
+    """The values of an entity that Lumos does not model; empty for entities that Lumos wrote."""
     special = [
         each
-        for name, each in sorted(held.classifications.items())
+        for name, each in sorted(entity.classifications.items())
         if each != Classification(type_name=name)
     ]
-    raw = msgspec.to_builtins(RawPart(classifications=special, custom_attributes=held.custom))
-    if held.business:
-        raw["businessAttributes"] = held.business
+    raw = msgspec.to_builtins(RawPart(classifications=special, custom_attributes=entity.custom))
+    if entity.business:
+        raw["businessAttributes"] = entity.business
     return {"atlas": raw} if raw else {}
 
 
 def _raw_part(entry: CatalogEntry) -> RawPart:
-    """The part of an entry's raw record that Atlas takes and returns as it is."""
+    """The part of an entry's raw record that Atlas stores unchanged."""
     raw = entry.raw.get("atlas")
     if not isinstance(raw, dict):
         return RawPart()
@@ -328,7 +329,7 @@ def _raw_part(entry: CatalogEntry) -> RawPart:
         and tags >= set(names)
         and all(each != Classification(type_name=each.type_name) for each in part.classifications)
         and all(
-            _CUSTOM_KEY.fullmatch(key) and len(text) <= _LONGEST_CUSTOM
+            _CUSTOM_KEY.fullmatch(key) and len(text) <= _MAX_CUSTOM_LENGTH
             for key, text in part.custom_attributes.items()
         )
     )

@@ -1,7 +1,7 @@
-"""Glossary terms, which Atlas has, and users, groups, jobs and other entities, which it has not.
+"""Glossary terms as terms of Atlas; users, groups, jobs and other items as type `lumos_item`.
 
-The latter are entities of the type `lumos_item`. What has no attribute is packed into a map: of
-terms into `additionalAttributes`, of the others into `properties`.
+Fields without an attribute are packed into a map: `additionalAttributes` of a term, `properties`
+of other items.
 """
 
 import re
@@ -14,7 +14,7 @@ import msgspec
 from lumos.catalogs.atlas import types
 from lumos.catalogs.atlas.entries import lookup_of
 from lumos.catalogs.atlas.server import AtlasServer
-from lumos.catalogs.interface import Item
+from lumos.catalogs.interface import CatalogItem
 from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.urn import name_in
@@ -22,15 +22,18 @@ from lumos.model.urn import name_in
 GLOSSARY_NAME: Final = "Lumos"
 # The attribute of a term that only exists because a dataset refers to it.
 _IMPLICIT: Final = "lumos.implicit"
-_LONGEST: Final = 30_000
+_MAX_TEXT_LENGTH: Final = 30_000
 _NATIVE: Final = frozenset({"definition", "description", "properties"})
-_WORDS: Final[dict[str, type[Any]]] = {
+_TYPE_BY_KIND: Final[dict[str, type[Any]]] = {
     "entity": CatalogEntity, "group": Group, "job": Job, "user": User,
 }  # fmt: skip
 
 
 class AtlasTerms:
-    """The terms of all glossaries by their keys; terms of Lumos are in a glossary of their own."""
+    """The terms of all glossaries, by key. New terms go to the glossary `Lumos`.
+
+    The key of a term is its name in that glossary, and `name@glossary` in others.
+    """
 
     def __init__(self, server: AtlasServer) -> None:
         self._server = server
@@ -40,7 +43,7 @@ class AtlasTerms:
         self._is_loaded = False
 
     def key(self, guid: str, name: str) -> str:
-        """The key of a term."""
+        """The key of a term; `name` if the term is unknown."""
         if guid not in self._keys:
             self._load()
         return self._keys.get(guid, name)
@@ -86,11 +89,12 @@ class AtlasTerms:
             })  # fmt: skip
         created = self._server.post(entities)
         for number, key in enumerate(attributes, 1):
-            if (made := created.get(f"-{number}")) is not None:
-                self._keys[made], self._guids[key] = key, made
-                self._names[made] = f"{_term_name(key)}@{GLOSSARY_NAME}"
+            if (guid_created := created.get(f"-{number}")) is not None:
+                self._keys[guid_created], self._guids[key] = key, guid_created
+                self._names[guid_created] = f"{_term_name(key)}@{GLOSSARY_NAME}"
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
+        """Read the terms again before the next lookup."""
         self._is_loaded = False
 
     def _load(self) -> None:
@@ -115,38 +119,38 @@ class AtlasItems:
         self._server = server
         self._terms = terms
 
-    def all(self) -> Iterator[Item]:
+    def all(self) -> Iterator[CatalogItem]:
         keys = dict(self._terms.all())
-        for entity, _ in self._server.entities(list(keys), **_ALONE):
+        for entity, _ in self._server.entities(list(keys), **_WITHOUT_RELATIONSHIPS):
             attributes = entity["attributes"]
             if _IMPLICIT not in (attributes.get("additionalAttributes") or {}):
-                yield _term(keys[entity["guid"]], attributes)
+                yield _decode_term(keys[entity["guid"]], attributes)
         if types.ITEM in self._server.types:
             headers = self._server.all(types.ITEM)
             guids = [each["guid"] for each in headers if each["status"] == "ACTIVE"]
-            for entity, _ in self._server.entities(guids, **_ALONE):
-                yield _item(entity["attributes"])
+            for entity, _ in self._server.entities(guids, **_WITHOUT_RELATIONSHIPS):
+                yield _decode_item(entity["attributes"])
 
-    def get(self, type: type[Item], key: str) -> Item | None:
+    def get(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         entity = self._entity(type, key)
         if entity is None:
             return None
         attributes = entity["attributes"]
         if type is not GlossaryTerm:
-            return _item(attributes)
+            return _decode_item(attributes)
         is_implicit = _IMPLICIT in (attributes.get("additionalAttributes") or {})
-        return None if is_implicit else _term(key, attributes)
+        return None if is_implicit else _decode_term(key, attributes)
 
-    def put(self, item: Item) -> None:
-        shown = _as_shown(item)
+    def put(self, item: CatalogItem) -> None:
+        visible = _visible_part(item)
         properties = {
             **own_properties(item.properties, type(item)),
-            **pack(item, shown, longest=_LONGEST).properties,
+            **pack(item, visible, max_length=_MAX_TEXT_LENGTH).properties,
         }
-        there = self._entity(type(item), _key(item))
+        existing = self._entity(type(item), _key(item))
         if isinstance(item, GlossaryTerm):
             values = {"longDescription": item.definition, "additionalAttributes": properties}
-            if there is None or not _has(there, values):
+            if existing is None or not _has_values(existing, values):
                 self._terms.post({item.name: values})
             return
         self._server.define_types()
@@ -156,26 +160,28 @@ class AtlasItems:
             "name": getattr(item, "display_name", None) or name_in(_key(item)) or name,
             "description": getattr(item, "description", None), "properties": properties,
         }  # fmt: skip
-        if there is None or not _has(there, values):
-            guid = "-1" if there is None else there["guid"]
+        if existing is None or not _has_values(existing, values):
+            guid = "-1" if existing is None else existing["guid"]
             self._server.post([{"typeName": types.ITEM, "guid": guid, "attributes": values}])
 
-    def erase(self, item: Item) -> None:
-        entity = self._entity(type(item), _key(item), **({} if _is_term(item) else _ALONE))
+    def erase(self, item: CatalogItem) -> None:
+        entity = self._entity(
+            type(item), _key(item), **({} if _is_term(item) else _WITHOUT_RELATIONSHIPS)
+        )
         if entity is None:
             return
         relations = entity.get("relationshipAttributes") or {}
         if any(each["relationshipStatus"] == "ACTIVE" and each["entityStatus"] == "ACTIVE"
                for each in relations.get("assignedEntities") or ()):  # fmt: skip
-            # Datasets keep their reference to it.
+            # Datasets still refer to the term, so it becomes implicit instead of being deleted.
             values = {"longDescription": None, "additionalAttributes": {_IMPLICIT: "true"}}
             self._terms.post({_key(item): values})
             return
         self._server.delete([entity["guid"]])
         self._server.purge([entity["guid"]])
-        self._terms.forget()
+        self._terms.invalidate()
 
-    def _entity(self, type: type[Item], key: str, **options: bool) -> dict[str, Any] | None:
+    def _entity(self, type: type[CatalogItem], key: str, **options: bool) -> dict[str, Any] | None:
         guids: list[str] = []
         if type is GlossaryTerm:
             guid = self._terms.guid(key)
@@ -186,61 +192,63 @@ class AtlasItems:
         return next((entity for entity, _ in self._server.entities(guids, **options)), None)
 
 
-_ALONE: Final = {"ignoreRelationships": True, "minExtInfo": True}
+_WITHOUT_RELATIONSHIPS: Final = {"ignoreRelationships": True, "minExtInfo": True}
 
 
-def _is_term(item: Item) -> bool:
+def _is_term(item: CatalogItem) -> bool:
     return isinstance(item, GlossaryTerm)
 
 
-def _has(entity: dict[str, Any], values: dict[str, Any]) -> bool:
+def _has_values(entity: dict[str, Any], values: dict[str, Any]) -> bool:
     attributes = entity["attributes"]
     return all((attributes.get(name) or None) == (value or None) for name, value in values.items())
 
 
-def _key(item: Item) -> str:
+def _key(item: CatalogItem) -> str:
     return item.urn if isinstance(item, Job | CatalogEntity) else item.name
 
 
-def _qualified_name(type: type[Item], key: str) -> str:
-    return f"{next(word for word, each in _WORDS.items() if each is type)}:{key}"
+def _qualified_name(type: type[CatalogItem], key: str) -> str:
+    return f"{next(kind for kind, each in _TYPE_BY_KIND.items() if each is type)}:{key}"
 
 
 def _term_name(key: str) -> str:
-    """The name of a term; Atlas uses `@` and `.` in qualified names of its own."""
+    """The escaped name of a term; `@` and `.` are separators in Atlas's qualified names."""
     return re.sub(r"[@.%\x00-\x1f]", lambda char: f"%{ord(char[0]):02X}", key)
 
 
-def _bare(type: type[Item], key: str) -> Any:
+def _empty_item(type: type[CatalogItem], key: str) -> Any:
     if type is Job:
         return Job(urn=key, name=name_in(key), platform="")
     return type(urn=key) if type is CatalogEntity else type(name=key)  # type: ignore[call-arg]
 
 
-def _as_shown(item: Any) -> Any:
-    bare = _bare(type(item), _key(item))
-    shown = {name: getattr(item, name) for name in _NATIVE if hasattr(bare, name)}
-    return msgspec.structs.replace(bare, **shown)
+def _visible_part(item: Any) -> Any:
+    empty = _empty_item(type(item), _key(item))
+    values = {name: getattr(item, name) for name in _NATIVE if hasattr(empty, name)}
+    return msgspec.structs.replace(empty, **values)
 
 
-def _restored(bare: Any, text: str | None, properties: dict[str, str]) -> Any:
-    unpacked = unpack(properties, type(bare))
-    texts = {name: text for name in ("definition", "description") if hasattr(bare, name)}
-    shown = msgspec.structs.replace(bare, properties=unpacked.own, **texts)
-    return restore(shown, unpacked.exact, native=_NATIVE, as_shown=_as_shown)
+def _unpack_item(empty: Any, text: str | None, properties: dict[str, str]) -> Any:
+    unpacked = unpack(properties, type(empty))
+    texts = {name: text for name in ("definition", "description") if hasattr(empty, name)}
+    visible = msgspec.structs.replace(empty, properties=unpacked.own, **texts)
+    return restore(visible, unpacked.exact, native=_NATIVE, as_shown=_visible_part)
 
 
-def _term(key: str, attributes: dict[str, Any]) -> GlossaryTerm:
+def _decode_term(key: str, attributes: dict[str, Any]) -> GlossaryTerm:
     text = attributes.get("longDescription")
     text = attributes.get("shortDescription") if text is None else text
-    term: GlossaryTerm = _restored(
-        _bare(GlossaryTerm, key), text, attributes.get("additionalAttributes") or {}
+    term: GlossaryTerm = _unpack_item(
+        _empty_item(GlossaryTerm, key), text, attributes.get("additionalAttributes") or {}
     )
     return term
 
 
-def _item(attributes: dict[str, Any]) -> Item:
-    word, _, key = attributes["qualifiedName"].partition(":")
+def _decode_item(attributes: dict[str, Any]) -> CatalogItem:
+    kind, _, key = attributes["qualifiedName"].partition(":")
     properties = attributes.get("properties") or {}
-    item: Item = _restored(_bare(_WORDS[word], key), attributes.get("description"), properties)
+    item: CatalogItem = _unpack_item(
+        _empty_item(_TYPE_BY_KIND[kind], key), attributes.get("description"), properties
+    )
     return item

@@ -11,9 +11,9 @@ from lumos.catalogs.atlas.entries import NATIVE, AtlasEntity
 from lumos.catalogs.atlas.items import AtlasItems, AtlasTerms
 from lumos.catalogs.atlas.reader import AtlasReader
 from lumos.catalogs.atlas.server import KIND, AtlasServer
-from lumos.catalogs.atlas.writer import MOST, AtlasWriter
-from lumos.catalogs.cleanup import Tidies
-from lumos.catalogs.interface import NO_FILTERS, Filters, Item, Refused, WrittenEntry
+from lumos.catalogs.atlas.writer import BATCH_SIZE, AtlasWriter
+from lumos.catalogs.cleanup import CleansUp
+from lumos.catalogs.interface import NO_FILTERS, CatalogItem, FailedEntry, Filters, WrittenEntry
 from lumos.catalogs.search import search_entries
 from lumos.config.platforms import AtlasPlatform
 from lumos.errors import MissingDependency, MisuseError
@@ -31,13 +31,13 @@ class _Opened(NamedTuple):
 
 class Atlas(
     interface.Platform, interface.HasAddress, interface.Connects, interface.WritesMany,
-    interface.MergesWrites, interface.Searches, interface.HoldsItems, Tidies,
+    interface.MergesWrites, interface.Searches, interface.StoresItems, CleansUp,
 ):  # fmt: skip
     """An Apache Atlas server; the first call connects."""
 
     kind: ClassVar[str] = KIND
     native: ClassVar[frozenset[str]] = NATIVE
-    most: ClassVar[int] = MOST
+    batch_size: ClassVar[int] = BATCH_SIZE
 
     def __init__(self, settings: Any) -> None:
         if find_spec("httpx") is None:
@@ -48,7 +48,7 @@ class Atlas(
                 "platform_config.atlas.server, or write atlas:http://localhost:21000."
             )
         self._settings: AtlasPlatform = settings
-        # What was read last, for the write that mostly follows.
+        # The entities that were read last, because usually they are written next.
         self._read: dict[str, AtlasEntity | None] = {}
 
     @classmethod
@@ -76,18 +76,18 @@ class Atlas(
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         reader = self._opened.reader
-        read = reader.many(urns)
-        self._read = {urn: read.get(urn) for urn in urns}
+        entities = reader.many(urns)
+        self._read = {urn: entities.get(urn) for urn in urns}
         return {
-            urn: reader.entry(urn, held)
-            for urn, held in read.items()
-            if not held.attributes.get("placeholder")
+            urn: reader.entry(urn, entity)
+            for urn, entity in entities.items()
+            if not entity.attributes.get("placeholder")
         }
 
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         reader = self._opened.reader
-        for urn, held in reader.all(after=after):
-            yield reader.entry(urn, held)
+        for urn, entity in reader.all(after=after):
+            yield reader.entry(urn, entity)
 
     def count(self) -> int:
         server = self._opened.server
@@ -103,8 +103,8 @@ class Atlas(
         self,
         entries: Sequence[CatalogEntry],
         *,
-        over: Mapping[str, CatalogEntry | None],  # noqa: ARG002
-    ) -> Iterator[WrittenEntry | Refused]:
+        current: Mapping[str, CatalogEntry | None],  # noqa: ARG002
+    ) -> Iterator[WrittenEntry | FailedEntry]:
         unread = [entry.urn for entry in entries if entry.urn not in self._read]
         known = {**self._read, **self._opened.reader.many(unread)}
         self._read = {}
@@ -115,11 +115,11 @@ class Atlas(
             if change.is_needed:
                 changes.append(change)
             else:
-                yield WrittenEntry(urn=entry.urn, changed=False, held=change.how)
-        for start in range(0, len(changes), MOST):
-            yield from writer.write(changes[start : start + MOST])
+                yield WrittenEntry(urn=entry.urn, changed=False, held=change.storage)
+        for start in range(0, len(changes), BATCH_SIZE):
+            yield from writer.write(changes[start : start + BATCH_SIZE])
 
-    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         Urn.parse(entry.urn)
         return entry
 
@@ -130,22 +130,22 @@ class Atlas(
         self._read = {}
         self._opened.writer.erase(urns)
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         return self._opened.items.all()
 
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         return self._opened.items.get(type, key)
 
-    def put_item(self, item: Item) -> None:
+    def put_item(self, item: CatalogItem) -> None:
         self._opened.items.put(item)
 
-    def item_as_held(self, item: Item) -> Item:
+    def item_as_stored(self, item: CatalogItem) -> CatalogItem:
         return item
 
-    def erase_item(self, item: Item) -> None:
+    def erase_item(self, item: CatalogItem) -> None:
         self._opened.items.erase(item)
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         self._read = {}
         self._opened.writer.remove_placeholders()
 

@@ -23,7 +23,7 @@ _LINEAGE: Final = "#lineage"
 
 
 class AtlasReader:
-    """Reads datasets of the type of Lumos; `entries` is the mapping for this server."""
+    """Reads entities of the type `lumos_dataset`; `entries` converts them for this server."""
 
     def __init__(self, server: AtlasServer, terms: AtlasTerms) -> None:
         self._server = server
@@ -33,16 +33,16 @@ class AtlasReader:
     def entries(self) -> AtlasEntries:
         return AtlasEntries(self._server.types)
 
-    def entry(self, urn: str, held: AtlasEntity) -> CatalogEntry:
-        return self.entries.entry(urn, held)
+    def entry(self, urn: str, entity: AtlasEntity) -> CatalogEntry:
+        return self.entries.entry(urn, entity)
 
     def many(self, urns: Sequence[str]) -> dict[str, AtlasEntity]:
-        """The entities of datasets, by URN, also those that are only referred to."""
+        """The entities of datasets by URN, including placeholders."""
         versions = self.versions(urns)
         return {urn: versions[urn][0] for urn in urns if urn in versions}
 
     def versions(self, urns: Sequence[str]) -> dict[str, list[AtlasEntity]]:
-        """The entity of each dataset, followed by its deleted predecessors."""
+        """The current entity of each dataset, followed by its deleted predecessors."""
         if not urns or types.DATASET not in self._server.types:
             return {}
         wanted = set(urns)
@@ -52,13 +52,13 @@ class AtlasReader:
 
     def all(self, *, after: str | None = None) -> Iterator[tuple[str, AtlasEntity]]:
         """All datasets sorted by URN."""
-        yield from self._sorted(placeholders=False, after=after)
+        yield from self._sorted_datasets(placeholders=False, after=after)
 
     def placeholders(self) -> Iterator[tuple[str, AtlasEntity]]:
         """Entities that only exist because the lineage of a dataset refers to them."""
-        yield from self._sorted(placeholders=True)
+        yield from self._sorted_datasets(placeholders=True)
 
-    def _sorted(
+    def _sorted_datasets(
         self, *, placeholders: bool, after: str | None = None
     ) -> Iterator[tuple[str, AtlasEntity]]:
         if types.DATASET not in self._server.types:
@@ -75,42 +75,44 @@ class AtlasReader:
             versions = self._versions([guid for urn in some for guid in guids[urn]])
             yield from ((urn, versions[urn][0]) for urn in some if urn in versions)
 
-    def read_from(self, helds: Iterable[AtlasEntity]) -> set[str]:
-        """The datasets whose lineage refers to these."""
-        guids = list({guid for held in helds for guid in held.read_by})
-        entities = self._server.entities(guids, ignoreRelationships=True, minExtInfo=True)
+    def downstream_of(self, entities: Iterable[AtlasEntity]) -> set[str]:
+        """The URNs of datasets that are derived from these entities."""
+        guids = list({guid for entity in entities for guid in entity.input_of})
+        processes = self._server.entities(guids, ignoreRelationships=True, minExtInfo=True)
         return {
-            entity["attributes"]["qualifiedName"].removesuffix(_LINEAGE)
-            for entity, _ in entities
-            if entity["status"] == "ACTIVE"
+            process["attributes"]["qualifiedName"].removesuffix(_LINEAGE)
+            for process, _ in processes
+            if process["status"] == "ACTIVE"
         }
 
     def _versions(self, guids: Sequence[str]) -> dict[str, list[AtlasEntity]]:
         found: dict[str, list[tuple[bool, int, AtlasEntity]]] = {}
         foreign: dict[str, list[AtlasEntity]] = {}
         for entity, referred in self._server.entities(guids):
-            held = self._held(entity, referred, types.DATASET_ATTRIBUTES)
+            converted = self._to_entity(entity, referred, types.DATASET_ATTRIBUTES)
             for guid in _related(entity, "outputFromProcesses", "", own=False):
-                foreign.setdefault(guid, []).append(held)
-            row = (not held.deleted, entity.get("updateTime") or 0, held)
+                foreign.setdefault(guid, []).append(converted)
+            row = (not converted.deleted, entity.get("updateTime") or 0, converted)
             found.setdefault(entity["attributes"]["qualifiedName"], []).append(row)
         for process, _ in self._server.entities(list(foreign), minExtInfo=True):
             inputs = tuple(filter(None, map(_urn_of, process["attributes"].get("inputs") or ())))
-            for held in foreign[process["guid"]]:
-                held.upstream += inputs
+            for converted in foreign[process["guid"]]:
+                converted.upstream += inputs
         return {
-            urn: [held for *_, held in sorted(rows, key=lambda row: row[:2], reverse=True)]
+            urn: [
+                converted for *_, converted in sorted(rows, key=lambda row: row[:2], reverse=True)
+            ]
             for urn, rows in found.items()
         }
 
-    def _held(
+    def _to_entity(
         self, entity: Mapping[str, Any], referred: Mapping[str, Any], names: Iterable[str]
     ) -> AtlasEntity:
         attributes = entity["attributes"]
         user_text = attributes.get("userDescription")
         values = {name: attributes.get(name) for name in names}
         if user_text:
-            # What people typed is shown in place of what programs wrote.
+            # `userDescription`, which users edit, overrides `description`.
             values["description"] = user_text
         columns = (referred.get(guid) for guid in _related(entity, "columns", types.COLUMN))
         is_dataset = entity["typeName"] == types.DATASET
@@ -134,7 +136,7 @@ class AtlasReader:
             custom=entity.get("customAttributes") or {},
             business=entity.get("businessAttributes") or {},
             columns={
-                each["attributes"]["name"]: self._held(each, referred, types.COLUMN_ATTRIBUTES)
+                each["attributes"]["name"]: self._to_entity(each, referred, types.COLUMN_ATTRIBUTES)
                 for each in columns
                 if each is not None
             },
@@ -142,17 +144,17 @@ class AtlasReader:
             qualified_name=attributes["qualifiedName"],
             deleted=entity["status"] == "DELETED",
             has_user_text=bool(user_text),
-            made_by=tuple(_related(entity, "outputFromProcesses", process)),
-            read_by=tuple(_related(entity, "inputToProcesses", process)),
+            output_of=tuple(_related(entity, "outputFromProcesses", process)),
+            input_of=tuple(_related(entity, "inputToProcesses", process)),
         )
 
 
 def _related(
     entity: Mapping[str, Any], relation: str, type: str, *, own: bool = True
 ) -> dict[str, str]:
-    """The GUIDs and names of related entities of a type, or of all types but those of Lumos.
+    """The GUIDs and names of related entities of a type; without `own`, of all foreign types.
 
-    The relations of a deleted entity are deleted too.
+    Deleted relations are only followed from a deleted entity, whose relations are all deleted.
     """
     is_deleted = entity["status"] == "DELETED"
     return {
@@ -176,7 +178,7 @@ def _classification(value: Mapping[str, Any]) -> Classification:
 
 
 def _urn_of(reference: Mapping[str, Any]) -> str | None:
-    """The URN of an entity that a process reads; of other types, one that names the type."""
+    """The URN of an input of a process; for types of other tools it contains the type."""
     name = (reference.get("uniqueAttributes") or {}).get("qualifiedName")
     if not isinstance(name, str) or not name:
         return None
@@ -185,5 +187,5 @@ def _urn_of(reference: Mapping[str, Any]) -> str | None:
 
 
 def as_json(classifications: Iterable[Classification]) -> list[Any]:
-    """Classifications as Atlas takes them: without `propagate` it would propagate them."""
+    """Classifications as JSON; `propagate` is always sent, because Atlas's default is true."""
     return [{**msgspec.to_builtins(each), "propagate": each.propagate} for each in classifications]

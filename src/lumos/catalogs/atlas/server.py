@@ -1,4 +1,4 @@
-"""The calls to an Atlas server: types, searches with pages, and entities in bulk."""
+"""Calls an Atlas server: types, searches with pages, and entities in bulk."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -13,16 +13,16 @@ from lumos.errors import CatalogError, CatalogTooOld
 
 KIND: Final = "atlas"
 OLDEST: Final = (2, 1)
-# Atlas resets a limit above its own one, 10,000 unless configured otherwise, to 100.
+# Atlas resets a limit above its own maximum (by default 10,000) to 100.
 _PAGE: Final = 1_000
 # Each entity takes the server tens of milliseconds.
-_MOST_POSTED: Final = 250
-# Atlas sends a search to its index as an address of at most 8 KB, and fails with 500 beyond.
-_MOST_QUERIED: Final = 60
-# Atlas takes 8 KB of address and headers together.
-_MOST_GUIDS: Final = 120
-# To delete or purge an entity with its relations takes the server up to a second.
-_MOST_DELETED: Final = 20
+_MAX_POSTED: Final = 250
+# Atlas sends searches to its index as URLs of at most 8 KB; longer ones fail with 500.
+_MAX_QUERIED: Final = 60
+# Atlas accepts 8 KB of URL and headers.
+_MAX_GUIDS: Final = 120
+# Deleting or purging an entity with its relations takes the server up to a second.
+_MAX_DELETED: Final = 20
 _CONFLICT: Final = 409
 _ERROR: Final = 400
 
@@ -32,7 +32,7 @@ class AtlasServer:
 
     def __init__(self, settings: AtlasPlatform) -> None:
         login = None if settings.user is None else (settings.user, settings.password)
-        # Servers with protection against forged requests want a header, with any value.
+        # Servers with CSRF protection require this header, with any value.
         headers = {"X-XSRF-HEADER": KIND}
         self._client = RestClient(KIND, settings, path="/api/atlas/", login=login, headers=headers)
         self._call = self._client.call
@@ -53,7 +53,7 @@ class AtlasServer:
         return text
 
     def user(self) -> str | None:
-        """The name of the user that the server takes us for."""
+        """The name of the authenticated user."""
         return (self._call("GET", "admin/session") or {}).get("userName")
 
     @cached_property
@@ -69,10 +69,10 @@ class AtlasServer:
         if self._has_defined:
             return
         missing = types.OWN_TYPES - self.types.keys()
-        there = self._call("GET", f"v2/types/typedef/name/{types.DATASET}") or {}
+        existing = self._call("GET", f"v2/types/typedef/name/{types.DATASET}") or {}
         if missing:
             self._define("POST", types.definitions(missing))
-        if there and _numbers(there.get("typeVersion")) < _numbers(types.VERSION):
+        if existing and _numbers(existing.get("typeVersion")) < _numbers(types.VERSION):
             self._define("PUT", types.definitions(types.OWN_TYPES - missing))
         self._has_defined = True
 
@@ -85,7 +85,7 @@ class AtlasServer:
         try:
             self._call(method, "v2/types/typedefs", definitions)
         except CatalogError as problem:
-            # After a lost response, or beside another writer, some of them exist already.
+            # Some exist already if a response was lost or another writer created them.
             if problem.status != _CONFLICT:
                 raise
             self.__dict__.pop("types", None)
@@ -98,13 +98,13 @@ class AtlasServer:
             self.types.update((each["name"], category) for each in some)
 
     def find(self, type: str, lookups: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The headers of entities with these lookup hashes, deleted ones too."""
-        for start in range(0, len(lookups), _MOST_QUERIED):
-            some = lookups[start : start + _MOST_QUERIED]
+        """The headers of entities with these lookup hashes, including deleted ones."""
+        for start in range(0, len(lookups), _MAX_QUERIED):
+            some = lookups[start : start + _MAX_QUERIED]
             yield from self._pages(type, entityFilters=_filters("OR", "=", some))
 
     def all(self, type: str) -> Iterator[dict[str, Any]]:
-        """The headers of all entities of a Lumos type, deleted ones too, however many."""
+        """The headers of all entities of a Lumos type, including deleted ones."""
         last = " "
         while True:
             page = self._page(
@@ -137,8 +137,8 @@ class AtlasServer:
                 return
 
     def _page(self, type: str, **query: Any) -> list[dict[str, Any]]:
-        asked = {"typeName": type, "excludeDeletedEntities": False, "limit": _PAGE, **query}
-        answer = self._call("POST", "v2/search/basic", asked)
+        request = {"typeName": type, "excludeDeletedEntities": False, "limit": _PAGE, **query}
+        answer = self._call("POST", "v2/search/basic", request)
         if not isinstance(answer, dict):
             raise UnexpectedServer(self.platform, "its search does not return an object")
         return answer.get("entities") or []
@@ -146,9 +146,9 @@ class AtlasServer:
     def entities(
         self, guids: Sequence[str], **options: bool
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Entities, each with all entities that it refers to, by GUID."""
-        for start in range(0, len(guids), _MOST_GUIDS):
-            query = {"guid": list(guids[start : start + _MOST_GUIDS]), **options}
+        """Yield entities, each with the entities that it refers to, by GUID."""
+        for start in range(0, len(guids), _MAX_GUIDS):
+            query = {"guid": list(guids[start : start + _MAX_GUIDS]), **options}
             answer = self._call("GET", "v2/entity/bulk", query=query)
             if not isinstance(answer, dict):
                 raise CatalogError(
@@ -159,19 +159,22 @@ class AtlasServer:
             yield from ((entity, referred) for entity in answer.get("entities") or ())
 
     def post(self, entities: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-        """Create or update entities; returns the GUIDs of those with temporary ones.
+        """Create or update entities; return the new GUIDs by temporary GUID.
 
-        Each may refer to those before it. More than 250 are sent in several calls.
+        An entity may refer to earlier ones. More than 250 entities are sent in several calls.
         """
         guids: dict[str, str] = {}
-        for start in range(0, len(entities), _MOST_POSTED):
-            chunk = [_resolved(each, guids) for each in entities[start : start + _MOST_POSTED]]
+        for start in range(0, len(entities), _MAX_POSTED):
+            chunk = [
+                _replace_temporary_guids(each, guids)
+                for each in entities[start : start + _MAX_POSTED]
+            ]
             answer = self._call("POST", "v2/entity/bulk", {"entities": chunk})
             guids |= (answer or {}).get("guidAssignments") or {}
         return guids
 
     def set_classifications(self, headers: Mapping[str, Any]) -> None:
-        """Replace the classifications of entities, which are given by GUID."""
+        """Replace the classifications of entities, by GUID."""
         body = {"guidHeaderMap": headers}
         answer = self._call("POST", "v2/entity/bulk/setClassifications", body) if headers else []
         failed = [str(line) for line in answer or () if not str(line).endswith("(Done)")]
@@ -185,13 +188,13 @@ class AtlasServer:
         self._call("POST", f"v2/entity/guid/{guid}/labels", list(labels))
 
     def delete(self, guids: Sequence[str]) -> None:
-        """Mark entities as deleted, with the columns of datasets."""
-        for chunk in chunked(guids, most=_MOST_DELETED, most_bytes=1 << 20, size=len):
+        """Soft-delete entities; the columns of datasets are deleted with them."""
+        for chunk in chunked(guids, max_parts=_MAX_DELETED, max_bytes=1 << 20, size=len):
             self._call("DELETE", "v2/entity/bulk", query={"guid": chunk})
 
     def purge(self, guids: Sequence[str]) -> None:
-        """Remove deleted entities for good."""
-        for chunk in chunked(guids, most=_MOST_DELETED, most_bytes=1 << 20, size=len):
+        """Remove soft-deleted entities permanently."""
+        for chunk in chunked(guids, max_parts=_MAX_DELETED, max_bytes=1 << 20, size=len):
             self._call("PUT", "admin/purge", chunk)
 
 
@@ -203,14 +206,18 @@ def _filters(condition: str, operator: str, lookups: Sequence[str]) -> dict[str,
     return {"condition": condition, "criterion": criteria}
 
 
-def _resolved(value: Any, guids: Mapping[str, str]) -> Any:
-    """An entity with the GUIDs of entities that an earlier call created."""
+def _replace_temporary_guids(value: Any, guids: Mapping[str, str]) -> Any:
+    """Replace temporary GUIDs by the GUIDs of entities that an earlier call created."""
     if isinstance(value, dict):
         return {
-            key: guids.get(each, each) if key == "guid" else _resolved(each, guids)
+            key: guids.get(each, each) if key == "guid" else _replace_temporary_guids(each, guids)
             for key, each in value.items()
         }
-    return [_resolved(each, guids) for each in value] if isinstance(value, list) else value
+    return (
+        [_replace_temporary_guids(each, guids) for each in value]
+        if isinstance(value, list)
+        else value
+    )
 
 
 def _numbers(version: Any) -> tuple[int, ...]:

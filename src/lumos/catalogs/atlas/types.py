@@ -1,4 +1,4 @@
-"""The type definitions of Lumos in Atlas; a new version of them only adds attributes."""
+"""The type definitions of Lumos in Atlas. New versions of them may only add attributes."""
 
 from collections.abc import Iterable, Set
 from typing import Any, Final
@@ -41,7 +41,7 @@ OWN_TYPES: Final = frozenset({*_ENTITIES, str(_COLUMNS["name"])})
 
 
 def definitions(names: Set[str]) -> dict[str, Any]:
-    """The definitions of Lumos's types with these names, as Atlas takes them."""
+    """The request that defines the types of Lumos with these names."""
     entities = [
         {
             "name": name, "typeVersion": VERSION, "serviceType": "lumos", "superTypes": [parent],

@@ -1,7 +1,7 @@
 """Aspects of DataHub's entities, the writes that change them, and their form in `raw`.
 
 An entity is a set of aspects, JSON objects by name. A file is a list of writes of aspects, which
-replace, patch or delete them; a server holds the resulting aspects.
+replace, patch or delete them; a server stores the resulting aspects.
 """
 
 import copy
@@ -41,8 +41,8 @@ _LIST_KEYS: Final[dict[str, dict[str, list[str]]]] = {
 class AspectWrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One write of an aspect.
 
-    `body` is the aspect as JSON; `extras` are the other keys of the change, such as a change type
-    other than UPSERT, and when and by whom it was made.
+    `body` is the aspect as JSON. `extras` are the other keys of the change: its type, if it is not
+    UPSERT, its author and its time.
     """
 
     aspect: str
@@ -83,26 +83,26 @@ def entity_of(urn: str) -> Entity:
 
 
 class ServerModel(Protocol):
-    """How a server changes aspects: it fills in defaults and creates some aspects itself."""
+    """The model of a server, which fills in defaults and creates some aspects itself."""
 
-    def holds(self, entity: Entity) -> bool:
+    def can_store(self, entity: Entity) -> bool:
         """Whether an entity can be written, and is not internal to the server."""
 
     def sendable(self, entity: Entity, aspects: Mapping[str, Any]) -> Aspects:
         """The part of the aspects that the server knows."""
 
     def normalize(self, entity: Entity, aspects: Mapping[str, Any]) -> Aspects:
-        """Aspects without defaults, empty ones and those that the server creates itself."""
+        """Remove defaults, empty aspects, and aspects that the server creates itself."""
 
     def without_empty(self, aspects: Mapping[str, Any]) -> Aspects:
-        """Aspects without empty ones, which read as missing."""
+        """Remove empty aspects, because servers treat them as missing."""
 
 
 class EntityStore(Protocol):
     """The writes of entities, in a file or read from a server."""
 
     def entities(self) -> Iterator[Entity]:
-        """All entities."""
+        """Yield all entities."""
 
     def writes(self, urn: str, aspect: str | None = None) -> list[AspectWrite]:
         """The writes of an entity, or of one of its aspects, in their order."""
@@ -212,9 +212,9 @@ def check_writes(writes: Iterable[AspectWrite]) -> list[AspectWrite]:
                 msgspec.convert(write.body, shape)
             except msgspec.ValidationError as problem:
                 text = str(problem)
-                at = _ERROR_PATH.search(text)
-                position = f"{write.aspect}{at['path'] if at else ''}"
-                raise InvalidAspect(position, text[: at.start()] if at else text) from None
+                match = _ERROR_PATH.search(text)
+                position = f"{write.aspect}{match['path'] if match else ''}"
+                raise InvalidAspect(position, text[: match.start()] if match else text) from None
         found.append(write)
     return found
 
@@ -257,10 +257,9 @@ def update_list(
     wanted: Iterable[Value],
     make: Callable[[Value], Any],
 ) -> list[Any]:
-    """A list with the wanted values: existing items of these are kept.
+    """A list of the wanted values, which keeps their existing items.
 
-    Items that `read` does not know are moved to the end; values that DataHub cannot hold are left
-    out.
+    Items that `read` does not know move to the end. Values that DataHub cannot store are omitted.
     """
     known: dict[Value, list[Any]] = {}
     others = []
@@ -276,7 +275,7 @@ def update_list(
 def update_aspect(
     aspects: Aspects, aspect: str, empty: Mapping[str, Any] | None = None, **keys: Any
 ) -> None:
-    """Set keys of an aspect, which is created if missing; None removes a key."""
+    """Set keys of an aspect, and create the aspect if it is missing; None removes a key."""
     body = {**(aspects.get(aspect) or empty or {}), **keys}
     aspects[aspect] = {
         key: value for key, value in body.items() if value is not None or key not in keys
@@ -299,7 +298,7 @@ def find_unmodelled(
     *,
     normalize: Callable[[AspectWrite], AspectWrite],
 ) -> dict[str, Any]:
-    """The writes, as `raw`, of aspects that differ from the modelled ones."""
+    """The writes of aspects that differ from the modelled ones, encoded for `raw`."""
     by_aspect: Writes = {aspect: [] for aspect in modelled}
     for write in writes:
         by_aspect.setdefault(write.aspect, []).append(write)
@@ -355,7 +354,7 @@ def override_aspects(modelled: Aspects, raw: Writes) -> Aspects:
 
 
 def writes_for(aspects: Aspects, raw: Writes) -> list[AspectWrite]:
-    """The writes that result in some aspects; those in `raw` are used where they still do."""
+    """The writes that produce some aspects; writes in `raw` are used if they still produce them."""
     writes: list[AspectWrite] = []
     for aspect in {**raw, **aspects}:
         group = raw.get(aspect, [])

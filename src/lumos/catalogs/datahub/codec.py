@@ -1,8 +1,8 @@
 """Encodes entries and items as writes of aspects, and decodes them.
 
-Reading returns the item, and in `raw` those writes that writing the item would not reproduce:
+Reading returns the item; `raw` contains the writes that encoding the item would not reproduce:
 aspects that Lumos does not model, and details of the others. Writing starts with `raw` and changes
-only what contradicts the item. Fields that DataHub cannot hold go into custom properties of the
+only what contradicts the item. Fields that DataHub cannot store go into custom properties of the
 entity; if it has none, they are lost.
 """
 
@@ -27,7 +27,7 @@ from lumos.catalogs.datahub.aspects import (
     writes_for,
     writes_in_raw,
 )
-from lumos.catalogs.interface import How
+from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack, without_packed
 
 T = TypeVar("T")
@@ -38,22 +38,23 @@ _MAX_TEXT_LENGTH: Final = 30_000
 
 
 class RenderedItem(NamedTuple):
-    """The writes of an item, and how DataHub holds each aspect of an entry."""
+    """The writes of an item, and how DataHub stores each aspect of an entry."""
 
     writes: list[AspectWrite]
-    held: dict[str, How]
+    storage: dict[str, AspectStorage]
 
 
 class Codec(ABC, Generic[T]):
     """Reads and writes one type of items.
 
-    `custom` is the aspect whose custom properties take what DataHub cannot hold. `shown` are the
-    fields that DataHub shows, so that people may edit them. `server` is the model of a server,
-    which fills in defaults and holds only aspects; a file holds all writes as they are.
+    `custom` is the aspect with custom properties, into which fields are packed that DataHub cannot
+    store. `visible_fields` are shown by DataHub, so that users may edit them. `server` is the model
+    of a server, which fills in defaults and stores only aspects; without it, the items are in a
+    file, which stores all writes unchanged.
     """
 
     type: Any
-    shown: ClassVar[frozenset[str]]
+    visible_fields: ClassVar[frozenset[str]]
     custom: str | None
 
     def __init__(self, server: ServerModel | None = None) -> None:
@@ -73,7 +74,7 @@ class Codec(ABC, Generic[T]):
 
     @abstractmethod
     def write_native(self, aspects: Aspects, item: T, *, is_new: bool) -> None:
-        """Set the aspects that show an item, as far as DataHub can."""
+        """Set the aspects for the fields of an item that DataHub has."""
 
     def custom_properties(self, item: T) -> dict[str, str]:
         """The properties of an item that are custom properties in DataHub."""
@@ -90,32 +91,32 @@ class Codec(ABC, Generic[T]):
         return _with_raw(item, raw)
 
     def render(self, item: T) -> RenderedItem:
-        """Encode an item as writes, as far as DataHub can hold it."""
+        """Encode an item as writes; fields that DataHub cannot store are packed or dropped."""
         raw_writes = writes_in_raw(item.raw)  # type: ignore[attr-defined]
-        bare = _replace(item, raw=self.raw_to_pack(item, raw_writes))
+        without_raw = _replace(item, raw=self.raw_to_pack(item, raw_writes))
         aspects: Aspects = {}
-        held = self._write(aspects, bare)
+        storage = self._write(aspects, without_raw)
         if raw_writes:
             aspects = override_aspects(aspects, raw_writes)
-            if self.decode(self.key(item), aspects) != bare:
-                held = self._write(aspects, bare, is_new=False)
-        return RenderedItem(writes_for(aspects, raw_writes), held)
+            if self.decode(self.key(item), aspects) != without_raw:
+                storage = self._write(aspects, without_raw, is_new=False)
+        return RenderedItem(writes_for(aspects, raw_writes), storage)
 
     def current(self, writes: Iterable[AspectWrite]) -> Aspects:
         """The aspects after some writes."""
         return aspects_after(writes)
 
     def decode(self, key: str, aspects: Aspects) -> T:
-        """Decode what DataHub shows and what is packed into properties."""
-        shown = self.read_native(key, aspects)
+        """Decode an item from visible fields and packed properties."""
+        visible = self.read_native(key, aspects)
         if self.custom is None:
-            return shown
-        exact = unpack(read_custom(aspects, self.custom), self.type).exact
-        return restore(shown, exact, native=self.shown, as_shown=self._as_shown)
+            return visible
+        packed = unpack(read_custom(aspects, self.custom), self.type).exact
+        return restore(visible, packed, native=self.visible_fields, as_shown=self._round_trip)
 
-    def with_references_of(self, shown: T, item: T) -> T:  # noqa: ARG002
-        """The item that DataHub shows, with the references of `item` where they are equivalent."""
-        return shown
+    def with_references_of(self, visible: T, item: T) -> T:  # noqa: ARG002
+        """Replace references by those of `item` that refer to the same entities."""
+        return visible
 
     def raw_to_pack(self, item: T, raw_writes: Writes) -> dict[str, Any]:  # noqa: ARG002
         """The part of `raw` that is packed: the records of other catalogs."""
@@ -132,8 +133,8 @@ class Codec(ABC, Generic[T]):
         body = write.body
         if write.aspect == self.custom:
             custom = body.get(_CUSTOM) or {}
-            own = without_packed(custom, self.type)
-            body = body if own == custom else {**body, _CUSTOM: own}
+            user_properties = without_packed(custom, self.type)
+            body = body if user_properties == custom else {**body, _CUSTOM: user_properties}
         if self.server is not None:
             body = self.server.normalize(entity, {write.aspect: body}).get(write.aspect)
         return msgspec.structs.replace(write, body=body)
@@ -146,19 +147,19 @@ class Codec(ABC, Generic[T]):
             return aspects
         return self.server.normalize(self.entity(self.key(item)), aspects)
 
-    def _write(self, aspects: Aspects, item: T, *, is_new: bool = True) -> dict[str, How]:
+    def _write(self, aspects: Aspects, item: T, *, is_new: bool = True) -> dict[str, AspectStorage]:
         self.write_native(aspects, item, is_new=is_new)
         if self.custom is None:
             return {}
-        own = own_properties(self.custom_properties(item), self.type)
-        self._write_custom(aspects, item, own)
-        shown = self.read_native(self.key(item), self._returned(aspects))
-        packed = pack(item, self.with_references_of(shown, item), longest=_MAX_TEXT_LENGTH)
-        self._write_custom(aspects, item, {**own, **packed.properties})
-        return packed.held
+        user_properties = own_properties(self.custom_properties(item), self.type)
+        self._write_custom(aspects, item, user_properties)
+        visible = self.read_native(self.key(item), self._as_server_returns(aspects))
+        packed = pack(item, self.with_references_of(visible, item), max_length=_MAX_TEXT_LENGTH)
+        self._write_custom(aspects, item, {**user_properties, **packed.properties})
+        return packed.storage
 
     def _write_custom(self, aspects: Aspects, item: T, properties: dict[str, str]) -> None:
-        assert self.custom is not None, "this item type has no aspect for custom properties"
+        assert self.custom is not None, f"{self.type} has no aspect for custom properties"
         if properties == read_custom(aspects, self.custom):
             return
         if self.custom not in aspects:
@@ -166,12 +167,12 @@ class Codec(ABC, Generic[T]):
             self.write_native(aspects, item, is_new=True)
         update_aspect(aspects, self.custom, **{_CUSTOM: properties})
 
-    def _as_shown(self, item: T) -> T:
+    def _round_trip(self, item: T) -> T:
         aspects: Aspects = {}
         self._write(aspects, item)
-        return self.read_native(self.key(item), self._returned(aspects))
+        return self.read_native(self.key(item), self._as_server_returns(aspects))
 
-    def _returned(self, aspects: Aspects) -> Aspects:
+    def _as_server_returns(self, aspects: Aspects) -> Aspects:
         """Aspects without those that a server does not return because they are empty."""
         return aspects if self.server is None else self.server.without_empty(aspects)
 
@@ -181,7 +182,7 @@ def read_custom(aspects: Aspects, aspect: str) -> dict[str, str]:
     return (aspects.get(aspect) or {}).get(_CUSTOM) or {}
 
 
-def read_own(aspects: Aspects, aspect: str, type: Any) -> dict[str, str]:
+def read_unpacked_properties(aspects: Aspects, aspect: str, type: Any) -> dict[str, str]:
     """The custom properties in an aspect without packed fields."""
     return unpack(read_custom(aspects, aspect), type).own
 

@@ -15,7 +15,7 @@ PROPERTIES: Final = "datasetProperties"
 EDITED: Final = "editableDatasetProperties"
 STATUS: Final = "status"
 STRUCTURED: Final = "structuredProperties"
-_STRUCTURED_KEY: Final = "urn:li:structuredProperty:"
+_STRUCTURED_URN_PREFIX: Final = "urn:li:structuredProperty:"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _OWNER_TYPES: Final = frozenset(
@@ -87,7 +87,7 @@ def read_structured(aspects: Aspects) -> Properties:
 
 def write_structured(aspects: Aspects, properties: Properties) -> None:
     """Write structured properties, and keep unchanged ones."""
-    # Snapshots sort properties; another order stays in `raw`.
+    # Snapshots sort properties; a different original order is kept in `raw`.
     wanted = {key: properties[key] for key in sorted(properties) if is_structured(key)}
     if wanted == read_structured(aspects):
         return
@@ -102,11 +102,11 @@ def write_structured(aspects: Aspects, properties: Properties) -> None:
 
 
 def is_structured(key: str) -> bool:
-    return key.startswith(_STRUCTURED_KEY) and key != _STRUCTURED_KEY
+    return key.startswith(_STRUCTURED_URN_PREFIX) and key != _STRUCTURED_URN_PREFIX
 
 
 def read_documentation(aspects: Aspects) -> Documentation | None:
-    """Read the description, in which edits of people take precedence, and the domain."""
+    """Read the description and the domain; a description that users entered takes precedence."""
     description = (aspects.get(EDITED) or {}).get("description")
     if description is None:
         description = (aspects.get(PROPERTIES) or {}).get("description")
@@ -118,12 +118,12 @@ def read_documentation(aspects: Aspects) -> Documentation | None:
 
 def write_documentation(aspects: Aspects, documentation: Documentation | None) -> None:
     wanted = documentation or Documentation()
-    now = read_documentation(aspects) or Documentation()
-    if wanted.description != now.description:
+    current = read_documentation(aspects) or Documentation()
+    if wanted.description != current.description:
         if (aspects.get(EDITED) or {}).get("description") is not None:
             update_aspect(aspects, EDITED, description=None)
         update_aspect(aspects, PROPERTIES, description=wanted.description)
-    if wanted.domain != now.domain:
+    if wanted.domain != current.domain:
         write_domain(aspects, wanted.domain)
 
 
@@ -219,10 +219,10 @@ def read_timestamps(aspects: Aspects) -> Timestamps | None:
 
 def write_timestamps(aspects: Aspects, timestamps: Timestamps | None) -> None:
     wanted = timestamps or Timestamps()
-    now = read_timestamps(aspects) or Timestamps()
-    if wanted.created != now.created:
+    current = read_timestamps(aspects) or Timestamps()
+    if wanted.created != current.created:
         update_aspect(aspects, PROPERTIES, created=_audit_stamp(wanted.created))
-    if wanted.last_modified != now.last_modified:
+    if wanted.last_modified != current.last_modified:
         update_aspect(aspects, PROPERTIES, lastModified=_audit_stamp(wanted.last_modified))
 
 

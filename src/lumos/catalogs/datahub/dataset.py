@@ -23,7 +23,7 @@ from lumos.catalogs.datahub.aspects import (
     update_aspect,
     writes_in_raw,
 )
-from lumos.catalogs.datahub.codec import Codec, RenderedItem, read_own
+from lumos.catalogs.datahub.codec import Codec, RenderedItem, read_unpacked_properties
 from lumos.catalogs.datahub.common_aspects import EDITED
 from lumos.catalogs.datahub.names import (
     Naming,
@@ -53,12 +53,12 @@ NATIVE: Final = frozenset(
 class DatasetCodec(Codec[CatalogEntry]):
     """Encodes datasets with the names of one file or server.
 
-    Writes that a server cannot hold, such as patches and time series, are packed into the custom
+    Writes that a server cannot store, such as patches and time series, are packed into the custom
     properties, and restored unless the aspect was edited.
     """
 
     type: Any = CatalogEntry
-    shown: ClassVar[frozenset[str]] = NATIVE | {"name", "timestamps"}
+    visible_fields: ClassVar[frozenset[str]] = NATIVE | {"name", "timestamps"}
     custom = common.PROPERTIES
 
     def __init__(self, naming: Naming, server: ServerModel | None = None) -> None:
@@ -68,7 +68,7 @@ class DatasetCodec(Codec[CatalogEntry]):
 
     def entity(self, key: str) -> Entity:
         native = self._naming.to_datahub(key)
-        assert native is not None, "entries have URNs of datasets"
+        assert native is not None, f"{key} is not the URN of a dataset"
         return Entity("dataset", native)
 
     def key(self, item: CatalogEntry) -> str:
@@ -97,19 +97,19 @@ class DatasetCodec(Codec[CatalogEntry]):
         )
         # The deletion comes last, unless the dataset exists again.
         writes = [*rendered.writes, *deletions] if item.deleted else rendered.writes
-        return RenderedItem(writes, rendered.held)
+        return RenderedItem(writes, rendered.storage)
 
     def current(self, writes: Iterable[AspectWrite]) -> Aspects:
-        found = list(writes)
-        aspects = aspects_after(found)
-        if any(write.removes_entity for write in found):
+        all_writes = list(writes)
+        aspects = aspects_after(all_writes)
+        if any(write.removes_entity for write in all_writes):
             common.write_deleted(aspects, True)
         return aspects
 
     def read_native(self, key: str, aspects: Aspects) -> CatalogEntry:
         urn = _parsed(key)
-        own = read_own(aspects, common.PROPERTIES, CatalogEntry)
-        properties = {**own, **common.read_structured(aspects)}
+        user_properties = read_unpacked_properties(aspects, common.PROPERTIES, CatalogEntry)
+        properties = {**user_properties, **common.read_structured(aspects)}
         return CatalogEntry(
             urn=key,
             name=common.read_name(aspects, urn.name),
@@ -150,19 +150,19 @@ class DatasetCodec(Codec[CatalogEntry]):
         others = raw_of_others(item.raw)
         if self.server is None or not raw_writes:
             return others
-        unheld = self._find_unheld(item.urn, raw_writes)
-        is_erased = any(each.removes_entity for each in chain(*unheld.values()))
+        not_storable = self._find_not_storable(item.urn, raw_writes)
+        is_erased = any(each.removes_entity for each in chain(*not_storable.values()))
         if is_erased and common.STATUS in raw_writes:
-            # On a server, the status hides the dataset instead of the deletion.
-            unheld[common.STATUS] = raw_writes[common.STATUS]
-        if unheld and raw_writes.get(common.PROPERTIES) == []:
+            # A server marks the dataset as deleted in its status instead of deleting it.
+            not_storable[common.STATUS] = raw_writes[common.STATUS]
+        if not_storable and raw_writes.get(common.PROPERTIES) == []:
             # The aspect only exists because something is packed into it.
-            unheld[common.PROPERTIES] = []
-        if not unheld:
+            not_storable[common.PROPERTIES] = []
+        if not not_storable:
             return others
         # Sorted, so that equal values are packed as equal texts.
         packed: dict[str, Any] = msgspec.json.decode(
-            msgspec.json.encode({**others, CATALOG: to_raw(unheld)}, order="sorted")
+            msgspec.json.encode({**others, CATALOG: to_raw(not_storable)}, order="sorted")
         )
         return packed
 
@@ -172,7 +172,7 @@ class DatasetCodec(Codec[CatalogEntry]):
         try:
             packed = writes_in_raw(item.raw)
         except InvalidAspect:
-            # Not packed by Lumos.
+            # Lumos did not pack this.
             return {}
         is_erased = item.deleted and any(each.removes_entity for each in chain(*packed.values()))
         found: Writes = {}
@@ -191,11 +191,11 @@ class DatasetCodec(Codec[CatalogEntry]):
         return to_raw(found)
 
     def normalize(self, entity: Entity, write: AspectWrite) -> AspectWrite:
-        return super().normalize(entity, lineage.without_stated_urns(write))
+        return super().normalize(entity, lineage.without_explicit_urns(write))
 
-    def _find_unheld(self, urn: str, raw_writes: Writes) -> Writes:
+    def _find_not_storable(self, urn: str, raw_writes: Writes) -> Writes:
         """The writes that a server would not return unchanged."""
-        assert self.server is not None, "a file holds all writes"
+        assert self.server is not None, "files store all writes"
         entity, found = self.entity(urn), {}
         for aspect, group in raw_writes.items():
             sent = self.server.sendable(entity, aspects_after(group))
@@ -255,46 +255,49 @@ def _since_last_creation(writes: Sequence[AspectWrite]) -> Sequence[AspectWrite]
     return later if any(each.replaces for each in later) else writes
 
 
-def merge_sides(
+def adjust_merge_inputs(
     base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
 ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-    """Adjust the base and their side, so that a merge recognizes descriptions of people.
+    """Adjust `base` and `theirs`, so that a merge recognizes descriptions of users.
 
-    A description that people typed is theirs even if Lumos wrote the same text. Annotations of a
-    missing column are restored with the column.
+    A description that users entered counts as theirs even if Lumos wrote the same text. Annotations
+    of a missing column are restored with the column.
     """
     if theirs is None or CATALOG not in theirs.raw:
         return base, theirs
-    typed = _edited_aspects(theirs)
-    description = (typed.get(EDITED) or {}).get("description")
+    user_edits = _edited_aspects(theirs)
+    description = (user_edits.get(EDITED) or {}).get("description")
     if base is not None and base.documentation is not None and description is not None:
-        was = (_edited_aspects(base).get(EDITED) or {}).get("description")
-        if was is None and base.documentation.description == description:
-            without = msgspec.structs.replace(base.documentation, description=None)
-            base = msgspec.structs.replace(base, documentation=without)
-    if base is not None and base.schema is not None and typed.get(EDITS):
+        earlier = (_edited_aspects(base).get(EDITED) or {}).get("description")
+        if earlier is None and base.documentation.description == description:
+            documentation = msgspec.structs.replace(base.documentation, description=None)
+            base = msgspec.structs.replace(base, documentation=documentation)
+    if base is not None and base.schema is not None and user_edits.get(EDITS):
         before = Edits(_edited_aspects(base).get(EDITS)).descriptions()
-        descriptions = Edits(typed[EDITS]).descriptions()
-        since = {path: text for path, text in descriptions.items() if path not in before}
-        base = msgspec.structs.replace(base, schema=_without_typed_descriptions(base.schema, since))
-    if typed.get(EDITS) and ours.schema is not None and theirs.schema is not None:
+        descriptions = Edits(user_edits[EDITS]).descriptions()
+        new_descriptions = {path: text for path, text in descriptions.items() if path not in before}
+        base = msgspec.structs.replace(
+            base, schema=_without_user_descriptions(base.schema, new_descriptions)
+        )
+    if user_edits.get(EDITS) and ours.schema is not None and theirs.schema is not None:
         names = {field.name for field in theirs.schema.fields}
-        new = [field for field in ours.schema.fields if field.name not in names]
-        annotated = fields_with_edits(typed[EDITS], new, ours.platform)
+        new_fields = [field for field in ours.schema.fields if field.name not in names]
+        annotated = fields_with_edits(user_edits[EDITS], new_fields, ours.platform)
         if annotated:
             fields = (*theirs.schema.fields, *annotated)
             theirs = msgspec.structs.replace(theirs, schema=Schema(fields=fields))
     return base, theirs
 
 
-def _without_typed_descriptions(schema: Schema, typed: Mapping[str, str]) -> Schema:
-    """A schema without the descriptions that people typed in the same words."""
+def _without_user_descriptions(schema: Schema, user_descriptions: Mapping[str, str]) -> Schema:
+    """Remove the descriptions that users entered with the same text."""
     return Schema(
         fields=tuple(
             msgspec.structs.replace(
-                _without_typed_description(field, field.name, typed),
+                _without_user_description(field, field.name, user_descriptions),
                 nested=tuple(
-                    _without_typed_description(each, each.path, typed) for each in field.nested
+                    _without_user_description(each, each.path, user_descriptions)
+                    for each in field.nested
                 ),
             )
             for field in schema.fields
@@ -302,8 +305,8 @@ def _without_typed_descriptions(schema: Schema, typed: Mapping[str, str]) -> Sch
     )
 
 
-def _without_typed_description(field: Any, path: str, typed: Mapping[str, str]) -> Any:
-    if field.description is None or typed.get(path) != field.description:
+def _without_user_description(field: Any, path: str, user_descriptions: Mapping[str, str]) -> Any:
+    if field.description is None or user_descriptions.get(path) != field.description:
         return field
     return msgspec.structs.replace(field, description=None)
 

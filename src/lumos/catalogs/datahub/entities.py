@@ -27,7 +27,7 @@ from lumos.catalogs.datahub.aspects import (
     update_list,
     writes_in_raw,
 )
-from lumos.catalogs.datahub.codec import Codec, RenderedItem, read_own
+from lumos.catalogs.datahub.codec import Codec, RenderedItem, read_unpacked_properties
 from lumos.catalogs.datahub.common_aspects import TAGS, TERMS, read_labels, write_labels
 from lumos.catalogs.datahub.names import ENVIRONMENTS, Naming, decode_name, encode_name, entity_name
 from lumos.catalogs.datahub.names import entity_urn as native_urn_of
@@ -48,10 +48,11 @@ _STAMPS: Final = {"created": STAMP, "lastModified": STAMP}
 
 
 class _Relation(NamedTuple):
-    """A list of references in an aspect, or in the edges that newer sources write instead.
+    """A list of references in an aspect, or a list of edges, which newer sources write instead.
 
-    `target` is the kind of the entities, or `dataset`; `member` is the key of the URN if members
-    are objects. `derived` is a key that DataHub derives from the list, `empty` the empty aspect.
+    `target` is the kind of the referenced entities, or `dataset`. `member` is the key of the URN if
+    members are objects. DataHub derives the key `derived` from the list. `empty` is the body of an
+    empty aspect.
     """
 
     name: str
@@ -68,19 +69,20 @@ class _EntityKind(NamedTuple):
     """A kind of entities in DataHub: its URN, and the keys of its properties aspect.
 
     `urn` has the parts of the id in braces; the last one may be an environment, which is omitted
-    if it is PROD. `title` is the part of the id that is the title of an entity without a display
-    name, if the aspect requires one. `edited` is the aspect with the description that people typed.
+    if it is PROD. `name_key` is the key of the display name. If the aspect requires a name,
+    `title_part` is the index of the id part that serves as one. `edited` is the aspect with the
+    description that users entered.
     """
 
     kind: str
     urn: str
     aspect: str
-    name: str = "name"
-    title: int | None = None
+    name_key: str = "name"
+    title_part: int | None = None
     description: str = "description"
     parent: tuple[str, str] | None = None
     edited: str = ""
-    has_custom: bool = True
+    has_custom_properties: bool = True
     has_environment: bool = False
     annotations: frozenset[str] = frozenset({"ownership", "globalTags", "glossaryTerms", "domains"})
     required: Mapping[str, Any] = MappingProxyType({})
@@ -91,25 +93,27 @@ class _EntityKind(NamedTuple):
         return entity_of(self.urn).type
 
 
-_EDGE: Final = "destinationUrn"
+_EDGE_URN_KEY: Final = "destinationUrn"
 _IO: Final = "dataJobInputOutput"
 _NO_IO: Final[dict[str, Any]] = {"inputDatasets": [], "outputDatasets": []}
-_REQUIRED_TEXT: Final = {"description": "", "lastModified": _STAMPS}
+_REQUIRED_OF_CHARTS: Final = {"description": "", "lastModified": _STAMPS}
 _DOMAINS: Final = _Relation("domain", "domain", "domains", "domains", derived="domainAssociations")
 _KINDS: Final = (
     _EntityKind(
-        "tag", "urn:li:tag:{0}", "tagProperties", title=0, has_custom=False,
+        "tag", "urn:li:tag:{0}", "tagProperties", title_part=0, has_custom_properties=False,
         annotations=frozenset({"ownership"}),
     ),
     _EntityKind(
-        "domain", "urn:li:domain:{0}", "domainProperties", title=0,
+        "domain", "urn:li:domain:{0}", "domainProperties", title_part=0,
         parent=("parentDomain", "domain"), annotations=frozenset({"ownership"}),
     ),
     _EntityKind(
         "data_product", "urn:li:dataProduct:{0}", "dataProductProperties",
         parent=("parentDataProduct", "data_product"),
         relations=(
-            _Relation("datasets", "dataset", "dataProductProperties", "assets", member=_EDGE),
+            _Relation(
+                "datasets", "dataset", "dataProductProperties", "assets", member=_EDGE_URN_KEY
+            ),
         ),
     ),
     _EntityKind(
@@ -118,11 +122,11 @@ _KINDS: Final = (
         annotations=frozenset({"ownership", "globalTags", "domains"}),
     ),
     _EntityKind(
-        "pipeline", "urn:li:dataFlow:({0},{1},{2})", "dataFlowInfo", title=1,
+        "pipeline", "urn:li:dataFlow:({0},{1},{2})", "dataFlowInfo", title_part=1,
         edited="editableDataFlowProperties", has_environment=True,
     ),
     _EntityKind(
-        "task", "urn:li:dataJob:(urn:li:dataFlow:({0},{1},{3}),{2})", "dataJobInfo", title=2,
+        "task", "urn:li:dataJob:(urn:li:dataFlow:({0},{1},{3}),{2})", "dataJobInfo", title_part=2,
         edited="editableDataJobProperties", has_environment=True,
         required={"type": {"string": "COMMAND"}},
         relations=(
@@ -134,16 +138,16 @@ _KINDS: Final = (
         ),
     ),
     _EntityKind(
-        "dashboard", "urn:li:dashboard:({0},{1})", "dashboardInfo", name="title", title=1,
-        edited="editableDashboardProperties", required=_REQUIRED_TEXT,
+        "dashboard", "urn:li:dashboard:({0},{1})", "dashboardInfo", name_key="title", title_part=1,
+        edited="editableDashboardProperties", required=_REQUIRED_OF_CHARTS,
         relations=(
             _Relation("charts", "chart", "dashboardInfo", "charts", "chartEdges"),
             _Relation("datasets", "dataset", "dashboardInfo", "datasets", "datasetEdges"),
         ),
     ),
     _EntityKind(
-        "chart", "urn:li:chart:({0},{1})", "chartInfo", name="title", title=1,
-        edited="editableChartProperties", required=_REQUIRED_TEXT,
+        "chart", "urn:li:chart:({0},{1})", "chartInfo", name_key="title", title_part=1,
+        edited="editableChartProperties", required=_REQUIRED_OF_CHARTS,
         relations=(
             _Relation("datasets", "dataset", "chartInfo", "inputs", "inputEdges", member="string"),
         ),
@@ -164,7 +168,7 @@ _DEFAULT_ENVIRONMENT: Final = "PROD"
 
 
 def canonical_urn(urn: str) -> str:
-    """The URN of an entity in Lumos, given that URN or the one in DataHub."""
+    """The URN of an entity in Lumos, given its URN in Lumos or in DataHub."""
     native = native_entity(urn)
     return urn if native is None else _lumos_urn(native)
 
@@ -217,7 +221,7 @@ class EntityCodec(Codec[CatalogEntity]):
     """Encodes entities by the table of kinds; other types only have `raw`."""
 
     type: Any = CatalogEntity
-    shown: ClassVar[frozenset[str]] = frozenset(
+    visible_fields: ClassVar[frozenset[str]] = frozenset(
         {"display_name", "description", "parent", "owners", "tags", "references", "properties"}
     )
 
@@ -226,12 +230,14 @@ class EntityCodec(Codec[CatalogEntity]):
         self._kind = _BY_TYPE.get(type)
         self._naming = naming
         self.custom = (
-            self._kind.aspect if self._kind is not None and self._kind.has_custom else None
+            self._kind.aspect
+            if self._kind is not None and self._kind.has_custom_properties
+            else None
         )
 
     def entity(self, key: str) -> Entity:
         found = native_entity(key)
-        assert found is not None, f"{key} has a name in DataHub"
+        assert found is not None, f"no DataHub URN for {key}"
         return found
 
     def key(self, item: CatalogEntity) -> str:
@@ -245,7 +251,7 @@ class EntityCodec(Codec[CatalogEntity]):
             unset = CatalogEntity(urn=item.urn, kind=item.kind)
             found = {
                 name: getattr(native, name)
-                for name in self.shown
+                for name in self.visible_fields
                 if getattr(item, name) == getattr(unset, name)
             }
             item = msgspec.structs.replace(item, **found)
@@ -266,8 +272,8 @@ class EntityCodec(Codec[CatalogEntity]):
         if kind is None:
             return CatalogEntity(urn=key)
         body, parts = aspects.get(kind.aspect) or {}, entity_id(key)
-        name: str | None = body.get(kind.name)
-        if kind.title is not None and name == _default_title(kind, key):
+        name: str | None = body.get(kind.name_key)
+        if kind.title_part is not None and name == _default_title(kind, key):
             name = None
         edited = (aspects.get(kind.edited) or {}).get("description")
         parent: str | None = None
@@ -286,7 +292,9 @@ class EntityCodec(Codec[CatalogEntity]):
             owners=() if owned is None else owned.owners,
             tags=tags,
             references=self._references(aspects),
-            properties=read_own(aspects, kind.aspect, CatalogEntity) if kind.has_custom else {},
+            properties=read_unpacked_properties(aspects, kind.aspect, CatalogEntity)
+            if kind.has_custom_properties
+            else {},
         )
 
     def write_native(self, aspects: Aspects, item: CatalogEntity, *, is_new: bool) -> None:
@@ -294,8 +302,8 @@ class EntityCodec(Codec[CatalogEntity]):
         if kind is None:
             return
         current = self.read_native(self.key(item), aspects)
-        shown = ("display_name", "description", "parent")
-        if is_new or any(getattr(current, name) != getattr(item, name) for name in shown):
+        visible_names = ("display_name", "description", "parent")
+        if is_new or any(getattr(current, name) != getattr(item, name) for name in visible_names):
             self._write_properties(kind, aspects, item, current)
         if "ownership" in kind.annotations and current.owners != item.owners:
             owners = Ownership(owners=item.owners) if item.owners else None
@@ -309,48 +317,50 @@ class EntityCodec(Codec[CatalogEntity]):
             if current.references.get(relation.name, ()) != wanted:
                 self._write_relation(relation, aspects, wanted)
 
-    def with_references_of(self, shown: CatalogEntity, item: CatalogEntity) -> CatalogEntity:
-        # The instance of a dataset is unknown until the dataset exists.
+    def with_references_of(self, visible: CatalogEntity, item: CatalogEntity) -> CatalogEntity:
+        # Until a dataset exists, its URN comes back without the instance; keep that of `item`.
         kind = self._kind
         same = {
             relation.name: item.references[relation.name]
             for relation in (kind.relations if kind else ())
             if relation.name in item.references
-            and self._natives(relation, shown) == self._natives(relation, item)
+            and self._to_datahub_urns(relation, visible) == self._to_datahub_urns(relation, item)
         }
-        return msgspec.structs.replace(shown, references={**shown.references, **same})
+        return msgspec.structs.replace(visible, references={**visible.references, **same})
 
-    def _natives(self, relation: _Relation, item: CatalogEntity) -> list[str | None]:
-        return [self._native(relation, name) for name in item.references.get(relation.name, ())]
+    def _to_datahub_urns(self, relation: _Relation, item: CatalogEntity) -> list[str | None]:
+        return [
+            self._to_datahub_urn(relation, name) for name in item.references.get(relation.name, ())
+        ]
 
     def _write_properties(
         self, kind: _EntityKind, aspects: Aspects, item: CatalogEntity, current: CatalogEntity
     ) -> None:
         name = item.display_name
-        if name is None and kind.title is not None:
+        if name is None and kind.title_part is not None:
             name = _default_title(kind, self.key(item))
-        found: dict[str, Any] = {kind.name: name}
+        values: dict[str, Any] = {kind.name_key: name}
         if kind.parent is not None:
             parent = native_entity(item.parent or "")
             is_same_kind = parent is not None and parent.type == kind.type
-            found[kind.parent[0]] = parent.urn if parent is not None and is_same_kind else None
+            values[kind.parent[0]] = parent.urn if parent is not None and is_same_kind else None
         if current.description != item.description:
             if (aspects.get(kind.edited) or {}).get("description") is not None:
                 update_aspect(aspects, kind.edited, description=None)
-            found[kind.description] = item.description or kind.required.get(kind.description)
-        update_aspect(aspects, kind.aspect, kind.required, **found)
+            values[kind.description] = item.description or kind.required.get(kind.description)
+        update_aspect(aspects, kind.aspect, kind.required, **values)
 
     def _references(self, aspects: Aspects) -> dict[str, tuple[str, ...]]:
         kind = self._kind
-        assert kind is not None, "only known kinds have relations"
+        assert kind is not None, "an unknown kind has no relations"
         found: dict[str, tuple[str, ...]] = {}
         for relation in _relations(kind):
             urns = _members(relation, aspects)
             if urns is None:
                 continue
-            names = tuple(dict.fromkeys(self._lumos(relation, urn) for urn in urns))
+            names = tuple(dict.fromkeys(self._to_lumos_urn(relation, urn) for urn in urns))
             # A relation that could not be written again is only kept in `raw`.
-            if names and [self._native(relation, name) for name in names] == urns:
+            if names and [self._to_datahub_urn(relation, name) for name in names] == urns:
                 found[relation.name] = names
         if TERMS.aspect in kind.annotations and (terms := read_labels(TERMS, aspects)):
             found["terms"] = terms
@@ -362,32 +372,32 @@ class EntityCodec(Codec[CatalogEntity]):
         """Keep wanted members and edges, and add new ones as members."""
         if _members(relation, aspects) is None:
             return
-        natives = [native for name in wanted if (native := self._native(relation, name))]
+        natives = [native for name in wanted if (native := self._to_datahub_urn(relation, name))]
         body = aspects.get(relation.aspect) or relation.empty
-        edges = [edge for edge in body.get(relation.edges) or () if edge[_EDGE] in natives]
-        in_edges = {edge[_EDGE] for edge in edges}
+        edges = [edge for edge in body.get(relation.edges) or () if edge[_EDGE_URN_KEY] in natives]
+        in_edges = {edge[_EDGE_URN_KEY] for edge in edges}
         members = update_list(
             body.get(relation.list) or (),
             lambda member: _urn_in(relation, member),
             [native for native in natives if native not in in_edges],
             lambda native: {relation.member: native} if relation.member else native,
         )
-        found: dict[str, Any] = {relation.list: members}
+        values: dict[str, Any] = {relation.list: members}
         if relation.edges in body:
-            found[relation.edges] = edges
+            values[relation.edges] = edges
         if relation.derived:
-            found[relation.derived] = None
+            values[relation.derived] = None
         if natives or relation.aspect in aspects:
-            update_aspect(aspects, relation.aspect, relation.empty, **found)
+            update_aspect(aspects, relation.aspect, relation.empty, **values)
         if relation is _DOMAINS and not members:
             aspects.pop(relation.aspect, None)
 
-    def _lumos(self, relation: _Relation, native: str) -> str:
+    def _to_lumos_urn(self, relation: _Relation, native: str) -> str:
         return (
             self._naming.to_lumos(native) if relation.target == "dataset" else canonical_urn(native)
         )
 
-    def _native(self, relation: _Relation, name: str) -> str | None:
+    def _to_datahub_urn(self, relation: _Relation, name: str) -> str | None:
         if relation.target == "dataset":
             return self._naming.to_datahub(name)
         found = native_entity(name)
@@ -408,7 +418,7 @@ def _members(relation: _Relation, aspects: Aspects) -> list[str] | None:
     try:
         urns = [
             *(_urn_in(relation, member) for member in body.get(relation.list) or ()),
-            *(edge[_EDGE] for edge in body.get(relation.edges) or ()),
+            *(edge[_EDGE_URN_KEY] for edge in body.get(relation.edges) or ()),
         ]
     except (AttributeError, KeyError, TypeError):
         return None
@@ -422,9 +432,9 @@ def _urn_in(relation: _Relation, member: Any) -> Any:
 def _default_title(kind: _EntityKind, key: str) -> str:
     """The title of an entity without a display name."""
     parts = entity_id(key)
-    if parts is None or kind.title is None:
+    if parts is None or kind.title_part is None:
         return key
-    return "/".join(parts) if kind.urn.count("{") == 1 else parts[kind.title]
+    return "/".join(parts) if kind.urn.count("{") == 1 else parts[kind.title_part]
 
 
 class _NamedItemKind(NamedTuple):
@@ -439,7 +449,7 @@ class _NamedItemKind(NamedTuple):
     fields: dict[str, str]
     lists: dict[str, tuple[str, str, str]]
     empty: Mapping[str, Any] = MappingProxyType({})
-    has_custom: bool = True
+    has_custom_properties: bool = True
 
 
 _NAMED_ITEM_KINDS: Final = (
@@ -452,7 +462,7 @@ _NAMED_ITEM_KINDS: Final = (
         Group, "corpGroup", "corpGroupInfo",
         {"display_name": "displayName", "description": "description", "email": "email"},
         {"members": ("corpGroupInfo", "members", "corpuser")},
-        {"admins": [], "members": [], "groups": []}, has_custom=False,
+        {"admins": [], "members": [], "groups": []}, has_custom_properties=False,
     ),
     _NamedItemKind(
         GlossaryTerm, "glossaryTerm", "glossaryTermInfo", {"display_name": "name"},
@@ -467,7 +477,7 @@ NAMED_TYPES: Final = {each.type: each.item for each in _NAMED_ITEM_KINDS}
 class NamedCodec(Codec[Any]):
     """Encodes terms, users and groups, which have the same names in DataHub."""
 
-    shown: ClassVar[frozenset[str]] = frozenset(
+    visible_fields: ClassVar[frozenset[str]] = frozenset(
         {"display_name", "email", "title", "active", "groups", "definition", "parent", "related",
          "domain", "owners", "properties"}
     )  # fmt: skip
@@ -476,7 +486,7 @@ class NamedCodec(Codec[Any]):
         super().__init__(server)
         self.type = type
         self._kind = next(each for each in _NAMED_ITEM_KINDS if each.item is type)
-        self.custom = self._kind.aspect if self._kind.has_custom else None
+        self.custom = self._kind.aspect if self._kind.has_custom_properties else None
 
     def entity(self, key: str) -> Entity:
         return Entity(self._kind.type, native_urn_of(self._kind.type, key))
@@ -492,7 +502,7 @@ class NamedCodec(Codec[Any]):
             urns = (aspects.get(aspect) or {}).get(name) or ()
             found[field] = read_list(urns, lambda urn, type=type: entity_name(type, urn))  # type: ignore[misc]
         if self.custom is not None:
-            found["properties"] = read_own(aspects, self.custom, self.type)
+            found["properties"] = read_unpacked_properties(aspects, self.custom, self.type)
         if self.type is GlossaryTerm:
             owned = common.read_ownership(aspects) or Ownership()
             found |= {

@@ -1,4 +1,4 @@
-"""Paths of fields: plain and typed ones in DataHub, and those of Lumos.
+"""Converts paths of fields between Lumos and DataHub, which has plain and typed paths.
 
 `orders.items[].price` in Lumos is `orders.items.price` as a plain path and
 `[version=2.0].[type=struct].[type=struct].orders.[type=array].[type=struct].items.[type=double].price`

@@ -12,7 +12,7 @@ from lumos.catalogs.datahub.dataset import (
     INSTANCE,
     NATIVE,
     DatasetCodec,
-    merge_sides,
+    adjust_merge_inputs,
     read_instance,
 )
 from lumos.catalogs.datahub.items import DataHubItems
@@ -20,16 +20,16 @@ from lumos.catalogs.datahub.metadata_file import MetadataFile, check_writable
 from lumos.catalogs.datahub.names import Naming, check_dataset_urn
 from lumos.catalogs.interface import (
     NO_FILTERS,
+    CatalogItem,
+    FailedEntry,
     Filters,
     HasAddress,
-    HoldsItems,
-    Item,
-    KeptInFile,
-    KnowsPeople,
     MergesWrites,
     Platform,
-    Refused,
     Searches,
+    SeparatesUserEdits,
+    StoredInFile,
+    StoresItems,
     WritesInBatches,
     WrittenEntry,
     each_or_raise,
@@ -51,11 +51,11 @@ class _Opened(NamedTuple):
 class DatahubFile(
     Platform,
     HasAddress,
-    KeptInFile,
-    KnowsPeople,
+    StoredInFile,
+    SeparatesUserEdits,
     MergesWrites,
     Searches,
-    HoldsItems,
+    StoresItems,
     WritesInBatches,
 ):
     """A metadata file of DataHub; the first write creates it."""
@@ -73,7 +73,7 @@ class DatahubFile(
             )
         self.path = Path(path)
         self._in_batch = False
-        # Entries in the batch by the datasets that their edges refer to and that are expected.
+        # Expected upstream dataset (DataHub URN) -> entries in the batch that need it, by URN.
         self._waiting: dict[str, dict[str, CatalogEntry]] = {}
 
     @classmethod
@@ -92,23 +92,23 @@ class DatahubFile(
 
     def get(self, urn: str) -> CatalogEntry | None:
         opened = self._opened
-        name = opened.naming.existing().get(urn)
-        if name is None:
+        datahub_urn = opened.naming.existing_datasets().get(urn)
+        if datahub_urn is None:
             return None
-        return opened.datasets.read(urn, read_writes(opened.file, name))
+        return opened.datasets.read(urn, read_writes(opened.file, datahub_urn))
 
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         return each_or_raise(self.export_each(after=after))
 
-    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | Refused]:
+    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | FailedEntry]:
         opened = self._opened
-        for urn, name in sorted(opened.naming.existing().items()):
+        for urn, datahub_urn in sorted(opened.naming.existing_datasets().items()):
             if after is not None and urn <= after:
                 continue
             try:
-                entry = opened.datasets.read(urn, read_writes(opened.file, name))
+                entry = opened.datasets.read(urn, read_writes(opened.file, datahub_urn))
             except LumosError as problem:
-                yield Refused(urn, problem)
+                yield FailedEntry(urn, problem)
             else:
                 yield entry
 
@@ -120,22 +120,22 @@ class DatahubFile(
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         opened = self._opened
         check_dataset_urn(entry.urn)
-        name = opened.datasets.entity(entry.urn).urn
-        opened.naming.add(name, Urn.parse(entry.urn).instance or None)
+        datahub_urn = opened.datasets.entity(entry.urn).urn
+        opened.naming.add(datahub_urn, Urn.parse(entry.urn).instance or None)
         self._reserve_upstream(entry)
         rendered = opened.datasets.render(entry)
-        before = opened.file.writes(name)
-        is_changed = opened.file.replace(Entity("dataset", name), rendered.writes)
+        before = opened.file.writes(datahub_urn)
+        is_changed = opened.file.replace(Entity("dataset", datahub_urn), rendered.writes)
         self._save()
         if is_changed:
             old, new = (
-                sorted(map(lineage.without_stated_urns, side), key=lambda each: each.aspect)
+                sorted(map(lineage.without_explicit_urns, side), key=lambda each: each.aspect)
                 for side in (before, rendered.writes)
             )
             is_changed = old != new
-        return WrittenEntry(urn=entry.urn, changed=is_changed, held=rendered.held)
+        return WrittenEntry(urn=entry.urn, changed=is_changed, held=rendered.storage)
 
-    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         if CATALOG not in entry.raw:
             return entry
         opened = self._opened
@@ -144,32 +144,32 @@ class DatahubFile(
             opened.naming.reserve(urn)
         return opened.datasets.read(entry.urn, opened.datasets.render(entry).writes)
 
-    def sides(
+    def adjust_for_merge(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-        return merge_sides(base, theirs, ours)
+        return adjust_merge_inputs(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
         opened = self._opened
-        if (name := opened.naming.existing().get(urn)) is not None:
-            opened.file.replace(Entity("dataset", name), [])
-            opened.naming.remove(name)
+        if (datahub_urn := opened.naming.existing_datasets().get(urn)) is not None:
+            opened.file.replace(Entity("dataset", datahub_urn), [])
+            opened.naming.remove(datahub_urn)
             self._save()
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         return self._opened.items.all()
 
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         return self._opened.items.get(type, key)
 
-    def put_item(self, item: Item) -> None:
+    def put_item(self, item: CatalogItem) -> None:
         self._opened.items.put(item)
         self._save()
 
-    def item_as_held(self, item: Item) -> Item:
-        return self._opened.items.as_held(item)
+    def item_as_stored(self, item: CatalogItem) -> CatalogItem:
+        return self._opened.items.as_stored(item)
 
-    def erase_item(self, item: Item) -> None:
+    def erase_item(self, item: CatalogItem) -> None:
         self._opened.items.erase(item)
         self._save()
 
@@ -201,21 +201,21 @@ class DatahubFile(
         for urn in lineage.upstream_urns(entry):
             naming.reserve(urn)
             is_expected = self._in_batch and "@" in urn
-            if is_expected and (name := naming.expect(urn)) is not None:
-                self._waiting.setdefault(name, {})[entry.urn] = entry
+            if is_expected and (datahub_urn := naming.expect(urn)) is not None:
+                self._waiting.setdefault(datahub_urn, {})[entry.urn] = entry
 
     def _rewrite_edges(self) -> None:
         """Write edges again if the expected upstream datasets did not follow."""
         opened = self._opened
         entries = {
             urn: entry
-            for name in opened.naming.take_missing()
-            for urn, entry in self._waiting.get(name, {}).items()
+            for datahub_urn in opened.naming.take_missing()
+            for urn, entry in self._waiting.get(datahub_urn, {}).items()
         }
         for urn, entry in entries.items():
-            if (name := opened.naming.existing().get(urn)) is not None:
+            if (datahub_urn := opened.naming.existing_datasets().get(urn)) is not None:
                 rendered = opened.datasets.render(entry)
-                opened.file.replace(Entity("dataset", name), rendered.writes)
+                opened.file.replace(Entity("dataset", datahub_urn), rendered.writes)
 
     @cached_property
     def _opened(self) -> _Opened:
@@ -229,8 +229,8 @@ class DatahubFile(
                 )
                 if file.mentions(entity.urn, lineage.UPSTREAM, lineage.URN_MARKERS):
                     aspects = aspects_after(read_writes(file, entity.urn, lineage.UPSTREAM))
-                    for name, urn in lineage.stated_datasets(aspects):
-                        naming.reserve(urn, name)
+                    for datahub_urn, urn in lineage.explicit_datasets(aspects):
+                        naming.reserve(urn, datahub_urn)
         return _Opened(file, naming, DatasetCodec(naming), DataHubItems(file, naming))
 
     def _save(self) -> None:

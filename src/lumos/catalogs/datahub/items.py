@@ -32,7 +32,7 @@ from lumos.catalogs.datahub.entities import (
 )
 from lumos.catalogs.datahub.metadata_file import MetadataFile
 from lumos.catalogs.datahub.names import Naming, entity_name, entity_urn, is_acceptable
-from lumos.catalogs.interface import Item, item_key
+from lumos.catalogs.interface import CatalogItem, item_key
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.json_codec import from_json, to_json
 
@@ -61,9 +61,9 @@ class DataHubItems:
         self._file = store if isinstance(store, MetadataFile) else None
         self._naming = naming
         self._server = server
-        self._codecs: dict[tuple[type[Item], str], Codec[Any]] = {}
+        self._codecs: dict[tuple[type[CatalogItem], str], Codec[Any]] = {}
 
-    def all(self) -> Iterator[Item]:
+    def all(self) -> Iterator[CatalogItem]:
         """All items of a file, in the order of the file."""
         entities = list(self._store.entities())
         yield from self.of(entities, {entity.urn for entity in entities})
@@ -71,7 +71,7 @@ class DataHubItems:
             for name, change in self._file.changes_without_urn().items():
                 yield _change_item(name, change)
 
-    def of(self, entities: Iterable[Entity], known: Container[str]) -> Iterator[Item]:
+    def of(self, entities: Iterable[Entity], known: Container[str]) -> Iterator[CatalogItem]:
         """The items of some entities; `known` are the URNs of all entities."""
         for entity in entities:
             if entity.type == "dataset":
@@ -84,18 +84,18 @@ class DataHubItems:
             if (item := self.get(*_item_key_of(entity))) is not None:
                 yield item
 
-    def get(self, type: type[Item], key: str) -> Item | None:
+    def get(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         if self._file is not None and key.startswith(_CHANGE_PREFIX):
             name = key.removeprefix(_CHANGE_PREFIX)
             change = self._file.changes_without_urn().get(name)
             return None if change is None else _change_item(name, change)
         native = self._native_entity(type, key)
         if native is not None and (writes := read_writes(self._store, native.urn)):
-            item: Item = self._codec(type, native).read(_canonical(type, key), writes)
+            item: CatalogItem = self._codec(type, native).read(_canonical(type, key), writes)
             return item
         return self._item_in_resource(_resource_of(type, key))
 
-    def as_held(self, item: Item) -> Item:
+    def as_stored(self, item: CatalogItem) -> CatalogItem:
         """The item that `get` returns after this one is put."""
         native = self._native_entity(type(item), item_key(item))
         is_change = self._file is not None and item_key(item).startswith(_CHANGE_PREFIX)
@@ -105,11 +105,11 @@ class DataHubItems:
         if not writes:
             return item
         codec, key = self._codec(type(item), native), canonical_key(item)
-        held: Item = codec.with_references_of(codec.read(key, writes), item)
-        return held
+        stored: CatalogItem = codec.with_references_of(codec.read(key, writes), item)
+        return stored
 
-    def put(self, item: Item) -> None:
-        """Replace an item, as far as DataHub can hold it."""
+    def put(self, item: CatalogItem) -> None:
+        """Replace an item, as far as DataHub can store it."""
         item_type, key = type(item), item_key(item)
         if self._file is not None and key.startswith(_CHANGE_PREFIX):
             change = writes_in_raw(item.raw)[""][0].body
@@ -126,7 +126,7 @@ class DataHubItems:
             info = {"resourceType": _RESOURCE_TYPES[item_type], "primaryKey": key, "value": value}
             self._store.replace(resource, [AspectWrite(aspect=_INFO, body=info)])
 
-    def erase(self, item: Item) -> None:
+    def erase(self, item: CatalogItem) -> None:
         key = item_key(item)
         if self._file is not None and key.startswith(_CHANGE_PREFIX):
             self._file.remove_change_without_urn(key.removeprefix(_CHANGE_PREFIX))
@@ -135,14 +135,14 @@ class DataHubItems:
             if entity is not None:
                 self._store.replace(entity, [])
 
-    def stored_in(self, type: type[Item], key: str) -> tuple[Entity, ...]:
+    def stored_in(self, type: type[CatalogItem], key: str) -> tuple[Entity, ...]:
         """The entities that an item may be stored in."""
         native, resource = self._native_entity(type, key), _resource_of(type, key)
         if native is None:
             return (resource,)
-        # A server may hold nothing of an entity of another type; then it is in a resource.
-        is_always_held = type is not CatalogEntity or not key.startswith("urn:li:")
-        return (native,) if is_always_held else (native, resource)
+        # If a server cannot store an entity of another type, the item is in a resource.
+        is_always_stored = type is not CatalogEntity or not key.startswith("urn:li:")
+        return (native,) if is_always_stored else (native, resource)
 
     def datasets(self, entity: Entity) -> list[str]:
         """The DataHub URNs of the datasets that an entity refers to."""
@@ -151,13 +151,15 @@ class DataHubItems:
             return []
         return codec.datasets(aspects_after(self._store.writes(entity.urn)))
 
-    def _writes(self, item: Item, native: Entity, *, is_sent: bool = True) -> list[AspectWrite]:
+    def _writes(
+        self, item: CatalogItem, native: Entity, *, is_sent: bool = True
+    ) -> list[AspectWrite]:
         """The writes of an item; with `is_sent`, as a server returns them."""
         codec = self._codec(type(item), native)
         writes = codec.render(item).writes
         if self._server is None:
             return writes or codec.render(_without_raw(item)).writes
-        # If DataHub can hold nothing of `raw`, at least the name is written.
+        # If DataHub can store nothing of `raw`, at least the name is written.
         aspects = self._server.sendable(native, aspects_after(writes)) or self._server.sendable(
             native, aspects_after(codec.render(_without_raw(item)).writes)
         )
@@ -165,7 +167,7 @@ class DataHubItems:
             aspects = self._server.normalize(native, aspects)
         return [AspectWrite(aspect=name, body=body) for name, body in aspects.items()]
 
-    def _codec(self, type: type[Item], native: Entity) -> Codec[Any]:
+    def _codec(self, type: type[CatalogItem], native: Entity) -> Codec[Any]:
         if (found := self._codecs.get((type, native.type))) is None:
             found = self._codecs[type, native.type] = (
                 NamedCodec(type, self._server)
@@ -174,31 +176,31 @@ class DataHubItems:
             )
         return found
 
-    def _native_entity(self, type: type[Item], key: str) -> Entity | None:
+    def _native_entity(self, type: type[CatalogItem], key: str) -> Entity | None:
         """The DataHub entity of an item, or None if DataHub cannot have it."""
         if type in _NAMED:
             native: Entity | None = self._codec(type, Entity(_NAMED[type], "")).entity(key)
         else:
             native = native_entity(key) if type is CatalogEntity else None
-        is_held = native is not None and (self._server is None or self._server.holds(native))
-        return native if is_held else None
+        is_stored = native is not None and (self._server is None or self._server.can_store(native))
+        return native if is_stored else None
 
-    def _item_in_resource(self, resource: Entity) -> Item | None:
+    def _item_in_resource(self, resource: Entity) -> CatalogItem | None:
         """The item that Lumos stored in a platform resource, or None."""
         info = aspects_after(read_writes(self._store, resource.urn)).get(_INFO) or {}
         type = _ITEM_TYPES.get(info.get("resourceType", ""))
         if type is None:
             return None
         try:
-            exact: Item = from_json(info["value"]["blob"], type)
+            exact: CatalogItem = from_json(info["value"]["blob"], type)
         except (msgspec.MsgspecError, KeyError, TypeError):
-            # Not written by Lumos; the resource is an entity like others.
+            # Lumos did not write the resource, so it is an entity like any other.
             return None
         return exact
 
 
 def _change_item(name: str, change: Any) -> CatalogEntity:
-    """The item for a change that names no entity."""
+    """The item for a change without an entity URN."""
     return CatalogEntity(urn=f"{_CHANGE_PREFIX}{name}", raw={CATALOG: {"": [{"body": change}]}})
 
 
@@ -212,20 +214,20 @@ def _item_key_of(entity: Entity) -> tuple[type[Any], str]:
     return type, name
 
 
-def _without_raw(item: Item) -> Item:
+def _without_raw(item: CatalogItem) -> CatalogItem:
     return msgspec.structs.replace(item, raw=raw_of_others(item.raw))
 
 
-def canonical_key(item: Item) -> str:
+def canonical_key(item: CatalogItem) -> str:
     """The name or URN under which an item is read."""
     return _canonical(type(item), item_key(item))
 
 
-def _canonical(type: type[Item], key: str) -> str:
+def _canonical(type: type[CatalogItem], key: str) -> str:
     return canonical_urn(key) if type is CatalogEntity else key
 
 
-def _resource_of(type: type[Item], key: str) -> Entity:
+def _resource_of(type: type[CatalogItem], key: str) -> Entity:
     urn = entity_urn(_RESOURCE, f"{_RESOURCE_TYPES[type]}.{key}")
     if not is_acceptable(urn):
         digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
@@ -234,7 +236,7 @@ def _resource_of(type: type[Item], key: str) -> Entity:
 
 
 def _escape_non_ascii(text: str) -> str:
-    """Escape other characters in JSON, since DataHub stores the text as bytes."""
+    """Escape characters outside of ASCII in JSON, since DataHub stores the text as bytes."""
     if text.isascii():
         return text
     return _NOT_ASCII.sub(

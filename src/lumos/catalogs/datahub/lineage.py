@@ -1,4 +1,4 @@
-"""Lineage in `upstreamLineage`: the upstream datasets of a dataset, and of its columns.
+"""Reads and writes the aspect `upstreamLineage`: upstream datasets and columns of a dataset.
 
 Downstream lineage belongs to the other datasets and is packed into properties.
 """
@@ -26,7 +26,7 @@ from lumos.model.lineage import ColumnMapping, LineageType
 UPSTREAM: Final = "upstreamLineage"
 # The property of an edge with the URN of its dataset in Lumos, since DataHub's URN is ambiguous.
 _URN_PROPERTY: Final = "lumos.urn"
-# The text of an aspect contains one of these if its edges reserve names.
+# An aspect whose text has none of these has no edge with an explicit URN or instance (`%40`).
 URN_MARKERS: Final = (_URN_PROPERTY.encode(), b"%40")
 _TO_DATAHUB: Final[dict[LineageType, str]] = {
     "TRANSFORMED": "TRANSFORMED",
@@ -63,8 +63,10 @@ def read_lineage(aspects: Aspects, naming: Naming) -> Lineage | None:
     return Lineage(upstream=tuple(edges))
 
 
-def write_lineage(aspects: Aspects, lineage: Lineage | None, naming: Naming, own: str) -> None:
-    """Write edges and keep unchanged ones; `own` is the dataset's DataHub URN."""
+def write_lineage(
+    aspects: Aspects, lineage: Lineage | None, naming: Naming, downstream_urn: str
+) -> None:
+    """Write edges and keep unchanged ones; `downstream_urn` is the DataHub URN of the dataset."""
     if lineage is None:
         aspects.pop(UPSTREAM, None)
         return
@@ -77,30 +79,32 @@ def write_lineage(aspects: Aspects, lineage: Lineage | None, naming: Naming, own
             # Not the URN of a dataset; packed into the properties.
             continue
         upstreams.append(_upstream_item(old.get(dataset), dataset, edge, naming))
-        shown = dict.fromkeys(map(_storable_mapping, edge.columns))
-        wanted += [(dataset, column) for column in shown if _has_field_names(column)]
-    seen = old.keys() | {item["dataset"] for item in upstreams}
-    fields = _column_lineage(body.get("fineGrainedLineages") or (), wanted, own, seen)
+        mappings = dict.fromkeys(map(_storable_mapping, edge.columns))
+        wanted += [(dataset, column) for column in mappings if _has_field_names(column)]
+    datasets_with_edge = old.keys() | {item["dataset"] for item in upstreams}
+    fields = _column_lineage(
+        body.get("fineGrainedLineages") or (), wanted, downstream_urn, datasets_with_edge
+    )
     aspects[UPSTREAM] = {**body, "upstreams": upstreams}
     if fields or "fineGrainedLineages" in body:
         aspects[UPSTREAM]["fineGrainedLineages"] = fields
 
 
-def without_stated_urns(write: AspectWrite) -> AspectWrite:
-    """A write without the URNs that Lumos added to edges."""
+def without_explicit_urns(write: AspectWrite) -> AspectWrite:
+    """Remove the URNs that Lumos added to edges."""
     if write.aspect != UPSTREAM or not write.replaces:
         return write
-    upstreams = [_without_stated_urn(item) for item in write.body.get("upstreams") or ()]
+    upstreams = [_without_explicit_urn(item) for item in write.body.get("upstreams") or ()]
     if upstreams == (write.body.get("upstreams") or []):
         return write
     return msgspec.structs.replace(write, body={**write.body, "upstreams": upstreams})
 
 
-def stated_datasets(aspects: Aspects) -> Iterator[tuple[str, str]]:
-    """The DataHub URNs in edges, and the URNs in Lumos that Lumos added to them."""
+def explicit_datasets(aspects: Aspects) -> Iterator[tuple[str, str]]:
+    """Yield (DataHub URN, Lumos URN) of edges whose Lumos URN is explicit or has an instance."""
     for item in (aspects.get(UPSTREAM) or {}).get("upstreams") or ():
-        if (stated := _stated_urn(item)) is not None:
-            yield item["dataset"], stated
+        if (explicit := _explicit_urn(item)) is not None:
+            yield item["dataset"], explicit
         elif (
             has_explicit_instance(item["dataset"])
             and (urn := lumos_urn(item["dataset"])) is not None
@@ -108,12 +112,12 @@ def stated_datasets(aspects: Aspects) -> Iterator[tuple[str, str]]:
             yield item["dataset"], str(urn)
 
 
-def _without_stated_urn(item: Any) -> Any:
-    if _stated_urn(item) is None:
+def _without_explicit_urn(item: Any) -> Any:
+    if _explicit_urn(item) is None:
         return item
-    left = {key: text for key, text in item["properties"].items() if key != _URN_PROPERTY}
+    properties = {key: text for key, text in item["properties"].items() if key != _URN_PROPERTY}
     plain = {key: value for key, value in item.items() if key != "properties"}
-    return {**plain, "properties": left} if left else plain
+    return {**plain, "properties": properties} if properties else plain
 
 
 def _upstream_item(old: Any, dataset: str, edge: UpstreamEdge, naming: Naming) -> dict[str, Any]:
@@ -124,29 +128,35 @@ def _upstream_item(old: Any, dataset: str, edge: UpstreamEdge, naming: Naming) -
 
 
 def _column_lineage(
-    items: Any, wanted: list[tuple[str, ColumnMapping]], own: str, seen: Collection[str]
+    items: Any,
+    wanted: list[tuple[str, ColumnMapping]],
+    downstream_urn: str,
+    datasets_with_edge: Collection[str],
 ) -> list[dict[str, Any]]:
     """Keep items that contain only wanted mappings, and add the other mappings one by one.
 
-    Items with columns of datasets without an edge are not read, and therefore kept.
+    `read_lineage` ignores columns of datasets without an edge, so items of such datasets are kept.
     """
-    left = list(wanted)
-    found = []
+    remaining = list(wanted)
+    kept_items = []
     for item in items:
-        mappings = [mapping for mapping in _mappings(item) if mapping[0] in seen]
-        if all(mapping in left for mapping in mappings):
-            found.append(item)
+        mappings = [mapping for mapping in _mappings(item) if mapping[0] in datasets_with_edge]
+        if all(mapping in remaining for mapping in mappings):
+            kept_items.append(item)
             for mapping in mappings:
-                left.remove(mapping)
-    return [*found, *(_column_item(dataset, column, own) for dataset, column in left)]
+                remaining.remove(mapping)
+    return [
+        *kept_items,
+        *(_column_item(dataset, column, downstream_urn) for dataset, column in remaining),
+    ]
 
 
-def _column_item(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any]:
+def _column_item(dataset: str, column: ColumnMapping, downstream_urn: str) -> dict[str, Any]:
     item = {
         "upstreamType": "FIELD_SET",
         "upstreams": [field_urn(dataset, field_paths.to_plain(column.upstream))],
         "downstreamType": "FIELD",
-        "downstreams": [field_urn(own, field_paths.to_plain(column.downstream))],
+        "downstreams": [field_urn(downstream_urn, field_paths.to_plain(column.downstream))],
         "confidenceScore": 1.0,
     }
     if column.transformation is not None:
@@ -155,7 +165,7 @@ def _column_item(dataset: str, column: ColumnMapping, own: str) -> dict[str, Any
 
 
 def _storable_mapping(column: ColumnMapping) -> ColumnMapping:
-    """The part of a mapping that DataHub can hold."""
+    """The fields of a mapping that DataHub can store."""
     return ColumnMapping(
         upstream=column.upstream, downstream=column.downstream, transformation=column.transformation
     )
@@ -193,11 +203,11 @@ def _column_path(path: str) -> str:
 
 
 def _edge_urn(item: Any, naming: Naming) -> str:
-    stated = _stated_urn(item)
-    return naming.to_lumos(item["dataset"]) if stated is None else stated
+    explicit = _explicit_urn(item)
+    return naming.to_lumos(item["dataset"]) if explicit is None else explicit
 
 
-def _stated_urn(item: Any) -> str | None:
+def _explicit_urn(item: Any) -> str | None:
     """The URN in Lumos that Lumos added to an edge, or None."""
-    stated: str | None = (item.get("properties") or {}).get(_URN_PROPERTY)
-    return stated if stated is not None and may_refer_to(item["dataset"], stated) else None
+    explicit: str | None = (item.get("properties") or {}).get(_URN_PROPERTY)
+    return explicit if explicit is not None and may_refer_to(item["dataset"], explicit) else None

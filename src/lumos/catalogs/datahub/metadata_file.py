@@ -114,7 +114,7 @@ class MetadataFile:
 
     @classmethod
     def read(cls, path: Path) -> "MetadataFile":
-        """The file at a path; one that does not exist is empty."""
+        """Read the file at a path; a missing file is empty."""
         return cls(path, *_read_content(path))
 
     def entities(self) -> Iterator[Entity]:
@@ -138,7 +138,7 @@ class MetadataFile:
         return NotMetadata(self.path, position, problem)
 
     def mentions(self, urn: str, aspect: str, texts: Sequence[bytes]) -> bool:
-        """Whether the text of an aspect of an entity contains any of some texts."""
+        """Whether the text of an entity's aspect contains any of `texts`."""
         return any(
             text in (position.record.text or b"")
             for position in self._positions.get(urn, ())
@@ -147,7 +147,7 @@ class MetadataFile:
         )
 
     def changes_without_urn(self) -> dict[str, Any]:
-        """Changes that name no entity, by a hash of their content."""
+        """Changes without an entity URN, by a hash of their content."""
         return {
             name: msgspec.json.decode(record.text)
             for name, record in self._without_urn.items()
@@ -155,14 +155,14 @@ class MetadataFile:
         }
 
     def add_change_without_urn(self, name: str, change: Any) -> None:
-        """Add a change that names no entity, unless it is known."""
+        """Add a change without an entity URN, unless it is known."""
         if name not in self._without_urn:
             self._without_urn[name] = _Record(_encode(change))
             self._records.append(self._without_urn[name])
             self._is_saved = False
 
     def remove_change_without_urn(self, name: str) -> None:
-        """Remove a change that names no entity."""
+        """Remove a change without an entity URN."""
         if (record := self._without_urn.pop(name, None)) is not None:
             record.text = None
             self._is_saved = False
@@ -191,7 +191,7 @@ class MetadataFile:
             return
         texts = [text for record in self._records for text in record.texts()]
         data = b"[\n" + b",\n".join(texts) + b"\n]\n" if texts else b"[]\n"
-        self._version = _write_content(self.path, data, over=self._version)
+        self._version = _write_content(self.path, data, expected=self._version)
         self._is_saved = True
 
     def _parse(self, data: bytes) -> list[msgspec.Raw]:
@@ -215,14 +215,14 @@ class MetadataFile:
             entity = entity_of(change.entityUrn)
             # DataHub itself does not always write the types of users and groups alike.
             if entity.type.lower() != change.entityType.lower():
-                wrong = f"'{entity.urn}' is not the URN of a {change.entityType}"
-                raise NotMetadata(self.path, f"[{number}].entityUrn", wrong)
+                problem_text = f"'{entity.urn}' is not the URN of a {change.entityType}"
+                raise NotMetadata(self.path, f"[{number}].entityUrn", problem_text)
             self._add(entity, _Position(record, None, change.aspectName or ""))
         elif change.entityType or change.resource or change.proposedSnapshot:
             # An entity with only a key aspect, or usage in its old form.
             self._without_urn[_digest(text)] = record
         else:
-            raise NotMetadata(self.path, f"[{number}]", "the change names no entity")
+            raise NotMetadata(self.path, f"[{number}]", "the change has no entity URN")
 
     def _add_event(self, position: str, record: _Record, snapshots: dict[str, _Snapshot]) -> None:
         if len(snapshots) > 1:
@@ -231,8 +231,10 @@ class MetadataFile:
             entity = entity_of(snapshot.urn)
             for number, aspect in enumerate(snapshot.aspects):
                 if len(aspect) != 1:
-                    wrong = f"Expected an aspect under its name, got {len(aspect)} of them"
-                    raise NotMetadata(self.path, f"{position}.{type}.aspects[{number}]", wrong)
+                    problem_text = f"Expected an aspect under its name, got {len(aspect)} of them"
+                    raise NotMetadata(
+                        self.path, f"{position}.{type}.aspects[{number}]", problem_text
+                    )
                 self._add(entity, _Position(record, number, _aspect_name(next(iter(aspect)))))
 
     def _add(self, entity: Entity, position: _Position) -> None:
@@ -284,7 +286,7 @@ class MetadataFile:
         if not siblings:
             removed.record.text = None
             return
-        assert removed.number is not None, "a proposal has one aspect"
+        assert removed.number is not None, "a proposal has no other aspects"
         event = _decode_change(removed.record)
         ((_, snapshot),) = event["proposedSnapshot"].items()
         del snapshot["aspects"][removed.number]
@@ -400,7 +402,7 @@ def _aspect_name(type: str) -> str:
 
 
 def _decode_change(record: _Record) -> dict[str, Any]:
-    assert record.text is not None, "removed changes have no positions"
+    assert record.text is not None, "the change was removed"
     change: dict[str, Any] = msgspec.json.decode(record.text)
     return change
 
@@ -424,7 +426,7 @@ class _FileContent(NamedTuple):
 
 def _read_content(path: Path) -> _FileContent:
     """Read a file; both values are None if it does not exist."""
-    # Taken first: a change while the file is read is detected before it is written.
+    # Read the version first, so that a change during the read is detected before the next write.
     version = _file_version(path)
     try:
         return _FileContent(path.read_bytes(), version)
@@ -434,9 +436,9 @@ def _read_content(path: Path) -> _FileContent:
         raise LumosError(f"{path} cannot be read: {problem.strerror}.") from None
 
 
-def _write_content(path: Path, data: bytes, *, over: _FileVersion) -> _FileVersion:
-    """Replace a file atomically, if it still has the version `over`."""
-    # The target of a link is written, and the link is kept.
+def _write_content(path: Path, data: bytes, *, expected: _FileVersion) -> _FileVersion:
+    """Replace a file atomically, if it still has the version `expected`."""
+    # Replace the target of a link and keep the link.
     target = path.resolve()
     descriptor, temporary, mode = _create_temporary(target)
     try:
@@ -446,7 +448,7 @@ def _write_content(path: Path, data: bytes, *, over: _FileVersion) -> _FileVersi
             os.fsync(file.fileno())
         temporary.chmod(mode)
         with _lock_folder(target.parent):
-            if _file_version(target) != over:
+            if _file_version(target) != expected:
                 raise LumosError(
                     f"{path} was changed by another program since it was read. Nothing was "
                     "written; try again."

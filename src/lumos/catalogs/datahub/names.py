@@ -126,13 +126,13 @@ def lumos_urn(urn: str, instance: str | None = None) -> Urn | None:
     """
     if not urn.startswith("urn:li:dataset:"):
         return None
-    read = _decode_urn(urn, instance)
+    decoded = _decode_urn(urn, instance)
     if (
-        read is not None
-        and _encode_urn(read, explicit_instance=has_explicit_instance(urn)) == urn
-        and not _is_wrapper(read)
+        decoded is not None
+        and _encode_urn(decoded, explicit_instance=has_explicit_instance(urn)) == urn
+        and not _is_wrapper(decoded)
     ):
-        return read
+        return decoded
     # Without its instance, the name may be empty; then it does not start with an instance.
     return Urn(_WRAPPER_PLATFORM, (urn,)) if instance is None else lumos_urn(urn)
 
@@ -143,14 +143,14 @@ def has_explicit_instance(urn: str) -> bool:
 
 
 def is_ambiguous(urn: str) -> bool:
-    """Whether a dataset's URN may also be the one of a dataset in some instance."""
+    """Whether a dataset with an instance may have the same DataHub URN."""
     match = _DATASET.match(urn)
     return match is not None and not has_explicit_instance(urn) and "." in match["name"][1:-1]
 
 
 def _is_wrapper(urn: Urn) -> bool:
-    inside = _wrapped_urn(urn)
-    return inside is not None and lumos_urn(inside) == urn
+    wrapped = _wrapped_urn(urn)
+    return wrapped is not None and lumos_urn(wrapped) == urn
 
 
 def _wrapped_urn(urn: Urn) -> str | None:
@@ -202,8 +202,8 @@ def _decode_urn(urn: str, instance: str | None) -> Urn | None:
 class Naming:
     """The names of datasets in one catalog, and which of them are taken.
 
-    In one catalog a DataHub URN means one dataset, and a dataset has one DataHub URN, whether the
-    dataset exists or edges only refer to it.
+    In one catalog, each DataHub URN belongs to one dataset and each dataset has one DataHub URN,
+    even if the dataset does not exist and only edges refer to it.
     """
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ class Naming:
         self.remove(datahub)
         self._expected.pop(datahub, None)
         urn = lumos_urn(datahub, instance)
-        assert urn is not None, "datasets have URNs of datasets"
+        assert urn is not None, f"{datahub} is not the URN of a dataset"
         self._to_lumos[datahub] = str(urn)
         self._to_datahub[str(urn)] = datahub
 
@@ -250,12 +250,12 @@ class Naming:
         self._expected.clear()
         return missing
 
-    def existing(self) -> Mapping[str, str]:
+    def existing_datasets(self) -> Mapping[str, str]:
         """The DataHub URNs of existing datasets by their URNs in Lumos."""
         return self._to_datahub
 
     def to_lumos(self, datahub: str) -> str:
-        """The URN in Lumos; other URNs than of datasets are returned unchanged."""
+        """The URN in Lumos; URNs that are not of datasets are returned unchanged."""
         known = self._to_lumos.get(datahub) or self._expected.get(datahub)
         if known is not None:
             return known
@@ -263,7 +263,7 @@ class Naming:
         return datahub if urn is None else str(urn)
 
     def to_datahub(self, lumos: str) -> str | None:
-        """The DataHub URN of a dataset, or None if this is not the URN of one."""
+        """The DataHub URN of a dataset, or None if `lumos` is not the URN of a dataset."""
         if (known := self._to_datahub.get(lumos)) is not None:
             return known
         reserved = self._reserved_to_datahub.get(lumos)
@@ -276,14 +276,14 @@ class Naming:
         return datahub if is_free else dataset_urn(urn, explicit_instance=True)
 
     def _is_free(self, datahub: str, lumos: str) -> bool:
-        """Whether no other dataset has a name; existing ones take precedence over reserved ones."""
+        """Whether no other dataset has a name; existing datasets override reserved names."""
         owner = self._to_lumos.get(datahub, self._reserved_to_lumos.get(datahub, lumos))
         return owner == lumos
 
 
 @lru_cache(maxsize=65_536)
 def may_refer_to(datahub: str, lumos: str) -> bool:
-    """Whether a DataHub URN may be the one of a dataset of Lumos."""
+    """Whether a DataHub URN may belong to a dataset of Lumos."""
     urn = parse_dataset_urn(lumos)
     return (
         urn is not None
@@ -293,7 +293,7 @@ def may_refer_to(datahub: str, lumos: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def parse_dataset_urn(text: str) -> Urn | None:
-    """The URN of a dataset in its canonical form, or None if this is not one."""
+    """Parse the canonical URN of a dataset, or return None."""
     try:
         urn = Urn.parse(text)
     except InvalidUrn:

@@ -38,36 +38,36 @@ STAMPS: Final = frozenset({"auditStamp", "created", "lastModified"})
 class _KeyedList(NamedTuple):
     """A list in an aspect, and the keys that identify its members.
 
-    Members with the same first key become neighbours, so some lists have two orders of keys to
-    choose from. The last key of a path must not be empty: servers drop such members.
+    Servers group members by their first key, which changes their order; some lists have a second
+    order of keys to try. Servers drop members whose last key is empty.
     """
 
     list: str
     orders: tuple[tuple[str, ...], ...]
 
 
-def _attributed(list: str, key: str) -> _KeyedList:
+def _attributed_list(list: str, key: str) -> _KeyedList:
     return _KeyedList(list, ((_SOURCE, key), (key, _SOURCE, key)))
 
 
 _KEYED_LISTS: Final = {
     "domains": _KeyedList("domains", ((),)),
     "editableSchemaMetadata": _KeyedList("editableSchemaFieldInfo", (("fieldPath",),)),
-    "globalTags": _attributed("tags", "tag"),
-    "glossaryTerms": _attributed("terms", "urn"),
+    "globalTags": _attributed_list("tags", "tag"),
+    "glossaryTerms": _attributed_list("terms", "urn"),
     "ownership": _KeyedList(
         "owners", ((_SOURCE, "typeUrn", "type", "owner"), ("owner", _SOURCE, "typeUrn", "type"))
     ),
-    "structuredProperties": _attributed("properties", "propertyUrn"),
+    "structuredProperties": _attributed_list("properties", "propertyUrn"),
     "upstreamLineage": _KeyedList("upstreams", (("dataset",),)),
 }
 
 
 def build_patch(aspect: str, old: Any, new: Any, sent: Any) -> bytes | None:
-    """The patch between two bodies of an aspect, or None if it must be replaced.
+    """The patch that changes an aspect from `old` to `new`, or None if it must be replaced.
 
-    Both are normalized, and None if the aspect does not exist; `sent` is the new one as servers
-    accept it.
+    `old` and `new` are normalized bodies, or None if the aspect does not exist. `sent` is `new`
+    with the defaults that servers require.
     """
     if aspect in _KEYED_LISTS:
         if new is None:
@@ -84,19 +84,22 @@ def _list_patch(
     aspect: str, old: Mapping[str, Any] | None, new: Mapping[str, Any], sent: Mapping[str, Any]
 ) -> bytes | None:
     name, orders = _KEYED_LISTS[aspect]
-    before, after, full = ((body or {}).get(name) or [] for body in (old, new, sent))
+    before, after, sent_members = ((body or {}).get(name) or [] for body in (old, new, sent))
     for keys in orders:
-        trial = _list_operations(name, keys, before, after, after)
-        if trial is None:
+        operations_to_try = _list_operations(name, keys, before, after, after)
+        if operations_to_try is None:
             continue
         primary = {name: list(keys)}
-        once, twice = before, before
+        after_first, after_second = before, before
         for _ in range(2):
             # A call may be retried.
-            patch = {"arrayPrimaryKeys": primary, "patch": trial}
-            once, twice = twice, apply_patch(aspect, {name: twice}, patch).get(name) or []
-        if once == after == twice:
-            operations = _list_operations(name, keys, before, after, full) or []
+            patch = {"arrayPrimaryKeys": primary, "patch": operations_to_try}
+            after_first, after_second = (
+                after_second,
+                apply_patch(aspect, {name: after_second}, patch).get(name) or [],
+            )
+        if after_first == after == after_second:
+            operations = _list_operations(name, keys, before, after, sent_members) or []
             operations += _field_operations(old, new, sent, without=name)
             return msgspec.json.encode({"arrayPrimaryKeys": primary, "patch": operations})
     return None
@@ -111,15 +114,17 @@ def _list_operations(
     repeated = Counter(_key(member, keys) for member in old)
     if not all(key[-1] for key in (*before, *after)):
         return None
-    wanted, in_place = list(after), 0
+    wanted, prefix_length = list(after), 0
     for key in before:
-        in_place += in_place < len(wanted) and key == wanted[in_place]
-    later = wanted[in_place:]
+        prefix_length += prefix_length < len(wanted) and key == wanted[prefix_length]
+    later = wanted[prefix_length:]
     removed = [key for key in before if key not in after]
     if any(key in before for key in later):
-        # Also new ones: they exist if the call is retried.
+        # Remove new members too: if the call is retried, the list already contains them.
         removed += later
-    changed = (key for key in wanted[:in_place] if before[key] != after[key] or repeated[key] > 1)
+    changed = (
+        key for key in wanted[:prefix_length] if before[key] != after[key] or repeated[key] > 1
+    )
     return [
         *(_operation((name, *key), None) for key in removed),
         *(_operation((name, *key), members[key]) for key in (*changed, *later)),

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import msgspec
 
 from lumos.catalogs.datahub.aspects import CATALOG, Entity
-from lumos.catalogs.datahub.dataset import NATIVE, merge_sides
+from lumos.catalogs.datahub.dataset import NATIVE, adjust_merge_inputs
 from lumos.catalogs.datahub.lineage import upstream_urns
 from lumos.catalogs.datahub.names import check_dataset_urn
-from lumos.catalogs.datahub.reader import DATASET, DataHubReader, possible_names
+from lumos.catalogs.datahub.reader import DATASET, DataHubReader, possible_datahub_urns
 from lumos.catalogs.datahub.server import KIND, Gms, check_installed
 from lumos.catalogs.datahub.server_items import ServerItems
 from lumos.catalogs.datahub.server_model import DataHubModel
@@ -28,16 +28,16 @@ from lumos.catalogs.datahub.writer import (
 from lumos.catalogs.http import Caller
 from lumos.catalogs.interface import (
     NO_FILTERS,
+    CatalogItem,
     Connects,
+    FailedEntry,
     Filters,
     HasAddress,
-    HoldsItems,
-    Item,
-    KnowsPeople,
     MergesWrites,
     Platform,
-    Refused,
     Searches,
+    SeparatesUserEdits,
+    StoresItems,
     WritesMany,
     WrittenEntry,
     each_or_raise,
@@ -55,13 +55,20 @@ class _Connection(NamedTuple):
 
 
 class Datahub(
-    Platform, HasAddress, Connects, WritesMany, MergesWrites, KnowsPeople, Searches, HoldsItems
+    Platform,
+    HasAddress,
+    Connects,
+    WritesMany,
+    MergesWrites,
+    SeparatesUserEdits,
+    Searches,
+    StoresItems,
 ):
     """A DataHub server."""
 
     kind: ClassVar[str] = KIND
     native: ClassVar[frozenset[str]] = NATIVE
-    most: ClassVar[int] = 1_000
+    batch_size: ClassVar[int] = 1_000
     shows_display_names: ClassVar[bool] = True
 
     def __init__(self, settings: Any, caller: Caller | None = None) -> None:
@@ -80,13 +87,13 @@ class Datahub(
 
     def check(self) -> str:
         version = self._connection.gms.version()
-        # The version is public; this call needs the token.
+        # The version is public, so check the token with another call.
         count = self._connection.gms.count(DATASET)
         user = _token_owner(self._settings.secret())
         datasets = "" if count is None else f", {count} dataset{'' if count == 1 else 's'}"
         return (
             f"DataHub {version} at {self._settings.address}{datasets}; read as {user}; "
-            "whether it may write is not checked"
+            "write access was not checked"
         )
 
     def close(self) -> None:
@@ -104,7 +111,7 @@ class Datahub(
     def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         return each_or_raise(self.export_each(after=after))
 
-    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | Refused]:
+    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | FailedEntry]:
         return self._connection.reader.all(after)
 
     def search(
@@ -113,36 +120,36 @@ class Datahub(
         return search_entries(self.export(), text, filters, limit=limit)
 
     def put_many(
-        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[WrittenEntry | Refused]:
+        self, entries: Sequence[CatalogEntry], *, current: Mapping[str, CatalogEntry | None]
+    ) -> Iterator[WrittenEntry | FailedEntry]:
         self._connection.reader.look_up_datasets(
             urn for entry in entries for urn in (entry.urn, *upstream_urns(entry))
         )
         for part in _without_repeats(entries):
             # Results of entries that need no call are yielded as soon as possible.
-            ready: list[WrittenEntry | Refused] = []
-            for outcome in send_jobs(self._connection.gms, self._jobs(part, over, ready)):
-                yield from ready
-                ready.clear()
+            finished: list[WrittenEntry | FailedEntry] = []
+            for outcome in send_jobs(self._connection.gms, self._jobs(part, current, finished)):
+                yield from finished
+                finished.clear()
                 written: WrittenEntry = outcome.subject
                 if outcome.problem is None:
                     yield written
                 else:
-                    yield Refused(written.urn, outcome.problem)
-            yield from ready
+                    yield FailedEntry(written.urn, outcome.problem)
+            yield from finished
 
-    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         check_dataset_urn(entry.urn)
-        if (problem := check_urn(self.name, possible_names(entry.urn)[0])) is not None:
+        if (problem := check_urn(self.name, possible_datahub_urns(entry.urn)[0])) is not None:
             raise problem
         if CATALOG not in entry.raw:
             return entry
-        return self._connection.reader.as_read(entry)
+        return self._connection.reader.as_stored(entry)
 
-    def sides(
+    def adjust_for_merge(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
-        return merge_sides(base, theirs, ours)
+        return adjust_merge_inputs(base, theirs, ours)
 
     def erase(self, urn: str) -> None:
         self.erase_many([urn])
@@ -158,26 +165,26 @@ class Datahub(
                 raise outcome.problem
             reader.naming.remove(outcome.subject)
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         return self._connection.items.all()
 
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         return self.get_items(type, [key]).get(key)
 
-    def get_items(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
+    def get_items(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
         return self._connection.items.get_many(type, keys)
 
-    def put_item(self, item: Item) -> None:
+    def put_item(self, item: CatalogItem) -> None:
         for refused in self.put_items([item]):
             raise refused.problem
 
-    def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
+    def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
         return self._connection.items.put_many(items)
 
-    def item_as_held(self, item: Item) -> Item:
-        return self._connection.items.as_held(item)
+    def item_as_stored(self, item: CatalogItem) -> CatalogItem:
+        return self._connection.items.as_stored(item)
 
-    def erase_item(self, item: Item) -> None:
+    def erase_item(self, item: CatalogItem) -> None:
         self._connection.items.erase(item)
 
     @cached_property
@@ -189,19 +196,19 @@ class Datahub(
     def _jobs(
         self,
         entries: Iterable[CatalogEntry],
-        over: Mapping[str, CatalogEntry | None],
-        ready: list[WrittenEntry | Refused],
+        current: Mapping[str, CatalogEntry | None],
+        finished: list[WrittenEntry | FailedEntry],
     ) -> Iterator[WriteJob]:
         for entry in entries:
-            plan = partial(self._plan, entry, over.get(entry.urn))
+            plan = partial(self._plan, entry, current.get(entry.urn))
             job = plan_job(self.name, entry.urn, plan)
-            if isinstance(job, Refused):
-                ready.append(job)
+            if isinstance(job, FailedEntry):
+                finished.append(job)
             elif job.is_needed:
                 self._connection.reader.mark_written(entry.urn, job.changes[0].entity.urn)
                 yield job
             else:
-                ready.append(job.subject)
+                finished.append(job.subject)
 
     def _plan(self, entry: CatalogEntry, old: CatalogEntry | None) -> WriteJob:
         check_dataset_urn(entry.urn)
@@ -212,7 +219,7 @@ class Datahub(
         else:
             before = reader.render(old)
             change = change_entity(wanted.entity, before.aspects, wanted.aspects, reader.model)
-        written = WrittenEntry(urn=entry.urn, changed=change.is_needed, held=wanted.held)
+        written = WrittenEntry(urn=entry.urn, changed=change.is_needed, held=wanted.storage)
         return WriteJob(written, [change])
 
 

@@ -1,4 +1,4 @@
-"""Reads and writes schemas: rows of `schemaMetadata`, and edits of people in another aspect."""
+"""Reads and writes schemas: `schemaMetadata`, and `editableSchemaMetadata` with edits of users."""
 
 import itertools
 from collections import Counter
@@ -41,7 +41,7 @@ SCHEMA: Final = "schemaMetadata"
 EDITS: Final = "editableSchemaMetadata"
 _NESTED: Final = (Array, Map, Struct, Union)
 _CONTAINER_CLASSES: Final = frozenset({"ArrayType", "MapType", "RecordType", "UnionType"})
-_FACTS_KEY: Final = "lumos"
+_EXTRAS_KEY: Final = "lumos"
 # Prefix of a key column if the value has a column of the same name.
 _KEY_PREFIX: Final = "[key=True]."
 _ANNOTATIONS: Final = ("description", TAGS.aspect, TERMS.aspect)
@@ -52,9 +52,9 @@ _MODELLED: Final = frozenset(
 
 
 class Edits:
-    """Annotations that people typed on rows of a schema.
+    """Annotations that users entered on rows of a schema.
 
-    They are kept if a row is removed, since the column may come back.
+    The edits of a removed row are kept, since the column may come back.
     """
 
     def __init__(self, body: Any) -> None:
@@ -73,11 +73,12 @@ class Edits:
         return row.get("description") if written is None else written
 
     def descriptions(self) -> dict[str, str]:
-        """Typed descriptions of columns and nested fields, by path."""
+        """Descriptions of columns and nested fields that users entered, by path."""
         found = (
-            (path, self._infos[whole].get("description")) for path, whole in self._paths.items()
+            (plain_path, self._infos[path].get("description"))
+            for plain_path, path in self._paths.items()
         )
-        return {path: text for path, text in found if text is not None}
+        return {plain_path: text for plain_path, text in found if text is not None}
 
     def labels(self, kind: DataHubLabels, row: Mapping[str, Any]) -> tuple[str, ...]:
         if not self._infos:
@@ -91,7 +92,7 @@ class Edits:
         tags: tuple[str, ...],
         terms: tuple[str, ...],
     ) -> dict[str, Any]:
-        """Change the annotations of a row; wanted ones that people typed stay edits."""
+        """Change the annotations of a row; those that users entered stay edits if still wanted."""
         if self.description(row) != description:
             self._info(row).pop("description", None)
             row = {key: value for key, value in row.items() if key != "description"}
@@ -123,7 +124,7 @@ class Edits:
         return self._infos.get(self._path(row), {})
 
     def _path(self, row: Mapping[str, Any]) -> str:
-        """The path of the edit of a row, or of the row itself."""
+        """The path under which a row was edited; the path of the row if it was not edited."""
         path: str = row["fieldPath"]
         return path if path in self._infos else self._paths.get(_plain_path(path), path)
 
@@ -135,13 +136,13 @@ def _plain_path(path: str) -> str:
 
 
 class _Node(msgspec.Struct, eq=False):
-    """A row, the facts that Lumos stored in it, and its nested rows."""
+    """A row, the extra fields that Lumos stored in it, and its nested rows."""
 
     row: dict[str, Any]
     step: FieldPathStep
     path: FieldPath
-    lumos: str
-    facts: dict[str, Any]
+    lumos_path: str
+    extras: dict[str, Any]
     children: list["_Node"] = []
     type: DataType | None = None
 
@@ -154,7 +155,7 @@ class _Column(NamedTuple):
 
 
 def read_schema(aspects: Aspects, platform: str) -> Schema | None:
-    """Read the schema as DataHub shows it: typed annotations override those of the source."""
+    """Read the schema; annotations that users entered override those of the source."""
     if SCHEMA not in aspects:
         return None
     return Schema(fields=tuple(column.field for column in _columns(aspects, platform)))
@@ -174,7 +175,7 @@ def write_schema(aspects: Aspects, schema: Schema | None, platform: str, name: s
         if None not in plain_rows:
             aspects[SCHEMA] = {**_empty_schema(platform, name), "fields": plain_rows}
             return True
-    before = _numbered(_columns(aspects, platform) if SCHEMA in aspects else [])
+    before = _by_name_and_occurrence(_columns(aspects, platform) if SCHEMA in aspects else [])
     edits = Edits(aspects.get(EDITS))
     rows: list[dict[str, Any]] = []
     counts: Counter[str] = Counter()
@@ -194,7 +195,7 @@ def write_schema(aspects: Aspects, schema: Schema | None, platform: str, name: s
 
 
 def fields_with_edits(edits: Any, fields: Sequence[Field], platform: str) -> list[Field]:
-    """The columns that people annotated, with only these annotations."""
+    """The columns that users annotated, with only these annotations."""
     bare = (
         [{key: value for key, value in row.items() if key not in _ANNOTATIONS} for _, row in rows]
         for rows in (_rows(field, platform) for field in fields)
@@ -206,7 +207,7 @@ def fields_with_edits(edits: Any, fields: Sequence[Field], platform: str) -> lis
 
 def _empty_schema(platform: str, name: str) -> dict[str, Any]:
     return {
-        # Only for display; file names may be invalid Unicode.
+        # This name is only for display; file names may be invalid Unicode.
         "schemaName": name.encode(errors="backslashreplace").decode(),
         "platform": platform_urn(platform),
         "version": 0,
@@ -263,7 +264,7 @@ def _columns(aspects: Aspects, platform: str) -> list[_Column]:
 
 def _column_names(nodes: Sequence[_Node]) -> list[str]:
     """Unique names of columns; a Kafka topic has separate schemas for keys and values."""
-    names = [node.facts.get("name", node.step.name) for node in nodes]
+    names = [node.extras.get("name", node.step.name) for node in nodes]
     count = Counter(names)
     taken = {name for name in names if count[name] == 1}
     for index, node in enumerate(nodes):
@@ -296,12 +297,12 @@ def _tree(rows: Any) -> list[_Node]:
             key = (path.is_key, *above, (name, option))
             # The options of a union have the same name and are nested in it.
             parent = typed.get((path.is_key, *above, (name, ())) if option else key[:-1])
-            node = _Node(row, path.steps[-1], path, path.lumos, _read_facts(row))
+            node = _Node(row, path.steps[-1], path, path.lumos, _read_extras(row))
             typed.setdefault(key, node)
         else:
             parent, step = _plain_parent(plain, row["fieldPath"])
             lumos = quoted_name(step.name) if parent is None else _nested_path(parent, step.name)
-            node = _Node(row, step, path, lumos, _read_facts(row))
+            node = _Node(row, step, path, lumos, _read_extras(row))
             plain.setdefault(row["fieldPath"], node)
         (tops if parent is None else parent.children).append(node)
     return tops
@@ -326,19 +327,19 @@ def _plain_parent(plain: Mapping[str, _Node], path: str) -> tuple[_Node | None, 
 def _nested_path(parent: _Node, name: str) -> str:
     marks = {"ArrayType": "[]", "MapType": "{}"}
     mark = marks.get(class_in(parent.row.get("type")), "")
-    return f"{parent.lumos}{mark}.{quoted_name(name)}"
+    return f"{parent.lumos_path}{mark}.{quoted_name(name)}"
 
 
 def _column(node: _Node, name: str, platform: str, edits: Edits) -> _Column:
     rows = {}
     top = quoted_name(name)
-    nested_fields = list(node.facts.get("nested", ()))
+    nested_fields = list(node.extras.get("nested", ()))
     nodes = list(_walk(node)) if node.children else [node]
     for each in reversed(nodes):
         # Nested types first, to avoid deep recursion.
         _type(each, platform)
     for each in nodes:
-        path = f"{top}{each.lumos[len(node.lumos) :]}"
+        path = f"{top}{each.lumos_path[len(node.lumos_path) :]}"
         rows[path] = each.row
         if each is not node:
             nested = NestedField(path=path, **_annotations(each, platform, edits))
@@ -376,15 +377,15 @@ def _annotations(node: _Node, platform: str, edits: Edits) -> dict[str, Any]:
         "description": edits.description(node.row),
         "tags": edits.labels(TAGS, node.row),
         "terms": edits.labels(TERMS, node.row),
-        "native_type": node.facts.get("native_type", native),
-        "default": node.facts.get("default"),
-        "field_id": node.facts.get("field_id"),
+        "native_type": node.extras.get("native_type", native),
+        "default": node.extras.get("default"),
+        "field_id": node.extras.get("field_id"),
     }
 
 
 def _type(node: _Node, platform: str) -> DataType:
     if node.type is None:
-        node.type = node.facts.get("type") or _reported_type(node, platform)
+        node.type = node.extras.get("type") or _reported_type(node, platform)
     return node.type
 
 
@@ -398,7 +399,7 @@ def _reported_type(node: _Node, platform: str) -> DataType:
     try:
         return _type_of_nested(node, platform)
     except ValueError:
-        # Deeper than types can be; the rows are kept in `raw`.
+        # Nested deeper than types of Lumos can be; the rows stay in `raw`.
         return Unknown(native)
 
 
@@ -419,23 +420,23 @@ def _type_of_nested(node: _Node, platform: str) -> DataType:
     return struct
 
 
-def _read_facts(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts that Lumos stored in a row because DataHub has no field for them."""
+def _read_extras(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The extra fields that Lumos stored in a row because DataHub does not have them."""
     text = row.get("jsonProps")
-    if not text or _FACTS_KEY not in text:
+    if not text or _EXTRAS_KEY not in text:
         return {}
     try:
-        facts = msgspec.json.decode(text)[_FACTS_KEY]
-        if "type" in facts:
-            facts["type"] = parse_type(facts["type"])
-        facts["nested"] = from_plain(facts.get("nested", []), tuple[NestedField, ...])
+        extras = msgspec.json.decode(text)[_EXTRAS_KEY]
+        if "type" in extras:
+            extras["type"] = parse_type(extras["type"])
+        extras["nested"] = from_plain(extras.get("nested", []), tuple[NestedField, ...])
     except (msgspec.MsgspecError, LumosError, KeyError, TypeError):
-        # Not written by Lumos.
+        # Lumos did not write this.
         return {}
-    return dict(facts)
+    return dict(extras)
 
 
-def _numbered(columns: list[_Column]) -> dict[tuple[str, int], _Column]:
+def _by_name_and_occurrence(columns: list[_Column]) -> dict[tuple[str, int], _Column]:
     counts: Counter[str] = Counter()
     found = {}
     for column in columns:
@@ -445,10 +446,10 @@ def _numbered(columns: list[_Column]) -> dict[tuple[str, int], _Column]:
 
 
 def _without_annotations(field: Field) -> Field:
-    bare: dict[str, Any] = {"description": None, "tags": (), "terms": ()}
-    nested_fields = (msgspec.structs.replace(nested, **bare) for nested in field.nested)
-    left = tuple(nested for nested in nested_fields if nested != NestedField(path=nested.path))
-    return msgspec.structs.replace(field, **bare, nested=left)
+    no_annotations: dict[str, Any] = {"description": None, "tags": (), "terms": ()}
+    nested_fields = (msgspec.structs.replace(nested, **no_annotations) for nested in field.nested)
+    remaining = tuple(nested for nested in nested_fields if nested != NestedField(path=nested.path))
+    return msgspec.structs.replace(field, **no_annotations, nested=remaining)
 
 
 def _annotate_rows(old: _Column, field: Field, edits: Edits) -> Iterator[dict[str, Any]]:
@@ -456,8 +457,8 @@ def _annotate_rows(old: _Column, field: Field, edits: Edits) -> Iterator[dict[st
     wanted: dict[str, Field | NestedField] = {nested.path: nested for nested in field.nested}
     wanted[quoted_name(field.name)] = field
     for path, row in old.rows.items():
-        each = wanted.get(path) or NestedField(path=path)
-        yield edits.update_row(row, each.description, each.tags, each.terms)
+        annotated = wanted.get(path) or NestedField(path=path)
+        yield edits.update_row(row, annotated.description, annotated.tags, annotated.terms)
 
 
 def _rebuild_rows(
@@ -466,19 +467,19 @@ def _rebuild_rows(
     """Build the rows of a column again; keys that are not modelled are kept."""
     for path, row in _rows(field, platform):
         before = old.get(path, {})
-        # Wanted annotations keep their attribution.
+        # Start from the existing tags and terms, whose items contain DataHub's `attribution`.
         annotations = {key: before[key] for key in _ANNOTATIONS if key in before}
         others = {key: value for key, value in before.items() if key not in _MODELLED}
-        bare = {key: value for key, value in row.items() if key not in _ANNOTATIONS}
+        without_annotations = {key: value for key, value in row.items() if key not in _ANNOTATIONS}
         wanted = row.get("description"), read_labels(TAGS, row), read_labels(TERMS, row)
-        yield edits.update_row({**bare, **annotations, **others}, *wanted)
+        yield edits.update_row({**without_annotations, **annotations, **others}, *wanted)
 
 
 def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows of a column by path in Lumos: its own, then those of nested fields."""
+    """The rows of a column by path in Lumos: the column first, then its nested fields."""
     nested_fields = {nested.path: nested for nested in field.nested}
     members = list(_members(field))
-    left = (
+    not_in_type = (
         [nested_fields[path] for path in nested_fields.keys() - {path for path, _, _ in members}]
         if nested_fields
         else []
@@ -490,13 +491,13 @@ def _rows(field: Field, platform: str) -> Iterator[tuple[str, dict[str, Any]]]:
     row["isPartOfKey"] = field.key
     if field.partition:
         row["isPartitioningKey"] = True
-    read = field_paths.parse(path)
+    parsed = field_paths.parse(path)
     extra: dict[str, Any] = {}
-    if read.steps[-1].name != field.name:
+    if parsed.steps[-1].name != field.name:
         extra["name"] = field.name
-    if left:
-        extra["nested"] = to_plain(sorted(left, key=lambda nested: nested.path))
-    yield quoted_name(field.name), _with_facts(row, extra)
+    if not_in_type:
+        extra["nested"] = to_plain(sorted(not_in_type, key=lambda nested: nested.path))
+    yield quoted_name(field.name), _with_extras(row, extra)
     for lumos_path, typed_path, member in members:
         nested = nested_fields.get(lumos_path) or NestedField(path=lumos_path)
         row = _build_row(typed_path, member.type, nested, platform)
@@ -549,22 +550,22 @@ def _build_row(
     if annotated.description is not None:
         row["description"] = annotated.description
     row = with_labels(TERMS, with_labels(TAGS, row, annotated.tags), annotated.terms)
-    facts: dict[str, Any] = {}
+    extras: dict[str, Any] = {}
     # Nested rows do not define a nested type exactly.
     is_exact = type_of(native, class_of(type), platform) == type and not isinstance(type, _NESTED)
     if native != type.text and not is_exact:
-        facts["type"] = type.text
+        extras["type"] = type.text
     if annotated.native_type is not None and annotated.native_type in ("", type.text):
-        facts["native_type"] = annotated.native_type
+        extras["native_type"] = annotated.native_type
     for name in ("default", "field_id"):
-        if (fact := getattr(annotated, name)) is not None:
-            facts[name] = fact
-    return _with_facts(row, facts)
+        if (value := getattr(annotated, name)) is not None:
+            extras[name] = value
+    return _with_extras(row, extras)
 
 
-def _with_facts(row: dict[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    if not facts:
+def _with_extras(row: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+    if not extras:
         return row
-    known = msgspec.json.decode(row["jsonProps"])[_FACTS_KEY] if "jsonProps" in row else {}
-    text = msgspec.json.encode({_FACTS_KEY: {**known, **facts}}, order="sorted").decode()
+    known = msgspec.json.decode(row["jsonProps"])[_EXTRAS_KEY] if "jsonProps" in row else {}
+    text = msgspec.json.encode({_EXTRAS_KEY: {**known, **extras}}, order="sorted").decode()
     return {**row, "jsonProps": text}

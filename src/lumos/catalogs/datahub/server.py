@@ -19,7 +19,7 @@ from lumos.catalogs.http import (
     Caller,
     CatalogServer,
     Fault,
-    lost_fault,
+    no_response_fault,
     response_fault,
     unreachable_fault,
 )
@@ -47,7 +47,7 @@ _PATCH: Final = "application/json-patch+json"
 
 
 class MetadataProposal(NamedTuple):
-    """A change of one aspect: its new body, or a patch."""
+    """A change of one aspect: a new body or a patch."""
 
     type: str
     urn: str
@@ -93,7 +93,7 @@ def _encoded_proposal_class() -> type[Any]:
     return EncodedProposal
 
 
-def proposals_of(changes: Iterable[MetadataProposal]) -> list[Any]:
+def to_proposals(changes: Iterable[MetadataProposal]) -> list[Any]:
     """Convert changes to proposals of DataHub's package."""
     ready, model = _encoded_proposal_class(), classes()
     metadata = model.SystemMetadataClass()
@@ -145,7 +145,7 @@ def _metadata_json(metadata: Any) -> dict[str, Any]:
 
 def _configure_package() -> None:
     check_installed()
-    # Only read at the first import.
+    # The package reads this variable at its first import.
     os.environ.setdefault("DATAHUB_TELEMETRY_ENABLED", "false")
     log = logging.getLogger("datahub")
     if log.level < logging.WARNING:
@@ -247,9 +247,9 @@ class Gms:
     def list_entities(
         self, types: Sequence[str], aspects: Sequence[str] | None
     ) -> Iterator[EntityAspects]:
-        """All entities of some types, including hidden ones; not limited by the search window.
+        """All entities of some types, including soft-deleted ones, beyond the search window.
 
-        With aspects, only entities that have one of them.
+        With `aspects`, only entities that have at least one of them.
         """
         cursor, received, total = None, 0, None
         while True:
@@ -292,7 +292,7 @@ class Gms:
 
         first, *others = proposals
         what = f"{len(proposals)} changes" if others else f"{first.urn} {first.aspect}"
-        encoded = proposals_of(proposals)
+        encoded = to_proposals(proposals)
         self.caller.call(
             what, lambda: self._graph.emit_mcps(encoded, emit_mode=EmitMode.SYNC_PRIMARY)
         )
@@ -347,30 +347,30 @@ class Gms:
                 ) from problem
             raise
 
-    def fault_of(self, problem: Exception) -> Fault | None:
-        """The fault that an exception of the package or of requests means, or None."""
+    def fault_of(self, exception: Exception) -> Fault | None:
+        """Classify an exception of DataHub's package or of requests; None if no call failed."""
         from datahub.configuration.common import OperationalError
         from requests import exceptions
 
         message = ""
-        if isinstance(problem, OperationalError):
-            message = str((problem.info or {}).get("message") or problem.message)
-            cause = problem.__cause__
+        if isinstance(exception, OperationalError):
+            message = str((exception.info or {}).get("message") or exception.message)
+            cause = exception.__cause__
             if not isinstance(cause, Exception):
                 return None
-            problem = cause
-        if isinstance(problem, exceptions.HTTPError) and problem.response is not None:
-            response = problem.response
+            exception = cause
+        if isinstance(exception, exceptions.HTTPError) and exception.response is not None:
+            response = exception.response
             text = self._without_secret(
                 message or _message(response.content) or response.reason or ""
             )
             return response_fault(response.status_code, text, response.headers.get("Retry-After"))
-        if isinstance(problem, exceptions.SSLError | exceptions.ConnectTimeout):
-            return unreachable_fault(self._without_secret(_reason(problem)))
-        if isinstance(problem, exceptions.ConnectionError) and _is_unreachable(problem):
-            return unreachable_fault(self._without_secret(_reason(problem)))
-        if isinstance(problem, exceptions.RequestException):
-            return lost_fault(self._without_secret(_reason(problem)))
+        if isinstance(exception, exceptions.SSLError | exceptions.ConnectTimeout):
+            return unreachable_fault(self._without_secret(_reason(exception)))
+        if isinstance(exception, exceptions.ConnectionError) and _is_unreachable(exception):
+            return unreachable_fault(self._without_secret(_reason(exception)))
+        if isinstance(exception, exceptions.RequestException):
+            return no_response_fault(self._without_secret(_reason(exception)))
         return None
 
     def _decode(self, text: bytes, type: type[T]) -> T:
@@ -420,8 +420,8 @@ def key_aspect(type: str) -> str:
     return f"{type}Key" if key is None else str(key.ASPECT_NAME)
 
 
-def repeat_if_broken(read: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """Read everything, and once more if the first attempt breaks off."""
+def retry_once_if_interrupted(read: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """Yield everything that `read` yields; start over once if it is interrupted."""
     try:
         found = list(read())
     except CatalogError as problem:
@@ -432,10 +432,10 @@ def repeat_if_broken(read: Callable[[], Iterator[T]]) -> Iterator[T]:
 
 
 def unexpected_response(name: str, position: str, problem: str) -> CatalogError:
-    """The error for an aspect that is not as DataHub's model defines it."""
+    """The error for an aspect that does not match DataHub's model."""
     return CatalogError(
-        f"Unexpected value in {name} at {position}: {problem}. Check that Lumos supports the "
-        f"version of the server, {_REQUIRED_VERSION}.",
+        f"Unexpected value in {name} at {position}: {problem}. Check the version of the "
+        f"server: Lumos supports {_REQUIRED_VERSION}.",
         platform=name,
     )
 

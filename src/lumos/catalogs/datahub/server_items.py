@@ -8,7 +8,12 @@ from lumos.catalogs.chunks import batched
 from lumos.catalogs.datahub.aspects import AspectWrite, Entity, aspects_after, entity_of
 from lumos.catalogs.datahub.items import DataHubItems, canonical_key
 from lumos.catalogs.datahub.reader import DATASET, DataHubReader
-from lumos.catalogs.datahub.server import BATCH_SIZE, Gms, repeat_if_broken, unexpected_response
+from lumos.catalogs.datahub.server import (
+    BATCH_SIZE,
+    Gms,
+    retry_once_if_interrupted,
+    unexpected_response,
+)
 from lumos.catalogs.datahub.server_model import DataHubModel
 from lumos.catalogs.datahub.writer import (
     Change,
@@ -18,7 +23,7 @@ from lumos.catalogs.datahub.writer import (
     plan_job,
     send_jobs,
 )
-from lumos.catalogs.interface import Item, Refused, item_key
+from lumos.catalogs.interface import CatalogItem, FailedEntry, item_key
 from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntity
 
@@ -34,20 +39,20 @@ class ServerItems:
         self._model = model
         self._reader = reader
 
-    def all(self) -> Iterator[Item]:
+    def all(self) -> Iterator[CatalogItem]:
         """All items, sorted by entity type and URN."""
         types = sorted(
             type for type in self._types if type != DATASET and not self._model.is_internal(type)
         )
-        listed = repeat_if_broken(lambda: self._gms.list_entities(types, None))
+        listed = retry_once_if_interrupted(lambda: self._gms.list_entities(types, None))
         entities = map(entity_of, sorted(each.urn for each in listed))
-        urns = [entity.urn for entity in entities if self._model.holds(entity)]
+        urns = [entity.urn for entity in entities if self._model.can_store(entity)]
         known = frozenset(urns)
         for batch in batched(urns, _ITEM_BATCH_SIZE):
             items, buffer = self._load(map(entity_of, batch))
             yield from items.of((entity_of(urn) for urn in batch if urn in buffer), known)
 
-    def get_many(self, type: type[Item], keys: Sequence[str]) -> dict[str, Item]:
+    def get_many(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
         """The items of one type that exist, by key."""
         found = {}
         for batch in batched(keys, _ITEM_BATCH_SIZE):
@@ -57,11 +62,11 @@ class ServerItems:
                     found[key] = item
         return found
 
-    def as_held(self, item: Item) -> Item:
+    def as_stored(self, item: CatalogItem) -> CatalogItem:
         """The item that the server returns after this one is written."""
-        return self._items(_EntityBuffer(self._gms.name, {})).as_held(item)
+        return self._items(_EntityBuffer(self._gms.name, {})).as_stored(item)
 
-    def put_many(self, items: Sequence[Item]) -> Iterator[Refused]:
+    def put_many(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
         """Replace items; yield those that the server rejects."""
         for batch in _batches(items):
             codec, buffer = self._load_items([(type(item), item_key(item)) for item in batch])
@@ -77,16 +82,16 @@ class ServerItems:
                 job = plan_job(
                     self._gms.name, item_key(item), partial(self._plan, codec, buffer, item)
                 )
-                if isinstance(job, Refused):
+                if isinstance(job, FailedEntry):
                     yield job
                     buffer.take_changes()
                 elif job.is_needed:
                     jobs.append(job)
             for outcome in send_jobs(self._gms, jobs):
                 if outcome.problem is not None:
-                    yield Refused(outcome.subject, outcome.problem)
+                    yield FailedEntry(outcome.subject, outcome.problem)
 
-    def erase(self, item: Item) -> None:
+    def erase(self, item: CatalogItem) -> None:
         """Delete an item permanently."""
         items, buffer = self._load_items([(type(item), item_key(item))])
         items.erase(item)
@@ -103,7 +108,7 @@ class ServerItems:
         return DataHubItems(buffer, self._reader.naming, self._model)
 
     def _load_items(
-        self, keys: Iterable[tuple[type[Item], str]]
+        self, keys: Iterable[tuple[type[CatalogItem], str]]
     ) -> tuple[DataHubItems, "_EntityBuffer"]:
         """Read the entities that some items are stored in."""
         empty = self._items(_EntityBuffer(self._gms.name, {}))
@@ -129,7 +134,7 @@ class ServerItems:
         )
         return items, buffer
 
-    def _plan(self, items: DataHubItems, buffer: "_EntityBuffer", item: Item) -> WriteJob:
+    def _plan(self, items: DataHubItems, buffer: "_EntityBuffer", item: CatalogItem) -> WriteJob:
         items.put(item)
         return WriteJob(item_key(item), self._changes(buffer))
 
@@ -149,16 +154,16 @@ class ServerItems:
 
 
 class _EntityBuffer:
-    """The aspects that a server has of some entities, and pending changes of them."""
+    """The aspects of some entities on a server, and pending changes to them."""
 
     def __init__(self, name: str, aspects: Mapping[str, dict[str, Any]]) -> None:
         self._name = name
-        self._aspects_of = dict(aspects)
+        self._aspects_by_urn = dict(aspects)
         self._before: dict[Entity, dict[str, Any]] = {}
         self._writes: dict[Entity, list[AspectWrite]] = {}
 
     def __contains__(self, urn: str) -> bool:
-        return urn in self._aspects_of
+        return urn in self._aspects_by_urn
 
     def take_changes(self) -> list[tuple[Entity, dict[str, Any], list[AspectWrite]]]:
         """Return and clear the pending changes: entity, aspects before, writes."""
@@ -168,29 +173,29 @@ class _EntityBuffer:
         return changes
 
     def entities(self) -> Iterator[Entity]:
-        return map(entity_of, self._aspects_of)
+        return map(entity_of, self._aspects_by_urn)
 
     def writes(self, urn: str, aspect: str | None = None) -> list[AspectWrite]:
         return [
             AspectWrite(aspect=name, body=body)
-            for name, body in self._aspects_of.get(urn, {}).items()
+            for name, body in self._aspects_by_urn.get(urn, {}).items()
             if aspect is None or name == aspect
         ]
 
     def replace(self, entity: Entity, writes: Sequence[AspectWrite]) -> bool:
-        before = self._aspects_of.get(entity.urn, {})
+        before = self._aspects_by_urn.get(entity.urn, {})
         if not before and not writes:
             return False
         self._before.setdefault(entity, before)
         self._writes[entity] = list(writes)
-        self._aspects_of[entity.urn] = aspects_after(writes)
+        self._aspects_by_urn[entity.urn] = aspects_after(writes)
         return True
 
     def error(self, position: str, problem: str) -> LumosError:
         return unexpected_response(self._name, position, problem)
 
 
-def _batches(items: Sequence[Item]) -> Iterator[list[Item]]:
+def _batches(items: Sequence[CatalogItem]) -> Iterator[list[CatalogItem]]:
     """Items without duplicates; definitions of properties first, since values refer to them."""
     unique = {(type(item), canonical_key(item)): item for item in items}.values()
     for is_first in (True, False):

@@ -1,8 +1,8 @@
-"""Normalizes aspects by DataHub's model, which its package contains.
+"""Normalizes aspects, so that they can be compared, with the model in DataHub's package.
 
-A server may fill in defaults of the model, and creates some aspects itself. Aspects are compared
-without these. An empty aspect counts as missing, since no proposal can remove an aspect. In a
-union, a server wraps plain values in the name of their type, and DataHub's older files do not.
+Defaults of the model and aspects that a server creates itself are removed. An empty aspect is the
+same as a missing one, since no proposal can remove an aspect. In a union, a server wraps plain
+values in the name of their type; older files of DataHub do not.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _UNION_NAMES: Final[dict[type, tuple[str, ...]]] = {
 }
 _BROWSE: Final = "browsePathsV2"
 _INSTANCE: Final = "dataPlatformInstance"
-# Never exported.
+# Aspects with secrets, which are never exported.
 _SECRET: Final = frozenset({"corpUserCredentials"})
 # Settings, secrets and built-in definitions of a server.
 _INTERNAL: Final = frozenset(
@@ -211,7 +211,7 @@ class DataHubModel:
         """Whether entities of a type are internal to a server."""
         return type in _INTERNAL or type.startswith(_INTERNAL_PREFIX)
 
-    def holds(self, entity: Entity) -> bool:
+    def can_store(self, entity: Entity) -> bool:
         platform = entity_name("dataPlatform", entity.urn)
         is_built_in = (
             entity.urn in _BUILT_IN

@@ -89,8 +89,8 @@ def to_class(type: DataType) -> dict[str, Any]:
 
 def class_in(value: Any) -> str:
     """The class in an encoded type, or an empty text."""
-    inside = value.get("type") if isinstance(value, dict) else None
-    name = next(iter(inside), "") if isinstance(inside, dict) else ""
+    classes = value.get("type") if isinstance(value, dict) else None
+    name = next(iter(classes), "") if isinstance(classes, dict) else ""
     return name.rpartition(".")[2]
 
 
@@ -109,8 +109,8 @@ def _interpretations(native: str, platform: str) -> Iterator[DataType | None]:
     yield _AVRO.get(native.lower())
     own = _DIALECTS.get(platform, "postgres")
     for dialect in (own, *(each for each in _ALL_DIALECTS if each != own)):
-        read = type_from_sql(native, dialect)
-        yield None if isinstance(read, Unknown) else read
+        parsed = type_from_sql(native, dialect)
+        yield None if isinstance(parsed, Unknown) else parsed
     # Arrow and pandas write these names in lower case.
     yield exact_type(native.upper())
 

@@ -10,13 +10,13 @@ from lumos.catalogs.datahub.aspects import Entity, ServerModel
 from lumos.catalogs.datahub.names import MAX_URN_LENGTH, is_acceptable
 from lumos.catalogs.datahub.patches import EMPTY, build_patch
 from lumos.catalogs.datahub.server import Gms, MetadataProposal
-from lumos.catalogs.interface import Refused
+from lumos.catalogs.interface import FailedEntry
 from lumos.errors import CatalogError, CatalogUnavailable, LumosError
 
 _MAX_PROPOSALS: Final = 200
 _PROPOSALS_PER_CALL: Final = 20
 _MAX_BYTES: Final = 12 << 20
-# Added for each proposal in a call.
+# The overhead of each proposal in a call.
 _OVERHEAD_BYTES: Final = 600
 _MAX_QUOTED: Final = 80
 
@@ -39,7 +39,7 @@ class Change(NamedTuple):
 
 
 class WriteJob(NamedTuple):
-    """Changes that belong together: if one is rejected, so is the subject."""
+    """The changes for one subject; if one of them is rejected, the subject is rejected."""
 
     subject: Any
     changes: Sequence[Change]
@@ -54,7 +54,7 @@ class WriteJob(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """The number of proposals; each deletion needs a call of its own and counts as many."""
+        """The weight in a call: the proposals, plus a fixed number for each deletion."""
         deletions = sum(len(change.removed_aspects) + change.is_erased for change in self.changes)
         return (
             sum(len(change.proposals) for change in self.changes) + deletions * _PROPOSALS_PER_CALL
@@ -81,14 +81,14 @@ def change_entity(
     proposals: list[MetadataProposal] = []
     removed_aspects: list[str] = []
     for name in {**before, **after}:
-        was, now = before.get(name), after.get(name)
-        if was == now:
+        old_body, new_body = before.get(name), after.get(name)
+        if old_body == new_body:
             continue
-        if (difference := build_patch(name, was, now, new.get(name))) is not None:
+        if (difference := build_patch(name, old_body, new_body, new.get(name))) is not None:
             proposals.append(
                 MetadataProposal(entity.type, entity.urn, name, difference, patch=True)
             )
-        elif now is not None:
+        elif new_body is not None:
             proposals.append(_upsert(entity, name, new[name]))
         elif name in EMPTY:
             proposals.append(_upsert(entity, name, EMPTY[name]))
@@ -97,25 +97,25 @@ def change_entity(
     return Change(entity, proposals, removed_aspects)
 
 
-def plan_job(name: str, subject: str, plan: Callable[[], WriteJob]) -> WriteJob | Refused:
+def plan_job(name: str, subject: str, plan: Callable[[], WriteJob]) -> WriteJob | FailedEntry:
     """The planned job, or why the server would reject it."""
     try:
         job = plan()
     except CatalogUnavailable:
         raise
     except LumosError as problem:
-        return Refused(subject, problem)
+        return FailedEntry(subject, problem)
     except UnicodeEncodeError as problem:
-        shown = subject.encode("ascii", "backslashreplace").decode()
-        text = f"{shown} has invalid Unicode: {problem.object[:_MAX_QUOTED]!a}"
-        return Refused(subject, CatalogError(f"{name} cannot store it: {text}", platform=name))
+        printable = subject.encode("ascii", "backslashreplace").decode()
+        text = f"{printable} has invalid Unicode: {problem.object[:_MAX_QUOTED]!a}"
+        return FailedEntry(subject, CatalogError(f"{name} cannot store it: {text}", platform=name))
     problems = (_find_problem(name, change) for change in job.changes)
     first = next(filter(None, problems), None)
-    return job if first is None else Refused(subject, first)
+    return job if first is None else FailedEntry(subject, first)
 
 
 def _find_problem(name: str, change: Change) -> CatalogError | None:
-    """Why a server would reject a change, as far as that is known in advance."""
+    """Why a server would reject a change, if that is known in advance."""
     urn = change.entity.urn
     if (problem := check_urn(name, urn)) is not None:
         return problem
@@ -146,8 +146,8 @@ def send_jobs(gms: Gms, jobs: Iterable[WriteJob]) -> Iterator[WriteOutcome]:
     """
     chunks = chunked(
         jobs,
-        most=_MAX_PROPOSALS,
-        most_bytes=_MAX_BYTES,
+        max_parts=_MAX_PROPOSALS,
+        max_bytes=_MAX_BYTES,
         size=lambda job: job.size,
         count=lambda job: job.parts,
     )

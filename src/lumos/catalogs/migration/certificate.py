@@ -1,4 +1,4 @@
-"""Certificates of migrations: what was moved, with hashes, so that it can be checked later."""
+"""Certificates of migrations: the migrated entries with hashes, to check the target later."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -18,14 +18,14 @@ from lumos.snapshots.format.document import KINDS, EntryKind
 from lumos.version import __version__
 
 FORMAT_VERSION: Final = "1.0"
-# Set by the store and by catalogs, so that they change without an edit.
+# The store and catalogs set these aspects, so they change without an edit.
 _VOLATILE: Final = frozenset(("timestamps", "versioning", "usage", "runs", "cost"))
 _MAX_BYTES: Final = 1 << 30
 BATCH_SIZE: Final = 500
 
 
 class CertificateException(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that the target does not have as the source has it, and why."""
+    """An entry that differs between source and target, and why."""
 
     key: str
     reason: str
@@ -66,7 +66,7 @@ def make_certificate(
 ) -> Certificate:
     """The certificate of a finished and verified migration."""
     verified = report.verified
-    assert verified is not None, "only verified migrations have a certificate"
+    assert verified is not None, "the migration was not verified"
     reasons = (
         *((each.key, f"not migrated: {each.problem}") for each in report.skipped),
         *((each.key, f"refused by the target: {each.problem}") for each in report.imported.refused),

@@ -1,4 +1,4 @@
-"""The state of migrations between two catalogs, and whether another one may start."""
+"""Stores the state of migrations between two catalogs, and checks whether one may start."""
 
 from pathlib import Path
 from typing import Final
@@ -118,7 +118,7 @@ class MigrationLog:
         if imported is None or not (imported.sums.refused or record.has_missing_entries):
             return record
         run = store.journal.open(record.target)
-        # The same import continues, so that all of it can be rolled back.
+        # Continue the same import, so that a rollback covers all of it.
         if imported.sums.refused and run and run.id == imported.import_id and run.state == "done":
             with store.transaction() as transaction:
                 transaction.journal.save_run(_restart(run))
@@ -166,7 +166,7 @@ def check_can_start(
 
 
 def _restart(run: ImportRun) -> ImportRun:
-    """Restart an import; counts of changes stay, since repeated entries count as unchanged."""
+    """Restart an import; counts of changes are kept, because repeated entries are unchanged."""
     sums = from_json(run.sums, ImportTotals)
     for tally in sums.kinds.values():
         tally.unchanged = 0

@@ -39,7 +39,7 @@ from lumos.snapshots.format.document import (
 from lumos.snapshots.format.reader import OpenSnapshot
 from lumos.snapshots.format.writer import write_snapshot
 
-Names: TypeAlias = dict[str, str]
+RenamedNames: TypeAlias = dict[str, str]
 
 # The kinds of entities that a mapping renames, and the section of each.
 LABELS: Final = {"tag": "tags", "domain": "domains"}
@@ -52,12 +52,12 @@ class Mapping(Section, frozen=True, kw_only=True):
     precedence over its service. A name that is mapped to itself stays, without a warning.
     """
 
-    tags: Names = msgspec.field(default_factory=dict)
-    terms: Names = msgspec.field(default_factory=dict)
-    owners: Names = msgspec.field(default_factory=dict)
-    domains: Names = msgspec.field(default_factory=dict)
-    services: Names = msgspec.field(default_factory=dict)
-    datasets: Names = msgspec.field(default_factory=dict)
+    tags: RenamedNames = msgspec.field(default_factory=dict)
+    terms: RenamedNames = msgspec.field(default_factory=dict)
+    owners: RenamedNames = msgspec.field(default_factory=dict)
+    domains: RenamedNames = msgspec.field(default_factory=dict)
+    services: RenamedNames = msgspec.field(default_factory=dict)
+    datasets: RenamedNames = msgspec.field(default_factory=dict)
 
     @classmethod
     def read(cls, file: Path) -> "Mapping":
@@ -148,7 +148,7 @@ def write_mapped(
     write_snapshot(file, snapshot.header.facts, datasets, **entries)
 
 
-def _changes(names: Names) -> Names:
+def _changes(names: RenamedNames) -> RenamedNames:
     return {name: new for name, new in names.items() if name != new}
 
 
@@ -178,7 +178,7 @@ def _map_entries(
     kind: EntryKind, snapshot: OpenSnapshot, mapping: Mapping, created: frozenset[str]
 ) -> Iterator[Any]:
     rename = _new_key(kind, mapping)
-    # If several entries get the same name, the first is written, unless one has that name already.
+    # If several entries get the same name, write the first, unless an entry already has that name.
     taken = {getattr(each, kind.key) for each in snapshot.entries(kind)} if rename else set()
     for value in snapshot.entries(kind):
         key = getattr(value, kind.key)
@@ -192,7 +192,7 @@ def _map_entries(
 
 
 def _new_key(kind: EntryKind, mapping: Mapping) -> Callable[[str], str] | None:
-    """The function that renames keys of a kind, or None; datasets and jobs are mapped by entry."""
+    """The function that renames keys of a kind, or None for datasets and jobs."""
     if kind is OTHERS and (mapping.tags or mapping.domains):
         return mapping.urn
     names = mapping.terms if kind is GLOSSARY else mapping.owners if kind in (USERS, GROUPS) else {}
@@ -298,7 +298,7 @@ def _map_domain(domain: str | None, mapping: Mapping) -> str | None:
     return None if domain is None else mapping.domains.get(domain, domain)
 
 
-def _rename(names: Iterable[str], changes: Names) -> tuple[str, ...]:
+def _rename(names: Iterable[str], changes: RenamedNames) -> tuple[str, ...]:
     """The names in the target, without duplicates."""
     return tuple(dict.fromkeys(changes.get(name, name) for name in names))
 

@@ -1,4 +1,4 @@
-"""The plan of a migration: how the target holds each aspect, the calls it takes, and a runbook."""
+"""Plans a migration: how the target stores each aspect, the calls, and a runbook."""
 
 import time
 from collections import Counter, defaultdict
@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final
 
-from lumos.catalogs import HoldsItems, ReadsEntries, ReadsMany, ReplacesEntries, WritesMany
+from lumos.catalogs import ReadsEntries, ReadsMany, ReplacesEntries, StoresItems, WritesMany
 from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.migration.certificate import BATCH_SIZE
 from lumos.catalogs.migration.reports import (
@@ -54,7 +54,7 @@ def plan_migration(
         aspects=aspects,
         lossy=lossy,
         calls=calls,
-        # Importing and verifying each read as much as the dry run did.
+        # The import and the verification each read as much as the dry run.
         seconds=round(2 * seconds + calls.write * round_trip, 1),
         round_trip=round(round_trip, 4),
         runbook=tuple(_runbook(*map(quote, catalogs), has_needs=bool(report.needs))),
@@ -66,23 +66,23 @@ def _plan_aspects(
     snapshot: OpenSnapshot, platform: Any
 ) -> tuple[dict[str, PlannedAspect], tuple[LossyAspect, ...]]:
     counts: Counter[str] = Counter()
-    holdings: dict[str, Holding] = {}
+    storage_by_aspect: dict[str, Holding] = {}
     lossy: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for kind in KINDS:
         for value in snapshot.entries(kind):
-            held = _as_held(platform, kind, value)
+            stored = _as_stored(platform, kind, value)
             for name in aspects_of(value):
                 aspect = f"{kind.singular}.{name}"
                 counts[aspect] += 1
-                holdings[aspect] = _holding(platform, kind, name)
-            if held is not None and held != value:
+                storage_by_aspect[aspect] = _aspect_storage(platform, kind, name)
+            if stored is not None and stored != value:
                 key = getattr(value, kind.key)
-                source, target = aspects_of(value), aspects_of(held)
+                source, target = aspects_of(value), aspects_of(stored)
                 for name in source:
                     if source[name] != target.get(name):
                         lossy[kind.singular, name].append(key)
     aspects = {
-        name: PlannedAspect(source=count, holding=holdings[name])
+        name: PlannedAspect(source=count, holding=storage_by_aspect[name])
         for name, count in sorted(counts.items())
     }
     return aspects, tuple(
@@ -96,33 +96,33 @@ def _plan_aspects(
     )
 
 
-def _holding(platform: Any, kind: EntryKind, aspect: str) -> Holding:
-    """How the target holds an aspect."""
+def _aspect_storage(platform: Any, kind: EntryKind, aspect: str) -> Holding:
+    """The way in which the target stores an aspect."""
     if kind is DATASETS:
         is_native = not isinstance(platform, ReplacesEntries) or aspect in platform.native
         return "native" if is_native else "properties"
-    return "native" if isinstance(platform, HoldsItems) else "store"
+    return "native" if isinstance(platform, StoresItems) else "store"
 
 
-def _as_held(platform: Any, kind: EntryKind, value: Any) -> Any:
-    """An entry as the target returns it after a write; None if it cannot hold the kind."""
+def _as_stored(platform: Any, kind: EntryKind, value: Any) -> Any:
+    """An entry as the target returns it after a write; None if it cannot store the kind."""
     if kind is DATASETS:
-        return platform.as_held(value) if isinstance(platform, ReplacesEntries) else value
-    return platform.item_as_held(value) if isinstance(platform, HoldsItems) else None
+        return platform.as_stored(value) if isinstance(platform, ReplacesEntries) else value
+    return platform.item_as_stored(value) if isinstance(platform, StoresItems) else None
 
 
 def _plan_calls(
     report: MigrationReport, snapshot: OpenSnapshot, platform: Any, *, is_remote: bool
 ) -> PlannedCalls:
-    """The calls of the import and of the verification; a file or store needs none."""
+    """The calls for the import and the verification; files and the store need none."""
     if not is_remote or isinstance(platform, LocalStorePlatform):
         return PlannedCalls(read=0, write=0)
     totals = report.imported.sums.kinds
     changed = {name: each.created + each.changed for name, each in totals.items()}
     datasets = changed.pop(DATASETS.plural, 0)
-    batch = platform.most if isinstance(platform, WritesMany) else 1
+    batch = platform.batch_size if isinstance(platform, WritesMany) else 1
     writes = ceil(datasets / batch) + (
-        sum(changed.values()) if isinstance(platform, HoldsItems) else 0
+        sum(changed.values()) if isinstance(platform, StoresItems) else 0
     )
     header = snapshot.header.counts
     entries = header.datasets if header else 0

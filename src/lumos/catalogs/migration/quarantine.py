@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Literal, TypeAlias
 
-from lumos.catalogs import ReadsEntries, Refused
+from lumos.catalogs import FailedEntry, ReadsEntries
 from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.snapshots.catalogs import PlatformCatalog, SnapshotCatalog
@@ -36,7 +36,7 @@ class ValidatedCatalog(SnapshotCatalog):
 
     def datasets(self) -> Iterator[CatalogEntry]:
         for each in self._read_each():
-            reason = str(each.problem) if isinstance(each, Refused) else _find_error(each)
+            reason = str(each.problem) if isinstance(each, FailedEntry) else _find_error(each)
             if reason is None:
                 assert isinstance(each, CatalogEntry)
                 yield each
@@ -59,7 +59,7 @@ class ValidatedCatalog(SnapshotCatalog):
     def close(self) -> None:
         self._catalog.close()
 
-    def _read_each(self) -> Iterator[CatalogEntry | Refused]:
+    def _read_each(self) -> Iterator[CatalogEntry | FailedEntry]:
         catalog = self._catalog
         if isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, ReadsEntries):
             return catalog.platform.export_each()

@@ -3,6 +3,8 @@
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from lumos.catalogs.reports import PublishReport
 from lumos.discovery.reports import IngestReport
 from lumos.model.discovery import Problem
@@ -16,8 +18,9 @@ UnmappedNameKind: TypeAlias = Literal["tag", "term", "owner", "domain", "service
 class UnmappedName(Report, frozen=True, kw_only=True):
     """A name that should be mapped, the number of datasets that use it, and similar names.
 
-    `like` are similar names in the target; none if the target did not accept the name. `by_title`:
-    a tag or domain whose name is an id, with its display name in `like` if that is unique.
+    `like` are similar names in the target; it is empty if the target did not accept the name. With
+    `by_title`, the name of a tag or domain is an id, and `like` has its display name if that is
+    unique.
     """
 
     kind: UnmappedNameKind
@@ -97,7 +100,7 @@ Holding: TypeAlias = Literal["native", "properties", "store"]
 
 
 class PlannedAspect(Report, frozen=True, kw_only=True):
-    """The number of entries with an aspect, and how the target holds it.
+    """The number of entries with an aspect, and how the target stores it.
 
     `native` in its own fields, `properties` in custom properties, `store` only in the store of
     Lumos and in snapshots.
@@ -108,7 +111,7 @@ class PlannedAspect(Report, frozen=True, kw_only=True):
 
 
 class LossyAspect(Report, frozen=True, kw_only=True):
-    """An aspect that the target cannot hold exactly for some entries, and why."""
+    """An aspect that the target cannot store exactly for some entries, and why."""
 
     aspect: str
     entries: int
@@ -117,7 +120,7 @@ class LossyAspect(Report, frozen=True, kw_only=True):
 
 
 class PlannedCalls(Report, frozen=True, kw_only=True):
-    """The number of calls of the target that a migration makes, at least."""
+    """The minimum number of calls to the target."""
 
     read: int
     write: int
@@ -149,7 +152,7 @@ class MigrationPlan(Report, frozen=True, kw_only=True):
 class CertificateCheck(Report, frozen=True, kw_only=True):
     """The answer of `lumos migrate verify`: what changed in the target since the migration.
 
-    `exceptions` is the number of entries that were not migrated as they were, by the certificate.
+    `exceptions` is the number of entries that, by the certificate, were not migrated unchanged.
     """
 
     format_version: str = FORMAT_VERSION
@@ -171,7 +174,7 @@ class CertificateCheck(Report, frozen=True, kw_only=True):
 class SyncReport(Report, frozen=True, kw_only=True):
     """The answer of `lumos sync`: the scan, and what was published to each catalog.
 
-    `passed_over` sources are not supported by this version, `failed` ones could not be scanned.
+    `passed_over` sources are not supported by this version. `failed` sources could not be scanned.
     """
 
     format_version: str = FORMAT_VERSION
@@ -179,9 +182,9 @@ class SyncReport(Report, frozen=True, kw_only=True):
     passed_over: tuple[str, ...]
     failed: tuple[Problem, ...]
     scanned: IngestReport | None
-    told: tuple[PublishReport, ...]
+    published: tuple[PublishReport, ...] = msgspec.field(name="told")
 
     @property
     def is_complete(self) -> bool:
         """Whether every source was scanned and everything was published."""
-        return not self.failed and all(each.is_complete for each in self.told)
+        return not self.failed and all(each.is_complete for each in self.published)

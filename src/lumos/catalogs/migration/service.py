@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from lumos.catalogs import Connects, HoldsItems
+from lumos.catalogs import Connects, StoresItems
 from lumos.catalogs.migration.certificate import (
     check_certificate,
     make_certificate,
@@ -96,8 +96,8 @@ class Migrations:
     ) -> MigrationReport:
         """Export, validate, import, and read every entry back.
 
-        A second migration writes what changed since then and keeps edits in the target. `resume`
-        continues an interrupted one. `mapping` is a file with the names of the target. The export
+        A later migration writes the changes since then and keeps edits in the target. `resume`
+        continues an interrupted migration. `mapping` is a file with names in the target. The export
         is kept as `keep`, or deleted after the verification. A dataset that cannot be migrated
         stops the migration; with `on_error="skip"` it is left out and reported. The certificate is
         written to `certificate`, or next to the store.
@@ -126,7 +126,7 @@ class Migrations:
                     mapping=given_mapping or (resumable.mapping if resumable else Mapping()),
                     keep=str(keep) if keep else (resumable.keep if resumable else None),
                 )
-                # Recorded first: an export may take hours and be interrupted.
+                # Record the request first, because an export may take hours and be interrupted.
                 log.begin(request)
                 record = log.add(
                     self._export_source(pair, request, store, folder, progress, on_error)
@@ -141,7 +141,7 @@ class Migrations:
                 )
                 record = msgspec.structs.replace(record, imported=imported)
                 log.save(record)
-            # Opened again, so that nothing is read from a cache.
+            # Open the target again, so that nothing is read from a cache.
             with closing(catalogs.named(target)) as reopened:
                 is_resumed = isinstance(resumable, MigrationRecord)
                 report, hashes = self._verify(
@@ -166,7 +166,7 @@ class Migrations:
         on_error: OnError = "stop",
         progress: Progress = no_progress,
     ) -> MigrationReport:
-        """What `migrate` would do; nothing is written except the file to keep."""
+        """Report what `migrate` would do; only the file `keep` is written."""
         with self._dry_run(source, target, mapping, keep, on_error, progress) as (report, _, _):
             return report
 
@@ -183,8 +183,8 @@ class Migrations:
         from lumos.catalogs.migration.plan import plan_migration
 
         start = time.perf_counter()
-        with self._dry_run(source, target, mapping, None, on_error, progress) as tried:
-            report, file, target_catalog = tried
+        with self._dry_run(source, target, mapping, None, on_error, progress) as dry_run:
+            report, file, target_catalog = dry_run
             seconds = time.perf_counter() - start
             progress("planning")
             return plan_migration(
@@ -218,25 +218,25 @@ class Migrations:
                 store = self._store()
             except NoStore:
                 store = None
-            found = self._export_source(pair, request, store, Path(folder), progress, on_error)
-            tried = self._snapshots().try_load(
-                found.file, platform=target, allow_dangling=True, progress=progress
+            record = self._export_source(pair, request, store, Path(folder), progress, on_error)
+            would_import = self._snapshots().try_load(
+                record.file, platform=target, allow_dangling=True, progress=progress
             )
             report = MigrationReport(
                 source=pair.source.name,
                 target=pair.target.name,
                 dry_run=True,
                 resumed=False,
-                exported=found.exported,
-                needs=found.needs,
-                imported=tried,
+                exported=record.exported,
+                needs=record.needs,
+                imported=would_import,
                 verified=None,
-                remarks=found.remarks,
-                snapshot=found.kept,
-                skipped=found.skipped,
-                lineage_left_out=found.lineage_left_out,
+                remarks=record.remarks,
+                snapshot=record.kept,
+                skipped=record.skipped,
+                lineage_left_out=record.lineage_left_out,
             )
-            yield report, Path(found.file), pair.target
+            yield report, Path(record.file), pair.target
 
     def verify(
         self,
@@ -247,7 +247,7 @@ class Migrations:
     ) -> CertificateCheck:
         """Read the target again and compare it with the certificate of a migration.
 
-        `target` is where the target is now, if it was moved since.
+        `target` is the new address of the target, if it has moved.
         """
         known = read_certificate(Path(certificate))
         catalogs = SnapshotCatalogs(self._settings, self._store)
@@ -290,10 +290,10 @@ class Migrations:
     ) -> SyncReport:
         """Scan the named sources, or all, and publish pending changes to catalogs.
 
-        Without `scan`, or if no sources are configured, nothing is scanned. A
-        source that fails does not stop the others. A catalog that is published to for the first
-        time, and every catalog with `full`, gets everything. `outputs` are catalogs to publish to
-        instead of the configured one. What a catalog rejects is retried by the next sync.
+        Without `scan`, or if no sources are configured, nothing is scanned. A source that fails
+        does not stop the others. The first sync with a catalog publishes everything, as does
+        `full`. `outputs` are catalogs to publish to instead of the configured one. The next sync
+        retries entries that a catalog rejected.
         """
         from lumos.catalogs.sync import SyncRun
 
@@ -341,7 +341,7 @@ class Migrations:
     ) -> MigrationRecord:
         """Export the source while the names in the target are collected."""
         for catalog in (pair.source, pair.target):
-            # Fail now and not after the export, which may take hours.
+            # Fail before the export, which may take hours.
             if isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, Connects):
                 catalog.platform.check()
         file = Path(request.keep) if request.keep else folder / _EXPORTED
@@ -351,10 +351,10 @@ class Migrations:
             lambda: _collect_names(pair.target, cancellation), "lumos-names"
         )
 
-        def report_or_fail(step: str, **facts: Any) -> None:
+        def report_or_fail(step: str, **details: Any) -> None:
             if target_names.done():
                 target_names.result()
-            progress(step, **facts)
+            progress(step, **details)
 
         validated = ValidatedCatalog(pair.source, on_error)
         try:
@@ -378,7 +378,7 @@ class Migrations:
                 source,
                 target,
                 mapping,
-                shows_display_names=isinstance(platform, HoldsItems)
+                shows_display_names=isinstance(platform, StoresItems)
                 and platform.shows_display_names,
             )
             new_names = _new_name_remarks(mapping, source, target)
@@ -422,7 +422,7 @@ class Migrations:
     ) -> tuple[MigrationReport, dict[str, dict[str, str]]]:
         imported = record.imported
         assert imported is not None
-        assert imported.import_id is not None, "it was not a dry run"
+        assert imported.import_id is not None, "a dry run cannot be verified"
         file = Path(record.file)
         found, hashes = verify(file, target, store, run=imported.import_id, progress=progress)
         listed = {each.name for each in record.needs if each.kind == "tag"}
@@ -522,7 +522,7 @@ def _names_to_create(
     known = {*target.terms, *target.owners, *labels}
     new_names = mapping.target_names
     if store is not None:
-        # Entries that an earlier migration wrote still belong to the source.
+        # Entries that an earlier migration created may be updated again.
         for kind in _NAMED_KINDS:
             known -= store.journal.bases(catalog, kind.plural, new_names).keys()
     return frozenset(new_names - known)

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from lumos.catalogs.migration.mapping import LABELS, Mapping, Names, label_name, service_of
+from lumos.catalogs.migration.mapping import LABELS, Mapping, RenamedNames, label_name, service_of
 from lumos.catalogs.migration.reports import UnmappedName, UnmappedNameKind
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, User
 from lumos.model.schema import Field, NestedField
@@ -32,7 +32,7 @@ class CatalogNames:
         self.owners: Counter[str] = Counter()
         self.domains: Counter[str] = Counter()
         # Display names of tags and domains, by kind and name.
-        self.display_names: dict[str, Names] = {kind: {} for kind in LABELS}
+        self.display_names: dict[str, RenamedNames] = {kind: {} for kind in LABELS}
         self.datasets: dict[str, str] = {}
 
     @classmethod
@@ -121,7 +121,7 @@ def _find_unmapped_labels(
     kind: UnmappedNameKind,
     source: CatalogNames,
     target: CatalogNames,
-    mapping: Names,
+    mapping: RenamedNames,
     *,
     shows_display_names: bool,
 ) -> list[UnmappedName]:
@@ -145,8 +145,8 @@ def _find_similar(
     kind: UnmappedNameKind,
     source: Counter[str],
     target: Counter[str],
-    mapping: Names,
-    titles: Names | None = None,
+    mapping: RenamedNames,
+    titles: RenamedNames | None = None,
 ) -> Iterator[UnmappedName]:
     by_form: defaultdict[str, list[str]] = defaultdict(list)
     for name in sorted(target):

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from lumos.catalogs import HoldsItems
+from lumos.catalogs import StoresItems
 from lumos.catalogs.local import LocalStorePlatform
 from lumos.catalogs.migration.certificate import BATCH_SIZE, entry_hash
 from lumos.catalogs.migration.reports import AspectCount, Verification
@@ -35,8 +35,8 @@ def verify(
 ) -> tuple[Verification, dict[str, dict[str, str]]]:
     """Read all entries of a snapshot back from a catalog and compare them with the snapshot.
 
-    `run` is the import that wrote them; its journal has each entry as it should be. Also returns
-    the hashes of the entries that were read, by kind and key.
+    `run` is the import that wrote them; its journal contains the expected entries. Also returns the
+    hashes of the entries that were read, by kind and key.
     """
     progress(f"reading back from {catalog.name}")
     with open_snapshot(file) as snapshot, TemporaryDirectory(prefix="lumos-") as folder:
@@ -77,9 +77,9 @@ class _ReadBack:
         self._snapshot = snapshot
         self._get = entry_reader(catalog)
         self._holds_items = isinstance(catalog, LocalCatalog) or (
-            isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, HoldsItems)
+            isinstance(catalog, PlatformCatalog) and isinstance(catalog.platform, StoresItems)
         )
-        # The store writes an entry and its journal in one transaction, and sets versions itself.
+        # The store commits an entry and its journal together and sets versions itself.
         self._journal = None if isinstance(catalog, LocalCatalog) else store.journal
         self._run = run
         self._progress = progress
@@ -146,7 +146,7 @@ class _ReadBack:
 
 
 def aspects_of(value: Any) -> dict[str, Any]:
-    """The fields of an entry that are set, and its raw records one by one."""
+    """The fields of an entry that are set; raw records are listed one by one."""
     found: dict[str, Any] = {}
     for name in differing_fields(None, value):
         if name != "raw":

@@ -87,7 +87,7 @@ LabelReader = Callable[[Iterable[Mapping[str, Any]]], LabelNames]
 
 
 def encode_columns(schema: Schema, make_labels: LabelWriter) -> list[Column]:
-    """Encode the columns of a schema, as far as OpenMetadata can hold them."""
+    """Encode the columns of a schema; fields that OpenMetadata does not have are left out."""
     keys = sum(field.key for field in schema.fields)
     columns = [_encode_field(field, make_labels, is_only_key=keys == 1) for field in schema.fields]
     return _without_duplicates(columns)
@@ -97,8 +97,10 @@ def decode_columns(
     columns: Iterable[Column], read_labels: LabelReader, keys: Iterable[str] = ()
 ) -> Schema:
     """Decode a schema; `keys` are the names of the columns of a compound key."""
-    known = frozenset(keys)
-    return Schema(fields=tuple(_decode_column(column, read_labels, known) for column in columns))
+    key_names = frozenset(keys)
+    return Schema(
+        fields=tuple(_decode_column(column, read_labels, key_names) for column in columns)
+    )
 
 
 def key_columns(schema: Schema) -> list[str]:
@@ -182,25 +184,25 @@ def _display(type: DataType, native: str | None) -> str:
 
 @lru_cache(maxsize=4096)
 def _cached_type_fields(type: DataType) -> tuple[tuple[str, Any], ...]:
-    facts: dict[str, Any]
+    fields: dict[str, Any]
     match type:
         case String(length) if length is not None and length <= _MAX_INT:
-            facts = {"dataType": "VARCHAR", "dataLength": length}
+            fields = {"dataType": "VARCHAR", "dataLength": length}
         case String(_):
-            facts = {"dataType": "STRING"}
+            fields = {"dataType": "STRING"}
         case Binary(length) if length is not None and length <= _MAX_INT:
-            facts = {"dataType": "BINARY", "dataLength": length}
+            fields = {"dataType": "BINARY", "dataLength": length}
         case Binary(_):
-            facts = {"dataType": "BYTES"}
+            fields = {"dataType": "BYTES"}
         case Decimal(precision, scale) if precision is not None and precision <= _MAX_INT:
-            facts = {"dataType": "DECIMAL", "precision": precision}
+            fields = {"dataType": "DECIMAL", "precision": precision}
             if abs(scale) <= _MAX_INT:
-                facts["scale"] = scale
+                fields["scale"] = scale
         case Array(element, _):
-            facts = {"dataType": "ARRAY", "arrayDataType": _type_fields(element)["dataType"]}
+            fields = {"dataType": "ARRAY", "arrayDataType": _type_fields(element)["dataType"]}
         case _:
-            facts = {"dataType": _OPENMETADATA_TYPES[kind_of(type)]}
-    return tuple(facts.items())
+            fields = {"dataType": _OPENMETADATA_TYPES[kind_of(type)]}
+    return tuple(fields.items())
 
 
 def _type_fields(type: DataType) -> dict[str, Any]:
@@ -243,13 +245,13 @@ def _nested_fields(
 
 def _annotations(column: Column, type: DataType, read_labels: LabelReader) -> dict[str, Any]:
     display = column.get("dataTypeDisplay")
-    make_labels = read_labels(column.get("tags") or ())
-    is_lumos_property = display in (None, "", _display(type, None), column["dataType"].lower())
+    labels = read_labels(column.get("tags") or ())
+    is_default_display = display in (None, "", _display(type, None), column["dataType"].lower())
     return {
         "description": column.get("description"),
-        "tags": make_labels.tags,
-        "terms": make_labels.terms,
-        "native_type": None if is_lumos_property else display,
+        "tags": labels.tags,
+        "terms": labels.terms,
+        "native_type": None if is_default_display else display,
     }
 
 
@@ -257,8 +259,8 @@ def _type(column: Column) -> DataType:
     display = column.get("dataTypeDisplay") or ""
     children = column.get("children") or ()
     parsed = _parse_type(display)
-    stated = {key: column[key] for key in _TYPE_FIELDS if column.get(key) is not None}
-    if parsed is not None and _type_fields(parsed) == stated:
+    native_fields = {key: column[key] for key in _TYPE_FIELDS if column.get(key) is not None}
+    if parsed is not None and _type_fields(parsed) == native_fields:
         named = _with_member_names(parsed, children)
         if named is not None:
             return named

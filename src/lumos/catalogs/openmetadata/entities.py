@@ -1,9 +1,9 @@
 """Reads and writes items: terms, users, groups, jobs and all other entities of a server.
 
-`kinds` encodes each item as the record of one entity. If the entity cannot hold all of it, the
-exact item is stored in a custom property, together with what the entity showed when it was written,
-so that later edits of people are recognized. Kinds without custom properties lose the rest; see
-`as_held`. Tasks are parts of a pipeline and are written with it.
+`kinds` encodes each item as the record of one entity. If the entity cannot store all of it, the
+exact item is stored in a custom property, together with the record at that time, so that later
+edits of users are recognized. Kinds without custom properties lose the rest; see `as_stored`. Tasks
+are parts of a pipeline and are written with it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from lumos.catalogs.interface import Item, Refused, item_key
+from lumos.catalogs.interface import CatalogItem, FailedEntry, item_key
 from lumos.catalogs.openmetadata.index import Index
 from lumos.catalogs.openmetadata.kinds import (
     CATALOG,
@@ -68,14 +68,14 @@ from lumos.model.json_codec import from_plain, to_json, to_plain
 T = TypeVar("T")
 
 _ATTEMPTS: Final = 3
-# It is not empty, or Lumos is not allowed to delete it.
+# The entity is not empty, or Lumos is not allowed to delete it.
 _NOT_DELETABLE: Final = (400, 403)
 _TAKEN: Final = (400, 409)
 _TASK_FIELDS: Final = ("taskType", "taskSQL", "sourceUrl", "startDate", "endDate")
 
 
 class ExactItem(NamedTuple):
-    """An exact item, and what its entity showed when it was written."""
+    """An exact item, and the record of its entity when it was written."""
 
     item: Any
     shown: Any
@@ -102,16 +102,16 @@ class Entities:
         self._properties = properties
         self._references = references
         # Items with references to missing entities, and these references.
-        self._waiting: dict[str, tuple[Item, frozenset[tuple[str, str]]]] = {}
+        self._waiting: dict[str, tuple[CatalogItem, frozenset[tuple[str, str]]]] = {}
         self._has_searched = False
 
     # Reading
 
-    def all(self) -> Iterator[Item]:
+    def all(self) -> Iterator[CatalogItem]:
         """All items, without placeholders."""
         for spec in (*KINDS.values(), GENERIC):
             entities = [each for each in self._pages(spec) if not _is_skipped(spec, each)]
-            found: list[Item] = []
+            found: list[CatalogItem] = []
             for items in self._server.each(entities, partial(self._items_of, spec)):
                 found += items
             yield from sorted(found, key=item_key)
@@ -131,21 +131,23 @@ class Entities:
             # A server without this kind of entity.
             return []
 
-    def _items_of(self, spec: EntityKind, entity: dict[str, Any]) -> list[Item]:
+    def _items_of(self, spec: EntityKind, entity: dict[str, Any]) -> list[CatalogItem]:
         spec = _lumos_variant(spec, entity)
-        whole = self._entity(spec, entity["fullyQualifiedName"]) if spec.lists_partly else entity
-        if whole is None:
+        complete_entity = (
+            self._entity(spec, entity["fullyQualifiedName"]) if spec.lists_partly else entity
+        )
+        if complete_entity is None:
             return []
         found = (
             []
             if is_placeholder(spec, entity)
-            else [self._item(spec, self._with_edges(spec, whole))]
+            else [self._item(spec, self._with_edges(spec, complete_entity))]
         )
         if spec.type == "pipeline" and spec is not JOB:
-            found += self._tasks(whole).values()
+            found += self._tasks(complete_entity).values()
         return [each for each in found if each is not None]
 
-    def get(self, type: type[Item], key: str) -> Item | None:
+    def get(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         """The item with a name or URN, or None."""
         if type is CatalogEntity and (task := task_of(key)) is not None:
             pipeline = self._pipeline(task[0])
@@ -154,10 +156,12 @@ class Entities:
         entity = self._entity(spec, fqn)
         if entity is None or entity.get("deleted") or is_placeholder(spec, entity):
             return None
-        found: Item | None = self._item(spec, self._with_edges(spec, entity))
+        found: CatalogItem | None = self._item(spec, self._with_edges(spec, entity))
         return found
 
-    def _locate(self, type: type[Item], key: str, item: Any = None) -> tuple[EntityKind, str]:
+    def _locate(
+        self, type: type[CatalogItem], key: str, item: Any = None
+    ) -> tuple[EntityKind, str]:
         """The kind and qualified name of an item, whether or not it exists."""
         if type is User:
             return KINDS["user"], join_fqn(user_name(key))
@@ -173,13 +177,17 @@ class Entities:
         parts = entity_id(key)
         if kind in ("tag", "domain") and parts is not None and len(split_fqn(fqn)) > 1:
             name = "/".join(parts)
-            flat = lumos_fqn(name) if kind == "tag" else join_fqn(shorten_name(encode_name(name)))
-            fqn = self._first_existing(kind, fqn, flat) or (fqn if _is_inside(item, fqn) else flat)
+            lumos_name = (
+                lumos_fqn(name) if kind == "tag" else join_fqn(shorten_name(encode_name(name)))
+            )
+            fqn = self._first_existing(kind, fqn, lumos_name) or (
+                fqn if _is_inside(item, fqn) else lumos_name
+            )
         elif kind == "query" and parts is not None and len(parts) > 1:
-            own, above = lumos_query_fqn(key), join_fqn(split_fqn(fqn)[0])
-            is_own = self._first_existing("query", fqn, own) == own
-            if is_own or self._server.named(KINDS["databaseService"].route, above) is None:
-                fqn = own
+            lumos_query, service = lumos_query_fqn(key), join_fqn(split_fqn(fqn)[0])
+            is_in_lumos = self._first_existing("query", fqn, lumos_query) == lumos_query
+            if is_in_lumos or self._server.named(KINDS["databaseService"].route, service) is None:
+                fqn = lumos_query
         return KINDS[kind], fqn
 
     def _locate_term(self, name: str, item: GlossaryTerm | None) -> tuple[EntityKind, str]:
@@ -211,18 +219,18 @@ class Entities:
             record["declared"] = declared
         return record
 
-    def _shown(self, spec: EntityKind, entity: Mapping[str, Any]) -> Any:
+    def _visible_item(self, spec: EntityKind, entity: Mapping[str, Any]) -> Any:
         return read_item(spec, entity["fullyQualifiedName"], self._record(spec, entity))
 
     def _item(self, spec: EntityKind, entity: Mapping[str, Any]) -> Any:
-        shown, exact = self._shown(spec, entity), _exact_item(spec, entity)
+        visible, exact = self._visible_item(spec, entity), _exact_item(spec, entity)
         if exact is None:
-            return None if spec in (JOB, GENERIC) else shown
-        return _with_edits(exact, shown)
+            return None if spec in (JOB, GENERIC) else visible
+        return _with_edits(exact, visible)
 
     # Writing
 
-    def as_held(self, item: Item) -> Item:
+    def as_stored(self, item: CatalogItem) -> CatalogItem:
         """The item that `get` returns after this one is written."""
         if isinstance(item, CatalogEntity):
             item = _upgrade(item)
@@ -239,11 +247,13 @@ class Entities:
             return item
         if spec.has_properties:
             return item
-        held = read_item(spec, fqn, write_record(spec, item))
-        return held if isinstance(held, User | Group) else msgspec.structs.replace(held, urn=urn)
+        stored = read_item(spec, fqn, write_record(spec, item))
+        return (
+            stored if isinstance(stored, User | Group) else msgspec.structs.replace(stored, urn=urn)
+        )
 
-    def put_all(self, items: Iterable[Item]) -> Iterator[Refused]:
-        """Write items, those that others refer to first; yield the rejected ones."""
+    def put_all(self, items: Iterable[CatalogItem]) -> Iterator[FailedEntry]:
+        """Write items, beginning with those that others refer to; yield the rejected ones."""
         ordered = [(item_key(item), each) for item in items for each in _with_tasks_in_raw(item)]
         written = set()
         for key, item in sorted(ordered, key=lambda each: _rank(each[1])):
@@ -252,15 +262,15 @@ class Entities:
             except CatalogUnavailable:
                 raise
             except LumosError as problem:
-                yield Refused(key, problem)
+                yield FailedEntry(key, problem)
         self._complete(written)
 
     def complete(self, datasets: Iterable[str]) -> None:
-        """Complete items, also of earlier runs, that refer to new datasets."""
+        """Complete the items that refer to new datasets, including items of earlier runs."""
         if not self._has_searched:
             self._has_searched = True
             for spec in KINDS.values():
-                if spec.has_edges and EXACT_ITEM in self._properties.known(spec.type):
+                if spec.has_edges and EXACT_ITEM in self._properties.declared(spec.type):
                     for entity in self._pages(spec):
                         exact = _exact_item(_lumos_variant(spec, entity), entity)
                         if exact is not None and (missing := _missing(spec, exact)):
@@ -271,20 +281,20 @@ class Entities:
         while ready := [key for key, (_, missing) in self._waiting.items() if missing & written]:
             written = set()
             for item in sorted((self._waiting.pop(key)[0] for key in ready), key=_rank):
-                now = self.get(type(item), item_key(item))
+                current = self.get(type(item), item_key(item))
                 try:
                     # Without custom properties, only this process knows the missing references.
                     written |= self._put_with_retries(
-                        item if now is None or _has_no_properties(item) else now
+                        item if current is None or _has_no_properties(item) else current
                     )
                 except CatalogUnavailable:
                     raise
                 except LumosError:
-                    # Not a problem of the caller: the exact item is stored.
+                    # Not an error for the caller, since the exact item is stored.
                     continue
 
-    def _put_with_retries(self, item: Item) -> set[tuple[str, str]]:
-        """Write an item, again if it was changed in the meantime; return its possible names."""
+    def _put_with_retries(self, item: CatalogItem) -> set[tuple[str, str]]:
+        """Write an item, and retry if it was changed in the meantime; return its possible names."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return self._put(item)
@@ -293,7 +303,7 @@ class Entities:
                     raise
         raise AssertionError("the last attempt raises")
 
-    def _put(self, item: Item) -> set[tuple[str, str]]:
+    def _put(self, item: CatalogItem) -> set[tuple[str, str]]:
         if isinstance(item, CatalogEntity) and task_of(item.urn) is not None:
             return self._put_task(item)
         if isinstance(item, CatalogEntity):
@@ -331,7 +341,7 @@ class Entities:
         return {(spec.type, fqn), (spec.type, (locate(item_key(item)) or ("", fqn))[1])}
 
     def _is_renamed(self, spec: EntityKind, entity: Mapping[str, Any], record: Record) -> bool:
-        """Whether a value differs that only a PUT can change: bots cannot patch display names."""
+        """Whether the display name differs, which bots can only change by a PUT."""
         existing = record_of(spec, entity)
         is_other = existing.get("displayName") != record.get("displayName") and self._is_bot
         return is_other or ("email" in spec.fields and existing.get("email") != record.get("email"))
@@ -346,7 +356,7 @@ class Entities:
         *,
         current: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Create an entity, or replace it with all values that a PUT would otherwise remove."""
+        """Create or replace an entity; the request repeats all values that a PUT would remove."""
         body = self._references.body(spec, fqn, record)
         if exact is not None and spec.has_properties:
             self._properties.declare(spec.type, [EXACT_ITEM])
@@ -368,18 +378,18 @@ class Entities:
                 fields = {
                     key: value for key, value in body.items() if key not in ("name", "glossary")
                 }
-                made = self._labels.make_term(item.name, stored_name=name, **fields)
-                fqn = made["fullyQualifiedName"]
+                new_term = self._labels.make_term(item.name, stored_name=name, **fields)
+                fqn = new_term["fullyQualifiedName"]
             case _:
                 self._server.put(spec.route, body)
         if spec.is_service:
-            self._index.forget_services()
+            self._index.clear_services()
         found = self._entity(spec, fqn)
         assert found is not None, "it was just written"
         return found
 
     def _update(self, spec: EntityKind, entity: dict[str, Any], record: Record) -> dict[str, Any]:
-        """Patch an entity so that it shows a record, as far as it can; return the new one."""
+        """Patch an entity to match a record as far as possible; return the new entity."""
         existing = self._record(spec, entity)
         description = entity.get("description")
         if description in (PLACEHOLDER_TEXT, EMPTY_DESCRIPTION):
@@ -398,7 +408,7 @@ class Entities:
 
     def _save_exact(self, spec: EntityKind, entity: dict[str, Any], item: Any) -> None:
         """Store the exact item in a custom property, if the entity does not show all of it."""
-        shown, before = self._shown(spec, entity), _exact_item(spec, entity)
+        shown, before = self._visible_item(spec, entity), _exact_item(spec, entity)
         is_shown = shown == item and spec not in (JOB, GENERIC)
         exact = None if is_shown else ExactItem(item, shown)
         if exact != before:
@@ -428,26 +438,26 @@ class Entities:
     def _tasks(self, pipeline: Mapping[str, Any]) -> dict[str, CatalogEntity]:
         """The tasks of a pipeline by their names."""
         parent = name_of("pipeline", pipeline["fullyQualifiedName"])
-        shown = _read_tasks(parent, pipeline.get("tasks") or ())
+        visible = _read_tasks(parent, pipeline.get("tasks") or ())
         exact = _exact_tasks(pipeline)
         return {
             name: _with_edits(exact[name], task) if name in exact else task
-            for name, task in shown.items()
+            for name, task in visible.items()
         }
 
     def _put_task(self, item: CatalogEntity) -> set[tuple[str, str]]:
         found = task_of(item.urn)
-        assert found is not None, "only tasks are written here"
+        assert found is not None, f"{item.urn} is not a task"
         urn, name = found
         location = locate(urn)
-        assert location is not None, "a task names its pipeline"
+        assert location is not None, f"{urn} is not a pipeline"
         if (pipeline := self._pipeline(urn)) is None:
             body = self._references.body(
                 KINDS["pipeline"], location[1], {"description": PLACEHOLDER_TEXT}
             )
             self._server.put("pipelines", body)
             pipeline = self._pipeline(urn)
-            assert pipeline is not None, "it was just written"
+            assert pipeline is not None, f"the server lost the pipeline {urn}"
         self._write_tasks(pipeline, {**self._tasks(pipeline), name: item})
         return set()
 
@@ -468,11 +478,11 @@ class Entities:
                     downstream[before[1]].append(name)
         for name, names in downstream.items():
             native[name] |= {"downstreamTasks": sorted(set(names))} if names else {}
-        shown = _read_tasks(parent, native.values())
+        visible = _read_tasks(parent, native.values())
         exact = {
-            name: ExactItem(task, shown[name])
+            name: ExactItem(task, visible[name])
             for name, task in tasks.items()
-            if shown[name] != task
+            if visible[name] != task
         }
         operations = []
         if native != existing:
@@ -506,7 +516,7 @@ class Entities:
 
     # Removing
 
-    def erase(self, item: Item) -> None:
+    def erase(self, item: CatalogItem) -> None:
         """Delete an item; an entity that is used or contains others becomes a placeholder."""
         self._waiting.pop(item_key(item), None)
         if isinstance(item, CatalogEntity) and (task := task_of(item.urn)) is not None:
@@ -522,15 +532,17 @@ class Entities:
         entity = self._entity(spec, fqn)
         if entity is None or _is_built_in(entity):
             return
-        # The contents of a domain are only known after reading everything, which `tidy` does.
+        # The contents of a domain are only known after reading everything, which `clean_up` does.
         if spec.type == "domain" or self._is_used(spec, entity) or not self._delete(spec, entity):
-            self._empty(spec, fqn, entity, item)
+            self._turn_into_placeholder(spec, fqn, entity, item)
         if spec.is_service:
-            self._index.forget_services()
-        self._references.forget()
-        self._labels.forget()
+            self._index.clear_services()
+        self._references.clear_cache()
+        self._labels.clear_cache()
 
-    def _empty(self, spec: EntityKind, fqn: str, entity: dict[str, Any], item: Any) -> None:
+    def _turn_into_placeholder(
+        self, spec: EntityKind, fqn: str, entity: dict[str, Any], item: Any
+    ) -> None:
         """Turn an entity into a placeholder."""
         record = {
             **{key: entity[key] for key in spec.required if key in entity},
@@ -568,9 +580,9 @@ class Entities:
         teams = {each["name"] for each in response.get("teams") or ()} - {"Organization"}
         return bool(response.get("usageCount") or response.get("owns") or teams)
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         """Delete unused placeholders and empty services of Lumos."""
-        self._index.tidy()
+        self._index.clean_up()
         for spec in reversed(KINDS.values()):
             placeholders = [
                 entity
@@ -586,8 +598,8 @@ class Entities:
             ):
                 if not self._is_used(spec, entity):
                     self._delete(spec, entity)
-        self._labels.forget()
-        self._references.forget()
+        self._labels.clear_cache()
+        self._references.clear_cache()
 
     def _domains_in_use(self) -> set[str]:
         """The domains that contain something; the server has no route for this."""
@@ -633,7 +645,7 @@ def _is_skipped(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
 
 
 def _is_inside(item: Any, fqn: str) -> bool:
-    """Whether an item belongs to the parent that is the prefix of its name."""
+    """Whether the qualified name of an item starts with the name of its parent."""
     above = split_fqn(fqn)[:-1]
     match item:
         case CatalogEntity(kind="domain"):
@@ -663,7 +675,7 @@ def _upgrade(item: CatalogEntity) -> CatalogEntity:
     return item
 
 
-def _with_tasks_in_raw(item: Item) -> Iterator[Item]:
+def _with_tasks_in_raw(item: CatalogItem) -> Iterator[CatalogItem]:
     """An item, and the tasks that snapshot format 1.0 has in the record of a pipeline."""
     yield item
     record_in_raw = item.raw.get(CATALOG) if isinstance(item, CatalogEntity) else None
@@ -677,13 +689,13 @@ def _with_tasks_in_raw(item: Item) -> Iterator[Item]:
             yield from _read_tasks(name_of(*location), record_in_raw["tasks"]).values()
 
 
-def _has_no_properties(item: Item) -> bool:
+def _has_no_properties(item: CatalogItem) -> bool:
     """Whether the kind of an item has no custom properties."""
     location = locate(item.urn) if isinstance(item, CatalogEntity) else None
     return location is not None and not KINDS[location[0]].has_properties
 
 
-def _rank(item: Item) -> tuple[int, int, str]:
+def _rank(item: CatalogItem) -> tuple[int, int, str]:
     match item:
         case User():
             return RANKS["user"], 0, item.name
@@ -702,8 +714,8 @@ def _rank(item: Item) -> tuple[int, int, str]:
 
 def _missing(spec: EntityKind, exact: ExactItem) -> frozenset[tuple[str, str]]:
     """The references of an item that its entity lacks."""
-    record_in_raw, shown = (set(_references_in(write_record(spec, each))) for each in exact)
-    return frozenset(record_in_raw - shown)
+    wanted, visible = (set(_references_in(write_record(spec, each))) for each in exact)
+    return frozenset(wanted - visible)
 
 
 def _references_in(value: Any) -> Iterator[tuple[str, str]]:
@@ -720,15 +732,18 @@ def _references_in(value: Any) -> Iterator[tuple[str, str]]:
                 yield from _references_in(each)
 
 
-def _with_edits(exact: ExactItem, now: Any) -> Any:
-    """An exact item with the edits of people."""
-    if now == exact.shown:
+def _with_edits(exact: ExactItem, current: Any) -> Any:
+    """Merge the edits of users into an exact item."""
+    if current == exact.shown:
         return exact.item
-    if isinstance(now, Job) and now.schedule and exact.item.schedule:
-        schedule = msgspec.structs.replace(exact.item.schedule, cron=now.schedule.cron)
+    if isinstance(current, Job) and current.schedule and exact.item.schedule:
+        schedule = msgspec.structs.replace(exact.item.schedule, cron=current.schedule.cron)
         before = msgspec.structs.replace(exact.shown, schedule=exact.item.schedule)
-        exact, now = ExactItem(exact.item, before), msgspec.structs.replace(now, schedule=schedule)
-    return merge_item(exact.shown, now, exact.item).item
+        exact, current = (
+            ExactItem(exact.item, before),
+            msgspec.structs.replace(current, schedule=schedule),
+        )
+    return merge_item(exact.shown, current, exact.item).item
 
 
 def _exact_item(spec: EntityKind, entity: Mapping[str, Any]) -> ExactItem | None:

@@ -1,7 +1,7 @@
 """Encodes entries as states of entities, and decodes them.
 
-Reading returns an entry, and in `raw` what writing the entry would not reproduce. Writing starts
-with `raw` and changes only what contradicts the entry.
+Reading returns an entry; `raw` contains the values that encoding the entry would not reproduce.
+Writing starts with `raw` and changes only what contradicts the entry.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from lumos.catalogs.interface import How
+from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.openmetadata import columns, labels, lineage, texts
 from lumos.catalogs.openmetadata.columns import Column
 from lumos.catalogs.openmetadata.kinds import CATALOG, canonical_urn
@@ -22,7 +22,7 @@ from lumos.catalogs.openmetadata.states import (
     COLUMNS,
     PORTABLE_FIELDS,
     PRODUCTS,
-    State,
+    EntityState,
     names_in,
 )
 from lumos.catalogs.openmetadata.texts import encode_own_text, without_nul
@@ -46,7 +46,7 @@ from lumos.model.urn import Urn
 _ENTITY_KEY: Final = "entity"
 EXTENSION: Final = "extension"
 DECLARED: Final = "declared"
-"""The key in `raw` with the definitions of custom properties of people."""
+"""The key in `raw` with the definitions of custom properties of users."""
 _MODELLED_COLUMN_KEYS: Final = frozenset({"name", "description", "tags", "children"})
 NATIVE: Final = frozenset(
     {"schema", "lineage", "ownership", "governance", "documentation", "definition", "location",
@@ -59,7 +59,7 @@ EDGES: Final = "lumosEdges"
 LINEAGE: Final = "lumosLineage"
 _DISPLAY_NAME_PROPERTY: Final = "lumosDisplayed"
 _MARKER_PROPERTIES: Final = frozenset({URN, PARENT, HIDDEN, EDGES, _DISPLAY_NAME_PROPERTY})
-# The fields that people can edit in OpenMetadata.
+# The fields that users can edit in OpenMetadata.
 _EDITABLE: Final = frozenset(
     {"format", "schema", "ownership", "governance", "documentation", "properties"}
 )
@@ -82,14 +82,14 @@ Definitions: TypeAlias = Callable[[str, Iterable[str]], dict[str, Any]]
 
 
 class RenderedState(NamedTuple):
-    """The state of an entry, and how it holds each aspect."""
+    """The encoded state of an entry, and how each aspect is stored."""
 
-    state: State
-    held: dict[str, How]
+    state: EntityState
+    storage: dict[str, AspectStorage]
 
 
 def is_placeholder_parent(raw: Mapping[str, Any]) -> bool:
-    """Whether an entity is only the placeholder for a parent of others."""
+    """Whether an entity is a placeholder that only exists because it contains others."""
     return PARENT in (raw.get("extension") or {})
 
 
@@ -101,17 +101,17 @@ class OpenMetadataEntries:
         self._definitions = definitions
 
     def read(
-        self, urn: str, location: EntityLocation, state: State, edges: Edges, *, deleted: bool
+        self, urn: str, location: EntityLocation, state: EntityState, edges: Edges, *, deleted: bool
     ) -> CatalogEntry:
         """Decode the entry of a state and its upstream edges."""
         extension = state.get("extension", {})
         exact = unpack(_packed_keys(extension)).exact
-        shown = self._decode(urn, state)
+        visible = self._decode(urn, state)
         exact_name = exact.pop("name", None)
         exact_lineage = exact.pop("lineage", None)
         packed = exact.pop("raw", None)
         entry = restore(
-            shown,
+            visible,
             exact,
             native=_EDITABLE,
             as_shown=lambda with_raw: self._decode(
@@ -138,13 +138,13 @@ class OpenMetadataEntries:
         entry: CatalogEntry,
         location: EntityLocation,
         *,
-        existing: State | None,
+        existing: EntityState | None,
         declared: Collection[str] = (),
     ) -> RenderedState:
         """Encode an entry as a state.
 
-        `existing` is the current state of the entity: what only people set is kept. `declared` are
-        the custom properties of its type.
+        `existing` is the current state of the entity; values that only users set are kept.
+        `declared` are the custom properties of its type.
         """
         state = self._encode(entry, location, existing_state=existing)
         raw = raw_record(entry.raw)
@@ -167,7 +167,7 @@ class OpenMetadataEntries:
         }
         if "lumos.name" in packed.properties and "displayName" in state:
             extension[_DISPLAY_NAME_PROPERTY] = state["displayName"]
-        # These are written after the entity itself.
+        # These properties are written after the entity itself.
         kept = (EDGES, HIDDEN) if entry.deleted else (EDGES,)
         known = before.get("extension", {})
         extension |= {key: known[key] for key in kept if key in known}
@@ -175,27 +175,33 @@ class OpenMetadataEntries:
             extension[URN] = entry.urn
         if extension:
             state["extension"] = extension
-        return RenderedState(state, packed.held)
+        return RenderedState(state, packed.storage)
 
-    def _pack(self, entry: CatalogEntry, location: EntityLocation, state: State) -> Packed:
-        """Pack the fields of an entry that a state does not hold."""
-        shown = self._decode(entry.urn, state)
-        left = unmodelled(state, self._encode(shown, location))
+    def _pack(self, entry: CatalogEntry, location: EntityLocation, state: EntityState) -> Packed:
+        """Pack the fields of an entry that a state does not contain."""
+        visible = self._decode(entry.urn, state)
+        raw = unmodelled(state, self._encode(visible, location))
         # The query of a view is always packed, since any patch by others removes it.
-        shown = msgspec.structs.replace(shown, raw={CATALOG: left} if left else {}, definition=None)
-        packed = pack(entry, shown, longest=_MAX_PROPERTY_LENGTH)
-        held = dict(packed.held)
+        visible = msgspec.structs.replace(
+            visible, raw={CATALOG: raw} if raw else {}, definition=None
+        )
+        packed = pack(entry, visible, max_length=_MAX_PROPERTY_LENGTH)
+        storage = dict(packed.storage)
         if entry.lineage is not None:
-            held["lineage"] = "partly"
+            storage["lineage"] = "partly"
         if "schemaDefinition" in state and entry.definition is not None:
-            held["definition"] = "partly"
-        return Packed(packed.properties, held)
+            storage["definition"] = "partly"
+        return Packed(packed.properties, storage)
 
     def _encode(
-        self, entry: CatalogEntry, location: EntityLocation, *, existing_state: State | None = None
-    ) -> State:
+        self,
+        entry: CatalogEntry,
+        location: EntityLocation,
+        *,
+        existing_state: EntityState | None = None,
+    ) -> EntityState:
         """Encode the fields that OpenMetadata has; `existing_state` has the owners to keep."""
-        state: State = {}
+        state: EntityState = {}
         documentation, governance = entry.documentation, entry.governance
         if documentation is not None and (
             text := texts.without_lost_characters(documentation.description or "")
@@ -228,7 +234,7 @@ class OpenMetadataEntries:
             *self._labels.tags(dict.fromkeys(tags)),
             *(self._labels.term(name) for name in dict.fromkeys(terms)),
         ]
-        # The server treats a tag and a term of the same qualified name as one label, the tag.
+        # If a tag and a term have the same qualified name, the server only keeps the tag.
         distinct = {label["tagFQN"]: label for label in reversed(found)}
         return sorted(distinct.values(), key=lambda label: (label["source"], label["tagFQN"]))
 
@@ -240,8 +246,8 @@ class OpenMetadataEntries:
         return list({(each["type"], each["name"]): each for each in found}.values())
 
     @staticmethod
-    def _write_name(state: State, entry: CatalogEntry, existing: State | None) -> None:
-        """Set the display name of a new entity; a bot must not change it later."""
+    def _write_name(state: EntityState, entry: CatalogEntry, existing: EntityState | None) -> None:
+        """Set the display name of a new entity; bots are not allowed to change it later."""
         if existing is not None:
             if "displayName" in existing:
                 state["displayName"] = existing["displayName"]
@@ -250,9 +256,12 @@ class OpenMetadataEntries:
 
     @staticmethod
     def _foreign_properties(
-        properties: Properties, before: State, declared: Collection[str], raw: Mapping[str, Any]
+        properties: Properties,
+        before: EntityState,
+        declared: Collection[str],
+        raw: Mapping[str, Any],
     ) -> dict[str, Any]:
-        """Custom properties of people: those in the entry, and those that are not text."""
+        """Custom properties of users: those in the entry, and those whose values are not text."""
         kept = {
             key: value
             for key, value in before.get("extension", {}).items()
@@ -263,7 +272,7 @@ class OpenMetadataEntries:
             for key, text in properties.items()
             if key.startswith(_FOREIGN_PREFIX) and text and without_nul(text) == text
         }
-        # Existing properties are declared, even if that happened after the request.
+        # Existing properties are declared, even if they were declared after `declared` was read.
         known = {
             key for key in (*declared, *before.get("extension", {})) if not is_lumos_property(key)
         }
@@ -288,7 +297,7 @@ class OpenMetadataEntries:
         declared = self._definitions(location.type, own)
         return {**raw, CATALOG: {**record, DECLARED: declared}} if declared else raw
 
-    def _decode(self, urn: str, state: State) -> CatalogEntry:
+    def _decode(self, urn: str, state: EntityState) -> CatalogEntry:
         """Decode the entry that OpenMetadata shows."""
         parsed = Urn.parse(urn)
         own = {
@@ -317,7 +326,7 @@ class OpenMetadataEntries:
         )
 
     @staticmethod
-    def _schema(state: State) -> Schema | None:
+    def _schema(state: EntityState) -> Schema | None:
         if COLUMNS not in state:
             return None
         keys = [
@@ -329,7 +338,7 @@ class OpenMetadataEntries:
         return columns.decode_columns(state[COLUMNS], read_labels, keys)
 
     def _read_raw(
-        self, entry: CatalogEntry, location: EntityLocation, state: State, packed: Any
+        self, entry: CatalogEntry, location: EntityLocation, state: EntityState, packed: Any
     ) -> dict[str, Any]:
         current = unmodelled(state, self._encode(self._decode(entry.urn, state), location))
         if packed is None:
@@ -395,21 +404,21 @@ def _with_edge_details(
 
 
 def _ignore_conflict(path: str, theirs: Any, ours: Any) -> None:
-    """Do nothing: the merge of the whole entry reports conflicts."""
+    """Ignore a conflict, because the merge of the whole entry reports it."""
 
 
 def _default_name(urn: str) -> str:
     return Urn.parse(urn).name
 
 
-def _ownership(state: State) -> Ownership | None:
+def _ownership(state: EntityState) -> Ownership | None:
     found = sorted(
         map(labels.owner_of, state.get("owners", ())), key=lambda owner: (owner.kind, owner.name)
     )
     return Ownership(owners=tuple(found)) if found else None
 
 
-def _documentation(state: State) -> Documentation | None:
+def _documentation(state: EntityState) -> Documentation | None:
     domains = state.get("domains", ())
     if "description" not in state and not domains:
         return None
@@ -419,7 +428,7 @@ def _documentation(state: State) -> Documentation | None:
     )
 
 
-def _statistics(state: State) -> Statistics | None:
+def _statistics(state: EntityState) -> Statistics | None:
     if "size" not in state and "numberOfObjects" not in state:
         return None
     return Statistics(
@@ -427,8 +436,8 @@ def _statistics(state: State) -> Statistics | None:
     )
 
 
-def _table_fields(entry: CatalogEntry) -> State:
-    fields: State = {}
+def _table_fields(entry: CatalogEntry) -> EntityState:
+    fields: EntityState = {}
     if entry.definition is not None and entry.definition.sql:
         fields |= {"schemaDefinition": without_nul(entry.definition.sql), "tableType": _VIEW}
     if entry.format in _FORMATS:
@@ -438,8 +447,8 @@ def _table_fields(entry: CatalogEntry) -> State:
     return fields
 
 
-def _container_fields(entry: CatalogEntry) -> State:
-    fields: State = {}
+def _container_fields(entry: CatalogEntry) -> EntityState:
+    fields: EntityState = {}
     if entry.format in _FORMATS:
         fields["fileFormats"] = [entry.format]
     if entry.location is not None and entry.location.uri:
@@ -465,7 +474,7 @@ def is_lumos_property(key: str) -> bool:
 def _property_name(key: str) -> str:
     """The custom property for a packed key: `lumos.schema.2` becomes lumosSchema2."""
     match = _PACKED_KEY.match(key)
-    assert match is not None, "only such keys are packed"
+    assert match is not None, f"{key} is not a packed key"
     return f"lumos{match['name'].capitalize()}{match['part'] or ''}"
 
 
@@ -482,11 +491,11 @@ def _packed_keys(extension: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-# What writing an entry would not reproduce
+# Values that encoding an entry would not reproduce
 
 
-def unmodelled(state: State, modelled: State) -> dict[str, Any]:
-    """The values of a state that differ from the modelled one; None for missing ones."""
+def unmodelled(state: EntityState, modelled: EntityState) -> dict[str, Any]:
+    """The values of a state that differ from the modelled state; None for missing values."""
     fields = {field for each in PORTABLE_FIELDS.values() for field in each}
     entity = {
         key: state.get(key)
@@ -495,14 +504,14 @@ def unmodelled(state: State, modelled: State) -> dict[str, Any]:
     }
     if products := sorted(names_in(state, PRODUCTS)):
         entity[PRODUCTS] = products
-    inside = dict(_unmodelled_columns(state.get(COLUMNS, []), modelled.get(COLUMNS, []), ()))
+    raw_columns = dict(_unmodelled_columns(state.get(COLUMNS, []), modelled.get(COLUMNS, []), ()))
     extension = {
         key: value
         for key, value in state.get(EXTENSION, {}).items()
         if not isinstance(value, str) and not key.startswith("lumos")
     }
-    found = {_ENTITY_KEY: entity, COLUMNS: inside, EXTENSION: extension}
-    return {key: value for key, value in found.items() if value}
+    parts = {_ENTITY_KEY: entity, COLUMNS: raw_columns, EXTENSION: extension}
+    return {key: value for key, value in parts.items() if value}
 
 
 def raw_record(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -515,15 +524,15 @@ def raw_record(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def apply_raw(
-    state: State,
+    state: EntityState,
     raw: Mapping[str, Any],
     *,
     entity_type: str,
-    read: Callable[[State], CatalogEntry],
+    read: Callable[[EntityState], CatalogEntry],
     product: Callable[[str], dict[str, Any] | None],
-) -> State:
+) -> EntityState:
     """Override a state by values in `raw` that do not contradict the entry."""
-    shown = read(state)
+    before = read(state)
     for key, value in raw.get(_ENTITY_KEY, {}).items():
         if key == PRODUCTS and isinstance(value, list):
             existing = [found for fqn in value if isinstance(fqn, str) and (found := product(fqn))]
@@ -531,12 +540,12 @@ def apply_raw(
         if key not in PORTABLE_FIELDS[entity_type]:
             continue
         changed = _replace_key(state, key, value)
-        if read(changed) == shown:
+        if read(changed) == before:
             state = changed
-    inside = raw.get(COLUMNS)
-    if not inside or COLUMNS not in state:
+    raw_columns = raw.get(COLUMNS)
+    if not raw_columns or COLUMNS not in state:
         return state
-    return {**state, COLUMNS: [_apply_raw_to_column(each, inside) for each in state[COLUMNS]]}
+    return {**state, COLUMNS: [_apply_raw_to_column(each, raw_columns) for each in state[COLUMNS]]}
 
 
 def _apply_raw_to_column(column: Column, raw: Mapping[str, Any]) -> Column:
@@ -561,7 +570,7 @@ def _override_column(column: Column, raw: Mapping[str, Any], above: tuple[str, .
 
 
 def _replace_key(target: dict[str, Any], key: str, value: Any) -> dict[str, Any]:
-    rest = {each: held for each, held in target.items() if each != key}
+    rest = {each: each_value for each, each_value in target.items() if each != key}
     return rest if value is None else {**rest, key: value}
 
 
@@ -572,11 +581,11 @@ def _unmodelled_columns(
     for column in existing:
         path = (*above, column["name"])
         other = by_name.get(column["name"], {})
-        left = {
+        differences = {
             key: column.get(key)
             for key in COLUMN_KEYS
             if key not in _MODELLED_COLUMN_KEYS and column.get(key) != other.get(key)
         }
-        if left:
-            yield join_fqn(*path), left
+        if differences:
+            yield join_fqn(*path), differences
         yield from _unmodelled_columns(column.get("children", []), other.get("children", []), path)

@@ -1,4 +1,4 @@
-"""Finds identifiers of entities, and creates the services, databases and buckets they are in."""
+"""Finds identifiers of entities, and creates the services, databases and buckets around them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import ceil
@@ -23,7 +23,7 @@ from lumos.errors import CatalogError
 _ATTEMPTS: Final = 4
 # A page is only requested if it replaces this many requests for single entities.
 _ENTITIES_PER_PAGE: Final = 4
-# It is not empty, or Lumos is not allowed to delete it.
+# The entity is not empty, or Lumos is not allowed to delete it.
 _NOT_DELETABLE: Final = (400, 403)
 # Page sizes with all fields, and with only names.
 _FULL_PAGE_SIZE: Final = 100
@@ -31,7 +31,7 @@ _NAME_PAGE_SIZE: Final = 1000
 
 
 class EntityFolder(NamedTuple):
-    """A unit that can be listed: the tables of a schema, or containers or topics of a service."""
+    """A unit that the server can list: tables of a schema, or containers or topics of a service."""
 
     type: str
     field: str
@@ -62,17 +62,17 @@ def list_entities(
     fields: str = "",
     include: str,
 ) -> Mapping[EntityLocation, dict[str, Any]] | None:
-    """The entities that exist, or None if requests for single ones are cheaper."""
+    """List the existing entities, or return None if requests for single ones are cheaper."""
     if len(wanted) < 2 * _ENTITIES_PER_PAGE:
         return None
-    route, narrowed = DATASET_TYPES[folder.type].route, {folder.field: folder.fqn}
+    route, folder_filter = DATASET_TYPES[folder.type].route, {folder.field: folder.fqn}
     limit = _FULL_PAGE_SIZE if fields else _NAME_PAGE_SIZE
-    first = server.get(route, limit=0, include="all", **narrowed)
+    first = server.get(route, limit=0, include="all", **folder_filter)
     total = ((first or {}).get("paging") or {}).get("total")
     if not isinstance(total, int) or ceil(total / limit) > len(wanted) / _ENTITIES_PER_PAGE:
         return None
-    asked = {"fields": fields} if fields else {}
-    pages = server.pages(route, include=include, limit=limit, whole=True, **narrowed, **asked)
+    query = {"fields": fields} if fields else {}
+    pages = server.pages(route, include=include, limit=limit, whole=True, **folder_filter, **query)
     try:
         found = (
             (EntityLocation(folder.type, split_fqn(raw["fullyQualifiedName"])), raw)
@@ -114,19 +114,19 @@ class Index:
         self._existing_services: set[tuple[str, str]] = set()
         self._missing_services: set[tuple[str, str]] = set()
         self._lock = Lock()
-        self._creating = RLock()
+        self._creation_lock = RLock()
 
     @property
     def names(self) -> OpenMetadataNames:
         """The names of datasets, given the services of the server."""
-        with self._creating:
+        with self._creation_lock:
             if self._names is None:
                 self._names = OpenMetadataNames(self._services(), self._meanings)
             return self._names
 
-    def forget_services(self) -> None:
+    def clear_services(self) -> None:
         """Clear the cache, since a service was created or deleted."""
-        with self._creating, self._lock:
+        with self._creation_lock, self._lock:
             self._names = None
             for caches in (
                 self._ids,
@@ -155,14 +155,14 @@ class Index:
             (self._existing_services if exists else self._missing_services).add(service)
         return exists
 
-    def forget_missing_services(self) -> None:
+    def look_again_for_missing_services(self) -> None:
         """Look for missing services again, which others may have created."""
         with self._lock:
             self._missing_services.clear()
 
     def is_parent(self, location: EntityLocation) -> bool:
         """Whether an entity is known to contain others."""
-        with self._creating:
+        with self._creation_lock:
             return (location.route, location.fqn) in self._parents
 
     def add(self, location: EntityLocation, id: str | None) -> None:
@@ -170,7 +170,7 @@ class Index:
         with self._lock:
             self._ids[location] = id
 
-    def forget(self, location: EntityLocation) -> None:
+    def drop(self, location: EntityLocation) -> None:
         with self._lock:
             self._ids.pop(location, None)
 
@@ -185,7 +185,7 @@ class Index:
         return None if id is None else IndexedEntity(id, location)
 
     def find_many(self, locations: Collection[EntityLocation]) -> None:
-        """Cache entities by few requests, if that is cheaper than one request for each."""
+        """Cache entities with list requests, if these are cheaper than one request for each."""
         with self._lock:
             unknown = [location for location in locations if location not in self._ids]
         for folder, members in by_folder(unknown):
@@ -203,8 +203,8 @@ class Index:
     def prepare(self, location: EntityLocation) -> dict[str, Any]:
         """Create the missing parents of a dataset; return the fields that refer to them."""
         service, *names = location.parts
-        with self._creating:
-            self._service(location)
+        with self._creation_lock:
+            self._ensure_service(location)
             match location.type:
                 case "table":
                     database, schema = (service, names[0]), (service, *names[:2])
@@ -224,7 +224,7 @@ class Index:
                 case _:
                     return {"name": names[-1], "service": join_fqn(service)}
 
-    def _service(self, location: EntityLocation) -> None:
+    def _ensure_service(self, location: EntityLocation) -> None:
         route = f"services/{DATASET_TYPES[location.type].services}"
         name = location.parts[0]
         self._ensure_parent(route, (name,), {"serviceType": self.names.service_type(location)})
@@ -284,11 +284,11 @@ class Index:
 
     def mark_erased(self, location: EntityLocation) -> None:
         """Record that an entity was deleted permanently."""
-        with self._creating:
+        with self._creation_lock:
             self._parents.pop((location.route, location.fqn), None)
         self.add(location, None)
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         """Delete the empty containers that Lumos created for datasets."""
         for bucket in list(self._server.pages("containers", fields="extension", root="true")):
             if PARENT in (bucket.get("extension") or {}):
@@ -297,4 +297,4 @@ class Index:
                 except CatalogError as problem:
                     if problem.status not in _NOT_DELETABLE:
                         raise
-        self.forget_services()
+        self.clear_services()

@@ -1,7 +1,7 @@
 """Encodes items as records of entities, and decodes them.
 
 A record is the portable JSON of an entity: references have type and qualified name instead of
-identifiers. What the fields of an item do not reproduce is in `raw["openmetadata"]`.
+identifiers. `raw["openmetadata"]` contains the values that the fields of an item do not reproduce.
 """
 
 import re
@@ -59,11 +59,11 @@ from lumos.model.dataset import Owner, Schedule
 
 Record: TypeAlias = dict[str, Any]
 Form: TypeAlias = Literal["reference", "name", "id"]
-"""How a request that creates an entity refers to others."""
+"""The format of references in requests that create entities."""
 
 CATALOG: Final = "openmetadata"
 EXACT_ITEM: Final = "lumosItem"
-"""The custom property with the exact item, if its entity does not hold it completely."""
+"""The custom property with the exact item, if its entity does not store it completely."""
 TASKS: Final = "lumosTasks"
 """The custom property of a pipeline with its exact tasks, by name."""
 EMPTY_DESCRIPTION: Final = "Written by Lumos."
@@ -107,8 +107,8 @@ class EntityKind(NamedTuple):
     `kind` is its name in Lumos. `parents` are the fields with the parents of an entity and their
     types, the nearest last. `plain_fields` have no references, `references` refer to other
     entities. `required` has defaults of required fields; `patch_only` fields can only be set by a
-    patch. `has_properties`: it can have custom properties. `lists_partly`: lists omit some
-    fields, so that each entity must be read. `has_edges`: it can have upstream edges.
+    patch. `has_properties`: entities can have custom properties. `lists_partly`: lists omit some
+    fields, so each entity must be read. `has_edges`: entities can have upstream edges.
     """
 
     type: str
@@ -127,13 +127,15 @@ class EntityKind(NamedTuple):
     @property
     def requested_fields(self) -> str:
         """The fields to request in addition to those of every response."""
-        more = (
+        optional_fields = (
             *(("tags",) if self.has_tags else ()),
             *(("extension",) if self.has_properties else ()),
         )
-        inside = tuple(field for field, _ in self.parents if field == "parent")
-        also = {"pipeline": ("tasks",), "query": ("usedBy",), "user": ("teams",)}
-        return ",".join((*self.references, *more, *also.get(self.type, ()), *inside))
+        parent_fields = tuple(field for field, _ in self.parents if field == "parent")
+        extra_fields = {"pipeline": ("tasks",), "query": ("usedBy",), "user": ("teams",)}
+        return ",".join(
+            (*self.references, *optional_fields, *extra_fields.get(self.type, ()), *parent_fields)
+        )
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -272,7 +274,7 @@ LUMOS_TERM: Final = KINDS["glossaryTerm"]._replace(references={}, plain_fields=(
 JOB: Final = KINDS["pipeline"]._replace(
     plain_fields=("scheduleInterval",), references={}, has_tags=False, has_edges=False
 )
-# For items that OpenMetadata has no kind for.
+# For items whose kind OpenMetadata does not have.
 GENERIC: Final = EntityKind(
     "container", "containers", (("service", "storageService"),), references={}, has_tags=False
 )
@@ -283,7 +285,7 @@ _BY_KIND: Final = {spec.kind: spec for spec in KINDS.values() if spec.kind}
 
 
 def name_of(type: str, fqn: str) -> str:
-    """The URN of an entity: `lumos:...` if other catalogs can have it, too."""
+    """The URN of an entity: `lumos:...` if other catalogs can also have the entity."""
     parts = split_fqn(fqn)
     match type, parts:
         case "tag", _:
@@ -459,7 +461,7 @@ def is_placeholder(spec: EntityKind, entity: Mapping[str, Any]) -> bool:
 
 
 def read_item(spec: EntityKind, fqn: str, record: Record) -> Any:
-    """Decode an item; what it does not reproduce goes into `raw`."""
+    """Decode an item; values that its fields do not reproduce go into `raw`."""
     item = _decode(spec, fqn, record)
     reproduced = write_record(spec, item)
     rest = {
@@ -473,7 +475,7 @@ def read_item(spec: EntityKind, fqn: str, record: Record) -> Any:
     if numbers:
         rest["extension"] = numbers
     if spec.type in ("tag", "glossaryTerm") and split_fqn(fqn)[0] != LUMOS:
-        # Otherwise it would be written as a tag or term of Lumos.
+        # Without its parent, it would be written as a tag or term of Lumos.
         rest[spec.parents[0][0]] = split_fqn(fqn)[0]
     return msgspec.structs.replace(item, raw={CATALOG: rest}) if rest else item
 
@@ -568,7 +570,7 @@ def _relations(spec: EntityKind, record: Record) -> dict[str, tuple[str, ...]]:
 
 
 def write_record(spec: EntityKind, item: Any) -> Record:
-    """Encode an item as a record, as far as its kind of entity can hold it."""
+    """Encode an item as a record; fields that its kind of entity does not have are left out."""
     record: Record = {}
     title = item.name if isinstance(item, Job) else item.display_name
     description = item.definition if isinstance(item, GlossaryTerm) else _description(item)
@@ -702,7 +704,7 @@ def _unmodelled_edges(record: Record, reproduced: Record) -> list[Record]:
 def labels(tags: Iterable[str], terms: Iterable[str]) -> list[dict[str, Any]]:
     """Labels of an entity by the names of tags and terms."""
     named = [(_TAGS, tag_fqn(name)) for name in tags] + [(_TERMS, term_fqn(n)) for n in terms]
-    # The server treats a tag and a term of the same qualified name as one label, the tag.
+    # If a tag and a term have the same qualified name, the server only keeps the tag.
     sources = {fqn: source for source, fqn in reversed(named)}
     return [
         {"tagFQN": fqn, "source": source, "labelType": "Manual", "state": "Confirmed"}
@@ -724,7 +726,7 @@ def _custom_properties(item: Any) -> dict[str, str]:
 
 
 def _term_owners(term: GlossaryTerm) -> list[Owner]:
-    """The owners of a term, which are groups if they are groups in `raw`."""
+    """The owners of a term; `raw` says which of them are groups."""
     record_in_raw = term.raw.get(CATALOG)
     known = record_in_raw.get("owners") if isinstance(record_in_raw, dict) else None
     owners = known if isinstance(known, list) else []

@@ -1,8 +1,8 @@
 """Finds or creates tags, terms, owners and domains that entities refer to.
 
-Tags and terms of Lumos are in a classification and a glossary named `Lumos`. A name such as
-`PII.Sensitive` means the tag or term of the catalog, if it has one. Either way, it is read by the
-same name.
+Lumos creates tags and terms in a classification and a glossary named `Lumos`. A qualified name such
+as `PII.Sensitive` refers to a tag or term of the catalog, if it exists. In both cases, the label
+has the same name when it is read again.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ PLACEHOLDER_TEXT: Final = "Created by Lumos, because something refers to it or i
 """The description of an entity that only exists because others need it."""
 _TAGS: Final = "Classification"
 _TERMS: Final = "Glossary"
-# Terms of a glossary must not only differ by case: the second one ends with a hash of its name.
+# Terms of a glossary must differ by more than case, so the second one ends with a hash.
 _NAME_WITH_DIGEST: Final = re.compile(r"(?P<name>.*)~(?P<digest>[0-9a-f]{8})\Z", re.DOTALL)
 _PLAIN_MAILBOX: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _MAX_MAILBOX_LENGTH: Final = 64
@@ -115,7 +115,7 @@ def team_name(name: str) -> str:
 def storable_owners(owners: Iterable[Owner], existing: Collection[str] = ()) -> list[Owner]:
     """Several users or one group, since OpenMetadata allows no other combination.
 
-    Groups in `existing` take precedence: people replaced users by them.
+    Groups in `existing` take precedence, because someone assigned them in OpenMetadata.
     """
     users = [owner for owner in owners if owner.kind == "user"]
     groups = sorted((each for each in owners if each.kind == "group"), key=lambda each: each.name)
@@ -156,7 +156,7 @@ class OpenMetadataLabels:
         owners: Iterable[Owner] = (),
         domains: Iterable[str] = (),
     ) -> None:
-        """Create the missing ones of some labels, so that entities can refer to them."""
+        """Create missing labels, so that entities can refer to them."""
         with self._lock:
             for name in tags:
                 self._cache(self._tags, name, self._ensure_tag)
@@ -173,7 +173,7 @@ class OpenMetadataLabels:
         return _label(_TAGS, self._tags.get(name) or lumos_fqn(name))
 
     def tags(self, names: Iterable[str]) -> list[dict[str, Any]]:
-        """Labels of tags; a second tag of an exclusive classification becomes a tag of Lumos."""
+        """Labels of tags; further tags of an exclusive classification become tags of Lumos."""
         found, taken = [], set()
         for name in dict.fromkeys(names):
             label = self.tag(name)
@@ -189,7 +189,7 @@ class OpenMetadataLabels:
     def without_exclusive_duplicates(
         self, labels: Iterable[dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Labels without the second tags of classifications that allow only one."""
+        """Remove further tags of classifications that allow only one."""
         found: dict[str, dict[str, Any]] = {}
         for label in labels:
             found.setdefault(self._exclusive.get(label["tagFQN"]) or label["tagFQN"], label)
@@ -210,7 +210,7 @@ class OpenMetadataLabels:
         return {"type": "domain", "fullyQualifiedName": join_fqn(shorten_name(encode_name(name)))}
 
     def find(self, source: str, fqn: str) -> str | None:
-        """The qualified name on this server of a tag or term of another server, or None.
+        """The qualified name of a tag or term of another server on this server, or None.
 
         Missing tags and terms of Lumos are created; others may be created later.
         """
@@ -227,7 +227,7 @@ class OpenMetadataLabels:
             return known[name]
 
     def product(self, fqn: str) -> dict[str, Any] | None:
-        """The data product with a qualified name, or None; it is never created."""
+        """The data product with a qualified name, or None; missing ones are not created."""
         with self._lock:
             if fqn not in self._products:
                 found = self._server.named("dataProducts", fqn)
@@ -237,7 +237,7 @@ class OpenMetadataLabels:
                 self._products[fqn] = reference
             return self._products[fqn]
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the cache."""
         with self._lock:
             for known in (self._tags, self._terms, self._exclusive, self._owners, self._domains):
@@ -280,11 +280,11 @@ class OpenMetadataLabels:
 
     def known_term(self, name: str, **query: Any) -> Any:
         """The term with a name, or None."""
-        asked = {"include": "all", **query}
-        if (existing := self._find_qualified("glossaryTerms", name, **asked)) is not None:
+        full_query = {"include": "all", **query}
+        if (existing := self._find_qualified("glossaryTerms", name, **full_query)) is not None:
             return existing
         for fqn in (lumos_fqn(name), join_fqn(LUMOS, _with_digest(name))):
-            existing = self._server.named("glossaryTerms", fqn, **asked)
+            existing = self._server.named("glossaryTerms", fqn, **full_query)
             if existing is not None and term_named(existing["fullyQualifiedName"]) == name:
                 return existing
             if existing is not None and shorten_name(encode_name(name)) != encode_name(name):
@@ -320,7 +320,7 @@ class OpenMetadataLabels:
         return self._server.named("users", join_fqn(user_name(name)), include="all", **query)
 
     def make_user(self, name: str, email: str | None = None, **fields: Any) -> Any:
-        """Create a user; a mail address that another user has is replaced by a placeholder."""
+        """Create a user; if another user has the mail address, a placeholder is used."""
         body = {"name": user_name(name), "email": email or placeholder_email(name), **fields}
         try:
             return self._server.put("users", body)
@@ -369,7 +369,7 @@ def lumos_fqn(name: str) -> str:
 
 
 def _term_name(name: str) -> str:
-    """The stored name of a term; one that looks like a name with a hash also gets a hash."""
+    """The stored name of a term; a name that seems to end with a hash gets one as well."""
     match = _NAME_WITH_DIGEST.match(encode_name(name))
     is_misread = match is not None and _digest(decode_name(match["name"])) == match["digest"]
     return _with_digest(name) if is_misread else shorten_name(encode_name(name))

@@ -1,8 +1,8 @@
 """Merges the edges of a dataset in OpenMetadata with the lineage of Lumos.
 
-OpenMetadata only has edges between existing entities, so Lumos stores its complete lineage in a
-property, and which edges and columns it has written in another one. A missing edge was removed by
-people if it was written before, and waits for its upstream dataset otherwise.
+OpenMetadata only has edges between existing entities, so Lumos stores its complete lineage in one
+property, and the edges and columns that it has written in another one. A missing edge that was
+written before was removed by users; otherwise, it waits for its upstream dataset.
 """
 
 import re
@@ -82,7 +82,7 @@ class Edges(NamedTuple):
 
 
 def no_edges(parts: tuple[str, ...]) -> Edges:
-    """Unknown edges, none of which count as removed."""
+    """Edges that could not be read, so that none of them are considered removed."""
     return Edges(parts, {}, lambda _: False)
 
 
@@ -91,12 +91,12 @@ def read_written_edges(text: str | None) -> WrittenEdges:
     try:
         return msgspec.json.decode(text or "{}", type=WrittenEdges)
     except msgspec.MsgspecError:
-        # Not written by Lumos.
+        # Lumos did not write this property.
         return {}
 
 
 def merge_lineage(ours: Lineage | None, current: Edges, written: WrittenEdges) -> Lineage | None:
-    """Our lineage with the edits that people made to its edges."""
+    """Our lineage with the edits that users made to its edges."""
     our_edges = ours.upstream if ours is not None else ()
     kept: list[UpstreamEdge] = []
     for edge in our_edges:
@@ -118,13 +118,13 @@ def merge_lineage(ours: Lineage | None, current: Edges, written: WrittenEdges) -
 
 
 def pairs_of(
-    edges: Iterable[UpstreamEdge], parts: tuple[str, ...], own: tuple[str, ...]
+    edges: Iterable[UpstreamEdge], parts: tuple[str, ...], downstream_parts: tuple[str, ...]
 ) -> dict[Pair, str | None]:
     """The pairs of columns in edges between two entities, with their functions."""
     found: dict[Pair, str | None] = {}
     for edge in edges:
         for mapping in edge.columns:
-            pair = _pair(mapping, parts, own)
+            pair = _pair(mapping, parts, downstream_parts)
             if max(map(len, pair)) <= _MAX_FQN_LENGTH:
                 found.setdefault(pair, mapping.transformation)
     return found
@@ -174,7 +174,7 @@ def portable_details(
 
 
 def is_details_by_urn(value: Any) -> bool:
-    """Whether a value has the form that `unmodelled_details` returns."""
+    """Whether a value has the format that `unmodelled_details` returns."""
     return isinstance(value, dict) and all(
         isinstance(name, str)
         and isinstance(each, dict)
@@ -186,9 +186,9 @@ def is_details_by_urn(value: Any) -> bool:
 def unmodelled_details(
     before: Mapping[str, Any], current: Edges, written: WrittenEdges, upstream: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """The details of edges, by upstream URN, that Lumos would not write itself.
+    """The details of edges that Lumos would not write itself, by upstream URN.
 
-    `before` are the details from the last time. They still apply to edges that could not be written
+    `before` is the result of the previous call. It still applies to edges that could not be written
     yet, and to pipelines that the server does not have.
     """
     found: dict[str, dict[str, Any]] = {}
@@ -208,9 +208,11 @@ def unmodelled_details(
     return found
 
 
-def has_details(wanted: Mapping[str, Any], native: NativeEdge, own: tuple[str, ...]) -> bool:
+def has_details(
+    wanted: Mapping[str, Any], native: NativeEdge, downstream_parts: tuple[str, ...]
+) -> bool:
     """Whether an edge has the wanted details, except for its pipeline."""
-    details = portable_details(native.details, native.parts, own)
+    details = portable_details(native.details, native.parts, downstream_parts)
     if any(details.get(key) != wanted[key] for key in _DETAIL_KEYS if key in wanted):
         return False
     wanted_pairs, current_pairs = (_pairs_in(side.get("columns")) for side in (wanted, details))
@@ -272,18 +274,23 @@ def written_at(details: Mapping[str, Any]) -> int | None:
 
 
 def _with_edits(
-    edge: UpstreamEdge, native: NativeEdge, own: tuple[str, ...], written: WrittenEdge | None
+    edge: UpstreamEdge,
+    native: NativeEdge,
+    downstream_parts: tuple[str, ...],
+    written: WrittenEdge | None,
 ) -> UpstreamEdge:
-    """Our edge without the columns that people removed, and with those that they added."""
+    """Our edge without the columns that users removed, and with those that they added."""
     before = set(written.pairs) if written is not None and written.id == native.id else set()
     removed = before - native.columns.keys()
     if written is not None and written.at is not None and written.at == written_at(native.details):
-        # The edge was not edited: the columns themselves were missing for a while.
+        # Nobody edited the edge; the columns were missing from the schema for a while.
         removed = set()
-    our_pairs = {_pair(mapping, native.parts, own) for mapping in edge.columns}
-    kept = [each for each in edge.columns if _pair(each, native.parts, own) not in removed]
+    our_pairs = {_pair(mapping, native.parts, downstream_parts) for mapping in edge.columns}
+    kept = [
+        each for each in edge.columns if _pair(each, native.parts, downstream_parts) not in removed
+    ]
     added = [
-        _mapping(pair, function, native.parts, own)
+        _mapping(pair, function, native.parts, downstream_parts)
         for pair, function in native.columns.items()
         if pair not in before and pair not in our_pairs
     ]
@@ -292,31 +299,34 @@ def _with_edits(
     return msgspec.structs.replace(edge, columns=(*kept, *added))
 
 
-def _decode_edge(urn: str, native: NativeEdge, own: tuple[str, ...]) -> UpstreamEdge:
+def _decode_edge(urn: str, native: NativeEdge, downstream_parts: tuple[str, ...]) -> UpstreamEdge:
     is_view = native.details.get("source") == _VIEW
     columns = (
-        _mapping(pair, function, native.parts, own) for pair, function in native.columns.items()
+        _mapping(pair, function, native.parts, downstream_parts)
+        for pair, function in native.columns.items()
     )
     return UpstreamEdge(urn=urn, type="VIEW" if is_view else "TRANSFORMED", columns=tuple(columns))
 
 
 def _mapping(
-    pair: Pair, function: str | None, parts: tuple[str, ...], own: tuple[str, ...]
+    pair: Pair, function: str | None, parts: tuple[str, ...], downstream_parts: tuple[str, ...]
 ) -> ColumnMapping:
     return ColumnMapping(
         upstream=_column_path(pair[0], parts),
-        downstream=_column_path(pair[1], own),
+        downstream=_column_path(pair[1], downstream_parts),
         transformation=function,
     )
 
 
 def _column_path(fqn: str, parts: tuple[str, ...]) -> str:
-    """The path of a column in Lumos, without marks for arrays and maps, which are unknown."""
+    """The path of a column in Lumos, without `[]` and `{}`, since its type is unknown."""
     return ".".join(quoted_name(decode_name(name)) for name in split_fqn(fqn)[len(parts) :])
 
 
-def _pair(mapping: ColumnMapping, parts: tuple[str, ...], own: tuple[str, ...]) -> Pair:
-    return _fqn(mapping.upstream, parts), _fqn(mapping.downstream, own)
+def _pair(
+    mapping: ColumnMapping, parts: tuple[str, ...], downstream_parts: tuple[str, ...]
+) -> Pair:
+    return _fqn(mapping.upstream, parts), _fqn(mapping.downstream, downstream_parts)
 
 
 def _fqn(path: str, parts: tuple[str, ...]) -> str:
@@ -324,12 +334,12 @@ def _fqn(path: str, parts: tuple[str, ...]) -> str:
 
 
 def _names_in_path(path: str) -> list[str]:
-    """The names in a path: of a column, and of nested fields."""
+    """The names of a column and its nested fields in a path."""
     found, offset = [], 0
     while match := _STEP.match(path, offset):
         found.append(match["plain"] or match["quoted"].replace("``", "`"))
         offset = match.end()
         if offset == len(path):
             return found
-    # Not a path of Lumos: the name of a column.
+    # Not a path of Lumos, so it is the name of a column.
     return [path]

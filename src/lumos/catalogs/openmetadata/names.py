@@ -91,7 +91,7 @@ _ESCAPED_DEFAULT: Final = re.compile(r"%(?P<more>(?:25)*)64efault\Z")
 _ESCAPED_OWN: Final = "%6Cumos"
 # The server rejects line breaks and double colons and does not find names with quotes; its database
 # rejects NUL.
-_REFUSED: Final = '">\x7f\x85\u2028\u2029' + "".join(map(chr, range(32)))
+_REJECTED_CHARACTERS: Final = '">\x7f\x85\u2028\u2029' + "".join(map(chr, range(32)))
 _SERVICE: Final = re.compile(
     r"(?P<platform>[a-z][a-z0-9_.+-]*)(?:@(?P<instance>.+?))?(?:\?env=(?P<environment>[A-Z][A-Z0-9_-]*))?\Z",
     re.DOTALL,
@@ -138,7 +138,9 @@ class _Origin(NamedTuple):
 
 
 def _escaping(characters: str = "") -> PercentEscaping:
-    return PercentEscaping(_REFUSED + characters, pattern="::+", reserved=["%3A"], empty=_EMPTY)
+    return PercentEscaping(
+        _REJECTED_CHARACTERS + characters, pattern="::+", reserved=["%3A"], empty=_EMPTY
+    )
 
 
 _NAMES: Final = _escaping()
@@ -147,7 +149,7 @@ _SEGMENTS: Final = _escaping("/")
 
 
 def encode_name(text: str) -> str:
-    """Encode a text as a name, without regard to its length."""
+    """Encode a text as a name of any length."""
     return _NAMES.encode(text)
 
 
@@ -183,7 +185,7 @@ def split_fqn(fqn: str) -> tuple[str, ...]:
     parts, offset = [], 0
     while True:
         match = _PART.match(fqn, offset)
-        assert match is not None, "a part may be empty"
+        assert match is not None, f"cannot split {fqn!r}"
         parts.append(match[2] if match[1] is None else match[1].replace('""', '"'))
         offset = match.end() + 1
         if offset > len(fqn):
@@ -198,7 +200,7 @@ def _utf16_length(text: str) -> int:
 class OpenMetadataNames:
     """The names of datasets in one catalog, given its services.
 
-    `meanings` are the configured origins of services with other names than Lumos would use:
+    `meanings` are the configured origins of services whose names Lumos would not choose:
     `{"snowflake_prod": "snowflake", "lake": "s3@eu"}`.
     """
 
@@ -239,7 +241,7 @@ class OpenMetadataNames:
         )
 
     def urn(self, location: EntityLocation) -> Urn:
-        """The URN of the dataset at a location; wrapped if Lumos would put it elsewhere."""
+        """The URN of the dataset at a location; wrapped if that URN has another location."""
         origin = self._origin(location)
         path = _path_of_names(DATASET_TYPES[location.type], location.parts[1:]) if origin else None
         if origin is not None and path is not None:
@@ -264,7 +266,7 @@ class OpenMetadataNames:
         if (known := self._origins.get((entity_type.services, name))) is not None:
             return known
         own = _origin_in_name(name)
-        # Another service has this origin already.
+        # Only one service can have an origin.
         return None if own is None or own in self._services else own
 
     def _wrapped_location(self, urn: Urn) -> EntityLocation | None:
@@ -344,7 +346,7 @@ def _names_below_service(entity_type: DatasetType, path: tuple[str, ...]) -> tup
 
 
 def _escape_default(name: str) -> str:
-    """Escape the name `default`, which stands for a missing database or schema."""
+    """Escape the name `default`, which represents a missing database or schema."""
     if name == _DEFAULT:
         return "%64efault"
     return f"%25{name[1:]}" if _ESCAPED_DEFAULT.match(name) else name

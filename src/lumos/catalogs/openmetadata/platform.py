@@ -5,20 +5,20 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, ClassVar, NamedTuple, Self
 
-from lumos.catalogs.cleanup import Tidies
+from lumos.catalogs.cleanup import CleansUp
 from lumos.catalogs.interface import (
     NO_FILTERS,
+    CatalogItem,
     Connects,
+    FailedEntry,
     Filters,
     HasAddress,
-    HoldsItems,
-    Item,
     MergesWrites,
     NewNames,
     Platform,
-    Refused,
     RenamesRaw,
     Searches,
+    StoresItems,
     WritesMany,
     WrittenEntry,
 )
@@ -55,15 +55,15 @@ class Openmetadata(
     WritesMany,
     MergesWrites,
     Searches,
-    HoldsItems,
+    StoresItems,
     RenamesRaw,
-    Tidies,
+    CleansUp,
 ):
     """An OpenMetadata server; the first call connects to it."""
 
     kind: ClassVar[str] = KIND
     native: ClassVar[frozenset[str]] = NATIVE
-    most: ClassVar[int] = BATCH_SIZE
+    batch_size: ClassVar[int] = BATCH_SIZE
 
     def __init__(self, settings: Any) -> None:
         if find_spec("httpx") is None:
@@ -74,7 +74,7 @@ class Openmetadata(
                 "platform_config.openmetadata, or as in openmetadata:https://catalog.example.com."
             )
         self._settings: OpenmetadataPlatform = settings
-        # The datasets of the last request, and those that exist.
+        # The datasets that were requested last, and the existing ones of them.
         self._requested: set[str] = set()
         self._read: dict[str, ReadDataset] = {}
 
@@ -119,8 +119,8 @@ class Openmetadata(
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         opened = self._opened
-        opened.entity_index.forget_missing_services()
-        # Cached for the write that usually follows.
+        opened.entity_index.look_again_for_missing_services()
+        # Cache the entities, because usually they are written next.
         self._read = opened.reader.read_many(urns)
         self._requested = set(urns)
         return {
@@ -149,8 +149,8 @@ class Openmetadata(
         return search_entries(entries, text, filters, limit=limit)
 
     def put_many(
-        self, entries: Sequence[CatalogEntry], *, over: Mapping[str, CatalogEntry | None]
-    ) -> Iterator[WrittenEntry | Refused]:
+        self, entries: Sequence[CatalogEntry], *, current: Mapping[str, CatalogEntry | None]
+    ) -> Iterator[WrittenEntry | FailedEntry]:
         opened = self._opened
         entries = list(map(with_canonical_edges, entries))
         unknown = [entry.urn for entry in entries if entry.urn not in self._requested]
@@ -158,7 +158,9 @@ class Openmetadata(
         existing = {**known, **opened.reader.read_many(unknown)}
         # The cache is outdated for the entries that are written.
         self._requested -= {entry.urn for entry in entries}
-        yield from opened.writer.write(entries, over=over, existing=existing, newer=set(unknown))
+        yield from opened.writer.write(
+            entries, current=current, existing=existing, newer=set(unknown)
+        )
         # Items may refer to the new datasets.
         if new := [entry.urn for entry in entries if entry.urn not in existing]:
             opened.entities.complete(new)
@@ -166,7 +168,7 @@ class Openmetadata(
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         return WritesMany.put(self, entry)
 
-    def as_held(self, entry: CatalogEntry) -> CatalogEntry:
+    def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         # Fields that the server would not return unchanged are packed.
         Urn.parse(entry.urn)
         return with_canonical_edges(entry)
@@ -178,28 +180,28 @@ class Openmetadata(
         self._clear_cache()
         self._opened.writer.erase(list(dict.fromkeys(urns)))
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[CatalogItem]:
         return self._opened.entities.all()
 
-    def get_item(self, type: type[Item], key: str) -> Item | None:
+    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
         return self._opened.entities.get(type, key)
 
-    def put_item(self, item: Item) -> None:
+    def put_item(self, item: CatalogItem) -> None:
         for refused in self.put_items([item]):
             raise refused.problem
 
-    def put_items(self, items: Sequence[Item]) -> Iterator[Refused]:
+    def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
         return self._opened.entities.put_all(items)
 
-    def item_as_held(self, item: Item) -> Item:
-        return self._opened.entities.as_held(item)
+    def item_as_stored(self, item: CatalogItem) -> CatalogItem:
+        return self._opened.entities.as_stored(item)
 
-    def erase_item(self, item: Item) -> None:
+    def erase_item(self, item: CatalogItem) -> None:
         self._opened.entities.erase(item)
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         self._clear_cache()
-        self._opened.entities.tidy()
+        self._opened.entities.clean_up()
 
     def _clear_cache(self) -> None:
         self._requested, self._read = set(), {}

@@ -1,4 +1,4 @@
-"""Declares custom properties, in which Lumos stores what OpenMetadata has no field for.
+"""Declares custom properties, in which Lumos stores fields that OpenMetadata does not have.
 
 OpenMetadata rejects properties that are not declared for an entity type. Each is declared when it
 is first needed.
@@ -26,7 +26,7 @@ class CustomProperties:
         self._lock = Lock()
 
     def declare(self, type: str, names: Iterable[str]) -> None:
-        """Declare the missing ones of some properties of Lumos for an entity type."""
+        """Declare missing properties of Lumos for an entity type."""
         with self._lock:
             missing = set(names) - self._declared.get(type, set())
             if not missing:
@@ -40,7 +40,7 @@ class CustomProperties:
                 )
                 self._declared[type].add(name)
 
-    def known(self, type: str) -> frozenset[str]:
+    def declared(self, type: str) -> frozenset[str]:
         """The declared properties of an entity type."""
         with self._lock:
             if type not in self._declared:

@@ -24,7 +24,7 @@ from lumos.catalogs.openmetadata.names import (
     split_fqn,
 )
 from lumos.catalogs.openmetadata.server import IncompleteList, Server
-from lumos.catalogs.openmetadata.states import FIELDS, State, state_of
+from lumos.catalogs.openmetadata.states import FIELDS, EntityState, state_of
 from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.urn import InvalidUrn, Urn
@@ -39,7 +39,7 @@ class ReadDataset(NamedTuple):
     urn: str
     location: EntityLocation
     raw: dict[str, Any]
-    state: State
+    state: EntityState
     edges: Edges
 
     @property
@@ -53,7 +53,7 @@ class ReadDataset(NamedTuple):
 
     @property
     def is_dataset(self) -> bool:
-        """Whether it is not only the placeholder for a parent of others."""
+        """Whether it is a dataset, and not a placeholder that only contains others."""
         return not is_placeholder_parent(self.raw)
 
 
@@ -128,8 +128,8 @@ class OpenMetadataReader:
     def all(self, *, after: str | None = None, edges: bool = True) -> Iterator[ReadDataset]:
         """All datasets sorted by URN.
 
-        The server has another order and no request for several names. So all pages are written to
-        a temporary file first, and only offsets are kept in memory.
+        The server sorts differently and has no request for several names, so all pages are written
+        to a temporary file first, and only offsets are kept in memory.
         """
         with TemporaryFile() as file:
             try:
@@ -142,8 +142,10 @@ class OpenMetadataReader:
                 for urn, location, offset, length in batch:
                     file.seek(offset)
                     raws.append((urn, location, msgspec.json.decode(file.read(length))))
-                read = self._server.each(raws, lambda each: self.entity(*each, edges=edges))
-                found = {dataset.urn: dataset for dataset in read}
+                read_datasets = self._server.each(
+                    raws, lambda each: self.entity(*each, edges=edges)
+                )
+                found = {dataset.urn: dataset for dataset in read_datasets}
                 yield from (found[urn] for urn, _, _ in raws)
 
     def _write_pages(

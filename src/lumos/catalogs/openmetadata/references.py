@@ -1,7 +1,7 @@
 """Converts records between servers: references are resolved by name.
 
-Missing people, labels and domains of Lumos, and parents of an entity, are created. A record is
-written without references to other missing entities, and completed when these exist.
+Missing users, labels, domains and parents of an entity are created. References to other missing
+entities are omitted, and added once these entities exist.
 """
 
 from collections.abc import Iterable, Mapping
@@ -67,7 +67,7 @@ class References:
         """References that could not be resolved; cleared by the caller."""
         self._lock = RLock()
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Clear the cache."""
         with self._lock:
             self._found.clear()
@@ -130,8 +130,8 @@ class References:
                 self._found[type, fqn] = found
             return self._found[type, fqn]
 
-    def _look_up(self, type: str, asked: str) -> Reference | None:
-        fqn = asked
+    def _look_up(self, type: str, wanted_fqn: str) -> Reference | None:
+        fqn = wanted_fqn
         match type:
             case "dataset":
                 return self._dataset(fqn)
@@ -156,8 +156,8 @@ class References:
         existing = self._server.named(spec.route, fqn)
         if existing is None:
             return None
-        if fqn != asked:
-            self._resolved_names[type, asked] = fqn
+        if fqn != wanted_fqn:
+            self._resolved_names[type, wanted_fqn] = fqn
         return {"id": existing["id"], "type": type}
 
     def _dataset(self, urn: str) -> Reference | None:
@@ -217,14 +217,14 @@ class References:
                 body["serviceType"] = record.get("serviceType") or service_type(
                     spec, join_fqn(split_fqn(fqn)[0], "x")
                 )
-                self._index.forget_services()
+                self._index.clear_services()
             existing = self._server.put(KINDS[type].route, body)
         self._found[type, fqn] = {"id": existing["id"], "type": type}
 
     def operations(
         self, spec: EntityKind, entity: Mapping[str, Any], existing: Record, wanted: Record
     ) -> list[Operation]:
-        """The operations that change one record to another, as far as this server allows."""
+        """The patch operations that change one record to another, as far as this server allows."""
         operations: list[Operation] = []
         for field in spec.fields:
             old, new = existing.get(field), self._resolvable_field(field, wanted)
@@ -247,7 +247,7 @@ class References:
         return [*operations, *extension_operations(entity, old_extension, new_extension)]
 
     def _extension(self, spec: EntityKind, wanted: Record, existing: Record) -> Record:
-        """Custom properties without those that this server does not declare in the same way."""
+        """Remove custom properties that this server declares differently or not at all."""
         extension: Record = wanted.get("extension") or {}
         if not extension:
             return extension
@@ -255,7 +255,7 @@ class References:
         if isinstance(declared, dict):
             self._properties.define(spec.type, declared)
         incompatible = self._properties.incompatible(spec.type, extension, declared)
-        incompatible |= extension.keys() - self._properties.known(spec.type)
+        incompatible |= extension.keys() - self._properties.declared(spec.type)
         old: Record = existing.get("extension") or {}
         accepted = {key: value for key, value in extension.items() if key not in incompatible}
         return accepted | {key: old[key] for key in incompatible if key in old}
@@ -263,11 +263,11 @@ class References:
     def _resolvable_field(self, field: str, record: Record) -> Any:
         value = record.get(field)
         if field == "tags":
-            return self._labels.without_exclusive_duplicates(self._resolvable(value or []))
-        return value if field in FREE_FORM else self._resolvable(value)
+            return self._labels.without_exclusive_duplicates(self._drop_unresolvable(value or []))
+        return value if field in FREE_FORM else self._drop_unresolvable(value)
 
-    def _resolvable(self, value: Any) -> Any:
-        """A value without references to missing entities."""
+    def _drop_unresolvable(self, value: Any) -> Any:
+        """Remove references to missing entities from a value."""
         match value:
             case {"tagFQN": str(fqn), "source": str(source)}:
                 if (found := self._labels.find(source, fqn)) is None:
@@ -279,13 +279,13 @@ class References:
                     return None
                 return {"type": type, _FQN: self._resolved_names.get((type, fqn), fqn)}
             case {"relationType": _, "term": term}:
-                resolvable = self._resolvable(term)
+                resolvable = self._drop_unresolvable(term)
                 return None if resolvable is None else {**value, "term": resolvable}
             case dict():
-                values = {key: self._resolvable(each) for key, each in value.items()}
+                values = {key: self._drop_unresolvable(each) for key, each in value.items()}
                 return {key: each for key, each in values.items() if each is not None}
             case list():
-                resolved = (self._resolvable(each) for each in value)
+                resolved = (self._drop_unresolvable(each) for each in value)
                 return [each for each in resolved if each is not None]
             case _:
                 return value
@@ -309,19 +309,19 @@ class References:
     def write_edges(
         self, type: str, entity: Mapping[str, Any], existing: Record, wanted: Record
     ) -> bool:
-        """Replace the upstream edges of an entity by those of a record; return if any differed."""
+        """Replace the upstream edges of an entity by those of a record; return if any changed."""
         old, new = ({each["from"]: each for each in _edges(side)} for side in (existing, wanted))
-        to = {"id": entity["id"], "type": type}
+        downstream = {"id": entity["id"], "type": type}
         parts = split_fqn(entity[_FQN])
         is_changed = False
         for name, edge in new.items():
             start = self.edge_start(name)
             if old.get(name) != edge and start is not None:
-                self.link(start[0], to, self.encode_details(edge, start[1], parts))
+                self.link(start[0], downstream, self.encode_details(edge, start[1], parts))
                 is_changed = True
         for name in old.keys() - new.keys():
             if (start := self.edge_start(name)) is not None:
-                is_changed = self._server.delete_edge(start[0], to) or is_changed
+                is_changed = self._server.delete_edge(start[0], downstream) or is_changed
         return is_changed
 
     def edge_start(self, name: str) -> tuple[Reference, tuple[str, ...]] | None:
@@ -348,7 +348,7 @@ class References:
     ) -> Record:
         """The details of an edge, with the names of columns on this server."""
         details: Record = {key: edge[key] for key in _DETAILS if key in edge}
-        pipeline = self._resolvable(edge.get("pipeline"))
+        pipeline = self._drop_unresolvable(edge.get("pipeline"))
         if pipeline:
             details["pipeline"] = self._encode("pipeline", pipeline)
         details["columnsLineage"] = [

@@ -87,8 +87,8 @@ def _rename_reference(type: str, fqn: str, names: NewNames) -> str:
             name = decode_name(split_fqn(fqn)[0])
             if name not in names.owners:
                 return fqn
-            spell = team_name if type == "team" else user_name
-            return join_fqn(spell(names.owners[name]))
+            escape_name = team_name if type == "team" else user_name
+            return join_fqn(escape_name(names.owners[name]))
         case "tag":
             return _rename_label(_TAGS, fqn, names)
         case "glossaryTerm":

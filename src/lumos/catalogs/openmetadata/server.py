@@ -1,4 +1,4 @@
-"""The calls to an OpenMetadata server: JSON over HTTP, with pages, bulk writes and patches."""
+"""Calls an OpenMetadata server: JSON over HTTP, with pages, bulk writes and patches."""
 
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ import msgspec
 from lumos.catalogs.http import (
     Caller,
     Fault,
-    lost_fault,
+    no_response_fault,
     response_fault,
     shorten,
     unreachable_fault,
@@ -45,16 +45,16 @@ _REDIRECTED: Final = 300
 _SUCCESS: Final = ("success", "partialSuccess")
 _JSON: Final = "application/json"
 _PATCH: Final = "application/json-patch+json"
-# Messages for a patch that does not match the entity; the status is the one of any error.
+# Messages for a patch that does not match the entity; the status alone does not identify it.
 _PATCH_MISMATCH: Final = ("JSON Patch", "Non-existing name/value pair", "array index")
 
 
 class Outdated(CatalogError):
-    """A change of an entity that was changed since it was read."""
+    """The entity was changed since it was read."""
 
 
 class NotOpenMetadata(CatalogUnavailable):
-    """An address that is not the one of an OpenMetadata server."""
+    """The address does not belong to an OpenMetadata server."""
 
     def __init__(self, platform: str, response: str) -> None:
         super().__init__(
@@ -342,7 +342,7 @@ def _is_patch_mismatch(text: str) -> bool:
 
 
 def fault_of(problem: Exception) -> Fault | None:
-    """The fault that an exception of a call means, or None."""
+    """Classify an exception of a call; None if no call failed."""
     match problem:
         case _ErrorResponse(status=status, text=text, retry_after=retry_after):
             fault = response_fault(status, text, retry_after)
@@ -354,7 +354,7 @@ def fault_of(problem: Exception) -> Fault | None:
         case ResponseTooLarge():
             return Fault(shorten(problem.reason))
         case HttpError():
-            return lost_fault(problem.reason)
+            return no_response_fault(problem.reason)
         case _:
             return None
 

@@ -1,7 +1,7 @@
 """The state of an entity: a normal form for tables, containers and topics, and patches of it.
 
-A state only has keys with a value that Lumos reads or keeps. All other fields of an entity are
-never changed.
+A state contains only the fields that Lumos reads or keeps. Lumos never changes the other fields of
+an entity.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from lumos.catalogs.openmetadata import texts
 
-State: TypeAlias = dict[str, Any]
+EntityState: TypeAlias = dict[str, Any]
 
 COLUMNS: Final = "columns"
 _TEXT_FIELDS: Final = ("displayName", "description")
@@ -41,13 +41,13 @@ _LABEL_KEYS: Final = ("tagFQN", "source", "labelType", "state")
 _REFERENCE_KEYS: Final = ("id", "type", "name", "fullyQualifiedName")
 # Labels that follow from other entities.
 _DERIVED_LABEL_TYPES: Final = frozenset({"Derived", "Propagated"})
-# The value of the server for a topic without a size limit.
+# The server's value for a topic without a size limit.
 _UNLIMITED: Final = -1
 
 
-def state_of(entity_type: str, raw: Mapping[str, Any]) -> State:
+def state_of(entity_type: str, raw: Mapping[str, Any]) -> EntityState:
     """The state of an entity of the server."""
-    state: State = {
+    state: EntityState = {
         key: raw[key] for key in (*_TEXT_FIELDS, *PORTABLE_FIELDS[entity_type]) if raw.get(key)
     }
     if "description" in state:
@@ -117,7 +117,7 @@ def direct_references(references: Iterable[Mapping[str, Any]]) -> list[dict[str,
     ]
 
 
-def body_of(entity_type: str, state: State) -> dict[str, Any]:
+def body_of(entity_type: str, state: EntityState) -> dict[str, Any]:
     """The request that creates an entity with a state, without its name and parents."""
     body = {
         key: value
@@ -162,7 +162,9 @@ _DEFINITION_PATH: Final = "/schemaDefinition"
 _EMPTY_INSTEAD_OF_REMOVED: Final = frozenset({"schemaDefinition"})
 
 
-def differences(entity_type: str, raw: Raw, before: State, after: State) -> list[Operation]:
+def differences(
+    entity_type: str, raw: Raw, before: EntityState, after: EntityState
+) -> list[Operation]:
     """The operations that change an entity from one state to another."""
     operations = [
         *_description(raw, before, after),
@@ -185,13 +187,13 @@ def guard(raw: Raw) -> list[Operation]:
     return [{"op": "test", "path": "/updatedAt", "value": raw["updatedAt"]}]
 
 
-def repeat_definition(state: State) -> list[Operation]:
+def repeat_definition(state: EntityState) -> list[Operation]:
     """The operation that sets the view definition again, which any patch would drop."""
     query = state.get("schemaDefinition")
     return [] if query is None else [{"op": "add", "path": _DEFINITION_PATH, "value": query}]
 
 
-def _description(raw: Raw, before: State, after: State) -> Iterator[Operation]:
+def _description(raw: Raw, before: EntityState, after: EntityState) -> Iterator[Operation]:
     old, new = before.get("description"), after.get("description")
     if old != new:
         yield from _set_operation(
@@ -199,7 +201,9 @@ def _description(raw: Raw, before: State, after: State) -> Iterator[Operation]:
         )
 
 
-def _fields(entity_type: str, raw: Raw, before: State, after: State) -> Iterator[Operation]:
+def _fields(
+    entity_type: str, raw: Raw, before: EntityState, after: EntityState
+) -> Iterator[Operation]:
     for key in PORTABLE_FIELDS[entity_type]:
         if before.get(key) != after.get(key):
             value = "" if key in _EMPTY_INSTEAD_OF_REMOVED and key not in after else after.get(key)
@@ -227,7 +231,7 @@ def _labels(path: str, raw: Raw, before: Raw, after: Raw) -> Iterator[Operation]
     )
 
 
-def _owners(raw: Raw, before: State, after: State) -> Iterator[Operation]:
+def _owners(raw: Raw, before: EntityState, after: EntityState) -> Iterator[Operation]:
     yield from _members(
         "/owners",
         raw.get("owners") or (),
@@ -259,7 +263,7 @@ def _members(
             yield {"op": "add", "path": f"{path}/-", "value": encode(each)}
 
 
-def _domains(before: State, after: State) -> Iterator[Operation]:
+def _domains(before: EntityState, after: EntityState) -> Iterator[Operation]:
     old, new = ([each["fullyQualifiedName"] for each in side.get("domains", ())]
                 for side in (before, after))  # fmt: skip
     if old[:1] == new[:1]:
@@ -268,7 +272,7 @@ def _domains(before: State, after: State) -> Iterator[Operation]:
     yield {"op": "add", "path": "/domains", "value": value}
 
 
-def _products(before: State, after: State) -> Iterator[Operation]:
+def _products(before: EntityState, after: EntityState) -> Iterator[Operation]:
     if sorted(names_in(before, PRODUCTS)) != sorted(names_in(after, PRODUCTS)):
         value = [{"id": each["id"], "type": "dataProduct"} for each in after.get(PRODUCTS, ())]
         yield {"op": "add", "path": f"/{PRODUCTS}", "value": value}
@@ -296,7 +300,9 @@ def property_operations(raw: Raw, key: str, text: str | None) -> Iterator[Operat
     return extension_operations(raw, old, others if text is None else {**others, key: text})
 
 
-def _columns(entity_type: str, raw: Raw, before: State, after: State) -> Iterator[Operation]:
+def _columns(
+    entity_type: str, raw: Raw, before: EntityState, after: EntityState
+) -> Iterator[Operation]:
     old, new = before.get(COLUMNS, []), after.get(COLUMNS, [])
     if old == new:
         return
@@ -324,12 +330,12 @@ def _with_derived_labels(
     for column in columns:
         old = by_name.get(column["name"], {})
         others = [label for label in old.get("tags") or () if not is_direct_label(label)]
-        whole = dict(column)
+        merged = dict(column)
         if others:
-            whole["tags"] = [*column.get("tags", ()), *others]
+            merged["tags"] = [*column.get("tags", ()), *others]
         if "children" in column:
-            whole["children"] = _with_derived_labels(column["children"], old.get("children") or ())
-        result.append(whole)
+            merged["children"] = _with_derived_labels(column["children"], old.get("children") or ())
+        result.append(merged)
     return result
 
 

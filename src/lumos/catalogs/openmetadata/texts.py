@@ -1,7 +1,7 @@
 """Texts as an OpenMetadata server stores them.
 
 Descriptions are HTML that the server sanitizes. Plain text is escaped when it is sent, so that
-`a < b` and `x<y>z` are kept, and unescaped when it is read; markup of people is read unchanged.
+`a < b` and `x<y>z` are kept, and unescaped when it is read; markup of users is read unchanged.
 """
 
 import re

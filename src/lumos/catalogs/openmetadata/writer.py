@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from lumos.catalogs.chunks import chunked, in_halves
-from lumos.catalogs.interface import How, Refused, WrittenEntry
+from lumos.catalogs.interface import AspectStorage, FailedEntry, WrittenEntry
 from lumos.catalogs.openmetadata import lineage
 from lumos.catalogs.openmetadata.entries import (
     EDGES,
@@ -28,7 +28,7 @@ from lumos.catalogs.openmetadata.reader import OpenMetadataReader, ReadDataset
 from lumos.catalogs.openmetadata.references import References
 from lumos.catalogs.openmetadata.server import Outdated, RequestRefused, Server
 from lumos.catalogs.openmetadata.states import (
-    State,
+    EntityState,
     body_of,
     differences,
     guard,
@@ -53,15 +53,15 @@ _DATASET: Final = "lumos://"
 
 
 class EntryWrite(msgspec.Struct):
-    """The progress of writing one entry; `existing` is its entity, `state` the one to reach."""
+    """The progress of writing one entry: its `existing` entity, and the `state` to write."""
 
     entry: CatalogEntry
     location: EntityLocation
     existing: ReadDataset | None
     id: str = ""
     raw: dict[str, Any] = {}
-    state: State = {}
-    holding: dict[str, How] = {}
+    state: EntityState = {}
+    storage: dict[str, AspectStorage] = {}
     changed: bool = False
     is_restored: bool = False
     must_be_hidden: bool = False
@@ -90,13 +90,13 @@ class Linker:
         self._lock = Lock()
 
     def waiting_for(self, urns: Collection[str]) -> list[str]:
-        """Return and clear the datasets whose edges waited for datasets that exist now."""
+        """Return and clear the datasets with edges that waited for these upstream datasets."""
         with self._lock:
             found = {urn for upstream in urns for urn in self._waiting.pop(upstream, ())}
         return sorted(found - set(urns))
 
     def find_upstreams(self, jobs: Iterable[EntryWrite]) -> None:
-        """Find the entities of upstream datasets by few requests."""
+        """Find the entities of upstream datasets with few requests."""
         locations: set[EntityLocation] = set()
         for job in jobs:
             if job.problem is None and job.entry.lineage is not None:
@@ -164,7 +164,7 @@ class Linker:
 
     def _write_entity_edges(
         self,
-        to: IndexedEntity,
+        downstream: IndexedEntity,
         wanted_details: Mapping[str, Any],
         current: Edges,
         entity_starts: Mapping[str, Any],
@@ -177,13 +177,13 @@ class Linker:
             reference, parts = start
             native = current.others.get(name)
             wanted = wanted_details[name]
-            if native is None or not lineage.has_details(wanted, native, to.parts):
-                details = self._references.encode_details(wanted, parts, to.parts)
-                self._references.link(reference, to.reference, details)
+            if native is None or not lineage.has_details(wanted, native, downstream.parts):
+                details = self._references.encode_details(wanted, parts, downstream.parts)
+                self._references.link(reference, downstream.reference, details)
             written[name] = WrittenEdge(reference["id"])
         for name, native in current.others.items():
             if name not in wanted_details:
-                self._server.delete_edge(native.reference, to.reference)
+                self._server.delete_edge(native.reference, downstream.reference)
         return written
 
     @staticmethod
@@ -244,7 +244,7 @@ class Linker:
 
     def _put_edge(
         self,
-        to: IndexedEntity,
+        downstream: IndexedEntity,
         upstream: IndexedEntity,
         edges: Sequence[UpstreamEdge],
         current: NativeEdge | None,
@@ -252,7 +252,7 @@ class Linker:
         wanted_details: Mapping[str, Any] | None,
     ) -> dict[lineage.Pair, str | None] | None:
         """Write an edge; return the columns that were sent, or None if it may have failed."""
-        columns = lineage.pairs_of(edges, upstream.parts, to.parts)
+        columns = lineage.pairs_of(edges, upstream.parts, downstream.parts)
         if latest is not None:
             before = current.columns if current is not None else {}
             columns |= {
@@ -262,10 +262,10 @@ class Linker:
             }
         details = lineage.details_of(edges, columns, latest.details if latest is not None else {})
         if wanted_details is not None:
-            sent = self._references.encode_details(wanted_details, upstream.parts, to.parts)
+            sent = self._references.encode_details(wanted_details, upstream.parts, downstream.parts)
             details = lineage.with_details(details, sent)
         try:
-            self._server.put_edge(upstream.reference, to.reference, details)
+            self._server.put_edge(upstream.reference, downstream.reference, details)
         except CatalogError as problem:
             # Without its search engine, the server fails after it has written the edge.
             if problem.status not in (_INTERNAL, _NOT_FOUND):
@@ -311,7 +311,7 @@ class _NewEntity(NamedTuple):
 
 
 class Writer:
-    """Writes entries, and merges edits that people made in the meantime."""
+    """Writes entries, and merges edits that users made in the meantime."""
 
     def __init__(
         self,
@@ -335,32 +335,32 @@ class Writer:
         self,
         entries: Sequence[CatalogEntry],
         *,
-        over: Mapping[str, CatalogEntry | None],
+        current: Mapping[str, CatalogEntry | None],
         existing: Mapping[str, ReadDataset],
         newer: Collection[str] = (),
-    ) -> Iterator[WrittenEntry | Refused]:
-        """Write entries over those that the caller has read; `existing` are their entities.
+    ) -> Iterator[WrittenEntry | FailedEntry]:
+        """Write entries; `current` are the entries that the caller read, `existing` their entities.
 
-        The entities of `newer` entries were read after the caller has read the entries.
+        The entities of the URNs in `newer` were read later than their entries.
         """
         jobs = []
         for entry in entries:
             try:
                 jobs.append(self._job(entry, existing.get(entry.urn)))
             except InvalidUrn as problem:
-                yield Refused(entry.urn, problem)
+                yield FailedEntry(entry.urn, problem)
         self._ensure_labels(jobs)
         for job in jobs:
             if (
                 job.problem is None
                 and job.entry.urn in newer
-                and job.entry.urn in over
+                and job.entry.urn in current
                 and job.existing is not None
             ):
-                job.entry = self._rebase(over[job.entry.urn], job.existing, job.entry)
+                job.entry = self._rebase(current[job.entry.urn], job.existing, job.entry)
         try:
             self._create([job for job in jobs if job.existing is None and job.problem is None])
-            self._for_each(jobs, lambda job: self._change(job, over.get(job.entry.urn)))
+            self._for_each(jobs, lambda job: self._change(job, current.get(job.entry.urn)))
             self._linker.find_upstreams(jobs)
             self._for_each(jobs, self._linker.link)
             self._link_waiting(jobs)
@@ -369,9 +369,9 @@ class Writer:
             self._hide_again(jobs)
         for job in jobs:
             if job.problem is not None:
-                yield Refused(job.entry.urn, job.problem)
+                yield FailedEntry(job.entry.urn, job.problem)
             else:
-                yield WrittenEntry(urn=job.entry.urn, changed=job.changed, held=job.holding)
+                yield WrittenEntry(urn=job.entry.urn, changed=job.changed, held=job.storage)
 
     def _for_each(self, jobs: Iterable[EntryWrite], step: Any) -> None:
         """Run a step for all entries without a problem."""
@@ -437,7 +437,7 @@ class Writer:
         for (_, entity_type), level in sorted(levels.items()):
             created = [new for job in level if (new := self._plan_new(job)) is not None]
             for chunk in chunked(
-                created, most=BATCH_SIZE, most_bytes=_MAX_BYTES, size=lambda new: new.size
+                created, max_parts=BATCH_SIZE, max_bytes=_MAX_BYTES, size=lambda new: new.size
             ):
                 self._send(entity_type, chunk)
 
@@ -462,7 +462,7 @@ class Writer:
             existing=None,
             declared=self._declared_properties(job.location.type, job.entry),
         )
-        job.holding, job.state = rendered.held, rendered.state
+        job.storage, job.state = rendered.storage, rendered.state
         self._declare_own(job.location.type, rendered.state)
         body = body_of(job.location.type, rendered.state) | self._index.prepare(job.location)
         return _NewEntity(job, body, len(msgspec.json.encode(body)))
@@ -489,7 +489,7 @@ class Writer:
             job = new.job
             job.problem = job.problem or problem
             job.changed = True
-            self._index.forget(job.location)
+            self._index.drop(job.location)
 
     def _record_refusal(self, refusal: RequestRefused, jobs: Mapping[Any, EntryWrite]) -> None:
         """Record the problem of an entity in a bulk request; raise it if the entity is unknown."""
@@ -507,7 +507,7 @@ class Writer:
         job.problem = problem
 
     def _change(self, job: EntryWrite, base: CatalogEntry | None) -> None:
-        """Patch an existing entity, again if it was changed in the meantime."""
+        """Patch an existing entity, and retry if it was changed in the meantime."""
         if job.existing is None:
             return
         existing, entry = job.existing, job.entry
@@ -515,7 +515,7 @@ class Writer:
         for attempt in range(_ATTEMPTS):
             try:
                 self._patch(job, existing, entry)
-                # A retried patch whose first response was lost does not match any more.
+                # After a lost response, the retried patch no longer matches.
                 job.changed = job.changed or attempt > 0
                 return
             except Outdated:
@@ -548,7 +548,12 @@ class Writer:
             existing=existing.state,
             declared=self._declared_properties(entity_type, entry),
         )
-        job.holding, job.entry, job.existing, job.raw = rendered.held, entry, existing, existing.raw
+        job.storage, job.entry, job.existing, job.raw = (
+            rendered.storage,
+            entry,
+            existing,
+            existing.raw,
+        )
         job.state = rendered.state
         operations = differences(entity_type, existing.raw, existing.state, rendered.state)
         is_hidden = bool(existing.raw.get("deleted"))
@@ -570,7 +575,7 @@ class Writer:
 
     def _declared_properties(self, entity_type: str, entry: CatalogEntry) -> frozenset[str]:
         self._properties.define(entity_type, definitions_in(entry))
-        return self._properties.known(entity_type)
+        return self._properties.declared(entity_type)
 
     def _declare_own(self, entity_type: str, state: Mapping[str, Any]) -> None:
         ours = [key for key in state.get("extension", {}) if is_lumos_property(key)]
@@ -619,7 +624,7 @@ class Writer:
         except CatalogError as problem:
             if problem.status != _BAD_REQUEST:
                 raise
-            # It contains others, which would also be hidden.
+            # Hiding a container would also hide the entities in it.
             self._index.mark_hidden(entity_type.type, found.id)
         else:
             self._index.add(job.location, None)
@@ -662,7 +667,7 @@ def rebase(base: CatalogEntry | None, latest: CatalogEntry, entry: CatalogEntry)
     if base is None:
         return merge(None, latest, entry).entry
     merged = merge(base, latest, entry).entry
-    # Removed aspects stay removed, unless people have changed them.
+    # Removed aspects stay removed, unless users have changed them.
     removed = {
         name: None
         for name in ASPECTS

@@ -1,8 +1,8 @@
 """Avro container files of table formats, read with limits on memory and time.
 
 fastavro decompresses blocks of any size, and follows recursive schemas until the process ends. So
-the file is parsed here: fastavro gets decompressed blocks, and a schema that is known not to be
-recursive and in which every value takes at least a byte.
+the file is parsed here. fastavro only gets decompressed blocks, and a schema that is not recursive
+and in which every value takes at least a byte.
 """
 
 import bz2
@@ -93,7 +93,7 @@ class AvroContainer:
 
 
 def _checked_schema(text: bytes, keep: frozenset[str] | None) -> tuple[Any, Any]:
-    """The schema as it is written, and checked and simplified for fastavro."""
+    """The schema as written, and a checked and simplified schema for fastavro."""
     return (_cached_check if len(text) <= _MAX_CACHED_LENGTH else _check_schema)(text, keep)
 
 
@@ -114,7 +114,7 @@ _cached_check: Final = lru_cache(maxsize=16)(_check_schema)
 
 
 class _SafeSchema:
-    """Checks a schema and drops logical types: no recursive types, no lists of empty values."""
+    """Rejects recursive types and lists of empty values in a schema, and drops logical types."""
 
     def __init__(self) -> None:
         # The minimum number of bytes of a value, and the depth, of each complete named type.
@@ -125,8 +125,8 @@ class _SafeSchema:
     def schema(self, schema: object, *, keep: Collection[str] | None) -> Any:
         """The simplified schema; with `keep`, records have only these fields."""
         self._keep = keep
-        plain, least, _ = self._type(schema, 1)
-        if least == 0:
+        plain, min_bytes, _ = self._type(schema, 1)
+        if min_bytes == 0:
             raise MalformedData("Its records are empty.")
         return plain
 
@@ -144,8 +144,8 @@ class _SafeSchema:
         kind = schema.get("type")
         if kind in ("array", "map"):
             part = "items" if kind == "array" else "values"
-            items, least, depth = self._type(schema.get(part), level + 1)
-            if least == 0:
+            items, min_bytes, depth = self._type(schema.get(part), level + 1)
+            if min_bytes == 0:
                 raise MalformedData("A list of empty values may be endless.")
             return {"type": kind, part: items}, 1, self._deeper(depth)
         if kind in _NAMED:
@@ -155,32 +155,35 @@ class _SafeSchema:
     def _reference(self, name: str) -> tuple[int, int]:
         if name in _PRIMITIVE:
             return _PRIMITIVE[name], 1
-        least, depth = self._complete.get(_short(name), (0, 0))
+        min_bytes, depth = self._complete.get(_short_name(name), (0, 0))
         # An incomplete type contains itself. References to empty types could nest without limit.
-        if _short(name) in self._open_types or least == 0:
+        if _short_name(name) in self._open_types or min_bytes == 0:
             raise MalformedData("Its schema refers to an unknown type, or is recursive.")
-        return least, depth
+        return min_bytes, depth
 
     def _named(self, schema: dict[str, Any], kind: str, level: int) -> tuple[object, int, int]:
         name = schema.get("name")
-        if not isinstance(name, str) or _short(name) in self._open_types | self._complete.keys():
+        if (
+            not isinstance(name, str)
+            or _short_name(name) in self._open_types | self._complete.keys()
+        ):
             raise MalformedData("A type in its schema has no name, or a name that is used twice.")
         plain: dict[str, Any] = {
             key: schema[key] for key in ("type", "name", "namespace") if key in schema
         }
         if kind == "enum":
-            plain["symbols"], least, depth = schema.get("symbols"), 1, 1
+            plain["symbols"], min_bytes, depth = schema.get("symbols"), 1, 1
         elif kind == "fixed":
             size = schema.get("size")
             if not isinstance(size, int) or size < 0:
                 raise MalformedData("A type in its schema has no size.")
-            plain["size"], least, depth = size, size, 1
+            plain["size"], min_bytes, depth = size, size, 1
         else:
-            self._open_types.add(_short(name))
-            plain["fields"], least, depth = self._fields(schema.get("fields"), level)
-            self._open_types.discard(_short(name))
-        self._complete[_short(name)] = least, depth
-        return plain, least, depth
+            self._open_types.add(_short_name(name))
+            plain["fields"], min_bytes, depth = self._fields(schema.get("fields"), level)
+            self._open_types.discard(_short_name(name))
+        self._complete[_short_name(name)] = min_bytes, depth
+        return plain, min_bytes, depth
 
     def _fields(self, fields: object, level: int) -> tuple[list[Any], int, int]:
         plain: list[Any] = []
@@ -188,8 +191,8 @@ class _SafeSchema:
         for field in fields if isinstance(fields, list) else ():
             if not (isinstance(field, dict) and isinstance(field.get("name"), str)):
                 raise MalformedData("A field in its schema has no name.")
-            type, least, depth = self._type(field.get("type"), level + 1)
-            total, deepest = total + least, max(deepest, depth)
+            type, min_bytes, depth = self._type(field.get("type"), level + 1)
+            total, deepest = total + min_bytes, max(deepest, depth)
             if self._keep is None or level > 2 or field["name"] in self._keep:
                 plain.append({"name": field["name"], "type": type})
         return plain, total, self._deeper(deepest)
@@ -200,7 +203,7 @@ class _SafeSchema:
         return depth + 1
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
@@ -218,8 +221,8 @@ CODECS: Final[dict[bytes, Callable[[bytes, int], bytes]]] = {
     b"": check_block_size,
     b"deflate": decompress_deflate,
     # A checksum of four bytes follows the content.
-    b"snappy": lambda block, most: decompress_snappy(block[:-4], most),
+    b"snappy": lambda block, limit: decompress_snappy(block[:-4], limit),
     b"zstandard": decompress_zstd,
-    b"bzip2": lambda block, most: decompress_block(bz2.BZ2Decompressor(), block, most),
+    b"bzip2": lambda block, limit: decompress_block(bz2.BZ2Decompressor(), block, limit),
     b"xz": _xz,
 }

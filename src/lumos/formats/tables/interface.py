@@ -1,4 +1,4 @@
-"""The interface of table formats, and what they report about a table.
+"""The interface of table formats.
 
 Readers get a folder, not a storage, so they work the same for every storage.
 """
@@ -36,7 +36,7 @@ class TableFolder(Protocol):
     def entries(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
         """Yield the files directly in a folder, including hidden ones, in the order of names.
 
-        Only names that sort after `after`; none if the folder does not exist.
+        Only yields names that sort after `after`; nothing if the folder does not exist.
         """
         ...
 
@@ -61,7 +61,7 @@ class TableFolder(Protocol):
 
 
 class TableSchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """A schema that the table had, since when, and the operation that set it."""
+    """A schema of the table, when it became valid, and the operation that set it."""
 
     schema: Schema
     at: datetime
@@ -73,7 +73,7 @@ class TableSchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowDeletes(msgspec.Struct, frozen=True, array_like=True):
-    """Deleted rows of a data file: where the deletion vector or delete file is."""
+    """Deleted rows of a data file: the location of the deletion vector or delete file."""
 
     kind: Literal["dv", "positions", "equality"]
     path: str
@@ -95,7 +95,7 @@ class LiveFile(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TableFeature(NamedTuple):
-    """A feature that not every reader supports; `read` if Lumos does."""
+    """A feature that not every reader supports; `read` if Lumos supports it."""
 
     name: str
     read: bool
@@ -113,18 +113,18 @@ def remarks_on_features(features: Iterable[TableFeature]) -> tuple[Remark, ...]:
 class TableFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A table as of its current version.
 
-    `past` are the schemas in the order of time, including the current one. `claims` are URIs of
-    folders outside of the root, as the table spells them, whose files belong to it. `elsewhere` is
-    the location of the table, if its root holds only its metadata.
+    `past` are all schemas in the order of time, including the current one. `claims` are URIs of
+    folders outside of the root whose files belong to the table, as written in its metadata.
+    `elsewhere` is the location of the table if the root only contains its metadata.
     """
 
     kind: TableKind
     version: str
     at: datetime
-    # The operation of the current version, as the format names it.
+    # The operation of the current version, in the words of the format.
     operation: str | None = None
     schema: Schema
-    # Such as `country`, `bucket[16](id)`, `days(ts)`.
+    # The partitioning, such as `country`, `bucket[16](id)`, `days(ts)`.
     partition_by: tuple[str, ...] = ()
     files: int
     bytes: int
@@ -165,15 +165,15 @@ class TableReader(ABC):
     def read(
         self, folder: TableFolder, memory: bytes | None, *, max_commits: int
     ) -> tuple[TableFacts, bytes]:
-        """Read the facts, and the memory for the next call; raises UnreadableFile.
+        """Read the table; also return the memory for the next call. Raises UnreadableFile.
 
-        `memory` comes from the call before; an unusable one is ignored. At most `max_commits`
+        `memory` comes from the previous call; it is ignored if unusable. At most `max_commits`
         commits are opened for the history of schemas.
         """
 
     @abstractmethod
     def live(self, memory: bytes) -> Iterator[LiveFile]:
-        """Yield the files of the version that this memory is about."""
+        """Yield the live files of the version that a memory describes."""
 
 
 # Names of secrets in table properties, in addition to those of options.

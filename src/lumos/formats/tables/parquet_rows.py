@@ -1,8 +1,8 @@
-"""Parquet files of table logs, decoded with a limit on memory: a few bytes may become gigabytes.
+"""Decodes Parquet files of table logs with a memory limit, since a few bytes may become gigabytes.
 
-The totals in a footer may be wrong. The headers of pages contain their uncompressed sizes, which is
-what readers allocate; entries of dictionaries, which may be long, are repeated for each row. The
-longer the rows, the fewer are decoded at a time.
+The totals in a footer may be wrong. Readers allocate the uncompressed sizes in the headers of
+pages, and repeat the entries of dictionaries, which may be long, for each row. The longer the rows,
+the fewer are decoded at a time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from lumos.formats import thrift
 from lumos.formats.varints import MalformedData, read_signed
 
-# The bytes are in memory already, so all of these mean a damaged file.
+# The bytes are already in memory, so all of these errors mean a damaged file.
 FAULTS: Final = (pa.ArrowException, OSError, ValueError, LookupError, TypeError, ArithmeticError)
 
 # Writers make pages of one megabyte, or of one longer value.
@@ -89,7 +89,7 @@ class ParquetRows:
         return lists // max(1, int(row_group.num_rows))
 
     def _size_of_lists(self, group: int, column: str) -> int:
-        """The size of a column's values, without expanding those in a dictionary."""
+        """The size of a column's values, without expanding dictionaries."""
         file = pq.ParquetFile(pa.BufferReader(self._data), read_dictionary=[column])
         return sum(
             _size(leaf)
@@ -136,14 +136,14 @@ def _page(data: bytes, position: int) -> tuple[_Page, int]:
     found = dict.fromkeys((_KIND, _UNCOMPRESSED, _COMPRESSED), 0)
     values, id = 0, 0
     while True:
-        id, type, position = thrift.field(data, position, id)
+        id, type, position = thrift.read_field_header(data, position, id)
         if type == thrift.STOP:
             break
         if id in found:
             found[id], position = read_signed(data, position)
             continue
         if id in _COUNTING and type == thrift.STRUCT:
-            _, _, first = thrift.field(data, position, 0)
+            _, _, first = thrift.read_field_header(data, position, 0)
             values, _ = read_signed(data, first)
         position = thrift.skip(data, position, type)
     end = position + found[_COMPRESSED]
@@ -164,7 +164,7 @@ def _longest_entry(page: _Page, compression: str) -> int:
     if compression in _CODECS:
         content = pa.Codec(_CODECS[compression]).decompress(content, page.uncompressed).to_pybytes()
     elif compression != "UNCOMPRESSED":
-        # Two variants of LZ4 share a name, so such a dictionary counts as a single entry.
+        # Two variants of LZ4 share a name, so treat such a dictionary as a single entry.
         return page.uncompressed
     longest, position = 0, 0
     while position + 4 <= len(content):

@@ -1,4 +1,4 @@
-"""Arrow schemas, also those that pyarrow reads from Parquet and ORC, from and to Lumos types.
+"""Arrow schemas, including those of Parquet and ORC files, from and to Lumos types.
 
 | direction  | lost                                                                              |
 |------------|-----------------------------------------------------------------------------------|
@@ -201,10 +201,10 @@ def _read_nested(type: pa.DataType, type_path: TypePath) -> DataType:
 
 
 def _field(name: str, type: DataType, type_path: TypePath, *, nullable: bool) -> pa.Field:
-    facts = type_path.facts
+    details = type_path.details
     metadata = {
-        FIELD_ID: None if facts.field_id is None else str(facts.field_id),
-        _DESCRIPTIONS[0]: facts.description and _encodable(facts.description),
+        FIELD_ID: None if details.field_id is None else str(details.field_id),
+        _DESCRIPTIONS[0]: details.description and _encodable(details.description),
     }
     known = {key: value for key, value in metadata.items() if value is not None}
     # Arrow rejects a non-nullable column of type null.
@@ -249,7 +249,7 @@ def _write(type: DataType, type_path: TypePath) -> pa.DataType:
 
 def _write_decimal(precision: int, scale: int) -> pa.DataType:
     if precision > _MAX_DECIMAL_DIGITS or abs(scale) > _MAX_DECIMAL_DIGITS:
-        capped = capped_decimal(precision, scale, at=_MAX_DECIMAL_DIGITS)
+        capped = capped_decimal(precision, scale, max_digits=_MAX_DECIMAL_DIGITS)
         return pa.decimal256(capped.precision, capped.scale)
     return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
 

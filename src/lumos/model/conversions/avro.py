@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
-from lumos.model.conversions.fallback_types import SIGNED_FOR, distinct, plain_decimal
+from lumos.model.conversions.fallback_types import SIGNED_FOR, make_distinct, plain_decimal
 from lumos.model.conversions.json_values import (
     default_text,
     default_value,
@@ -115,7 +115,7 @@ _AVRO: Final[dict[DataType, AvroSchema]] = {
 
 
 def schema_from_avro(schema: AvroSchema) -> Schema:
-    """Read a record as a schema, any other type as the one column `value`."""
+    """Read a record as a schema, and any other type as a single column `value`."""
     reader = _Reader()
     record, _ = _unwrap(schema)
     if isinstance(record, dict) and record.get("type") in ("record", "error"):
@@ -254,7 +254,7 @@ class _Reader:
         return Struct(members)
 
     def _define(self, schema: dict[str, Any], namespace: str) -> tuple[str, str]:
-        """Store a named type; return its full name and the namespace of the names inside it."""
+        """Store a named type; return its full name and the namespace for the names in it."""
         name = text_at(schema, "name") or ""
         declared = text_at(schema, "namespace")
         inner = namespace if declared is None else declared
@@ -346,9 +346,9 @@ class _Writer:
         fields: list[dict[str, Any]] = []
         schema: dict[str, Any] = {"type": "record", "name": self._name(type_path), "fields": fields}
         # Only a field has its own annotations; those of an element belong to its record.
-        if type_path.facts.description and type_path.path.endswith(("[]", "{}", ">")):
-            schema["doc"] = type_path.facts.description
-        names = distinct(_sanitise(name) for name, _, _, _ in members)
+        if type_path.details.description and type_path.path.endswith(("[]", "{}", ">")):
+            schema["doc"] = type_path.details.description
+        names = make_distinct(_sanitise(name) for name, _, _, _ in members)
         for avro_name, (name, type, nullable, inner) in zip(names, members, strict=True):
             field = self._field(avro_name, type, nullable, inner)
             if avro_name != name:
@@ -359,15 +359,15 @@ class _Writer:
     def _field(
         self, name: str, type: DataType, nullable: bool, type_path: TypePath
     ) -> dict[str, Any]:
-        facts = type_path.facts
+        details = type_path.details
         schema = self._nullable(type, nullable, type_path)
         field: dict[str, Any] = {"name": name, "type": schema}
-        if facts.description:
-            field["doc"] = facts.description
-        if facts.default is not None:
-            _set_default(field, facts.default)
-        if facts.field_id is not None:
-            field["field-id"] = facts.field_id
+        if details.description:
+            field["doc"] = details.description
+        if details.default is not None:
+            _set_default(field, details.default)
+        if details.field_id is not None:
+            field["field-id"] = details.field_id
         return field
 
     def _nullable(self, type: DataType, nullable: bool, type_path: TypePath) -> AvroSchema:
@@ -480,7 +480,7 @@ def _collapse(branches: list[Any]) -> AvroSchema:
 
 
 def _with_ids(schema: dict[str, Any], type_paths: dict[str, TypePath]) -> dict[str, Any]:
-    ids = {key: type_path.facts.field_id for key, type_path in type_paths.items()}
+    ids = {key: type_path.details.field_id for key, type_path in type_paths.items()}
     return {**schema, **{key: number for key, number in ids.items() if number is not None}}
 
 

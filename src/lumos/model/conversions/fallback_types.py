@@ -35,12 +35,12 @@ def plain_decimal(precision: int, scale: int) -> Decimal:
     return Decimal(max(digits, scale), max(scale, 0))
 
 
-def capped_decimal(precision: int, scale: int, *, at: int) -> Decimal:
-    """A decimal of at most `at` digits; digits before the point take precedence."""
+def capped_decimal(precision: int, scale: int, *, max_digits: int) -> Decimal:
+    """A decimal of at most `max_digits` digits; digits before the point take precedence."""
     plain = plain_decimal(precision, scale)
-    whole = (plain.precision or at) - plain.scale
-    digits = min(whole + plain.scale, at)
-    return Decimal(digits, min(plain.scale, max(digits - whole, 0)))
+    integer_digits = (plain.precision or max_digits) - plain.scale
+    digits = min(integer_digits + plain.scale, max_digits)
+    return Decimal(digits, min(plain.scale, max(digits - integer_digits, 0)))
 
 
 def member_per_option(union: Union) -> Struct:
@@ -48,7 +48,7 @@ def member_per_option(union: Union) -> Struct:
     return Struct(Member(f"member{index}", option) for index, option in enumerate(union.options))
 
 
-def distinct(names: Iterable[str]) -> list[str]:
+def make_distinct(names: Iterable[str]) -> list[str]:
     """The names in order; a number is appended to repeated ones."""
     taken: set[str] = set()
     result: list[str] = []

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
-from lumos.model.conversions.fallback_types import distinct
+from lumos.model.conversions.fallback_types import make_distinct
 from lumos.model.conversions.json_values import (
     default_text,
     default_value,
@@ -183,7 +183,7 @@ def _note(schema: dict[str, Any], type_path: TypePath) -> None:
 
 
 def _options(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """The alternatives of a schema, none if it has properties: then they are conditions."""
+    """The alternatives of a schema; none if it has properties, which makes them conditions."""
     if "properties" in schema:
         return []
     options = objects_at(schema, "anyOf") or objects_at(schema, "oneOf")
@@ -267,7 +267,7 @@ _IMPLIED: Final = (
 
 
 def schema_from_json_schema(schema: JsonSchema) -> Schema:
-    """Read the properties of an object as columns, any other type as the one column `value`."""
+    """Read the properties of an object as columns, and any other type as a column `value`."""
     return Schema(fields=tuple(_Reader(schema).columns()))
 
 
@@ -409,7 +409,7 @@ class _Reader:
 
 
 def _kinds(schema: dict[str, Any]) -> list[str]:
-    """The JSON types that the schema names or implies by its keywords; none means any."""
+    """The JSON types that a schema declares, or implies by its keywords; empty means any type."""
     kind = text_at(schema, "type")
     named = [kind] if kind else list(dict.fromkeys(texts_at(schema, "type")))
     return named or next(([kind] for keyword, kind in _IMPLIED if keyword in schema), [])
@@ -466,7 +466,7 @@ def _native_type(schema: object) -> str | None:
 
 
 def _object(members: list[tuple[str, DataType, bool, TypePath]]) -> dict[str, Any]:
-    names = distinct(name for name, _, _, _ in members)
+    names = make_distinct(name for name, _, _, _ in members)
     properties = {}
     required = []
     for name, (_, type, nullable, type_path) in zip(names, members, strict=True):
@@ -478,15 +478,15 @@ def _object(members: list[tuple[str, DataType, bool, TypePath]]) -> dict[str, An
 
 
 def _annotated(schema: dict[str, Any], type_path: TypePath) -> dict[str, Any]:
-    facts = type_path.facts
-    if facts.description:
-        schema["description"] = facts.description
-    if facts.default is not None:
+    details = type_path.details
+    if details.description:
+        schema["description"] = details.description
+    if details.default is not None:
         # A default is stored as text, except for the null of a nullable string.
         is_text = schema.get("type") == "string" or (
-            schema.get("type") == ["string", "null"] and facts.default != "null"
+            schema.get("type") == ["string", "null"] and details.default != "null"
         )
-        schema["default"] = facts.default if is_text else default_value(facts.default)
+        schema["default"] = details.default if is_text else default_value(details.default)
     return schema
 
 

@@ -79,7 +79,7 @@ _WELL_KNOWN: Final[dict[str, DataType]] = {
     "google.type.Date": DATE,
     "google.type.Decimal": Decimal(),
 }
-# Deeper braces end in the recursion limit of the parser.
+# Deeper braces would exceed the recursion limit of the parser.
 _MAX_BRACES: Final = 60
 _MAX_IMPORTS: Final = 200
 
@@ -108,10 +108,10 @@ def messages_from_protobuf(
         ) from None
 
     class FailingListener(ErrorListener):  # type: ignore[misc]
-        """Without it, the parser prints errors and guesses what was meant."""
+        """Raises syntax errors, which the parser would otherwise print and ignore."""
 
-        def syntaxError(self, *facts: Any) -> None:
-            _, _, line, column, text, _ = facts
+        def syntaxError(self, *arguments: Any) -> None:
+            _, _, line, column, text, _ = arguments
             # The rest lists every keyword of the language.
             problem = text.partition(" expecting ")[0]
             raise SchemaSyntaxError(problem, line=line, column=column + 1)
@@ -212,15 +212,15 @@ class _Reader:
         if isinstance(definition, ast.Enum):
             values = [each for each in definition.elements if isinstance(each, ast.EnumValue)]
             return Enum(tuple(dict.fromkeys(each.name for each in values)))
-        cut = self._references.replacement_for(name, path)
-        if cut is not None:
-            return cut
+        replacement = self._references.replacement_for(name, path)
+        if replacement is not None:
+            return replacement
         if path.is_deepest:
             return TOO_DEEP
-        inside = path.within(name)
+        inner_path = path.within(name)
         members: dict[str, Member] = {}
         for each in _fields(definition.elements):
-            inner = inside.member(each.name)
+            inner = inner_path.member(each.name)
             inner.note(field_id=each.number)
             type = self._type(each, name, inner)
             members.setdefault(each.name, Member(each.name, type, nullable=not _is_required(each)))
@@ -256,7 +256,7 @@ def _native(field: Any) -> str | None:
 
 
 def _candidates(name: str, scope: str) -> Iterator[str]:
-    """The full names that a type name may mean, innermost scope first."""
+    """The full names that a type name may refer to, innermost scope first."""
     if name.startswith("."):
         yield name[1:]
         return

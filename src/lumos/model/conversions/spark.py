@@ -218,12 +218,12 @@ def _struct(fields: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _write_field(name: str, type: DataType, nullable: bool, type_path: TypePath) -> dict[str, Any]:
-    facts = type_path.facts
+    details = type_path.details
     length = type.length if isinstance(type, String) else None
     metadata = {
-        "comment": facts.description,
-        _DEFAULT: facts.default,
-        _FIELD_ID: facts.field_id,
+        "comment": details.description,
+        _DEFAULT: details.default,
+        _FIELD_ID: details.field_id,
         _DECLARED_TYPE: f"varchar({length})" if length else None,
     }
     known = {key: value for key, value in metadata.items() if value is not None}
@@ -238,7 +238,7 @@ def _write(type: DataType, type_path: TypePath) -> SparkType:
         case Decimal(None):
             return _UNBOUNDED
         case Decimal(int(precision), scale):
-            capped = capped_decimal(precision, scale, at=_MAX_DECIMAL_DIGITS)
+            capped = capped_decimal(precision, scale, max_digits=_MAX_DECIMAL_DIGITS)
             return f"decimal({capped.precision},{capped.scale})"
         case Timestamp(_, zoned):
             return "timestamp" if zoned else "timestamp_ntz"

@@ -34,7 +34,7 @@ class ViewStatement(NamedTuple):
 class MigratedTables:
     """The tables and views that exist after the migrations so far, and the file of the last change.
 
-    Names without a schema mean the only table of that name.
+    A name without a schema refers to the only table of that name.
     """
 
     def __init__(self, dialect: Dialect) -> None:
@@ -44,7 +44,7 @@ class MigratedTables:
         self.views: dict[TableKey, ViewStatement] = {}
 
     def apply(self, file: str, text: str) -> None:
-        """Apply one migration; raises SchemaSyntaxError, after which the state is as before."""
+        """Apply one migration; on SchemaSyntaxError, the state does not change."""
         state = dict(self.tables), dict(self.files), dict(self.views)
         try:
             _MigrationReader(text, self._dialect, self, file).run()
@@ -110,7 +110,7 @@ class _MigrationReader(SqlTableReader):
             self._skip_statement()
 
     def _create_object(self, start: int) -> None:
-        """Record a table or a view; OR REPLACE, TEMPORARY and the like may come before the word."""
+        """Record a table or a view; words such as OR REPLACE or TEMPORARY may precede the kind."""
         ahead = 0
         while self._peek(ahead).kind == "word" and self._peek(ahead).word not in _CREATED:
             if self._peek(ahead).word in _OTHER_OBJECTS:
@@ -248,9 +248,9 @@ class _MigrationReader(SqlTableReader):
         self._take("COLUMN") or self._take("COLUMNS")
         self._take("IF", "EXISTS")
         names = self._names_in_brackets() if self._peek().text == "(" else [self._name()]
-        gone = {name.casefold() for name in names}
+        dropped = {name.casefold() for name in names}
         table = self._state.tables[key]
-        fields = tuple(each for each in table.schema.fields if each.name.casefold() not in gone)
+        fields = tuple(each for each in table.schema.fields if each.name.casefold() not in dropped)
         self._state.put(key, table._replace(schema=Schema(fields=fields)), self._file)
 
     def _alter_column(self, key: TableKey) -> None:
@@ -295,7 +295,7 @@ class _MigrationReader(SqlTableReader):
         )
 
     def _field_named(self, key: TableKey, name: str) -> str | None:
-        """A column in its own spelling, or None."""
+        """The column with a name in any case, or None."""
         folded = name.casefold()
         fields = self._state.tables[key].schema.fields
         return next((each.name for each in fields if each.name.casefold() == folded), None)

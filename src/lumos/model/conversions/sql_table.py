@@ -35,7 +35,7 @@ _CLAUSES: Final = frozenset((
     "AUTOINCREMENT", "AUTO_INCREMENT", "MASKING", "TAG", "STORAGE", "COMPRESSION", "ON",
     "DEFERRABLE", "INITIALLY", "EXCLUDE", "WITH", "USING", "FIRST", "AFTER",
 ))  # fmt: skip
-# The statement ends a column in ALTER TABLE.
+# In ALTER TABLE, the end of the statement also ends a column.
 _COLUMN_END: Final = (",", ")", ";")
 _TABLE_CONSTRAINTS: Final = {
     "PRIMARY": ("KEY",),
@@ -72,7 +72,7 @@ class _Token(NamedTuple):
 
 
 class SqlColumn(NamedTuple):
-    """A column as it is written."""
+    """A column as written in a statement."""
 
     name: str
     type: str

@@ -31,7 +31,7 @@ _NUMBERS: Final = re.compile(r"\(\s*-?\d{1,19}\s*(?:,\s*-?\d{1,19}\s*)*\)", re.A
 
 
 class _Grammar(NamedTuple):
-    """How a dialect quotes names, and which of its types contain others."""
+    """The quotes of a dialect, and its types that contain others."""
 
     quoted: re.Pattern[str]
     words: re.Pattern[str]
@@ -159,7 +159,7 @@ class SqlTypeReader:
         return self.scalar(SqlTypeName(" ".join(words.lower().split()), numbers, text))
 
     def _skip_brackets(self) -> None:
-        """Skip past the closing bracket of the one just consumed."""
+        """Skip to the end of the bracket that was just consumed."""
         open_brackets = 1
         while open_brackets:
             token = self._take(self.grammar.skipped)

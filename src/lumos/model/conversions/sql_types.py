@@ -357,13 +357,13 @@ def _write_decimal(precision: int, scale: int, dialect: Dialect) -> str:
             return f"numeric({precision},{scale})" if is_supported else "numeric"
         case "bigquery":
             plain = plain_decimal(precision, scale)
-            whole = (plain.precision or 0) - plain.scale
-            if plain.scale <= 9 and whole <= 29:
+            integer_digits = (plain.precision or 0) - plain.scale
+            if plain.scale <= 9 and integer_digits <= 29:
                 return f"NUMERIC({plain.precision},{plain.scale})"
-            is_supported = plain.scale <= 38 and whole <= 38
+            is_supported = plain.scale <= 38 and integer_digits <= 38
             return f"BIGNUMERIC({plain.precision},{plain.scale})" if is_supported else "BIGNUMERIC"
         case "snowflake" | "hive":
-            capped = capped_decimal(precision, scale, at=38)
+            capped = capped_decimal(precision, scale, max_digits=38)
             name = "NUMBER" if dialect == "snowflake" else "decimal"
             # Snowflake's largest scale is 37.
             scale = min(capped.scale, 37) if dialect == "snowflake" else capped.scale

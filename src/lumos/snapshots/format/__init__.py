@@ -1,1 +1,1 @@
-"""Portable snapshots: one documented format for all that is known of datasets."""
+"""The documented format of portable snapshots, with several encodings."""

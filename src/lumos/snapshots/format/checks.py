@@ -61,7 +61,7 @@ class SnapshotProblem(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, error: SnapshotError) -> "SnapshotProblem":
-        """The problem for an error."""
+        """Convert an error to a problem."""
         return cls(code=error.code, path=error.path, text=error.problem)
 
     @property
@@ -140,7 +140,7 @@ class EntryCheck:
                 entry_path = f"{self._container.path_of(kind, stored.position)}.{path}"
                 severity: Severity = "error" if is_error else "warning"
                 yield SnapshotProblem(code=code, path=entry_path, text=text, severity=severity)
-            # If the hash matches the JSON as it is, no further checks are needed.
+            # If the hash matches the stored JSON, no further checks are needed.
             if (found := digest(stored_entry.body)) != stored_entry.content_hash:
                 found = digest(self._container.downgrade_entry(kind, canonical(value)))
                 yield from self._content(kind, stored.position, key, stored_entry, found)
@@ -150,7 +150,7 @@ class EntryCheck:
     def _content(
         self, kind: EntryKind, position: int, key: str, stored_entry: HashedEntry, found: str
     ) -> Iterator[SnapshotProblem]:
-        """Problems of an entry whose JSON does not match its hash; only the layout may differ."""
+        """Problems of an entry that does not match its hash, unless only the layout differs."""
         entry_path = self._container.path_of(kind, position)
         if stored_entry.content_hash is not None and found != stored_entry.content_hash:
             text = f"'{key}' does not match its content hash: it was edited or damaged."
@@ -162,7 +162,7 @@ class EntryCheck:
             )
         try:
             refuse_duplicate_keys(stored_entry.body)
-            # Also decode values that are not read: the whole snapshot must be valid JSON.
+            # Decode all values, because the whole snapshot must be valid JSON.
             plain = decode_plain(self._container.upgrade_entry(kind, stored_entry.body))
         except MalformedJson as problem:
             yield self._malformed(kind, position, problem)
@@ -215,7 +215,7 @@ def check_missing(
     counts: SnapshotCounts,
     broken: Mapping[str, int],
 ) -> Iterator[SnapshotProblem]:
-    """Problems if there are fewer entries than the header says; unreadable ones are counted."""
+    """Problems if there are fewer entries than in the header; unreadable entries are counted."""
     for kind in KINDS:
         expected = getattr(header.counts, kind.plural) if header.counts else 0
         found = getattr(counts, kind.plural)
@@ -294,7 +294,7 @@ def _hashes(
 def dangling_problem(
     header: SnapshotHeader, path: str, kinds: tuple[str, ...], key: str
 ) -> SnapshotProblem:
-    """The problem of a reference without a target.
+    """The problem for a reference without a target.
 
     It is an error in the lineage of a full snapshot of the store. Other catalogs may have lineage
     to datasets that they do not contain.
@@ -328,16 +328,16 @@ class ImplausibleValue(NamedTuple):
 
 
 def implausible_values(key: str, value: Any) -> Iterator[ImplausibleValue]:
-    """The implausible values of an entry."""
+    """Yield the implausible values of an entry."""
     if isinstance(value, CatalogEntry):
-        yield from _of_dataset(value)
+        yield from _check_dataset(value)
     elif isinstance(value, Job) and not _URN_SCHEME.match(key):
         yield ImplausibleValue("urn", "urn", f"'{key}' is not a URN.")
     if getattr(value, "name", key) == "":
         yield ImplausibleValue("name", "value", "The name is empty.")
 
 
-def _of_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
+def _check_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
     if (schema := dataset.schema) is not None:
         names = [field.name for field in schema.fields]
         if len(set(names)) != len(names):
@@ -354,9 +354,9 @@ def _of_dataset(dataset: CatalogEntry) -> Iterator[ImplausibleValue]:
             text = f"The edge from '{urn}' is duplicated."
             yield ImplausibleValue(f"lineage.upstream[{index}].urn", "duplicate", text)
     if dataset.versioning is not None:
-        yield from _of_versioning(dataset.versioning)
+        yield from _check_versioning(dataset.versioning)
     if dataset.quality is not None:
-        yield from _of_quality(dataset.quality)
+        yield from _check_quality(dataset.quality)
 
 
 def _duplicates(names: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -376,7 +376,7 @@ def _is_of_platform(urn: str, platform: str) -> bool:
     )
 
 
-def _of_versioning(versioning: Versioning) -> Iterator[ImplausibleValue]:
+def _check_versioning(versioning: Versioning) -> Iterator[ImplausibleValue]:
     steps = {"versioning": versioning} | {
         f"versioning.history[{index}]": step for index, step in enumerate(versioning.history)
     }
@@ -388,7 +388,7 @@ def _of_versioning(versioning: Versioning) -> Iterator[ImplausibleValue]:
                 yield ImplausibleValue(f"{path}.{name}", "value", f"{problem}.")
 
 
-def _of_quality(quality: Quality) -> Iterator[ImplausibleValue]:
+def _check_quality(quality: Quality) -> Iterator[ImplausibleValue]:
     shares = {"quality.score": quality.score} | {
         f"quality.dimensions.{name}": share for name, share in quality.dimensions.items()
     }

@@ -194,8 +194,12 @@ def _malformed(problem: Exception) -> MalformedJson:
     if isinstance(problem, RecursionError):
         return MalformedJson("", "it nests too deeply")
     text = str(problem)
-    at = _ERROR_PATH.search(text)
-    return MalformedJson(at["path"], text[: at.start()]) if at else MalformedJson("", text)
+    position = _ERROR_PATH.search(text)
+    return (
+        MalformedJson(position["path"], text[: position.start()])
+        if position
+        else MalformedJson("", text)
+    )
 
 
 UNNAMED_KEY: Final = "[...]"
@@ -296,13 +300,13 @@ def _time_finder(shape: msgspec.inspect.Type) -> _TimeFinder | None:
     """A function that finds times without a zone; None if the type cannot contain times."""
     match shape:
         case msgspec.inspect.DateTimeType():
-            return _naive
+            return _find_naive
         case msgspec.inspect.StructType():
-            return _in_fields(shape.fields)
+            return _find_in_fields(shape.fields)
         case msgspec.inspect.VarTupleType() | msgspec.inspect.ListType():
-            return _in_items(_time_finder(shape.item_type))
+            return _find_in_items(_time_finder(shape.item_type))
         case msgspec.inspect.DictType():
-            return _in_values(_time_finder(shape.value_type))
+            return _find_in_values(_time_finder(shape.value_type))
         case msgspec.inspect.UnionType():
             finders = [find for option in shape.types if (find := _time_finder(option)) is not None]
             assert len(finders) < 2, "ambiguous union"
@@ -311,11 +315,11 @@ def _time_finder(shape: msgspec.inspect.Type) -> _TimeFinder | None:
             return None
 
 
-def _naive(value: Any) -> str | None:
+def _find_naive(value: Any) -> str | None:
     return "" if value.tzinfo is None else None
 
 
-def _in_fields(fields: Iterable[msgspec.inspect.Field]) -> _TimeFinder | None:
+def _find_in_fields(fields: Iterable[msgspec.inspect.Field]) -> _TimeFinder | None:
     finders = [
         (attrgetter(field.name), f".{field.encode_name}", find)
         for field in fields
@@ -331,7 +335,7 @@ def _in_fields(fields: Iterable[msgspec.inspect.Field]) -> _TimeFinder | None:
     return find_path if finders else None
 
 
-def _in_items(find: _TimeFinder | None) -> _TimeFinder | None:
+def _find_in_items(find: _TimeFinder | None) -> _TimeFinder | None:
     if find is None:
         return None
 
@@ -344,7 +348,7 @@ def _in_items(find: _TimeFinder | None) -> _TimeFinder | None:
     return find_path
 
 
-def _in_values(find: _TimeFinder | None) -> _TimeFinder | None:
+def _find_in_values(find: _TimeFinder | None) -> _TimeFinder | None:
     if find is None:
         return None
 

@@ -13,7 +13,7 @@ from lumos.snapshots.format.codec import MalformedJson, canonical, decode_entry
 from lumos.snapshots.format.differences import (
     COMPARED,
     Difference,
-    Judge,
+    SchemaJudge,
     differences_of,
     entry_difference,
     is_compared,
@@ -27,14 +27,14 @@ def compare(
     before: str | Path | OpenSnapshot,
     after: str | Path | OpenSnapshot,
     *,
-    judge: Judge,
+    judge: SchemaJudge,
     aspects: Iterable[str] = COMPARED,
     kinds: Iterable[EntryKind] = KINDS,
 ) -> Iterator[Difference]:
     """The differences between two snapshots, by kind and key.
 
-    Aspects that one snapshot omits are not compared, nor are datasets outside of its selection or
-    unchanged since its base.
+    Aspects that one snapshot omits are not compared. Neither are datasets outside of its selection,
+    nor datasets that are unchanged since its base.
     """
     old, new = _open(before), _open(after)
     for snapshot in (old, new):
@@ -58,7 +58,7 @@ class _Comparison:
         kind: EntryKind,
         before: OpenSnapshot,
         after: OpenSnapshot,
-        judge: Judge,
+        judge: SchemaJudge,
         aspects: tuple[str, ...],
     ) -> None:
         self._kind = kind
@@ -114,9 +114,9 @@ def is_deleted(value: Any) -> bool:
     return bool(getattr(value, "deleted", False))
 
 
-def is_part(header: SnapshotHeader, *, of: SnapshotHeader) -> bool:
-    """Whether a snapshot may lack entries of the other one that were not removed."""
-    is_other_selection = header.scope == "selected" and header.selection != of.selection
+def is_part(header: SnapshotHeader, *, other: SnapshotHeader) -> bool:
+    """Whether entries may be missing from a snapshot although they were not removed."""
+    is_other_selection = header.scope == "selected" and header.selection != other.selection
     return header.scope == "incremental" or is_other_selection
 
 
@@ -125,7 +125,7 @@ def difference_rows(
     before: bytes | None,
     after: bytes | None,
     *,
-    judge: Judge,
+    judge: SchemaJudge,
     aspects: Iterable[str] = COMPARED,
 ) -> list[dict[str, Any]]:
     """The differences of one dataset as rows of a table; None is a missing side."""

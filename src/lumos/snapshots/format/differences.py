@@ -38,7 +38,7 @@ from lumos.snapshots.format.document import (
     EntryKind,
 )
 
-Impact: TypeAlias = Literal["breaking", "non-breaking", "informational"]
+DifferenceImpact: TypeAlias = Literal["breaking", "non-breaking", "informational"]
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     aspect: str
     path: str
     change: str
-    impact: Impact
+    impact: DifferenceImpact
     before: Any = None
     after: Any = None
     notes: tuple[str, ...] = ()
@@ -77,9 +77,9 @@ class JudgedChange(Protocol):
 
 
 # Returns the judged changes of a dataset, from its URN, both schemas and its format.
-Judge: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[JudgedChange]]
+SchemaJudge: TypeAlias = Callable[[str, Schema, Schema, str | None], Iterable[JudgedChange]]
 
-# Compared by default: what people and catalogs record about data.
+# Compared by default: what users and catalogs record about data.
 COMPARED: Final = (
     *("schema", "lineage", "ownership", "documentation", "governance", "properties", "quality"),
     "raw",
@@ -91,7 +91,7 @@ OPTIONAL_ASPECTS: Final = (
     *("timestamps", "runs"),
 )
 
-_IMPACTS: Final[dict[Verdict, Impact]] = {
+_IMPACTS: Final[dict[Verdict, DifferenceImpact]] = {
     Verdict.BREAKING: "breaking",
     # Undetermined changes are never considered safe.
     Verdict.UNDETERMINED: "breaking",
@@ -117,7 +117,7 @@ class AspectDifference(NamedTuple):
 
     path: str
     change: str
-    impact: Impact
+    impact: DifferenceImpact
     before: Any = None
     after: Any = None
     notes: tuple[str, ...] = ()
@@ -126,9 +126,9 @@ class AspectDifference(NamedTuple):
 class ImpactRule(NamedTuple):
     """The impact of adding, removing or changing a value."""
 
-    added: Impact
-    removed: Impact
-    changed: Impact = "informational"
+    added: DifferenceImpact
+    removed: DifferenceImpact
+    changed: DifferenceImpact = "informational"
 
 
 _MINOR: Final = ImpactRule(added="informational", removed="non-breaking")
@@ -158,20 +158,26 @@ def entry_difference(kind: EntryKind, key: str, *, added: bool) -> Difference:
 
 
 def differences_of(
-    kind: EntryKind, key: str, before: Any, after: Any, *, judge: Judge, aspects: Iterable[str]
+    kind: EntryKind,
+    key: str,
+    before: Any,
+    after: Any,
+    *,
+    judge: SchemaJudge,
+    aspects: Iterable[str],
 ) -> Iterator[Difference]:
     """The differences between two states of an existing entry."""
     parts = (
-        _of_dataset(before, after, judge, aspects)
+        _dataset_differences(before, after, judge, aspects)
         if kind is DATASETS
-        else _of_other_kind(kind, before, after, frozenset(aspects))
+        else _item_differences(kind, before, after, frozenset(aspects))
     )
     for aspect, found in parts:
         yield Difference(kind=kind.singular, key=key, aspect=aspect, **found._asdict())
 
 
-def _of_dataset(
-    before: CatalogEntry, after: CatalogEntry, judge: Judge, aspects: Iterable[str]
+def _dataset_differences(
+    before: CatalogEntry, after: CatalogEntry, judge: SchemaJudge, aspects: Iterable[str]
 ) -> Iterator[tuple[str, AspectDifference]]:
     for aspect in aspects:
         old, new = getattr(before, aspect, None), getattr(after, aspect, None)
@@ -188,7 +194,7 @@ def _of_dataset(
             yield aspect, each
 
 
-def _of_other_kind(
+def _item_differences(
     kind: EntryKind, before: Any, after: Any, aspects: frozenset[str]
 ) -> Iterator[tuple[str, AspectDifference]]:
     for name in kind.type.__struct_fields__:
@@ -209,7 +215,9 @@ def _of_other_kind(
             yield _ASPECT_OF_KIND[kind], each
 
 
-def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator[AspectDifference]:
+def _schema(
+    before: CatalogEntry, after: CatalogEntry, judge: SchemaJudge
+) -> Iterator[AspectDifference]:
     old, new = before.schema, after.schema
     if old is None or new is None:
         yield from _compare_values("", old and str(old), new and str(new), _REQUIRED)
@@ -237,17 +245,17 @@ def _schema(before: CatalogEntry, after: CatalogEntry, judge: Judge) -> Iterator
 
 def _compare_common_fields(before: Schema, after: Schema) -> Iterator[AspectDifference]:
     """Differences in labels of fields that both schemas have, other than descriptions and tags."""
-    others = {field.name: field for field in after.fields}
+    after_by_name = {field.name: field for field in after.fields}
     for field in before.fields:
-        now = others.get(field.name)
-        if now is None or field == now:
+        new_field = after_by_name.get(field.name)
+        if new_field is None or field == new_field:
             continue
-        yield from _compare_field_labels(quoted_name(field.name), field, now)
-        old, new = (_index(side.nested, _path) for side in (field, now))
+        yield from _compare_field_labels(quoted_name(field.name), field, new_field)
+        old, new = (_index(side.nested, _path) for side in (field, new_field))
         for path in dict.fromkeys((*old, *new)):
-            nothing = NestedField(path=str(path))
+            unannotated = NestedField(path=str(path))
             yield from _compare_field_labels(
-                str(path), old.get(path, nothing), new.get(path, nothing)
+                str(path), old.get(path, unannotated), new.get(path, unannotated)
             )
 
 
@@ -257,8 +265,8 @@ def _compare_field_labels(
     yield from _compare_labels(f"{path}.compliance", before.compliance, after.compliance, _REQUIRED)
     yield from _compare_labels(f"{path}.terms", before.terms, after.terms, _MINOR)
     sides = before.properties, after.properties
-    for item_path, was, now in _pairs(f"{path}.properties", *sides):
-        yield from _compare_values(item_path, was, now, _MINOR)
+    for item_path, old_value, new_value in _pairs(f"{path}.properties", *sides):
+        yield from _compare_values(item_path, old_value, new_value, _MINOR)
 
 
 def _lineage(before: Lineage, after: Lineage) -> Iterator[AspectDifference]:
@@ -332,7 +340,7 @@ def _quality(before: Quality, after: Quality) -> Iterator[AspectDifference]:
             yield from _compare_values(path, was and was.status, now and now.status, _MINOR)
         elif was.status != now.status:
             is_worse = _STATUS_RANKS[now.status] > _STATUS_RANKS[was.status]
-            worse: Impact = "breaking" if now.status == "FAILED" else "non-breaking"
+            worse: DifferenceImpact = "breaking" if now.status == "FAILED" else "non-breaking"
             impact = worse if is_worse else "informational"
             yield AspectDifference(path, "changed", impact, was.status, now.status)
         else:
@@ -357,7 +365,7 @@ def _profile(before: Profile | None, after: Profile | None) -> Iterator[AspectDi
 
 def _score(path: str, before: float | None, after: float | None) -> Iterator[AspectDifference]:
     is_lower = before is not None and after is not None and after < before
-    changed: Impact = "non-breaking" if is_lower else "informational"
+    changed: DifferenceImpact = "non-breaking" if is_lower else "informational"
     yield from _compare_values(
         path, before, after, ImpactRule("informational", "non-breaking", changed)
     )

@@ -12,7 +12,7 @@ from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group
 FORMAT: Final = "lumos-snapshot"
 FORMAT_VERSION: Final = "1.1"
 
-Scope: TypeAlias = Literal["all", "selected", "incremental"]
+SnapshotScope: TypeAlias = Literal["all", "selected", "incremental"]
 
 
 class SnapshotSelection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -67,10 +67,9 @@ class SnapshotHashes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SnapshotFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The facts about an export: time, source and scope.
+    """The metadata of an export: time, source and scope.
 
-    `omitted` are aspects that were left out on purpose: their absence does not mean that they are
-    empty.
+    `omitted` aspects were left out on purpose; their absence does not mean that they are empty.
     """
 
     exported_at: datetime
@@ -79,20 +78,20 @@ class SnapshotFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     instance: str | None = None
     environment: str | None = None
     target_platform: str | None = None
-    scope: Scope = "all"
+    scope: SnapshotScope = "all"
     selection: SnapshotSelection | None = None
     base: SnapshotBase | None = None
     omitted: tuple[str, ...] = ()
 
 
 class SnapshotHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The header of a snapshot: its format, facts, counts and hashes."""
+    """The header of a snapshot: its format, export metadata, counts and hashes."""
 
     format: Literal["lumos-snapshot"]
     format_version: str
     exported_at: datetime
     exported_by: str
-    scope: Scope
+    scope: SnapshotScope
     platform: str | None = None
     instance: str | None = None
     environment: str | None = None
@@ -105,7 +104,7 @@ class SnapshotHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def facts(self) -> SnapshotFacts:
-        """The facts about the export."""
+        """The metadata of the export."""
         return SnapshotFacts(
             **{name: getattr(self, name) for name in SnapshotFacts.__struct_fields__}
         )

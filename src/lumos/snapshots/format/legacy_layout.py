@@ -60,7 +60,7 @@ _PERCENT: Final = 100
 
 
 class LegacyObject(NamedTuple):
-    """An object of a legacy layout and its path; values are removed when they are converted."""
+    """An object of a legacy layout and its path; converted values are removed from it."""
 
     path: str
     values: dict[str, Any]
@@ -265,8 +265,8 @@ def _type(text: str, platform: str) -> str:
         return parse_type(text).text
     except (MisuseError, ValueError):
         dialects = sorted(_DIALECTS, key=lambda dialect: dialect != platform)
-        read = (type_from_sql(text, dialect) for dialect in dialects)
-        found = next((type for type in read if not isinstance(type, Unknown)), None)
+        candidates = (type_from_sql(text, dialect) for dialect in dialects)
+        found = next((type for type in candidates if not isinstance(type, Unknown)), None)
         return type_from_sql(text, "hive").text if found is None else found.text
 
 

@@ -108,5 +108,7 @@ def hashes_of(header: SnapshotHeader, sums: dict[str, str]) -> SnapshotHashes:
 def facts_hash(header: SnapshotHeader) -> str:
     """The hash of the header without the export time, so that equal states have equal hashes."""
     plain = msgspec.to_builtins(header)
-    facts = {name: value for name, value in plain.items() if name not in ("exported_at", "hashes")}
-    return hashlib.sha256(canonical(facts)).hexdigest()
+    hashed_fields = {
+        name: value for name, value in plain.items() if name not in ("exported_at", "hashes")
+    }
+    return hashlib.sha256(canonical(hashed_fields)).hexdigest()

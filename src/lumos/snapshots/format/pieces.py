@@ -1,7 +1,7 @@
 """Validate a snapshot in pieces, for several machines.
 
-`examine` checks some rows of a Parquet folder and returns what it cannot decide alone: references
-to other entries, and sums. `merge_pieces` combines the sums.
+`examine` checks some rows of a Parquet folder, and returns their problems, their references to
+other entries, and sums. `merge_pieces` combines the sums.
 """
 
 from collections import Counter
@@ -107,14 +107,14 @@ def merge_pieces(
     for piece in pieces:
         totals.add_summary(piece.totals)
     problems = list(_boundary_problems(pieces, files))
-    whole, facts = _Piece(header, "", []), decode_header(header)
+    whole, decoded_header = _Piece(header, "", []), decode_header(header)
     if _DAMAGE_CODES.intersection(codes):
         broken: Counter[str] = Counter()
         for piece in pieces:
             broken[piece.kind] += piece.broken
-        problems.extend(check_missing(whole, facts, totals.counts, broken))
+        problems.extend(check_missing(whole, decoded_header, totals.counts, broken))
     else:
-        problems.extend(check_manifest(whole, facts, totals))
+        problems.extend(check_manifest(whole, decoded_header, totals))
     return MergedPieces(totals.counts, tuple(problems))
 
 
@@ -156,7 +156,7 @@ class _Piece(SnapshotContainer):
 
 
 class _UnresolvedReferences(ReferenceIndex):
-    """Collects the references of a piece, which it cannot resolve alone."""
+    """Collects the references of a piece, whose targets may be in other pieces."""
 
     def add(self, kind: EntryKind, position: int, key: str, value: Any) -> None:  # noqa: ARG002
         self._unresolved.extend(
@@ -205,7 +205,7 @@ def _findings(piece: _Piece, kind: EntryKind) -> Iterator[PieceFinding]:
 def _boundary_problems(
     pieces: Iterable[_Sums], files: Mapping[str, list[str]]
 ) -> Iterator[SnapshotProblem]:
-    """Problems where a piece does not start after the end of the previous one."""
+    """Problems of pieces that do not start after the end of the previous piece."""
     ranks = {name: rank for names in files.values() for rank, name in enumerate(names)}
     ordered = sorted(pieces, key=lambda piece: (piece.kind, ranks[piece.file], piece.row))
     for kind, group in groupby(ordered, key=lambda piece: piece.kind):

@@ -40,7 +40,7 @@ from lumos.snapshots.format.versions import upgrade_container
 
 
 class EntryRecord(NamedTuple):
-    """An entry before it is decoded: its position, key and JSON, and its stored JSON and hash."""
+    """An entry before it is decoded: position, key and JSON, and its stored JSON and hash."""
 
     position: int
     key: str
@@ -72,7 +72,7 @@ class OpenSnapshot:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Do nothing: no file stays open between reads."""
+        """Do nothing, because no file stays open between reads."""
 
     def datasets(self) -> Iterator[CatalogEntry]:
         """All datasets."""

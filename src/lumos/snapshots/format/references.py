@@ -1,4 +1,4 @@
-"""References between entries, and those that a snapshot does not resolve."""
+"""Finds references between entries, and references without a target."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -32,7 +32,7 @@ class EntryReference(NamedTuple):
 
     @property
     def is_checked(self) -> bool:
-        """Whether the target must exist: the parent of a term may only exist in its catalog."""
+        """Whether the target must exist; the parent of a term may be missing from the snapshot."""
         return self.path != _PARENT
 
     @property
@@ -97,11 +97,11 @@ def references_of(value: Any) -> Iterable[EntryReference]:
     """All references of an entry."""
     match value:
         case CatalogEntry():
-            return _of_dataset(value)
+            return _dataset_references(value)
         case Job():
-            return _of_job(value)
+            return _job_references(value)
         case GlossaryTerm():
-            return _of_term(value)
+            return _term_references(value)
         case User():
             return _named("groups", _GROUPS, value.groups)
         case Group():
@@ -110,7 +110,7 @@ def references_of(value: Any) -> Iterable[EntryReference]:
             return ()
 
 
-def _of_dataset(dataset: CatalogEntry) -> Iterator[EntryReference]:
+def _dataset_references(dataset: CatalogEntry) -> Iterator[EntryReference]:
     if dataset.lineage is not None:
         for index, edge in enumerate(dataset.lineage.upstream):
             yield EntryReference("lineage.upstream", index, _NODES, edge.urn)
@@ -131,14 +131,14 @@ def _of_dataset(dataset: CatalogEntry) -> Iterator[EntryReference]:
                 yield from _named(path, _TERMS, note.terms)
 
 
-def _of_job(job: Job) -> Iterator[EntryReference]:
+def _job_references(job: Job) -> Iterator[EntryReference]:
     yield from _named("inputs", _NODES, job.inputs)
     yield from _named("outputs", _NODES, job.outputs)
     if job.owner is not None:
         yield EntryReference("owner", None, _PEOPLE, job.owner)
 
 
-def _of_term(term: GlossaryTerm) -> Iterator[EntryReference]:
+def _term_references(term: GlossaryTerm) -> Iterator[EntryReference]:
     if term.parent is not None:
         yield EntryReference(_PARENT, None, _TERMS, term.parent)
     yield from _named("related", _TERMS, term.related)

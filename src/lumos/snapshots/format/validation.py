@@ -1,4 +1,4 @@
-"""Validate a snapshot: every problem, with the path to it."""
+"""Validate a snapshot, and report every problem with its path."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,7 +46,7 @@ class Validation:
 
 
 def validate(path: str | Path) -> Validation:
-    """Check format, required fields, order, hashes, counts and references; iterate over it."""
+    """Check format, required fields, order, hashes, counts and references while iterating."""
     return Validation(path)
 
 

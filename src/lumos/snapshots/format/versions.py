@@ -59,7 +59,7 @@ STEPS: Final[dict[str, FormatUpgrade]] = {
     legacy_layout.FLAT: FormatUpgrade(
         "1.1", legacy_layout.header_of_flat, legacy_layout.convert_entry, legacy_layout.FLAT_PATHS
     ),
-    # The header stays as it is, so that its hash can be checked.
+    # The header does not change, so that its hash can be checked.
     "1.0": FormatUpgrade("1.1", dict, _entry_of_1_0, downgrade=_entry_as_in_1_0),
 }
 
@@ -111,7 +111,7 @@ class UpgradedContainer(SnapshotContainer):
         return canonical(entry)
 
     def downgrade_entry(self, kind: EntryKind, body: bytes) -> bytes:
-        # Values stay byte for byte, and keys in their order.
+        # Keep the bytes of values and the order of keys.
         entry: Any = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         for step in reversed(self._steps):
             if step.downgrade is not None:
@@ -148,7 +148,7 @@ def _version(file: Path, header: Mapping[str, Any]) -> str:
 
 
 def _refuse_number(file: Path, version: float) -> NoReturn:
-    """Raise an error: as a number, version 1.10 would be 1.1."""
+    """Raise an error for a version that is a number, because 1.10 would be read as 1.1."""
     if version > float(FORMAT_VERSION):
         raise _version_error(file, str(float(version)), FORMAT_VERSION)
     problem = f"{version} is a number. Put the version in quotes: '{FORMAT_VERSION}'."

@@ -14,7 +14,7 @@ from typing import IO, Final, Literal, Self
 
 import msgspec
 
-from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Item, Job, User
+from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, SnapshotEntry, User
 from lumos.model.dataset import Dataset
 from lumos.snapshots.format.codec import (
     MalformedJson,
@@ -124,7 +124,7 @@ def write_snapshot(
     """
     file = Path(path)
     encoding = encoding_of(file)
-    given: dict[EntryKind, Iterable[Item]] = {
+    given: dict[EntryKind, Iterable[SnapshotEntry]] = {
         GLOSSARY: glossary,
         USERS: users,
         GROUPS: groups,
@@ -150,7 +150,7 @@ def write_snapshot(
 def _collect(
     file: Path,
     kind: EntryKind,
-    values: Iterable[Item],
+    values: Iterable[SnapshotEntry],
     sorter: EntrySorter,
     totals: ManifestBuilder,
 ) -> None:

@@ -1,1 +1,1 @@
-"""Collections of MongoDB, whose schemas are learnt from samples."""
+"""Collections of MongoDB, whose schemas are inferred from samples."""

@@ -112,7 +112,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
             raise _file_error(problem) from None
 
     @contextmanager
-    def connected(self) -> Iterator["MongoClient[dict[str, Any]]"]:
+    def connect(self) -> Iterator["MongoClient[dict[str, Any]]"]:
         """A client; all errors become SourceNotUsable."""
         with self.client() as client:
             try:
@@ -144,8 +144,8 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
             found, step = _NO_ANSWER
         else:
             found, step = _BROKEN
-        facts = {"host": self.display_address, "text": text, "seconds": self.seconds}
-        return SourceNotUsable(found.format(**facts), step.format(**facts))
+        values = {"host": self.display_address, "text": text, "seconds": self.seconds}
+        return SourceNotUsable(found.format(**values), step.format(**values))
 
     def describe(self, problem: Exception) -> str:
         """The message of the server or driver, in one line and without secrets."""
@@ -180,7 +180,7 @@ class MongoAccess(msgspec.Struct, frozen=True, kw_only=True):
             for form in (secret, unquote(secret), unquote_plus(secret), quote_plus(secret),
                          quote(secret, safe=""))
         }  # fmt: skip
-        # Longest first: one may be a part of another.
+        # Longest first, because one secret may be a part of another.
         return sorted(forms - {""}, key=len, reverse=True)
 
 

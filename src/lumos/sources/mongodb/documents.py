@@ -1,4 +1,4 @@
-"""BSON types, their mapping to data types, and field counts of documents."""
+"""Maps BSON types to data types, and counts the fields of documents."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -63,7 +63,7 @@ SCALARS: Final[dict[str, DataType]] = {
     "maxKey": Unknown("maxKey"),
     "dbPointer": Unknown("dbPointer"),
     "unknown": UNKNOWN,
-    # Only used in validators.
+    # This name only occurs in validators.
     "number": FLOAT64,
     # An object below the maximum depth.
     "nested": JSON,
@@ -72,7 +72,7 @@ _NUMBERS: Final = (INT32, INT64, FLOAT64)
 
 
 def unite_types(types: Iterable[DataType]) -> DataType:
-    """The type for the values of all types, or else their union."""
+    """One type that covers all given types, or their union."""
     options: list[DataType] = []
     for type in chain.from_iterable(map(_options, types)):
         for index, other in enumerate(options):
@@ -240,48 +240,48 @@ class DocumentCounter:
         self.seen.count += 1
         self._count_members(self.seen, document, 1)
 
-    def _count(self, seen: FieldCounts, value: object, depth: int) -> None:
-        seen.count += 1
+    def _count(self, counts: FieldCounts, value: object, depth: int) -> None:
+        counts.count += 1
         name = type_name(value)
         if name in ("object", "array") and depth >= MAX_DEPTH:
             name = "nested"
-        seen.types[name] = seen.types.get(name, 0) + 1
+        counts.types[name] = counts.types.get(name, 0) + 1
         if name == "object":
             members = value.as_doc() if isinstance(value, DBRef) else value
             assert isinstance(members, Mapping)
-            self._count_members(seen, members, depth + 1)
+            self._count_members(counts, members, depth + 1)
         elif name == "array":
             assert isinstance(value, list)
-            self._count_elements(seen, value, depth + 1)
+            self._count_elements(counts, value, depth + 1)
 
-    def _count_members(self, seen: FieldCounts, members: Mapping[str, Any], depth: int) -> None:
+    def _count_members(self, counts: FieldCounts, members: Mapping[str, Any], depth: int) -> None:
         for order, (key, value) in enumerate(members.items()):
-            if seen.value is not None:
-                self._count(seen.value, value, depth)
+            if counts.value is not None:
+                self._count(counts.value, value, depth)
                 continue
-            member = seen.members.get(key)
+            member = counts.members.get(key)
             if member is None:
-                if depth > 1 and len(seen.members) >= MAX_KEYS:
-                    seen.value, seen.members = seen.values(), {}
-                    self._count(seen.value, value, depth)
+                if depth > 1 and len(counts.members) >= MAX_KEYS:
+                    counts.value, counts.members = counts.values(), {}
+                    self._count(counts.value, value, depth)
                     continue
-                if self._field_count >= MAX_FIELDS or len(seen.members) >= MAX_KEYS:
+                if self._field_count >= MAX_FIELDS or len(counts.members) >= MAX_KEYS:
                     self.is_truncated = True
                     continue
-                member = seen.members[key] = FieldCounts()
+                member = counts.members[key] = FieldCounts()
                 self._field_count += 1
             member.order += order
             self._count(member, value, depth)
 
-    def _count_elements(self, seen: FieldCounts, values: Iterable[object], depth: int) -> None:
-        if seen.element is None:
-            seen.element = FieldCounts()
+    def _count_elements(self, counts: FieldCounts, values: Iterable[object], depth: int) -> None:
+        if counts.element is None:
+            counts.element = FieldCounts()
         for value in values:
-            self._count(seen.element, value, depth)
+            self._count(counts.element, value, depth)
 
 
 def type_name(value: object) -> str:
-    """The name that MongoDB has for the type of a value."""
+    """MongoDB's name for the type of a value."""
     if isinstance(value, bson.Binary):
         return "uuid" if value.subtype in _UUIDS else "binData"
     return _NAMES.get(type(value), "unknown")

@@ -43,8 +43,8 @@ def mask_secrets(value: Any) -> Any:
 def _mark_variables(value: Any, secret_variables: frozenset[str]) -> Any:
     """Append the suffix to variables that refer to the field of a secret."""
     if isinstance(value, Mapping):
-        inside = secret_variables | set(_secret_variables(value, secret_variables))
-        return {key: _mark_variables(item, inside) for key, item in value.items()}
+        all_variables = secret_variables | set(_secret_variables(value, secret_variables))
+        return {key: _mark_variables(item, all_variables) for key, item in value.items()}
     if isinstance(value, list):
         return [_mark_variables(item, secret_variables) for item in value]
     if _is_field(value) and value.removeprefix("$$").partition(".")[0] in secret_variables:

@@ -76,12 +76,12 @@ class CollectionSampler(SampleReader):
         try:
             return self._read(task)
         except ExecutionTimeout as problem:
-            return self._failed(task, "too_slow", problem)
+            return self._failed_sample(task, "too_slow", problem)
         except OperationFailure as problem:
             code = "not_allowed" if problem.code in NOT_ALLOWED else "unreadable"
-            return self._failed(task, code, problem)
+            return self._failed_sample(task, code, problem)
         except (PyMongoError, BSONError) as problem:
-            return self._failed(task, "unreadable", problem)
+            return self._failed_sample(task, "unreadable", problem)
         except SourceNotUsable as problem:
             # A file of the connection may be missing on this machine.
             return CollectionSample(task=task, code="unreadable", reason=str(problem))
@@ -90,7 +90,9 @@ class CollectionSampler(SampleReader):
         if "_client" in self.__dict__:
             self._client.close()
 
-    def _failed(self, task: CollectionTask, code: str, problem: Exception) -> CollectionSample:
+    def _failed_sample(
+        self, task: CollectionTask, code: str, problem: Exception
+    ) -> CollectionSample:
         return CollectionSample(task=task, code=code, reason=f"{self._access.describe(problem)}.")
 
     def _read(self, task: CollectionTask) -> CollectionSample:
@@ -117,7 +119,7 @@ class CollectionSampler(SampleReader):
     ) -> tuple[DocumentCounter, bool]:
         """A random sample, or all documents if they fit into it."""
         documents = DocumentCounter()
-        # Documents are decoded one by one, so that a damaged one does not affect the others.
+        # Decode documents one by one, so that a damaged document does not affect the others.
         raw = collection.with_options(codec_options=_RAW)
         limit, size = self._access.milliseconds, task.sample_size
         # A random sample of a view would compute the whole view.
@@ -157,7 +159,7 @@ def _indexes(collection: Collection[dict[str, Any]]) -> Iterator[tuple[str, str]
         database = collection.database
         found = database.cursor_command("listIndexes", collection.name, codec_options=DECODING)
         for index in found:
-            # Sorted and without false values, since servers differ in both.
+            # Sort the options and drop false values, since servers differ in both.
             options = {
                 name: value
                 for name, value in sorted(index.items())

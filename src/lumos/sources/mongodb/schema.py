@@ -45,14 +45,14 @@ class ValidatorRules(NamedTuple):
         return _rules(declared if isinstance(declared, Mapping) else {}, enforced=enforced)
 
 
-def observed_schema(seen: FieldCounts, rules: ValidatorRules, *, has_key: bool) -> Schema:
+def observed_schema(counts: FieldCounts, rules: ValidatorRules, *, has_key: bool) -> Schema:
     """The schema of the sampled documents."""
-    members = sorted(seen.members.items(), key=lambda item: _average_position(*item))
-    fields = {name: _field(name, member, seen.count) for name, member in members}
+    members = sorted(counts.members.items(), key=lambda item: _average_position(*item))
+    fields = {name: _field(name, member, counts.count) for name, member in members}
     for name, declared in rules.properties.items():
         fields[name] = _with_declaration(name, fields.get(name), declared)
     for name in rules.required & fields.keys():
-        if _is_always_present(seen, name) and not _may_be_null(rules.properties.get(name, {})):
+        if _is_always_present(counts, name) and not _may_be_null(rules.properties.get(name, {})):
             fields[name] = msgspec.structs.replace(fields[name], nullable=False)
     if has_key and KEY in fields:
         fields[KEY] = msgspec.structs.replace(fields[KEY], key=True, nullable=False)
@@ -88,13 +88,13 @@ def _merge_sample(
     keys, field_count = len(known), sum(map(_size, known))
     for old in known:
         new = observed.get(old.name)
-        both = _absent_field(old) if new is None else _unite_fields(new, old)
-        growth = _size(both) - _size(old)
+        merged = _absent_field(old) if new is None else _unite_fields(new, old)
+        growth = _size(merged) - _size(old)
         if growth > 0 and field_count + growth > MAX_FIELDS:
-            yield msgspec.structs.replace(_absent_field(old), properties=both.properties)
+            yield msgspec.structs.replace(_absent_field(old), properties=merged.properties)
         else:
             field_count += growth
-            yield both
+            yield merged
     for field in new_fields:
         if keys < MAX_KEYS and field_count + _size(field) <= MAX_FIELDS:
             keys, field_count = keys + 1, field_count + _size(field)
@@ -105,19 +105,19 @@ def _size(field: Field) -> int:
     return 1 + sum(1 for _ in _nested_paths(field.type, ""))
 
 
-def _average_position(name: str, seen: FieldCounts) -> tuple[float, str]:
-    return (seen.order / seen.count if seen.count else 0.0, name)
+def _average_position(name: str, counts: FieldCounts) -> tuple[float, str]:
+    return (counts.order / counts.count if counts.count else 0.0, name)
 
 
-def _is_always_present(seen: FieldCounts, name: str) -> bool:
-    member = seen.members.get(name)
+def _is_always_present(counts: FieldCounts, name: str) -> bool:
+    member = counts.members.get(name)
     if member is None:
-        return seen.count == 0
-    return member.count == seen.count and "null" not in member.types
+        return counts.count == 0
+    return member.count == counts.count and "null" not in member.types
 
 
 def _may_be_null(declared: Mapping[str, Any]) -> bool:
-    """Whether a required key may be null; without a declared type it may."""
+    """Whether a required key may be null; always true without a declared type."""
     values = declared.get("enum")
     if isinstance(values, list) and None not in values:
         return False
@@ -125,71 +125,71 @@ def _may_be_null(declared: Mapping[str, Any]) -> bool:
     return not names or "null" in names
 
 
-def _field(name: str, seen: FieldCounts, of: int) -> Field:
+def _field(name: str, counts: FieldCounts, total: int) -> Field:
     notes: list[NestedField] = []
-    type = _type(seen, quoted_name(name), notes)
+    type = _type(counts, quoted_name(name), notes)
     return Field(
         name=name,
         type=type,
-        native_type=_native(seen),
-        properties=_presence(seen.count, of),
+        native_type=_native(counts),
+        properties=_presence(counts.count, total),
         nested=tuple(notes),
     )
 
 
-def _type(seen: FieldCounts, path: str, notes: list[NestedField]) -> DataType:
+def _type(counts: FieldCounts, path: str, notes: list[NestedField]) -> DataType:
     """The type of a field; notes on nested fields are added to `notes`."""
-    names = [name for name in seen.types if SCALARS.get(name) != NULL]
+    names = [name for name in counts.types if SCALARS.get(name) != NULL]
     # Paths inside a union are not stable, since further types may be inserted.
-    inside = notes if len(names) == 1 else []
+    notes_inside = notes if len(names) == 1 else []
     types: list[DataType] = []
     for name in names:
         if name == "object":
-            types.append(_object_type(seen, path, inside))
+            types.append(_object_type(counts, path, notes_inside))
         elif name == "array":
-            element = seen.element or FieldCounts()
-            types.append(Array(_type_with_notes(element, f"{path}[]", inside, of=None)))
+            element = counts.element or FieldCounts()
+            types.append(Array(_type_with_notes(element, f"{path}[]", notes_inside, total=None)))
         else:
             types.append(SCALARS[name])
     return unite_types(types)
 
 
-def _object_type(seen: FieldCounts, path: str, notes: list[NestedField]) -> DataType:
-    if seen.has_data_for_keys:
-        return Map(STRING, _type_with_notes(seen.values(), f"{path}{{}}", notes, of=None))
-    objects = seen.types.get("object", 0)
-    members = sorted(seen.members.items(), key=lambda item: _average_position(*item))
+def _object_type(counts: FieldCounts, path: str, notes: list[NestedField]) -> DataType:
+    if counts.has_data_for_keys:
+        return Map(STRING, _type_with_notes(counts.values(), f"{path}{{}}", notes, total=None))
+    objects = counts.types.get("object", 0)
+    members = sorted(counts.members.items(), key=lambda item: _average_position(*item))
     return object_type(
         {
-            name: _type_with_notes(member, f"{path}.{quoted_name(name)}", notes, of=objects)
+            name: _type_with_notes(member, f"{path}.{quoted_name(name)}", notes, total=objects)
             for name, member in members
         }
     )
 
 
 def _type_with_notes(
-    seen: FieldCounts, path: str, notes: list[NestedField], *, of: int | None
+    counts: FieldCounts, path: str, notes: list[NestedField], *, total: int | None
 ) -> DataType:
-    """The type of a nested field, with a note; elements and values have no presence."""
+    """The type of a nested field, with a note; `total` is None for elements and map values."""
     position = len(notes)
-    type = _type(seen, path, notes)
-    properties = {} if of is None else _presence(seen.count, of)
-    native = _native(seen)
+    type = _type(counts, path, notes)
+    properties = {} if total is None else _presence(counts.count, total)
+    native = _native(counts)
     if native is not None or properties:
         notes.insert(position, NestedField(path=path, native_type=native, properties=properties))
     return type
 
 
-def _native(seen: FieldCounts) -> str | None:
-    return _SEPARATOR.join(sorted(set(seen.types) - {"null"})) or None
+def _native(counts: FieldCounts) -> str | None:
+    return _SEPARATOR.join(sorted(set(counts.types) - {"null"})) or None
 
 
-def _presence(count: int, of: int) -> dict[str, str]:
+def _presence(count: int, total: int) -> dict[str, str]:
     """The share of objects with a key, unless all have it."""
-    if count >= of:
+    if count >= total:
         return {}
     # Avoid rounding to 0 or 1.
-    return {PRESENCE: f"{min(max(count / of, 0.01), 0.99):.2f}" if count else "0"}
+    return {PRESENCE: f"{min(max(count / total, 0.01), 0.99):.2f}" if count else "0"}
 
 
 def _rules(declared: Mapping[str, Any], *, enforced: bool) -> ValidatorRules:
@@ -320,14 +320,14 @@ def _nested_paths(type: DataType, path: str) -> Iterator[str]:
     """The paths of nested fields inside a type; none inside a union."""
     match type:
         case Struct(members):
-            inside = [(member.type, f"{path}.{quoted_name(member.name)}") for member in members]
+            children = [(member.type, f"{path}.{quoted_name(member.name)}") for member in members]
         case Array(element):
-            inside = [(element, f"{path}[]")]
+            children = [(element, f"{path}[]")]
         case Map(_, value):
-            inside = [(value, f"{path}{{}}")]
+            children = [(value, f"{path}{{}}")]
         case _:
             return
-    for inner, inner_path in inside:
+    for inner, inner_path in children:
         yield inner_path
         yield from _nested_paths(inner, inner_path)
 
@@ -360,7 +360,7 @@ def _absent_field(old: Field) -> Field:
 
 
 def _absent_note(old: NestedField) -> NestedField:
-    # Elements and values have no presence.
+    # Elements and map values are not counted.
     properties = {} if old.path.endswith(("[]", "{}")) else {PRESENCE: "0"}
     return NestedField(path=old.path, native_type=old.native_type, properties=properties)
 

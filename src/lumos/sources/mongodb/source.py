@@ -78,7 +78,7 @@ class MongodbSource(SampledSource):
         )
 
     def check(self) -> str:
-        with self._access.connected() as client:
+        with self._access.connect() as client:
             version = client.server_info()["version"]
             databases, _ = self._databases(client)
             sample_tasks, problems = self._list_collections(client, databases)
@@ -95,7 +95,7 @@ class MongodbSource(SampledSource):
         return f"{self.address}, MongoDB {version}, {collections} and views in {location}"
 
     def sample_tasks(self) -> SampleTasks:
-        with self._access.connected() as client:
+        with self._access.connect() as client:
             databases, warnings = self._databases(client)
             sample_tasks, unlisted = self._list_collections(client, databases)
         return SampleTasks(
@@ -106,15 +106,15 @@ class MongodbSource(SampledSource):
         return CollectionSampler(self._access)
 
     def build_discovery(self, samples: Sequence[bytes], known: EarlierSchemas) -> Discovery:
-        seen = [msgspec.msgpack.decode(sample, type=CollectionSample) for sample in samples]
-        if seen and all(sample.code == "unreadable" for sample in seen):
+        decoded = [msgspec.msgpack.decode(sample, type=CollectionSample) for sample in samples]
+        if decoded and all(sample.code == "unreadable" for sample in decoded):
             raise SourceNotUsable(
-                f"No collection at {self.address} can be read: {seen[0].reason}",
+                f"No collection at {self.address} can be read: {decoded[0].reason}",
                 "Check that executors can reach the server; nothing was recorded.",
             )
         problems: list[Problem] = []
         datasets = []
-        for sample in seen:
+        for sample in decoded:
             path = path_of(sample.task.database, sample.task.name)
             problems += _problems(path, sample)
             if sample.code is None:
@@ -296,7 +296,7 @@ def _schema(
     validator = options.get("validator")
     rules = ValidatorRules.of(
         validator if isinstance(validator, dict) else {},
-        # Otherwise documents may violate the rules.
+        # With "warn", documents may violate the rules.
         enforced=options.get("validationAction", "error") != "warn"
         and options.get("validationLevel", "strict") == "strict",
     )
@@ -319,14 +319,14 @@ def _properties(sample: CollectionSample, options: dict[str, Any]) -> dict[str, 
         if (each := options.get(option)) not in (None, {}, [])
     }
     if options.get("capped"):
-        metadata["capped"] = _capped(options)
+        metadata["capped"] = _describe_cap(options)
     if sample.shard_key is not None:
         metadata["shard_key"] = sample.shard_key
     metadata |= {f"index.{name}": text for name, text in sample.indexes.items()}
     return metadata
 
 
-def _capped(options: dict[str, Any]) -> str:
+def _describe_cap(options: dict[str, Any]) -> str:
     limit = options.get("max")
     documents = f", {limit} documents" if limit else ""
     return f"{options.get('size', 0)} bytes{documents}"
@@ -334,7 +334,7 @@ def _capped(options: dict[str, Any]) -> str:
 
 def _content(format: str, metadata: SourceMetadata, schema: Schema) -> str:
     """A fingerprint of everything but the schema and the documents."""
-    facts = {
+    parts = {
         **metadata.properties,
         # Several BSON types may map to the same data type.
         **{f" type {field.name}": field.native_type for field in schema.fields},
@@ -342,6 +342,6 @@ def _content(format: str, metadata: SourceMetadata, schema: Schema) -> str:
     }
     return fingerprint(
         f"{quoted_text(name)} {quoted_text(text)}"
-        for name, text in sorted(facts.items())
+        for name, text in sorted(parts.items())
         if text is not None
     )

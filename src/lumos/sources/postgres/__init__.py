@@ -1,4 +1,4 @@
-"""A PostgreSQL database as a source of datasets: read from its catalog, never from its tables."""
+"""A PostgreSQL database as a source: reads its catalog, never the rows of its tables."""
 
 from lumos.sources.postgres.source import PostgresSource
 

@@ -80,7 +80,7 @@ class PostgresConnector:
         return self._parameters.get("dbname")
 
     @contextmanager
-    def connected(self) -> Iterator["psycopg.Connection[tuple[Any, ...]]"]:
+    def connect(self) -> Iterator["psycopg.Connection[tuple[Any, ...]]"]:
         """A connection with consistent, read-only transactions."""
         options: dict[str, Any] = {
             "connect_timeout": _CONNECT_SECONDS,
@@ -132,20 +132,20 @@ class PostgresConnector:
                 return self._not_usable(text, *_BROKEN)
 
     def _not_usable(self, text: str, found: str, step: str) -> SourceNotUsable:
-        facts = {
+        values = {
             "text": text,
             "host": self.host,
             "name": self.database or "the database",
             "user": self._parameters.get("user") or "the current user",
             "seconds": self._settings.statement_timeout,
         }
-        return SourceNotUsable(found.format(**facts), step.format(**facts))
+        return SourceNotUsable(found.format(**values), step.format(**values))
 
     def _describe(self, problem: psycopg.Error) -> str:
         """The message of the server or driver, without the password."""
         message = problem.diag.message_primary or str(problem).strip() or type(problem).__name__
         lines = message.strip().splitlines()
-        # Of several attempts the last one is used, without hints and details.
+        # Use the message of the last attempt, without hints and details.
         line = next((line for line in reversed(lines) if _ATTEMPT.match(line)), lines[0])
         text = _ATTEMPT.sub("", line).strip().rstrip(".")
         password = self._parameters.get("password")

@@ -1,4 +1,4 @@
-"""Datasets and their types, from the tables of the catalog."""
+"""Converts rows of PostgreSQL's catalog to datasets and types."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _PASSWORD_IN_ADDRESS: Final = re.compile(r"([A-Za-z][\w+.-]*://[^\s:/@']*:)(?:[^
 
 
 class PostgresTypeUse(NamedTuple):
-    """A type with its modifier: `text` is numeric(10,2), for example."""
+    """A type with its modifier; `text` is, for example, `numeric(10,2)`."""
 
     oid: int
     modifier: int
@@ -165,7 +165,7 @@ def _within_limits(type: DataType) -> DataType:
 
 
 class PostgresRelation(NamedTuple):
-    """A table or view as the catalog lists it."""
+    """A table or view in the catalog."""
 
     oid: int
     schema: str
@@ -183,7 +183,7 @@ class PostgresRelation(NamedTuple):
 
 
 class PostgresColumn(NamedTuple):
-    """A column as the catalog lists it."""
+    """A column in the catalog."""
 
     relation: int
     number: int
@@ -353,7 +353,7 @@ def _content(
     format: str, partitioning: str | None, source_metadata: SourceMetadata, schema: Schema
 ) -> str:
     """A fingerprint of everything but the schema and the rows."""
-    facts: dict[str, str | None] = {
+    parts: dict[str, str | None] = {
         **source_metadata.properties,
         # Several native types may map to the same data type.
         **{f" type {field.name}": field.native_type for field in schema.fields},
@@ -367,7 +367,7 @@ def _content(
     }
     return fingerprint(
         f"{quoted_text(name)} {quoted_text(text)}"
-        for name, text in sorted(facts.items())
+        for name, text in sorted(parts.items())
         if text is not None
     )
 

@@ -38,10 +38,10 @@ _TRIES: Final = 5
 _BATCH_ROWS: Final = 5000
 _REPORT_INTERVAL: Final = 100
 _LOCK_TIMEOUT: Final = "5s"
-# Shorter, since many tables may be locked.
+# A short timeout, since many tables may be locked.
 _SINGLE_LOCK_TIMEOUT: Final = "200ms"
-# Catalog tables are read from a snapshot, but catalog functions use the current state, where
-# objects may have been dropped.
+# Catalog tables are read from a snapshot, but catalog functions read the current state, in which
+# objects may already be dropped.
 _CONCURRENT_CHANGES: Final = (
     errors.InternalError_,
     errors.UndefinedTable,
@@ -68,7 +68,7 @@ class PostgresSource(TableSource):
     def scope(self) -> str:
         if self._connector.database:
             return self._connector.database
-        with self._connector.connected() as connection:
+        with self._connector.connect() as connection:
             return connection.info.dbname
 
     @property
@@ -84,7 +84,7 @@ class PostgresSource(TableSource):
         return database == self.scope and self._is_selected(schema, name)
 
     def check(self) -> str:
-        with self._connector.connected() as connection:
+        with self._connector.connect() as connection:
             self._prepare(connection)
             count = sum(1 for _ in self._relations(connection))
             version = connection.info.server_version // 10000
@@ -93,7 +93,7 @@ class PostgresSource(TableSource):
 
     def read(self, report_progress: ReadProgress) -> Discovery:
         for remaining_tries in reversed(range(_TRIES)):
-            with self._connector.connected() as connection:
+            with self._connector.connect() as connection:
                 try:
                     return self._read(connection, report_progress)
                 except _CONCURRENT_CHANGES:

@@ -12,7 +12,7 @@ from lumos.config.sources import AzureSourceSettings
 from lumos.storage.interface import StorageAccess
 
 _PUBLIC: Final = "core.windows.net"
-# The host of an account, by either of its protocols.
+# The host of an account, for either of its two APIs.
 _HOST: Final = re.compile(r"([^./]+)\.(?:blob|dfs)\.([^/:]+)")
 _SECRET_FIELDS: Final = ("account_key", "sas_token", "client_secret")
 
@@ -57,7 +57,7 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, source: AzureSourceSettings) -> Self:
-        """The access that a section of the configuration describes."""
+        """The access for a section of the configuration."""
         text = source.connection_string.reveal() if source.connection_string else ""
         in_string = cls._of_text(text)
         own = {
@@ -74,28 +74,28 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
 
     @classmethod
     def _of_text(cls, connection_string: str) -> Self:
-        """The access of a connection string: `AccountName=...;AccountKey=...`."""
+        """The access in a connection string: `AccountName=...;AccountKey=...`."""
         pairs = (part.partition("=") for part in connection_string.split(";"))
-        facts = {name.strip().lower(): value.strip() for name, _, value in pairs}
-        account, suffix = facts.get("accountname", ""), facts.get("endpointsuffix", "")
-        endpoint = facts.get("blobendpoint", "")
+        settings = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        account, suffix = settings.get("accountname", ""), settings.get("endpointsuffix", "")
+        endpoint = settings.get("blobendpoint", "")
         if not endpoint and account and suffix not in ("", _PUBLIC):
-            protocol = facts.get("defaultendpointsprotocol", "https")
+            protocol = settings.get("defaultendpointsprotocol", "https")
             endpoint = f"{protocol}://{account}.blob.{suffix}"
         return cls(
             account=account or _account_in(endpoint),
             endpoint_url=endpoint.rstrip("/"),
-            account_key=facts.get("accountkey", ""),
-            sas_token=facts.get("sharedaccesssignature", ""),
+            account_key=settings.get("accountkey", ""),
+            sas_token=settings.get("sharedaccesssignature", ""),
         )
 
     def __repr__(self) -> str:
-        facts = (
+        fields = (
             f"{name}={MASK if name in _SECRET_FIELDS else getattr(self, name)!r}"
             for name in self.__struct_fields__
             if getattr(self, name)
         )
-        return f"{type(self).__name__}({', '.join(facts)})"
+        return f"{type(self).__name__}({', '.join(fields)})"
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "AzureAccess":
         """The access completed with account and endpoint from the environment."""
@@ -113,7 +113,7 @@ class AzureAccess(StorageAccess, frozen=True, kw_only=True):
         if self._has_credentials() or account not in ("", self.account):
             return self
         if in_string.suffix != self.suffix:
-            # An account of the same name in another cloud is another account.
+            # Accounts in different clouds may have the same name.
             in_string = AzureAccess()
         key = get("AZURE_STORAGE_KEY") or get("AZURE_STORAGE_ACCOUNT_KEY") or in_string.account_key
         sas = get("AZURE_STORAGE_SAS_TOKEN") or in_string.sas_token

@@ -53,7 +53,7 @@ class AzureLogin(Protocol):
         """The headers to send."""
 
     def for_obstore(self) -> "AzureCredential":
-        """The credential in the form of obstore."""
+        """The credential in obstore's format."""
 
     def mask_secrets(self, text: str) -> str:
         """The text with the secret masked."""
@@ -227,7 +227,7 @@ class AzureCredentials:
         identity = vendor_module("azure.identity", library="azure-identity", extra="azure")
         options = {
             "connection_verify": os.environ.get(CA_BUNDLE) or True,
-            # The public discovery service does not know other clouds, and they may not reach it.
+            # The public discovery service does not know other clouds.
             "disable_instance_discovery": "AZURE_AUTHORITY_HOST" in os.environ,
         }
         tenant = access.tenant_id or os.environ.get("AZURE_TENANT_ID")

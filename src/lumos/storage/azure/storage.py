@@ -75,7 +75,7 @@ class AzureContainer(ObjectBucket):
         query = {
             "restype": "container",
             "comp": "list",
-            # Some writers mark folders only in the metadata.
+            # Some writers only mark folders in the metadata.
             "include": "metadata",
             "maxresults": str(_MAX_PAGE_SIZE if limit == PAGE_SIZE else limit),
             **({"prefix": prefix} if prefix else {}),
@@ -171,7 +171,7 @@ def _page(body: bytes) -> ObjectPage:
             raise ValueError(root.tag)
         entries = [_entry(node) for node in root.iter("Blob") if not _is_folder(node)]
     except (ElementTree.ParseError, ValueError) as problem:
-        raise StorageFault("the response is not one of Azure") from problem
+        raise StorageFault("the response is not from Azure") from problem
     folders = [_name(node) for node in root.iter("BlobPrefix")]
     return ObjectPage(entries, folders, root.findtext("NextMarker") or "")
 
@@ -342,13 +342,15 @@ class AzureStorage(ObjectStorage[AzureContainer]):
             # The blobs of a large folder are listed by a separate task.
             entries += page.entries if len(entries) <= _MAX_FILES_IN_SPLIT else ()
             folders += page.folders
-        at = self._folder_path(bucket, prefix)
+        folder_path = self._folder_path(bucket, prefix)
         names = {folder[len(prefix) : -1] for folder in folders}
         roots: list[ListingItem] = []
         if tables:
-            roots += [TableRoot(at, kind) for name, kind in LOG_FOLDERS.items() if name in names]
+            roots += [
+                TableRoot(folder_path, kind) for name, kind in LOG_FOLDERS.items() if name in names
+            ]
             if METADATA_FOLDER in names and self._is_iceberg(bucket, f"{prefix}{METADATA_FOLDER}/"):
-                roots.append(TableRoot(at, "iceberg"))
+                roots.append(TableRoot(folder_path, "iceberg"))
         subfolders = [folder for folder in folders if not is_below_hidden(prefix, folder)]
         return _Folder(prefix, entries, subfolders, roots)
 

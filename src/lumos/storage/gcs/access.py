@@ -43,12 +43,12 @@ class GcsAccess(StorageAccess, frozen=True, kw_only=True):
         )
 
     def __repr__(self) -> str:
-        facts = (
+        fields = (
             f"{name}={MASK if name == 'credentials' else getattr(self, name)!r}"
             for name in self.__struct_fields__
             if getattr(self, name)
         )
-        return f"{type(self).__name__}({', '.join(facts)})"
+        return f"{type(self).__name__}({', '.join(fields)})"
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "GcsAccess":
         """The access with the endpoint filled in; emulators use no credentials."""

@@ -37,8 +37,8 @@ class GcsCredentials:
     def mask_secrets(self, text: str) -> str:
         """The text with all secrets masked."""
         with suppress(ValueError, AttributeError, TypeError):
-            facts = json.loads(self._access.credentials)
-            for secret in filter(None, (facts.get(key) for key in _SECRET_KEYS)):
+            document = json.loads(self._access.credentials)
+            for secret in filter(None, (document.get(key) for key in _SECRET_KEYS)):
                 text = text.replace(secret, MASK)
         return self._tokens.mask_secrets(text)
 
@@ -72,12 +72,12 @@ class GcsCredentials:
             try:
                 # Scopes are added later: with scopes, google-auth would request the project.
                 if access.credentials or access.credentials_file:
-                    facts = json.loads(access.credentials or _text(access.credentials_file))
-                    found, _ = auth.load_credentials_from_dict(facts, request=self._request)
+                    document = json.loads(access.credentials or _text(access.credentials_file))
+                    found, _ = auth.load_credentials_from_dict(document, request=self._request)
                 else:
                     found, _ = auth.default(request=self._request)
             except errors.DefaultCredentialsError as problem:
-                # The error behind it names the missing keys; others may quote the credentials.
+                # The cause names the missing keys; other errors may quote the credentials.
                 cause = problem.__cause__
                 known = cause if isinstance(cause, errors.MalformedError) else problem
                 text = redact(" ".join(str(known.args[0]).split()))[:300].rstrip(".")

@@ -50,7 +50,7 @@ class GcsBucket(ObjectBucket):
         self._access = access
         self._credentials = credentials
         self._http = http_client
-        # Billing a project takes permissions in it, so it is only done if a bucket requires it.
+        # Billing a project needs permissions in it, so this is only set if a bucket requires it.
         self._billing_header: Mapping[str, str] = {}
 
     def page(
@@ -150,7 +150,7 @@ class GcsBucket(ObjectBucket):
 
     def _credential(self) -> "GCSCredential":
         found = self._credentials.current()
-        assert found is not None, "anonymous access signs nothing"
+        assert found is not None, "anonymous access has no credentials"
         expires = None if found.expires is None else datetime.fromtimestamp(found.expires, UTC)
         return {"token": found.text, "expires_at": expires}
 
@@ -175,12 +175,12 @@ def page_query(prefix: str, after: str, token: str, *, folders: bool, limit: int
 def page_of(body: bytes, *, after: str, limit: int) -> ObjectPage:
     """The page of a response."""
     try:
-        facts = json.loads(body)
-        entries = [_entry(item) for item in facts.get("items", ())]
-        folders = [str(prefix) for prefix in facts.get("prefixes", ())]
-        token = str(facts.get("nextPageToken", ""))
+        document = json.loads(body)
+        entries = [_entry(item) for item in document.get("items", ())]
+        folders = [str(prefix) for prefix in document.get("prefixes", ())]
+        token = str(document.get("nextPageToken", ""))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
-        raise StorageFault("the response is not one of Google Cloud Storage") from problem
+        raise StorageFault("the response is not from Google Cloud Storage") from problem
     later = [entry for entry in entries if entry.key > after]
     return ObjectPage(later[:limit] if limit == 1 else later, folders, token)
 
@@ -201,19 +201,21 @@ def gcs_error(status: int, body: bytes) -> StorageFault:
     return kind(text, code=reason, status=status)
 
 
-def _entry(facts: dict[str, Any]) -> ObjectEntry:
-    modified = (datetime.fromisoformat(facts["updated"]) - _EPOCH) // timedelta(microseconds=1)
+def _entry(item: dict[str, Any]) -> ObjectEntry:
+    modified = (datetime.fromisoformat(item["updated"]) - _EPOCH) // timedelta(microseconds=1)
     # Every write creates a new generation, even with the same bytes.
-    generation = str(facts.get("generation", ""))
-    storage_class = str(facts.get("storageClass", "")).lower()
-    return ObjectEntry(facts["name"], int(facts["size"]), modified, generation, storage_class)
+    generation = str(item.get("generation", ""))
+    storage_class = str(item.get("storageClass", "")).lower()
+    return ObjectEntry(item["name"], int(item["size"]), modified, generation, storage_class)
 
 
 def _message_and_reason(body: bytes) -> tuple[str, str]:
     try:
-        facts = json.loads(body)["error"]
-        reasons = [error.get("reason", "") for error in facts.get("errors", ())]
-        return " ".join(str(facts.get("message", "")).split()).rstrip("."), "".join(reasons[:1])
+        error_json = json.loads(body)["error"]
+        reasons = [error.get("reason", "") for error in error_json.get("errors", ())]
+        return " ".join(str(error_json.get("message", "")).split()).rstrip("."), "".join(
+            reasons[:1]
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return "", ""
 

@@ -1,4 +1,4 @@
-"""Access to a Hadoop file system, from the configuration or that of Hadoop."""
+"""Access to a Hadoop file system, from the configuration of Lumos or of Hadoop."""
 
 import os
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ class HadoopSite(NamedTuple):
 
 def _url(scheme: str, address: str, authority: str) -> str:
     host, _, port = address.partition(":")
-    # For servers that listen on all interfaces, the host in paths is used.
+    # If the server listens on all interfaces, use the host in paths.
     host = authority if host in ("", "0.0.0.0") else host
     return f"{scheme}://{host}:{port or _PORTS[scheme]}"
 
@@ -76,8 +76,8 @@ _REST: Final = "/webhdfs/v1"
 class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
     """The URLs of WebHDFS, any of which may be the active one, and the user.
 
-    Without URLs, the host of a path is used with the default port of WebHDFS. Kerberos is used
-    once, for a delegation token, which executors receive too.
+    Without URLs, the host of a path is used with the default port of WebHDFS. Kerberos is only used
+    to get a delegation token, which is also sent to executors.
     """
 
     urls: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, source: HdfsSourceSettings) -> Self:
-        """The access that a section of the configuration describes."""
+        """The access for a section of the configuration."""
         return cls(
             urls=source.urls,
             nameservice=source.nameservice or "",
@@ -98,12 +98,12 @@ class HdfsAccess(StorageAccess, frozen=True, kw_only=True):
         )
 
     def __repr__(self) -> str:
-        facts = (
+        fields = (
             f"{name}={MASK if name == 'token' else getattr(self, name)!r}"
             for name in self.__struct_fields__
             if getattr(self, name)
         )
-        return f"{type(self).__name__}({', '.join(facts)})"
+        return f"{type(self).__name__}({', '.join(fields)})"
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "HdfsAccess":
         """The access completed from the environment and Hadoop's own configuration."""

@@ -70,7 +70,7 @@ class WebHdfs:
         self._breaker = StorageCircuitBreaker()
 
     def status(self, path: str) -> HdfsStatus:
-        """A file or folder itself."""
+        """The status of a file or folder."""
         response = self._json("GET", path, "GETFILESTATUS")
         with _check_webhdfs_format():
             return _status(response["FileStatus"])
@@ -81,7 +81,7 @@ class WebHdfs:
             try:
                 response = self._json("GET", path, "LISTSTATUS_BATCH", startAfter=after)
             except StorageFault as problem:
-                # Older file systems and gateways do not know it.
+                # Older file systems and gateways do not support this request.
                 if problem.status != 400:
                     raise
                 self._supports_paging = False
@@ -119,33 +119,33 @@ class WebHdfs:
         response = self._request("PUT", path, "CREATE", overwrite="true")
         self._send_to_data_node("PUT", response, path, data)
 
-    def rename(self, path: str, to: str, *, size: int) -> None:
+    def rename(self, path: str, target: str, *, size: int) -> None:
         """Rename a file of a known size, replacing the target."""
-        if self._is_renamed(path, to, size, renameoptions="OVERWRITE"):
+        if self._is_renamed(path, target, size, renameoptions="OVERWRITE"):
             return
         # Gateways without rename options do not overwrite.
-        self.delete(to)
-        if not self._is_renamed(path, to, size):
-            raise StorageFault(f"{path} cannot be renamed to {to}")
+        self.delete(target)
+        if not self._is_renamed(path, target, size):
+            raise StorageFault(f"{path} cannot be renamed to {target}")
 
-    def _is_renamed(self, path: str, to: str, size: int, **options: str) -> bool:
+    def _is_renamed(self, path: str, target: str, size: int, **options: str) -> bool:
         """Rename a file and return whether it was renamed; raises if the file does not exist.
 
         A retry after a lost response finds the file already renamed.
         """
         try:
-            response = self._request("PUT", path, "RENAME", destination=to, **options)
+            response = self._request("PUT", path, "RENAME", destination=target, **options)
         except StorageMissing:
-            if self._size(path) is None and self._size(to) == size:
+            if self._size(path) is None and self._size(target) == size:
                 return True
             raise
         if not _is_false(response):
             return True
         if self._size(path) is not None:
             return False
-        if self._size(to) == size:
+        if self._size(target) == size:
             return True
-        raise StorageMissing(f"{path} no longer exists")
+        raise StorageMissing(f"{path} does not exist any more")
 
     def _size(self, path: str) -> int | None:
         try:
@@ -190,7 +190,7 @@ class WebHdfs:
                     continue
                 self._active = index
                 return response
-            assert problem is not None, "there is a name node"
+            assert problem is not None, "there is no name node"
             wait = state.next_wait()
             # The HTTP client has already retried unreachable servers.
             is_final = isinstance(problem, StorageUnreachable) or problem.code == ""
@@ -231,8 +231,8 @@ class WebHdfs:
         except StorageUnreachable as error:
             host = urlsplit(url).netloc.rpartition("@")[2]
             raise StorageUnreachable(
-                f"the data node {host} with {path} does not respond; it must be reachable "
-                "from here by this name, or 'url' must be an HttpFS gateway"
+                f"the data node {host} with {path} does not respond; make it reachable from here "
+                "under this name, or set 'url' to an HttpFS gateway"
             ) from error
         if response.status in (200, 201):
             return response.body
@@ -254,7 +254,7 @@ def _check_webhdfs_format() -> Iterator[None]:
 
 
 def _with_absolute_location(response: HttpResponse, url: str) -> HttpResponse:
-    """The response with an absolute redirect; those of gateways are relative."""
+    """Make the redirect of a response absolute; redirects of gateways are relative."""
     location = response.headers.get("location", "")
     if not location:
         return response
@@ -281,23 +281,23 @@ def _is_false(response: HttpResponse) -> bool:
     return b'"boolean":false' in response.body.replace(b" ", b"")
 
 
-def _statuses(facts: Any) -> list[HdfsStatus]:
-    return [_status(item) for item in facts["FileStatuses"]["FileStatus"]]
+def _statuses(document: Any) -> list[HdfsStatus]:
+    return [_status(item) for item in document["FileStatuses"]["FileStatus"]]
 
 
-def _status(facts: Mapping[str, Any]) -> HdfsStatus:
+def _status(item: Mapping[str, Any]) -> HdfsStatus:
     return HdfsStatus(
-        str(facts.get("pathSuffix", "")),
-        facts["type"] == "DIRECTORY",
-        facts["type"] == "FILE",
-        int(facts.get("length", 0)),
-        int(facts.get("modificationTime", 0)) * 1000,
-        str(facts.get("fileId", "")),
+        str(item.get("pathSuffix", "")),
+        item["type"] == "DIRECTORY",
+        item["type"] == "FILE",
+        int(item.get("length", 0)),
+        int(item.get("modificationTime", 0)) * 1000,
+        str(item.get("fileId", "")),
     )
 
 
 LOGIN_REQUIRED: Final = "AuthenticationRequired"
-NOT_WEBHDFS: Final = "the response is not one of WebHDFS"
+NOT_WEBHDFS: Final = "the response is not from WebHDFS"
 _DENIED: Final = frozenset(
     ("AccessControlException", "SecurityException", "InvalidToken", "AuthorizationException",
      "AuthenticationException")
@@ -327,8 +327,8 @@ def hdfs_error(status: int, body: bytes) -> StorageFault:
 
 def _name_and_message(body: bytes) -> tuple[str, str]:
     try:
-        facts = json.loads(body)["RemoteException"]
-        name, message = str(facts["exception"]), str(facts.get("message") or "")
+        exception = json.loads(body)["RemoteException"]
+        name, message = str(exception["exception"]), str(exception.get("message") or "")
     except (ValueError, KeyError, TypeError):
         return "", ""
     # A stack trace of the server follows.

@@ -40,7 +40,7 @@ class _DelegationToken(NamedTuple):
         return f"_DelegationToken({MASK}, base={self.base!r})"
 
 
-# By access and file system: a token is only shown to the file system that issued it.
+# By access and file system: a token is only sent to the file system that issued it.
 _tokens: dict[tuple[HdfsAccess, str], _DelegationToken] = {}
 _lock = threading.Lock()
 
@@ -90,7 +90,7 @@ def _request_token(access: HdfsAccess, authority: str, ticket: Ticket) -> _Deleg
             problem = failed
             continue
         return _DelegationToken(token, time.time(), base)
-    assert problem is not None, "there is a name node"
+    assert problem is not None, "there is no name node"
     raise problem
 
 

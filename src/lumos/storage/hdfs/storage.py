@@ -65,11 +65,11 @@ class HdfsStorage(FileStorage):
     def client(self, authority: str) -> WebHdfs:
         """The client for the file system of an authority."""
         if authority not in self._clients:
-            own = self.access
-            if own.authority and not own.contains(authority):
+            configured = self.access
+            if configured.authority and not configured.contains(authority):
                 # A token is not sent to another file system.
-                own = msgspec.structs.replace(own, token="")
-            access = with_token(own, authority)
+                configured = msgspec.structs.replace(configured, token="")
+            access = with_token(configured, authority)
             self._clients[authority] = WebHdfs(
                 access.bases(authority),
                 http_client=self._http,
@@ -107,14 +107,14 @@ class HdfsStorage(FileStorage):
                     if isinstance(folder, ListingProblem):
                         items.append(folder)
                         continue
-                    statuses, subfolders = self._contents(folder)
-                    listings = list(islice(statuses, _MAX_FILES_IN_SPLIT + 1))
-                    if len(listings) > _MAX_FILES_IN_SPLIT:
+                    files, subfolders = self._contents(folder)
+                    first_files = list(islice(files, _MAX_FILES_IN_SPLIT + 1))
+                    if len(first_files) > _MAX_FILES_IN_SPLIT:
                         large_folders.append(KeyRange(folder.path, deep=False))
                         # Consume the iterator, which collects the subfolders.
-                        deque(statuses, maxlen=0)
+                        deque(files, maxlen=0)
                     else:
-                        items += listings
+                        items += first_files
                     queue.extend(subfolders)
         return items, [*large_folders, *map(KeyRange, queue)]
 
@@ -129,8 +129,8 @@ class HdfsStorage(FileStorage):
                     if isinstance(folder, ListingProblem):
                         yield folder
                         continue
-                    statuses, subfolders = self._contents(folder)
-                    yield from statuses
+                    files, subfolders = self._contents(folder)
+                    yield from files
                     queue.extend(subfolders if key_range.deep else ())
 
     def entries(
@@ -142,9 +142,9 @@ class HdfsStorage(FileStorage):
         excluded_folders: Collection[str] = (),
     ) -> Iterator[ListedFile]:
         if deep:
-            inside = f"{folder.rstrip('/')}/"
-            subfolders = self._below(folder, excluded_folders)
-            yield from sorted(file for file in subfolders if file.path[len(inside) :] > after)
+            prefix = f"{folder.rstrip('/')}/"
+            files = self._below(folder, excluded_folders)
+            yield from sorted(file for file in files if file.path[len(prefix) :] > after)
             return
         client, path = self._resolve(folder)
         with suppress(FileNotFoundError):
@@ -191,8 +191,8 @@ class HdfsStorage(FileStorage):
             raise
 
     def files(self, folder: str) -> list[str]:
-        inside = len(folder.rstrip("/")) + 1
-        return [file.path[inside:] for file in self.entries(folder)]
+        prefix_length = len(folder.rstrip("/")) + 1
+        return [file.path[prefix_length:] for file in self.entries(folder)]
 
     def discard(self, paths: Sequence[str]) -> None:
         def delete(path: str) -> None:
@@ -212,14 +212,14 @@ class HdfsStorage(FileStorage):
             page = client.children(path)
             roots = list(self._table_roots(folder, page)) if tables else []
         except FileNotFoundError:
-            # It was removed after its parent was listed.
+            # The folder was removed after its parent was listed.
             return _Folder(folder, [], True, [])
         except StorageFault as problem:
             return _listing_problem(folder, problem)
         return _Folder(folder, page.statuses, page.is_last, roots)
 
     def _contents(self, folder: _Folder) -> tuple[Iterator[ListingItem], list[str]]:
-        """The files and the subfolders of a folder; read all files to complete the subfolders."""
+        """The files and subfolders of a folder; iterating over the files fills the subfolders."""
         if folder.roots:
             return iter(folder.roots), []
         subfolders: list[str] = []
@@ -262,7 +262,7 @@ class HdfsStorage(FileStorage):
         yield from (TableRoot(folder, LOG_FOLDERS[name]) for name in logs)
         if METADATA_FOLDER in names:
             client, path = self._resolve(f"{folder}/{METADATA_FOLDER}")
-            # A folder that cannot be listed is reported when it is walked as any other folder.
+            # If a folder cannot be listed, the walk reports it.
             with suppress(StorageFault):
                 if any(is_iceberg(status.name) for status in client.all_children(path)):
                     yield TableRoot(folder, "iceberg")
@@ -272,7 +272,7 @@ class HdfsStorage(FileStorage):
         try:
             return bool(client.children(item_path).statuses)
         except StorageFault:
-            # The reader of the table reports why.
+            # The table reader will report this error.
             return True
 
     def _is_folder(self, path: str) -> bool:
@@ -299,7 +299,7 @@ class _RangeReader:
             return ObjectBytes(data, len(data), "")
         if self._size is None:
             self._size = self._client.status(key).size
-        assert byte_range.end is not None, "suffix ranges are not supported"
+        assert byte_range.end is not None, "WebHDFS does not support suffix ranges"
         end = min(byte_range.end, self._size)
         length = end - byte_range.start
         data = self._client.read(key, byte_range.start, length) if length > 0 else b""
@@ -313,7 +313,7 @@ def _to_listed_file(path: str, status: HdfsStatus) -> ListedFile:
 
 def _listing_problem(folder: str, problem: StorageFault) -> ListingProblem:
     if isinstance(problem, PermissionError):
-        reason = f"No permission to list it; grant read and execute: {problem}."
+        reason = f"No permission to list it ({problem}); grant read and execute."
     else:
         reason = f"It could not be listed: {problem}."
     return ListingProblem(folder, problem.problem_code, reason)

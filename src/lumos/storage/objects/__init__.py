@@ -1,1 +1,1 @@
-"""What all stores of objects have in common: keys in order, pages of them, ranged reads."""
+"""The common part of object stores: ordered keys, pages and ranged reads."""

@@ -50,7 +50,7 @@ class ObjectPage(NamedTuple):
 
     @property
     def last(self) -> str:
-        """The text up to which the page is complete."""
+        """The last key of the page; the page contains all keys up to it."""
         ends = [entry.key for entry in self.entries[-1:]]
         return max([*ends, *(f"{folder}{AFTER_ALL}" for folder in self.folders[-1:])], default="")
 
@@ -134,7 +134,7 @@ class ObjectBucket(ABC):
         query: Mapping[str, str] = MappingProxyType({}),
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> HttpResponse:
-        """The response to an authenticated GET; any status but 200 and 206 raises."""
+        """Send an authenticated GET; raises for any status except 200 and 206."""
 
     @abstractmethod
     def _new_store(self) -> ByteStore: ...
@@ -182,20 +182,20 @@ class ObjectBucket(ABC):
             data = bytes(result.bytes())
         except (BaseError, FileNotFoundError) as problem:
             raise self._fault(problem) from None
-        facts = result.meta
-        return ObjectBytes(data, facts["size"], plain_etag(facts["e_tag"] or ""))
+        metadata = result.meta
+        return ObjectBytes(data, metadata["size"], plain_etag(metadata["e_tag"] or ""))
 
     def _get_by_http(self, key: str, byte_range: ByteRange | None, etag: str) -> ObjectBytes:
         headers = {"if-match": f'"{etag}"'} if etag else {}
         if byte_range is not None:
             headers["range"] = byte_range.header
-        answer = self._request(key, headers=headers)
-        found = answer.headers
-        total = found.get("content-range", "").rpartition("/")[2]
+        response = self._request(key, headers=headers)
+        response_headers = response.headers
+        total = response_headers.get("content-range", "").rpartition("/")[2]
         return ObjectBytes(
-            answer.body,
-            int(total) if total else len(answer.body),
-            plain_etag(found.get("etag", "")),
+            response.body,
+            int(total) if total else len(response.body),
+            plain_etag(response_headers.get("etag", "")),
         )
 
     @staticmethod
@@ -205,7 +205,7 @@ class ObjectBucket(ABC):
             list(pool.map(remove, keys))
 
     def _store(self) -> ByteStore:
-        # Log in first, because obstore would hide errors of the login.
+        # Log in first, because obstore hides errors of the login.
         self._credentials.current()
         with self._lock:
             if self._opened is None:
@@ -219,7 +219,7 @@ class ObjectBucket(ABC):
             "retry_timeout": timedelta(seconds=retries.seconds),
             "backoff": {
                 "init_backoff": timedelta(seconds=retries.first_wait),
-                "max_backoff": timedelta(seconds=retries.longest_wait),
+                "max_backoff": timedelta(seconds=retries.max_wait),
                 "base": retries.factor,
             },
         }
@@ -233,9 +233,9 @@ class ObjectBucket(ABC):
 
 
 def is_plain(key: str) -> bool:
-    """Whether obstore can name the key: no empty or dotted folders, no control characters."""
-    has_odd_part = any(part in ("", ".", "..") for part in key.split("/"))
-    return not has_odd_part and _CONTROL.search(key) is None
+    """Whether obstore supports the key: no empty or dotted folders, no control characters."""
+    has_special_part = any(part in ("", ".", "..") for part in key.split("/"))
+    return not has_special_part and _CONTROL.search(key) is None
 
 
 def client_options(bundle_variable: str = CA_BUNDLE) -> "ClientConfig":
@@ -289,7 +289,7 @@ class ObjectFile:
     def size(self) -> int:
         if self._size is None:
             self.head(1)
-        assert self._size is not None, "every response has the size"
+        assert self._size is not None, "a response without the size"
         return self._size
 
     def head(self, length: int) -> bytes:
@@ -360,7 +360,7 @@ class ObjectFile:
 
     def _fetch(self, byte_range: ByteRange | None) -> bytes:
         try:
-            # Later pieces must be of the same object as the first one.
+            # Later pieces must come from the same version of the object as the first.
             piece = self._bucket.get(self._key, byte_range, etag=self._etag)
         except StorageFault as problem:
             starts_later = byte_range is None or byte_range.start > 0

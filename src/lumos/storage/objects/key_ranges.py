@@ -1,4 +1,4 @@
-"""Divide the keys below a prefix into ranges, with few requests and without counting them."""
+"""Divides the keys below a prefix into ranges with few requests, without counting the keys."""
 
 import re
 from collections import deque
@@ -30,17 +30,17 @@ def key_bounds(
 ) -> list[str]:
     """Bounds that divide the keys below a prefix into about `parts` ranges.
 
-    Finds the characters in use after the prefix, jumping from one to the next, then repeats this
-    below each of them, breadth first. A prefix that `is_small` is not divided.
+    Finds the characters that follow the prefix, jumping from one to the next, then repeats this for
+    each longer prefix, breadth first. A prefix is not divided if `is_small` returns true for it.
     """
     budget = 8 * parts + 40
 
-    def request_first(folder_prefix: str, later: str) -> str | None:
+    def request_first(key_prefix: str, later: str) -> str | None:
         nonlocal budget
         if budget <= 0:
             raise _BudgetExceeded
         budget -= 1
-        return first(folder_prefix, max(after, later))
+        return first(key_prefix, max(after, later))
 
     bounds: set[str] = set()
     queue = deque([prefix])
@@ -62,7 +62,7 @@ def _children(first: FirstKey, node: str) -> Iterator[str]:
     key = first(node, node)
     if key is None:
         return
-    stem = _common(first, node, key)
+    stem = _common_prefix(first, node, key)
     if stem == key:
         key = first(stem, key)
     while key is not None:
@@ -71,7 +71,7 @@ def _children(first: FirstKey, node: str) -> Iterator[str]:
         key = first(stem, child + AFTER_ALL)
 
 
-def _common(first: FirstKey, node: str, key: str) -> str:
+def _common_prefix(first: FirstKey, node: str, key: str) -> str:
     """The longest common prefix of all keys of a node, given its first key."""
     shared, too_long = len(node), len(key) + 1
     while too_long - shared > 1:
@@ -84,7 +84,7 @@ def _common(first: FirstKey, node: str, key: str) -> str:
 
 
 def stable_sample(bounds: set[str], limit: int) -> list[str]:
-    """At most `limit` of the bounds; small changes of the bounds change few of the result."""
+    """Select at most `limit` bounds; if few bounds change, few of the selected ones change."""
     shuffled = sorted(bounds, key=lambda bound: crc32(bound.encode()))
     return sorted(shuffled[:limit])
 
@@ -96,7 +96,7 @@ def ranges_between(bounds: list[str], *, after: str, until: str) -> list[tuple[s
 
 
 _CONCURRENCY: Final = 16
-# Dividing a range takes requests, which only pays off if it has more pages.
+# Dividing a range takes requests, which is only worthwhile for more pages.
 _MAX_SEQUENTIAL_PAGES: Final = 20
 
 
@@ -110,7 +110,7 @@ def is_below_hidden(prefix: str, key: str) -> bool:
 
 
 class KeyDivision(NamedTuple):
-    """Bounds that divide keys, and the kinds of the tables found on the way, by folder."""
+    """Bounds that divide keys, and the kinds of tables that were found, by folder."""
 
     bounds: set[str]
     tables: dict[str, set[TableKind]]
@@ -143,10 +143,16 @@ def folder_bounds(bucket: ObjectBucket, prefix: str, parts: int, *, tables: bool
                     )
         if tables:
             # A range that starts or ends inside a table may not contain its log.
-            cut = sorted(_folders_containing(prefix, bounds) - visited)[:parts]
-            kinds_of_cut = pool.map(lambda folder: table_kinds(bucket, folder, None), cut)
+            divided_folders = sorted(_folders_containing(prefix, bounds) - visited)[:parts]
+            kinds_of_divided = pool.map(
+                lambda folder: table_kinds(bucket, folder, None), divided_folders
+            )
             found.update(
-                {key: kinds for key, kinds in zip(cut, kinds_of_cut, strict=True) if kinds}
+                {
+                    key: kinds
+                    for key, kinds in zip(divided_folders, kinds_of_divided, strict=True)
+                    if kinds
+                }
             )
     return KeyDivision({bound for bound in bounds if not bound.startswith(tuple(found))}, found)
 
@@ -154,15 +160,15 @@ def folder_bounds(bucket: ObjectBucket, prefix: str, parts: int, *, tables: bool
 def table_kinds(bucket: ObjectBucket, folder: str, page: ObjectPage | None) -> set[TableKind]:
     """The kinds of tables with a log in a folder; a complete page saves requests."""
     is_complete = page is not None and not page.token
-    folder_prefix = set(page.folders) if page is not None else set()
+    folders = set(page.folders) if page is not None else set()
 
-    def has(name: str) -> bool:
+    def has_log_folder(name: str) -> bool:
         log = f"{folder}{name}/"
-        return log in folder_prefix or (not is_complete and bool(bucket.page(log, limit=1).entries))
+        return log in folders or (not is_complete and bool(bucket.page(log, limit=1).entries))
 
-    kinds = {kind for name, kind in LOG_FOLDERS.items() if has(name)}
+    kinds = {kind for name, kind in LOG_FOLDERS.items() if has_log_folder(name)}
     metadata = f"{folder}{METADATA_FOLDER}/"
-    if metadata in folder_prefix or not is_complete:
+    if metadata in folders or not is_complete:
         # Names with numbers sort first; names starting with v sort after all manifests.
         pages = (bucket.page(metadata, after=f"{metadata}{first}") for first in ("0", "v"))
         names = (entry.key[len(metadata) :] for page in pages for entry in page.entries)
@@ -200,14 +206,14 @@ def range_pages(
         pages = bucket.pages(prefix, after=after, folders=not deep)
     reached = after
     for page in islice(pages, _MAX_SEQUENTIAL_PAGES):
-        yield from _until([page], until)
+        yield from _stop_at([page], until)
         reached = max(reached, page.last)
         if not page.token or (until and reached > until):
             return
     bounds = _flat_bounds(bucket, prefix, reached, _CONCURRENCY) if deep else []
     yield from _interleave(
         [
-            _until(
+            _stop_at(
                 _pages_without_tables(bucket, prefix, start)
                 if deep and tables
                 else bucket.pages(prefix, after=start, folders=not deep),
@@ -240,7 +246,7 @@ def _end_of_table(prefix: str, page: ObjectPage) -> str:
     return f"{prefix}{table_root.root}/{AFTER_ALL}" if table_root.root else f"{prefix}{AFTER_ALL}"
 
 
-def _until(pages: Iterable[ObjectPage], until: str) -> Iterator[ObjectPage]:
+def _stop_at(pages: Iterable[ObjectPage], until: str) -> Iterator[ObjectPage]:
     for page in pages:
         if until and page.last > until:
             yield page._replace(entries=[entry for entry in page.entries if entry.key <= until])

@@ -46,7 +46,7 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
 
     concurrency: ClassVar[int] = 32
     scheme: ClassVar[str]
-    # The permission to list, as the store names it.
+    # The name of the permission to list.
     list_permission: ClassVar[str]
 
     def __init__(self) -> None:
@@ -204,9 +204,9 @@ class ObjectStorage(FileStorage, Generic[AnyBucket]):
 
     def _listing_problem(self, folder: str, problem: StorageFault) -> ListingProblem:
         if problem.code == _CLOCK_SKEW:
-            reason = f"It could not be listed, set this machine's clock: {problem}."
+            reason = f"It could not be listed ({problem}); set the clock of this machine."
         elif isinstance(problem, PermissionError):
-            reason = f"No permission to list it; grant {self.list_permission}: {problem}."
+            reason = f"No permission to list it ({problem}); grant {self.list_permission}."
         else:
             reason = f"It could not be listed: {problem}."
         return ListingProblem(folder, problem.problem_code, reason)

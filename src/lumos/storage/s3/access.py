@@ -34,7 +34,7 @@ class S3Access(StorageAccess, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, source: S3SourceSettings) -> Self:
-        """The access that a section of the configuration describes."""
+        """The access for a section of the configuration."""
         return cls(
             endpoint_url=source.endpoint_url or "",
             region=source.region or "",
@@ -49,27 +49,27 @@ class S3Access(StorageAccess, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         # The id of a key is not secret, but is often confused with the secret key.
-        facts = (
+        fields = (
             f"{name}={MASK if name in _SECRET_FIELDS else getattr(self, name)!r}"
             for name in self.__struct_fields__
             if getattr(self, name)
         )
-        return f"{type(self).__name__}({', '.join(facts)})"
+        return f"{type(self).__name__}({', '.join(fields)})"
 
     def resolve(self, environment: Mapping[str, str] = os.environ) -> "S3Access":
         """The access completed with endpoint and region from environment and profiles."""
-        facts = _profile(self.profile or environment.get("AWS_PROFILE") or "default", environment)
+        profile = _profile(self.profile or environment.get("AWS_PROFILE") or "default", environment)
         endpoint = (
             self.endpoint_url
             or environment.get("AWS_ENDPOINT_URL_S3")
             or environment.get("AWS_ENDPOINT_URL")
-            or facts.get("endpoint_url", "")
+            or profile.get("endpoint_url", "")
         )
         region = (
             self.region
             or environment.get("AWS_REGION")
             or environment.get("AWS_DEFAULT_REGION")
-            or facts.get("region", "")
+            or profile.get("region", "")
         )
         return msgspec.structs.replace(self, endpoint_url=endpoint.rstrip("/"), region=region)
 

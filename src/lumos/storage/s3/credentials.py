@@ -1,4 +1,4 @@
-"""The keys that sign requests to S3: static ones, or those that botocore finds and renews."""
+"""Keys that sign requests to S3: static keys, or keys that botocore finds and renews."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ class S3Credentials:
     """The keys of an access; thread-safe.
 
     Keys in the configuration come first, then its profile, then keys in the environment. botocore
-    is only imported where there are none, or to assume a role.
+    is only imported if there are no static keys, or to assume a role.
     """
 
     def __init__(self, access: S3Access) -> None:
@@ -69,13 +69,13 @@ class S3Credentials:
                 f"the profile '{profile}' is not logged in; run: aws sso login --profile {profile}"
             ) from None
         except errors.ClientError as problem:
-            facts = problem.response.get("Error", {})
+            error = problem.response.get("Error", {})
             role = self._access.role_arn
             subject = f"the role {role}" if role else f"the role of the profile '{profile}'"
             raise NoCredentials(
-                f"{subject} cannot be assumed: {redact(facts.get('Message') or 'refused')} "
-                f"({facts.get('Code', '')})",
-                code=facts.get("Code", ""),
+                f"{subject} cannot be assumed: {redact(error.get('Message') or 'refused')} "
+                f"({error.get('Code', '')})",
+                code=error.get("Code", ""),
             ) from None
         except errors.CredentialRetrievalError as problem:
             if problem.kwargs.get("provider") == "custom-process":
@@ -128,7 +128,7 @@ class S3Credentials:
         session.set_config_variable("region", access.signing_region())
         is_other_vendor = bool(access.endpoint_url) and "amazonaws.com" not in access.endpoint_url
         if is_other_vendor and not os.environ.get("AWS_ENDPOINT_URL_STS"):
-            # Amazon's private S3 endpoints do not serve roles; those of other vendors do.
+            # Private S3 endpoints of Amazon do not serve STS; endpoints of other vendors do.
             create_client = session.create_client
 
             def created(service: str, **options: Any) -> Any:
@@ -151,7 +151,7 @@ def _static_keys(access: S3Access) -> S3Keys | None:
 
 
 def _refuse_one_time_codes(session: Any) -> None:
-    """Raise NoCredentials if botocore would prompt for a one-time code."""
+    """Raise NoCredentials if botocore would ask for a one-time code."""
     profiles = session.full_config.get("profiles", {})
     name, visited = session.get_config_variable("profile") or "default", set[str]()
     while name in profiles and name not in visited:

@@ -31,7 +31,7 @@ from lumos.storage.s3.signing import UNRESERVED, query_text, sign_headers
 if TYPE_CHECKING:
     from obstore.store import S3Credential
 
-# The configured region, and the one that the response names.
+# The configured region, and the region in the response.
 _MAX_LOCATIONS: Final = 2
 _REDIRECT_STATUSES: Final = (301, 307, 400)
 # botocore renews keys at least ten minutes before they expire, on each access.
@@ -152,7 +152,7 @@ class S3Bucket(ObjectBucket):
 
     def _new_store(self) -> S3Store:
         if self._access.is_aws and not self._is_located:
-            # Any response names the region; objects may be readable although listing is denied.
+            # Any response contains the region; objects may be readable even if listing is denied.
             with suppress(StorageFault):
                 self.page("", limit=1)
         # All options are set, since obstore would otherwise read environment variables, which the
@@ -170,7 +170,7 @@ class S3Bucket(ObjectBucket):
 
     def _credentials_for_obstore(self) -> "S3Credential":
         keys = self._credentials.current()
-        assert keys is not None, "anonymous access signs nothing"
+        assert keys is not None, "anonymous access has no keys"
         is_static = self._credentials.are_static
         return {
             "access_key_id": keys.key_id,
@@ -201,8 +201,8 @@ def page_of(body: bytes, *, after: str) -> ObjectPage:
     try:
         page = _page(body)
     except (ElementTree.ParseError, ValueError) as problem:
-        raise StorageFault("the response is not one of S3") from problem
-    # Some servers ignore `start-after`; keys must not count twice.
+        raise StorageFault("the response is not from S3") from problem
+    # Some servers ignore `start-after`; drop keys that were listed before.
     return page._replace(entries=[entry for entry in page.entries if entry.key > after])
 
 

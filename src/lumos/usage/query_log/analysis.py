@@ -56,7 +56,7 @@ class TableAccess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class StatementAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a statement reads and writes; `problem` says why that is incomplete."""
+    """The tables that a statement reads and writes; `problem` says why they are incomplete."""
 
     digest: bytes
     reads: tuple[TableAccess, ...] = ()
@@ -67,8 +67,8 @@ class StatementAnalysis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 def analyse_statement(example: StatementExample, *, columns: Columns) -> StatementAnalysis:
     """Analyse what a statement reads and writes; columns in the log override those in its SQL."""
-    logged_reads = accesses(example.accessed, example.platform)
-    written = modifications(example.modified, example.platform)
+    logged_reads = read_accesses(example.accessed, example.platform)
+    written = read_modifications(example.modified, example.platform)
     is_exact = any(access.columns for access in logged_reads)
     logged_reads = tuple(map(_with_unknown_columns, logged_reads))
     query = _wrapped_query(example.statement)
@@ -100,13 +100,13 @@ def possible_tables(example: StatementExample) -> set[tuple[str, ...]]:
 
 def _wrapped_query(statement: str) -> str:
     """The query that a statement wraps, or all of it; empty if it reads no tables."""
-    bare = _COMMENTS.sub("", statement, count=1)
-    if wrapper := _WRAPPER.match(bare.rstrip("; \n\t")):
+    without_comments = _COMMENTS.sub("", statement, count=1)
+    if wrapper := _WRAPPER.match(without_comments.rstrip("; \n\t")):
         if wrapper["table"]:
             return f"SELECT {wrapper['names'] or '*'} FROM {wrapper['table']}"
         found = wrapper[wrapper.lastgroup or 0]
         return found.replace("''", "'") if wrapper["unloaded"] else found
-    return "" if _NO_TABLE_STATEMENT.match(bare) else statement
+    return "" if _NO_TABLE_STATEMENT.match(without_comments) else statement
 
 
 def _parse(query: str, example: StatementExample, columns: Columns) -> StatementAnalysis:
@@ -194,7 +194,7 @@ def _complete_name(parts: tuple[str, ...], example: StatementExample) -> tuple[s
 _NON_TABLE_DOMAINS: Final = frozenset({"stage", "function", "procedure", "sequence", "integration"})
 
 
-def accesses(data: bytes, platform: str | None) -> tuple[TableAccess, ...]:
+def read_accesses(data: bytes, platform: str | None) -> tuple[TableAccess, ...]:
     """The tables in a JSON list of accessed objects, inputs or referenced tables."""
     found: dict[DatasetReference, dict[str, None]] = {}
     for each in _records(data):
@@ -206,7 +206,7 @@ def accesses(data: bytes, platform: str | None) -> tuple[TableAccess, ...]:
     return tuple(TableAccess(table=table, columns=tuple(names)) for table, names in found.items())
 
 
-def modifications(data: bytes, platform: str | None) -> tuple[ReportedEdge, ...]:
+def read_modifications(data: bytes, platform: str | None) -> tuple[ReportedEdge, ...]:
     """The edges in a JSON list of modified objects, with column mappings."""
     edges: dict[tuple[DatasetReference, DatasetReference], dict[ColumnMapping, None]] = {}
     for each in _records(data):
@@ -245,7 +245,7 @@ def _records(data: bytes) -> Iterator[Mapping[str, Any]]:
 
 def _table(record: Mapping[str, Any], platform: str | None) -> DatasetReference | None:
     if record.get("plain"):
-        return reference(str(record["objectName"]), platform)
+        return parse_reference(str(record["objectName"]), platform)
     if name := record.get("objectName"):
         return TableName(parts=tuple(map(_fold_name, _split(str(name)))), platform=platform)
     for keys in (
@@ -259,7 +259,7 @@ def _table(record: Mapping[str, Any], platform: str | None) -> DatasetReference 
     return None
 
 
-def reference(text: str, platform: str | None = None) -> DatasetReference:
+def parse_reference(text: str, platform: str | None = None) -> DatasetReference:
     """A reference from a text: a URN, a location or a table name."""
     if text.startswith(SCHEME):
         return UrnReference(urn=text)
@@ -290,5 +290,5 @@ def _split(name: str) -> list[str]:
 
 def _fold_name(name: str) -> str:
     """A name in lower case, unless it is quoted and contains lower-case letters."""
-    bare = name.removeprefix('"').removesuffix('"').replace('""', '"')
-    return bare if bare != name and bare != bare.upper() else bare.lower()
+    unquoted = name.removeprefix('"').removesuffix('"').replace('""', '"')
+    return unquoted if unquoted != name and unquoted != unquoted.upper() else unquoted.lower()

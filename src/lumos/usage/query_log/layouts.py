@@ -17,9 +17,10 @@ FIELDS: Final[tuple[LogField, ...]] = LogField.__args__  # type: ignore[attr-def
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """Column names of a kind of log, preferred names first, in lower case.
 
-    `needs` are required fields. `failed` is how failed statements are marked: by a status, a flag
-    or an error message. Statements whose kind is in `skipped` are ignored, such as scripts whose
-    statements are logged too. `cumulative` logs hold totals; a newer log replaces an older one.
+    `needs` are required fields. `failed` is the mark of failed statements: a status, a flag or an
+    error message. Statements whose kind is in `skipped` are ignored, such as scripts whose
+    statements are logged separately. `cumulative` logs contain totals, so that a newer log replaces
+    an older one.
     """
 
     name: str

@@ -60,7 +60,7 @@ def without_literals(text: str, dialect: str | None = None) -> str:
 def _literal_replacer(dialect: str | None) -> Callable[[str], str]:
     double_is_text = dialect in _TEXT_IN_DOUBLE_QUOTES
     literals = [_ESCAPED_TEXT if dialect in _BACKSLASHES else _TEXT, _NUMBER, _DOLLAR_TEXT]
-    # Quoted names are matched so that nothing inside them counts as a literal.
+    # Quoted names are matched so that nothing inside them is taken for a literal.
     names = [_BACK_NAME]
     (literals if double_is_text else names).append(_DOUBLE_TEXT if double_is_text else _DOUBLE_NAME)
     comments = [_LINE_COMMENT, _BLOCK_COMMENT]

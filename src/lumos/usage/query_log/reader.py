@@ -119,8 +119,8 @@ class QueryLogReader:
         self, row: "_LogRow", digest: bytes, at: int, repeated: Counter[int], *, is_sum: bool
     ) -> LoggedStatement:
         reader = str(row.user) if row.user not in (None, "") else UNKNOWN_READER
-        read = _json(row.read).decode("utf-8", "replace") if row.dataset else ""
-        text = row.sql or read or _json(row.accessed).decode("utf-8", "replace")
+        read_objects = _json(row.read).decode("utf-8", "replace") if row.dataset else ""
+        text = row.sql or read_objects or _json(row.accessed).decode("utf-8", "replace")
         if row.has_id:
             id = str(row.id)
             # Exports of one log may differ in the precision of times.
@@ -129,7 +129,7 @@ class QueryLogReader:
                 if _UNIQUE_ID.fullmatch(id)
                 else (str(at // MICROSECONDS_PER_SECOND), text)
             )
-            key = _key(id, str(row.line), reader, read, *more)
+            key = _key(id, str(row.line), reader, read_objects, *more)
         else:
             # Equal rows are only distinguished by their order.
             calls = "sum" if is_sum else str(row.calls)

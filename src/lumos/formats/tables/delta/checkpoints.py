@@ -157,7 +157,7 @@ def _child(array: pa.StructArray, name: str) -> pa.Array:
 
 
 def _row_counts(columns: Mapping[str, pa.Array], count: int) -> list[int | None]:
-    """The row counts in the statistics, which are JSON, or a struct, or missing."""
+    """The row counts in the statistics, which may be JSON, a struct or missing."""
     parsed: list[int | None] = [None] * count
     if "stats_parsed" in columns:
         parsed = _child(columns["stats_parsed"], "numRecords").to_pylist()

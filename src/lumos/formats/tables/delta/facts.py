@@ -1,4 +1,4 @@
-"""The facts of a Delta table: schema, features, history and live files."""
+"""Describes a Delta table: schema, features, history and live files."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -50,7 +50,7 @@ _PREVIEW: Final = "-preview"
 
 
 def table_features(protocol: DeltaProtocol, settings: dict[str, str]) -> tuple[TableFeature, ...]:
-    """Return the features by name; features only for writers do not concern Lumos."""
+    """Return the features by name, except features that only concern writers."""
     for_readers = list(protocol.reader_features or ())
     for_writers = [each for each in protocol.writer_features or () if each not in for_readers]
     mapping = settings.get("delta.columnMapping.mode", "none")
@@ -252,7 +252,7 @@ def _schema_versions(memory: DeltaMemory, current: Schema) -> tuple[TableSchemaV
         try:
             schema = delta_schema(metadata)
         except CorruptDeltaLog:
-            # An unreadable earlier schema is irrelevant.
+            # Skip an earlier schema that cannot be read.
             continue
         if past and past[-1].schema == schema:
             continue

@@ -11,7 +11,7 @@ from lumos.formats.interface import MAX_COUNT
 from lumos.formats.tables.interface import FileEntry
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
-# Longer than the paths of any storage.
+# No storage has longer paths.
 MAX_PATH_LENGTH: Final = 64 * 1024
 Path: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_PATH_LENGTH)]
 
@@ -25,7 +25,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False)
 
 
 class DeletionVector(_Part, frozen=True):
-    """Where the numbers of the deleted rows of a file are stored."""
+    """The location of the deletion vector of a file: the numbers of its deleted rows."""
 
     storage_type: str
     path_or_inline_dv: str
@@ -99,7 +99,7 @@ class Sidecar(_Part, frozen=True):
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """A line of a commit; one of these is set, or none for actions that are not used here."""
+    """A line of a commit; at most one field is set, and none for actions that Lumos ignores."""
 
     add: Add | None = None
     remove: Remove | None = None
@@ -111,7 +111,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False
 
 
 class _SchemaAction(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
-    """The part about the schema of a line in a commit that a checkpoint already contains."""
+    """The schema part of a line, for commits that a checkpoint already contains."""
 
     meta_data: DeltaMetadata | None = None
     commit_info: msgspec.Raw = msgspec.Raw()
@@ -135,7 +135,7 @@ _actions: Final = msgspec.json.Decoder(Action)
 _schema_actions: Final = msgspec.json.Decoder(_SchemaAction)
 _stats: Final = msgspec.json.Decoder(Stats)
 _Line = TypeVar("_Line", Action, _SchemaAction)
-# How many bytes of lines are decoded at a time.
+# Bytes of lines that are decoded at a time.
 _PORTION_BYTES: Final = 1 << 20
 _METADATA_KEY: Final = b'"metaData"'
 
@@ -173,7 +173,7 @@ def _lines(data: bytes, decoder: msgspec.json.Decoder[_Line]) -> Iterator[_Line]
 
 
 def parse_commit_info(lines: Iterable[msgspec.Raw]) -> CommitInfo:
-    """The commit info of a commit; writers put any values into it."""
+    """The commit info of a commit; values of unexpected types are ignored."""
     given: dict[str, Any] = {}
     for line in lines:
         if line:
@@ -194,7 +194,7 @@ def _text(value: object) -> str | None:
 
 
 def row_count_in(stats: str | None) -> int | None:
-    """The number of rows in a file's statistics, all parts of which are optional."""
+    """The row count in a file's statistics, or None; all statistics are optional."""
     if not stats:
         return None
     try:
@@ -220,7 +220,7 @@ _Parts: TypeAlias = dict[tuple[int, int, str], dict[int, FileEntry]]
 
 
 class CommitIdentity(NamedTuple):
-    """Differs between two writes of a commit file."""
+    """Identifies one write of a commit file."""
 
     size: int
     modified: int
@@ -305,7 +305,7 @@ def _add_part(parts: _Parts, match: re.Match[str], entry: FileEntry) -> None:
 
 
 def _complete_checkpoints(parts: _Parts) -> tuple[DeltaCheckpoint, ...]:
-    whole = [
+    complete = [
         DeltaCheckpoint(
             version,
             tuple(found[number].name for number in sorted(found)),
@@ -314,7 +314,7 @@ def _complete_checkpoints(parts: _Parts) -> tuple[DeltaCheckpoint, ...]:
         for (version, count, _), found in parts.items()
         if len(found) == count and min(found) == 1 and max(found) == count
     ]
-    return tuple(sorted(whole, key=lambda each: (-each.version, len(each.names))))
+    return tuple(sorted(complete, key=lambda each: (-each.version, len(each.names))))
 
 
 def _unfinished_commits(commits: dict[int, FileEntry], checkpoint: int) -> tuple[int, ...]:

@@ -72,12 +72,12 @@ class DeltaReader(TableReader):
     def live(self, memory: bytes) -> Iterator[LiveFile]:
         known = decode_memory(memory)
         if known is None:
-            raise ValueError("The memory is not one of a Delta table.")
+            raise ValueError("The memory does not belong to a Delta table.")
         return live_files(known)
 
 
 def _no_commit() -> UnreadableFile:
-    return UnreadableFile(_HALF_WRITTEN_TABLE, "The Delta log holds no commit yet.")
+    return UnreadableFile(_HALF_WRITTEN_TABLE, "The Delta log has no commit yet.")
 
 
 class _Commit(NamedTuple):
@@ -165,7 +165,7 @@ class _LogReading:
         return None
 
     def _commits_after(self, after: int, *, prefer_compacted_until: int = 0) -> list[_Commit]:
-        """Return the files after a version; compacted ones for gaps and early versions."""
+        """Return the files after a version; compacted commits fill gaps and early versions."""
         steps = []
         version = after + 1
         while version <= self._latest:
@@ -183,7 +183,7 @@ class _LogReading:
         return _Commit(version, log_path(entry.name), entry.modified)
 
     def _compacted_over(self, version: int) -> _Commit | None:
-        # It may begin earlier, because it contains the last state of its files.
+        # A compacted file may begin earlier, because it contains the last state of its files.
         candidates = [
             compacted
             for compacted in self._log.compacted
@@ -218,7 +218,7 @@ class _LogReading:
         raise CorruptDeltaLog(f"commit {missing} is missing, but there are later ones")
 
     def _to_read(self, base: int, max_commits: int) -> list[_Commit]:
-        """The commits for the state, and the last `max_commits` for the history of schemas."""
+        """The commits since `base`, and the last `max_commits` commits for the schema history."""
         history = sorted(self._log.commits)[-max_commits:] if max_commits > 0 else []
         commits = [self._commit(version) for version in history if version <= base]
         oldest = history[0] if history else self._latest + 1
@@ -245,7 +245,7 @@ class _LogReading:
             except CorruptDeltaLog as problem:
                 raise CorruptDeltaLog(f"commit {commit.version}: {problem}") from None
             version, modified = commit.version, commit.modified
-        # An empty commit before others changed nothing.
+        # An empty commit that others follow changed nothing.
         self._empty = [each for each in self._empty if each > version]
         return version, modified
 
@@ -324,7 +324,7 @@ class _LogReading:
         return schemas
 
     def remarks(self) -> tuple[Remark, ...]:
-        """Remarks on a log that can be read in spite of them."""
+        """Remarks on a readable log."""
         remarks = []
         if self._empty:
             remarks.append(

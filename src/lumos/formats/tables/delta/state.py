@@ -31,7 +31,7 @@ from lumos.formats.tables.interface import RowDeletes, TableFolder
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/|/")
 _FILE_SCHEME: Final = re.compile(r"file:/+")
-# As in s3://bucket/folder.
+# A folder in a bucket: s3://bucket/folder.
 _MIN_SLASHES: Final = 3
 
 
@@ -61,7 +61,7 @@ def _join_paths(root: str, path: str) -> str:
 
 
 def folder_outside(path: str) -> str | None:
-    """The folder of a file outside of the table, without partition folders; None for others."""
+    """The folder of a file outside of the table, without partition folders, or None."""
     if not _is_uri(path):
         return None
     folder = path.rpartition("/")[0]
@@ -93,7 +93,7 @@ def vector_id(vector: DeletionVector | None) -> str:
 
 
 def vector_location(vector: DeletionVector, resolve: Callable[[str], str]) -> RowDeletes:
-    """Where a deletion vector is stored; raises CorruptDeltaLog."""
+    """The location of a deletion vector; raises CorruptDeltaLog."""
     path, inline = "", b""
     text = vector.path_or_inline_dv
     match vector.storage_type:
@@ -121,10 +121,10 @@ def vector_location(vector: DeletionVector, resolve: Callable[[str], str]) -> Ro
 
 def _decode_z85(text: str) -> bytes:
     try:
-        spelled = text.encode("ascii")
-        if len(spelled) % 5 or spelled.translate(None, _Z85):
+        encoded = text.encode("ascii")
+        if len(encoded) % 5 or encoded.translate(None, _Z85):
             raise ValueError
-        return base64.b85decode(spelled.translate(_TO_B85))
+        return base64.b85decode(encoded.translate(_TO_B85))
     except (ValueError, binascii.Error):
         raise CorruptDeltaLog(
             f"the deletion vector '{text[:60]}' is not encoded in base 85"
@@ -150,7 +150,7 @@ class DeltaFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def key(self) -> str:
-        """The key of the file; with another deletion vector it is another file."""
+        """The key of the file, which includes its deletion vector."""
         return file_key(self.path, self.vector)
 
 
@@ -177,7 +177,7 @@ _changes_decoder: Final = msgspec.msgpack.Decoder(list[DeltaFile | str])
 
 
 class DeltaFiles:
-    """The live files; additions and removals are encoded at once and applied at the end."""
+    """The live files; additions and removals are collected, and applied at the end."""
 
     def __init__(self, buckets: Sequence[FileBucket] = ()) -> None:
         self._buckets = list(buckets) or [FileBucket()] * _BUCKETS
@@ -303,7 +303,7 @@ class DeltaMemory(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     layout: int = _LAYOUT
     version: int
-    # The commit file of that version; None if only a checkpoint is left of it.
+    # The commit file of that version; None if only a checkpoint remains.
     last: CommitIdentity | None
     at: int
     operation: str | None
@@ -437,7 +437,7 @@ def committed_schema(
 
 
 def commit_time(info: CommitInfo, modified: int) -> int:
-    """The time of a commit in microseconds: from its info, else of its file."""
+    """The time of a commit in microseconds: from its info, or else the time of its file."""
     if info.milliseconds is None or not _is_time(info.milliseconds):
         return modified
     return info.milliseconds * 1000
@@ -454,7 +454,7 @@ def _is_time(milliseconds: int | None) -> bool:
 
 
 def only_changes(schemas: list[CommittedSchema]) -> list[CommittedSchema]:
-    """The schemas that differ from the one before, in the order of versions."""
+    """The schemas that differ from the previous schema, in the order of versions."""
     changes: list[CommittedSchema] = []
     for each in sorted(schemas, key=lambda schema: schema.version):
         is_same = changes and (

@@ -23,7 +23,7 @@ _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SEPARATOR: Final = re.compile(r"(?<!\\)(?:\\\\)*[=:\s]")
 _SAVED_AT: Final = re.compile(r"#(?:Properties saved on|Updated at) (\S+)Z?\s*$", re.MULTILINE)
-# Keys that are part of other facts, or that every table service changes.
+# Keys that are reported elsewhere, or that every table service changes.
 _HIDDEN_KEYS: Final = (
     "hoodie.table.create.schema",
     "hoodie.table.checksum",
@@ -128,7 +128,7 @@ class HudiProperties:
         return frozenset(self.partition_by) & frozenset(self.partition_columns)
 
     @property
-    def shown(self) -> dict[str, str]:
+    def reported(self) -> dict[str, str]:
         """The properties to report, under Hudi's keys."""
         return {key: text for key, text in sorted(self.values.items()) if key not in _HIDDEN_KEYS}
 
@@ -194,10 +194,10 @@ def _lines(text: str) -> list[str]:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+    return _ESCAPE.sub(_unescape_match, text) if "\\" in text else text
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape_match(match: re.Match[str]) -> str:
     escaped = match[1]
     if len(escaped) == 5:
         return chr(int(escaped[1:], 16))
@@ -315,5 +315,5 @@ def _add_member_ids(avro: dict[str, Any], numbered: dict[str, Any]) -> None:
 
 
 def _id(numbered: dict[str, Any], part: str) -> Any:
-    # Both spellings exist.
+    # Hudi writes both forms.
     return numbered.get(f"{part}-id", numbered.get(f"{part}_id"))

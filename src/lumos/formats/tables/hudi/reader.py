@@ -82,7 +82,7 @@ class FileSlice(NamedTuple):
 
 
 class InstantTimes(NamedTuple):
-    """What the timeline knows about the instants in file names."""
+    """Looks up the instants in file names in the timeline."""
 
     # Whether the write of an instant completed.
     is_ended: Callable[[str], bool]
@@ -109,8 +109,10 @@ def live_slices(
         if match := _BASE.match(name) or _LOG.match(name):
             group, instant = (partition, match["group"]), match["instant"]
             is_log = name.startswith(".")
-            counts = timing.is_ended(instant) or (is_log and instant in timing.pending_compactions)
-            if group in replaced or not counts:
+            is_valid = timing.is_ended(instant) or (
+                is_log and instant in timing.pending_compactions
+            )
+            if group in replaced or not is_valid:
                 continue
             if is_log:
                 logs.setdefault(group, []).append(_Log(timing.end_of(instant) or instant, entry))
@@ -118,13 +120,13 @@ def live_slices(
                 bases[group] = _Base(instant, entry, match["format"])
     for group in sorted({**bases, **logs}):
         base = bases.get(group)
-        since = "" if base is None else base.instant
-        newer = tuple(log.entry for log in logs.get(group, ()) if log.time >= since)
+        base_instant = "" if base is None else base.instant
+        newer_logs = tuple(log.entry for log in logs.get(group, ()) if log.time >= base_instant)
         yield FileSlice(
             partition=group[0],
             base=None if base is None else base.entry,
             format="" if base is None else base.format,
-            logs=newer,
+            logs=newer_logs,
         )
 
 
@@ -135,12 +137,12 @@ def live_files(
     for each in slices:
         partition = partition_values(each.partition, properties)
         if each.base is not None:
-            counted = rows.get(each.base.name)
+            row_count = rows.get(each.base.name)
             base = each.base
-            yield LiveFile(base.name, base.size, counted, partition, (), each.format)
+            yield LiveFile(base.name, base.size, row_count, partition, (), each.format)
         for log in each.logs:
-            new = rows.get(log.name) if each.base is None else None
-            yield LiveFile(log.name, log.size, new, partition, (), LOG_FORMAT)
+            new_rows = rows.get(log.name) if each.base is None else None
+            yield LiveFile(log.name, log.size, new_rows, partition, (), LOG_FORMAT)
 
 
 def partition_values(path: str, properties: HudiProperties) -> tuple[tuple[str, str | None], ...]:
@@ -176,7 +178,7 @@ _Times: TypeAlias = dict[str, tuple[datetime, bool]]
 
 
 class _Written(msgspec.Struct, frozen=True, array_like=True):
-    """The part of a write that is remembered, so that its file is opened once."""
+    """The stored part of a write, so that its file is only opened once."""
 
     begun: str
     ended: str
@@ -221,9 +223,9 @@ class HudiReader(TableReader):
     ) -> tuple[TableFacts, bytes]:
         properties = read_properties(folder)
         timeline, remarks = _without_unfinished(parse_timeline(folder.entries(properties.timeline)))
-        reading = _TableReading(folder, properties, timeline, _decode_memory(memory))
-        reading.remarks += remarks
-        return reading.facts(max_commits)
+        table_read = _TableRead(folder, properties, timeline, _decode_memory(memory))
+        table_read.remarks += remarks
+        return table_read.facts(max_commits)
 
     def live(self, memory: bytes) -> Iterator[LiveFile]:
         yield from _decode_memory(memory).live
@@ -247,7 +249,7 @@ def _metadata_files(folder: TableFolder) -> list[FileEntry]:
     try:
         timeline = read_properties(folder).timeline
     except UnreadableFile:
-        # Reported when the table is read.
+        # Reading the table reports the error.
         return entries
     return entries if timeline in DEFAULT_TIMELINES else [*entries, *folder.entries(timeline)]
 
@@ -278,7 +280,7 @@ def _without_unfinished(timeline: HudiTimeline) -> tuple[HudiTimeline, list[Rema
     return timeline._replace(writes=timeline.writes[:-1]), [remark]
 
 
-class _TableReading:
+class _TableRead:
     """One read of a table, which continues from the known state."""
 
     def __init__(
@@ -298,7 +300,7 @@ class _TableReading:
         }
         self.written: dict[str, _Written] = {}
         for write in known.writes:
-            # Writes that are missing from the timeline after its beginning were rolled back.
+            # Later writes that are missing from the timeline were rolled back.
             if write.begun < timeline.first:
                 archived = msgspec.structs.replace(write, stamp=None)
                 self.written[write.begun] = archived
@@ -312,7 +314,7 @@ class _TableReading:
         times = self._times(writes)
         past = tuple(self._schema_versions(writes, times))
         schema = past[-1].schema if past else self._created_schema()
-        files = list(self._live(writes))
+        files = list(self._live_files(writes))
         at, version, operation = self._current_version(writes, times)
         features = tuple(self._features(files))
         facts = TableFacts(
@@ -481,16 +483,16 @@ class _TableReading:
             raise UnreadableFile("broken_table", "No write in the timeline has a schema")
         raise UnreadableFile("half_written_table", "The table has no schema and no commit yet")
 
-    def _live(self, writes: Sequence[_Written]) -> Iterator[LiveFile]:
+    def _live_files(self, writes: Sequence[_Written]) -> Iterator[LiveFile]:
         slices = live_slices(
             self.folder.below(),
-            self._timing(writes),
+            self._instant_times(writes),
             frozenset(group for write in writes for group in write.replaced),
             is_partitioned=self.properties.is_partitioned,
         )
         return live_files(slices, self.rows, self.properties)
 
-    def _timing(self, writes: Sequence[_Written]) -> InstantTimes:
+    def _instant_times(self, writes: Sequence[_Written]) -> InstantTimes:
         ended = frozenset(write.begun for write in self.timeline.writes)
         first = self.timeline.first
         ends = {write.begun: write.ended for write in writes}
@@ -502,7 +504,7 @@ class _TableReading:
         )
 
     def _reported_properties(self, files: Sequence[LiveFile]) -> dict[str, str]:
-        properties = without_secrets(self.properties.shown)
+        properties = without_secrets(self.properties.reported)
         logs = [file for file in files if file.format == LOG_FORMAT]
         if logs:
             properties["hudi.log_files"] = str(len(logs))

@@ -25,7 +25,7 @@ _NAME: Final = re.compile(
 WRITES: Final = frozenset({"commit", "deltacommit", "replacecommit"})
 # Their names until they complete.
 _PENDING_WRITES: Final = WRITES | {"compaction", "logcompaction", "clustering"}
-# More than any difference between time zones; beyond that a file was copied.
+# A larger difference than between any time zones means that a file was copied.
 _MAX_ZONE_DIFFERENCE: Final = timedelta(hours=15)
 
 
@@ -89,7 +89,7 @@ def instant_time(instant: str, modified: int, *, is_in_utc: bool) -> tuple[datet
         return written, False
     if is_in_utc:
         return parsed, True
-    # The writer's time zone is unknown; the time of its file is right unless it was copied.
+    # The writer's time zone is unknown, so use the time of the file unless it was copied.
     return (written if abs(written - parsed) <= _MAX_ZONE_DIFFERENCE else parsed), False
 
 
@@ -109,14 +109,14 @@ _NUMBERED_SCHEMA: Final = ("latest_schema", "latestSchema")
 
 
 class WrittenFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file of a write and its row count; of a log file only new rows."""
+    """A file of a write and its row count; for a log file, the number of new rows."""
 
     path: str
     rows: int | None
 
 
 class HudiCommit(msgspec.Struct, frozen=True):
-    """The content of a commit; `numbered` is the schema again, with field ids."""
+    """The content of a commit; `numbered` is its schema with field ids."""
 
     operation: str | None
     schema: str | None

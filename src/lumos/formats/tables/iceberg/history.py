@@ -56,7 +56,7 @@ class _Evidence(msgspec.Struct, frozen=True):
 
     @property
     def order(self) -> tuple[int, ...]:
-        """A sort key: clocks of writers differ, so times count only without sequence numbers."""
+        """A sort key; clocks of writers differ, so times only decide without sequence numbers."""
         if self.sequence == 0:
             return (0, 0, self.at, self.position)
         return (self.sequence, 0 if self.wrote_snapshot else 1, self.position)
@@ -165,7 +165,7 @@ class IcebergHistory:
         to_open: list[str] = []
         remaining = _MAX_BYTES
         for entry in reversed(log):
-            # Only by name: a moved table has its old files next to the new ones.
+            # Open it by name, because a moved table has its old files next to the new ones.
             name = _name(entry)
             size = self._current.sizes.get(name)
             if name in self.opened or size is None:
@@ -211,7 +211,7 @@ class IcebergHistory:
         )
 
     def _schemas_without_change(self, changes: list["_Change"]) -> list[int]:
-        """The ids of schemas that no change introduces, or only one that follows a higher id."""
+        """The ids of schemas without a change, or whose only change follows a higher id."""
         introduced: set[int] = set()
         for schema in (change.evidence.schema for change in changes):
             if isinstance(schema, int) and schema >= max(introduced, default=0):

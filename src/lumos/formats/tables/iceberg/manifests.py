@@ -53,7 +53,7 @@ class ParquetManifest:
         return [_avro_field(record.field(index)) for index in range(record.num_fields)]
 
     def records(self, keep: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Yield the records with the fields in `keep`, also in the nested data file."""
+        """Yield the records with only the fields in `keep`, including those of the data file."""
         paths = self._rows.columns
         columns = [path for path in paths if all(part in keep for part in path.split(".")[:2])]
         try:
@@ -104,7 +104,7 @@ class IcebergManifest(msgspec.Struct, frozen=True):
 
 
 class ManifestFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A live data or delete file; its path is relative to the root if it is inside."""
+    """A live data or delete file; the path of a file in the table is relative to its root."""
 
     path: str
     size: int
@@ -150,7 +150,7 @@ class _DataFile(msgspec.Struct, frozen=True):
     file_format: str
     record_count: _Count
     file_size_in_bytes: _Count
-    # Missing in Parquet, which has no structs without fields.
+    # Missing in Parquet, which has no empty structs.
     partition: dict[str, Any] = {}
     content: int | None = 0
     content_offset: _Count | None = None
@@ -480,7 +480,7 @@ class _DeleteIndex:
 
 
 def _applies(row: ManifestFile, data: ManifestFile) -> bool:
-    """Whether deletes apply: of later commits, position deletes also of the same commit."""
+    """Whether deletes apply to data: from later commits or, for positions, the same commit."""
     if row.content == _POSITIONS:
         return row.sequence >= data.sequence
     return row.sequence > data.sequence

@@ -109,7 +109,7 @@ class IcebergMetadata(_MetadataPart, frozen=True):
     location: str = ""
     last_updated_ms: int = 0
     last_sequence_number: int = 0
-    # Version 1 has one of each.
+    # Version 1 has a single schema and partition spec.
     schema: dict[str, Any] | None = None
     partition_spec: list[TransformField] | None = None
     schemas: list[dict[str, Any]] | None = None
@@ -242,7 +242,7 @@ _HINT: Final = "version-hint.text"
 _MAX_HINT_BYTES: Final = 4096
 _SUFFIX: Final = re.compile(r"(?:\.(?:gz|gzip|zst|zstd))?\.metadata\.json(?:\.(?:gz|zst))?\Z")
 _UUID: Final = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-# A name of only a UUID is a file that was not committed yet.
+# A file that is only named by a UUID is not committed yet.
 _UNCOMMITTED: Final = re.compile(_UUID + r"\Z", re.IGNORECASE)
 # Names of files that a catalog refers to once they are complete.
 _CATALOG_NAME: Final = re.compile(rf"\d+-{_UUID}\Z", re.IGNORECASE)
@@ -305,7 +305,7 @@ def current_metadata(folder: TableFolder, *, last_name: str = "") -> CurrentMeta
                 raise
             if len(truncated) == _MAX_TRUNCATED:
                 raise
-            # Catalogs do not refer to incomplete files, so the file before it is current.
+            # Catalogs do not refer to incomplete files, so the previous file is current.
             files = [file for file in files if file.entry.name != problem.name]
             reason = problem.reason.rstrip(".")
             text = f"{reason}; it was not committed, and the file before it is used."
@@ -364,7 +364,7 @@ def _files_after_hint(
 def _other_table(
     folder: TableFolder, entry: FileEntry, metadata: IcebergMetadata
 ) -> list[tuple[FileEntry, IcebergMetadata]]:
-    """The metadata of an entry, if it is of another table; older damaged files are ignored."""
+    """The metadata of an entry, if it belongs to another table; damaged files are ignored."""
     try:
         other = _metadata(folder, entry)
     except UnreadableFile:
@@ -384,17 +384,17 @@ def _choose_latest(
     table.
     """
     latest = max((file.entry for file in files), key=lambda entry: entry.modified)
-    read = [(entry, _metadata(folder, entry)) for entry in candidates]
+    loaded = [(entry, _metadata(folder, entry)) for entry in candidates]
     if latest.modified > max(entry.modified for entry in candidates):
-        read.extend(_other_table(folder, latest, read[0][1]))
-    if len(read) == 1:
-        return CurrentMetadata(read[0][0].name, read[0][1], sizes)
+        loaded.extend(_other_table(folder, latest, loaded[0][1]))
+    if len(loaded) == 1:
+        return CurrentMetadata(loaded[0][0].name, loaded[0][1], sizes)
     named = {
         entry.metadata_file.rpartition("/")[2]
-        for _, metadata in read
+        for _, metadata in loaded
         for entry in metadata.metadata_log or ()
     }
-    latest_candidates = [each for each in read if each[0].name not in named] or read
+    latest_candidates = [each for each in loaded if each[0].name not in named] or loaded
     entry, metadata = max(
         latest_candidates, key=lambda each: (each[1].last_updated_ms, each[0].name)
     )
@@ -405,8 +405,8 @@ def _choose_latest(
     )
     remark = Remark(
         "ambiguous_metadata",
-        f"{entry.name} is used as the current metadata, because it was updated last, but it may be "
-        f"{others}. Only a catalog knows.",
+        f"{entry.name} is used as the current metadata, because it was updated last. Without a "
+        f"catalog, it may also be {others}.",
     )
     return CurrentMetadata(entry.name, metadata, sizes, (remark,))
 

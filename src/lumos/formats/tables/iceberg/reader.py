@@ -106,7 +106,7 @@ def _with_parents(location: str) -> Iterator[str]:
 
 
 def is_below(location: str, other: str) -> bool:
-    """Whether a location is the other one or inside of it."""
+    """Whether a location equals the other one or is inside it."""
     return f"{_without_scheme(location)}/".startswith(f"{_without_scheme(other)}/")
 
 
@@ -313,7 +313,7 @@ def _counts_from_summary(snapshot: IcebergSnapshot | None) -> LiveCounts:
 
 
 def _current_since(metadata: IcebergMetadata, snapshot: IcebergSnapshot | None) -> int:
-    """When the snapshot became current, which is later than its own time after a rollback."""
+    """The time when the snapshot became current; after a rollback, later than its own time."""
     if snapshot is None:
         return metadata.last_updated_ms
     for last in (metadata.snapshot_log or [])[-1:]:

@@ -81,7 +81,7 @@ class IcebergSchema(NamedTuple):
     schema: Schema
     # The path of each column and nested field.
     names: dict[int, str]
-    # Types of version 3 and later, and whether the model has them.
+    # Types of version 3 and later, and whether Lumos supports them.
     new_types: dict[str, bool]
     has_defaults: bool
     # Identifier fields inside of structs; others are marked as keys.
@@ -227,7 +227,7 @@ class _SchemaReader:
 
 
 def column_names(fields: dict[int, str], ids: Collection[int]) -> str:
-    """The names of columns; dropped ones by id."""
+    """The names of columns; dropped columns have their ids as names."""
     return ", ".join(fields.get(id, f"dropped {id}") for id in ids)
 
 

@@ -1,4 +1,4 @@
-"""Properties of nodes that carry what Amundsen has no field for: `lumos_<field>`, in JSON."""
+"""Packs fields that Amundsen does not have into properties of nodes: `lumos_<field>`, as JSON."""
 
 import re
 from collections.abc import Mapping
@@ -8,19 +8,19 @@ from lumos.catalogs.amundsen.graph import Properties
 from lumos.catalogs.packed_properties import Packed, pack, unpack
 from lumos.model.catalog import CatalogEntry
 
-# A publisher of databuilder writes names of properties into Cypher, where dots have a meaning.
+# Without dots, because databuilder writes the names of properties into Cypher unquoted.
 _PROPERTY: Final = re.compile(r"lumos_(?P<name>[a-z_]+?)(?:_(?P<part>\d+))?")
-_LONGEST: Final = 500_000
+_MAX_TEXT_LENGTH: Final = 500_000
 
 
-def carry(exact: Any, shown: Any) -> tuple[Properties, Packed]:
-    """The properties that carry what `shown` lacks, and how each aspect is held."""
-    packed = pack(exact, shown, longest=_LONGEST)
+def pack_fields(exact: Any, visible: Any) -> tuple[Properties, Packed]:
+    """The properties for fields that `visible` lacks, and how each aspect is stored."""
+    packed = pack(exact, visible, max_length=_MAX_TEXT_LENGTH)
     return {key.replace(".", "_"): text for key, text in packed.properties.items()}, packed
 
 
-def carried(properties: Mapping[str, Any], type: Any = CatalogEntry) -> dict[str, Any]:
-    """The fields that the properties of a node carry."""
+def unpack_fields(properties: Mapping[str, Any], type: Any = CatalogEntry) -> dict[str, Any]:
+    """The fields that are packed into the properties of a node."""
     dotted = {
         ".".join(filter(None, ("lumos", match["name"], match["part"]))): text
         for key, text in properties.items()
