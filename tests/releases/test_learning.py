@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from lumos.releases.learning import learn_schedule
 from lumos.releases.windows import PartitionTime
 
-START = datetime(2026, 9, 1)  # noqa: DTZ001
+START = datetime(2026, 9, 1)
 DAY = timedelta(days=1)
 
 
@@ -29,16 +29,18 @@ def test_daily_partitions_that_arrive_at_night() -> None:
     learnt = learn_schedule(arrivals(lags))
     assert learnt is not None
     assert learnt.schedule.cron == "0 0 * * *"
-    assert timedelta(hours=3, minutes=30) <= timedelta(
-        minutes=learnt.schedule.availability_lag_minutes
-    ) <= timedelta(hours=4)
+    assert (
+        timedelta(hours=3, minutes=30)
+        <= timedelta(minutes=learnt.schedule.availability_lag_minutes)
+        <= timedelta(hours=4)
+    )
     assert learnt.partition_offset == 1
     assert learnt.confidence > 0.9
 
 
 def test_weekly_partitions_keep_their_weekday() -> None:
     learnt = learn_schedule(
-        arrivals([timedelta(hours=5)] * 12, period=7 * DAY, start=datetime(2026, 6, 1))  # noqa: DTZ001
+        arrivals([timedelta(hours=5)] * 12, period=7 * DAY, start=datetime(2026, 6, 1))
     )
     assert learnt is not None
     assert learnt.schedule.cron == "0 0 * * 1"
@@ -46,8 +48,8 @@ def test_weekly_partitions_keep_their_weekday() -> None:
 
 
 def test_monthly_partitions() -> None:
-    months = [datetime(2025 + number // 12, number % 12 + 1, 1) for number in range(20)]  # noqa: DTZ001
-    following = [*months[1:], datetime(2026, 9, 1)]  # noqa: DTZ001
+    months = [datetime(2025 + number // 12, number % 12 + 1, 1) for number in range(20)]
+    following = [*months[1:], datetime(2026, 9, 1)]
     found = {
         PartitionTime(month, "month"): end.replace(tzinfo=UTC) + timedelta(hours=30)
         for month, end in zip(months, following, strict=True)
@@ -73,7 +75,7 @@ def test_partitions_named_after_the_day_of_their_run() -> None:
 
 
 def test_a_time_zone_with_daylight_saving_keeps_the_lag() -> None:
-    start = datetime(2026, 10, 10)  # noqa: DTZ001
+    start = datetime(2026, 10, 10)
     lags = [timedelta(hours=1 if number < 14 else 2) for number in range(28)]
     learnt = learn_schedule(arrivals(lags, start=start), timezone="Europe/Berlin")
     assert learnt is not None

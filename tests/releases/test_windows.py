@@ -91,7 +91,7 @@ def test_a_partition_can_be_named_after_its_run() -> None:
 @given(
     st.sampled_from(["0 2 * * *", "*/15 * * * *", "0 0 1 * *", "30 2 * * 0", "0 5 * * 1-5"]),
     st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]),
-    st.datetimes(datetime(2024, 1, 1), datetime(2030, 1, 1)),  # noqa: DTZ001
+    st.datetimes(datetime(2024, 1, 1), datetime(2030, 1, 1)),
 )
 def test_a_window_follows_the_release_and_its_partition_precedes_it(
     cron: str, timezone: str, release: datetime
@@ -145,6 +145,6 @@ def test_the_partition_of_a_window_is_that_of_its_time_zone() -> None:
     each = schedule("0 0 * * *", "Asia/Tokyo")
     window = next_window(each, at("2026-11-18T12:00"))
     assert expected_partition(window, each, "day") == PartitionTime(
-        datetime(2026, 11, 18),  # noqa: DTZ001
+        datetime(2026, 11, 18),
         "day",
     )

@@ -20,6 +20,7 @@ Slot: TypeAlias = Literal[
     "term",
     "compliance",
     "property",
+    "schedule",
 ]
 
 # Reporters. The source of the data itself: comments of a database, documentation in files.

@@ -81,7 +81,9 @@ def learn_schedule(
     )
 
 
-def learn_offset(arrivals: Mapping[PartitionTime, datetime], *, timezone: str = "UTC") -> int | None:
+def learn_offset(
+    arrivals: Mapping[PartitionTime, datetime], *, timezone: str = "UTC"
+) -> int | None:
     """How many due times before a run its partition begins; None if the arrivals do not tell."""
     learnt = learn_schedule(arrivals, timezone=timezone)
     return None if learnt is None else learnt.partition_offset

@@ -1,4 +1,4 @@
-"""Run windows of a dataset: when it runs, which partition the run writes, when that is there (pure).
+"""Run windows: when a dataset runs, which partition a run writes, when that is available (pure).
 
 A run at one due time of the schedule writes the partition that begins `partition_offset` due times
 earlier: a daily run at 02:00 usually writes the partition of the day before, which is an offset of
@@ -34,7 +34,12 @@ _FORMATS: Final[dict[Granularity, str]] = {
 }
 _SEPARATED_DIGITS: Final = re.compile(r"[0-9]+(?:[-_/.: T]?[0-9]+)*Z?", re.ASCII)
 # How far back the due times before a time are searched: for hourly, daily, monthly, rare schedules.
-_LOOK_BACK: Final = (timedelta(hours=6), timedelta(days=8), timedelta(days=100), timedelta(days=3_000))
+_LOOK_BACK: Final = (
+    timedelta(hours=6),
+    timedelta(days=8),
+    timedelta(days=100),
+    timedelta(days=3_000),
+)
 DEFAULT_OFFSET: Final = 1
 
 
@@ -112,7 +117,7 @@ def partition_time(values: Iterable[str]) -> PartitionTime | None:
         return None
     padded = digits + "0101"[len(digits) - 4 :] if len(digits) < 8 else digits
     try:
-        start = datetime.strptime(padded.ljust(12, "0"), "%Y%m%d%H%M")  # noqa: DTZ007
+        start = datetime.strptime(padded.ljust(12, "0"), "%Y%m%d%H%M")
     except ValueError:
         return None
     return PartitionTime(start, granularity)

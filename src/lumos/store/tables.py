@@ -527,3 +527,22 @@ dataset_hint = Table(
     Column("author", Text, nullable=False),
     Column("added_at", InstantColumn, nullable=False),
 )
+
+# Releases that were announced.
+release = Table(
+    "release",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("at", InstantColumn, nullable=False),
+    Column("created_at", InstantColumn, nullable=False),
+    Column("created_by", Text, nullable=False),
+)
+
+# The refresh of a dataset after a release, as JSON.
+release_refresh = Table(
+    "release_refresh",
+    metadata,
+    Column("release", Text, ForeignKey("release.name"), primary_key=True),
+    Column("urn", Text, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
