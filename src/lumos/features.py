@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from lumos.discovery.hints.service import Hints
     from lumos.gate.service import Gate
     from lumos.impact.service import ImpactService
+    from lumos.jobs.schedules import Schedules
+    from lumos.jobs.service import Jobs
     from lumos.lineage.service import LineageService
     from lumos.notifications.delivery import NotificationSender
     from lumos.notifications.service import NotificationService
@@ -47,16 +49,19 @@ class Features:
     """The features of Lumos for one configuration; each is created when it is first used.
 
     `load` reads the settings, from another text of the configuration file if one is given.
-    `environment` are the variables of the process, such as those of a CI system.
+    `environment` are the variables of the process, such as those of a CI system, and `overrides`
+    the settings that replace those of the file; both are passed on to processes that run jobs.
     """
 
     def __init__(
         self,
         load: Callable[[str | None], Settings],
         environment: Mapping[str, str] = MappingProxyType({}),
+        overrides: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         self._load = load
         self._environment = environment
+        self._overrides = overrides
         self.settings: Settings = load(None)
         self._handlers = ChangeHandlers()
         self._store = ConfiguredStore(self.settings, tuple(self._listeners()))
@@ -261,6 +266,29 @@ class Features:
         return NotificationSender(
             self.settings.notifications, lambda: Store(self._store.database).notification_outbox
         )
+
+    @cached_property
+    def jobs(self) -> "Jobs":
+        """Jobs: requesting, showing, stopping and running them."""
+        from lumos.jobs.runner import ProcessRunner
+        from lumos.jobs.service import Jobs
+
+        return Jobs(
+            self.settings,
+            store=self._store.open,
+            make_store=self._store.create,
+            database=lambda: self._store.database,
+            make_runner=lambda: ProcessRunner(
+                self.settings.origin.file, self._overrides, self._environment
+            ),
+        )
+
+    @cached_property
+    def schedules(self) -> "Schedules":
+        """Schedules: when which jobs are due."""
+        from lumos.jobs.schedules import Schedules
+
+        return Schedules(self.jobs, store=self._store.open, make_store=self._store.create)
 
     def create_store(self) -> Store:
         """The store, created if there is none."""

@@ -52,6 +52,7 @@ from lumos.store.errors import (
 )
 from lumos.store.garbage_collection import paused_gc
 from lumos.store.history import ChangeLog, SchemaReader
+from lumos.store.jobs import JobRegistry
 from lumos.store.journal import ImportJournal
 from lumos.store.lineage.reader import LineageReader
 from lumos.store.notification_outbox import NotificationOutbox
@@ -103,6 +104,7 @@ class Store:
         self.journal = ImportJournal(database)
         self.catalog_outbox = CatalogOutbox(database)
         self.notification_outbox = NotificationOutbox(database)
+        self.jobs = JobRegistry(database)
 
     @classmethod
     def open(
