@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Final
 
 from lumos.errors import MisuseError
-from lumos.jobs.cron import parse_cron, parse_timezone
+from lumos.model.cron import parse_cron, parse_timezone
 from lumos.model.dataset import Schedule
 from lumos.model.time_expression import parse_duration
 

@@ -44,6 +44,7 @@ from lumos.cli import (
     owner,
     profile,
     property,
+    release,
     schema,
     search,
     sync,
@@ -131,6 +132,7 @@ app.add_typer(db.app, name="db")
 app.add_typer(notify.app, name="notify")
 app.add_typer(usage.app, name="usage")
 app.add_typer(cost.app, name="cost")
+app.add_typer(release.app, name="release")
 
 
 def _join_lines_of_help(group: typer.Typer) -> None:

@@ -1,14 +1,13 @@
 """Releases, and the refresh of each dataset after one."""
 
 from datetime import datetime
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
 # waiting: its data is not expected yet, or was late so far. refreshed: the data after the release
 # was scanned. given up: it never arrived. unscheduled: nobody knows when it would.
 RefreshState = Literal["waiting", "refreshed", "given up", "failed", "unscheduled"]
-OPEN_STATES: Final[tuple[RefreshState, ...]] = ("waiting",)
 
 
 class DatasetSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -26,7 +25,8 @@ class ReleaseRefresh(msgspec.Struct, frozen=True, kw_only=True):
     """The refresh of one dataset after a release.
 
     `run` is the first run after the release, `partition` names what it writes, and `available` is
-    when that is expected. `attempts` counts the scans that looked for it.
+    when that is expected. `attempts` counts the scans that looked for it; the next one is at
+    `next_look`, and none after `give_up`.
     """
 
     urn: str
@@ -34,6 +34,7 @@ class ReleaseRefresh(msgspec.Struct, frozen=True, kw_only=True):
     run: datetime | None = None
     partition: str | None = None
     available: datetime | None = None
+    next_look: datetime | None = None
     give_up: datetime | None = None
     attempts: int = 0
     reason: str | None = None

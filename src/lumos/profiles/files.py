@@ -29,7 +29,7 @@ from lumos.model.urn import Urn
 from lumos.profiles.columns import KnownField, known_fields, value_kind
 from lumos.profiles.plan import SourceFile, identity_of
 from lumos.profiles.tasks import HUDI_SLICE, FileTask
-from lumos.sources.addresses import access_of
+from lumos.sources.addresses import access_of, is_root
 from lumos.storage import FileSelection, StorageAccess
 from lumos.storage.uris import absolute, is_same_store
 from lumos.store import DatasetFilter, KnownDataset, Store
@@ -160,7 +160,7 @@ def _scanned_roots(settings: Settings, store: Store, root: str) -> tuple[str, ..
         if isinstance(section, FileStoreSettings)
         for each in file_roots(section)
     ]
-    files = (each for each in (*scanned, *configured) if each.startswith("/") or "://" in each)
+    files = (each for each in (*scanned, *configured) if is_root(each))
     return tuple(dict.fromkeys([root, *(each for each in files if is_same_store(each, root))]))
 
 

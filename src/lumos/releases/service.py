@@ -7,9 +7,8 @@ the time to give up.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
 from shlex import quote
 from typing import Final, NamedTuple
 
@@ -116,10 +115,8 @@ class Releases:
         targets = self._targets(store, release, datasets)
         if not targets:
             raise MisuseError(f"No dataset has a schedule. Set one with: {_set_command('DATASET')}")
-        with store.database.writing() as connection:
-            store.releases.add(connection, release, [each.refresh for each in targets])
-            for request in _requests(release, targets):
-                store.jobs.insert(connection, request)
+        refreshes = [each.refresh for each in targets]
+        store.releases.add(release, refreshes, _requests(release, targets))
         return self.show(name)
 
     def _targets(self, store: Store, release: Release, datasets: str | None) -> list[_Target]:
@@ -156,25 +153,31 @@ class Releases:
             run=window.run,
             partition=_partition_name(window, schedule, arrivals.granularity),
             available=window.available,
+            next_look=window.available,
             give_up=window.available + patience,
             before=_summary(known, dataset),
         )
 
-    def refresh(self, name: str, urns: Collection[str] | None = None) -> ReleaseReport:
+    def refresh(
+        self, name: str, *, source: str | None = None, due_only: bool = False
+    ) -> ReleaseReport:
         """Scan the datasets of a release that are waiting, and record which have arrived.
 
-        This is what the jobs of a release do. Datasets that are late are looked for again later.
+        This is what the jobs of a release do, each for one source and for the datasets whose data
+        is due. Datasets that are late are looked for again later.
         """
         store, now = self._store(), self._clock()
         release = self._release(store, name)
+        by_urn = {each.urn: each for each in store.list(DatasetFilter())}
         waiting = [
             each
             for each in store.releases.refreshes(name)
-            if each.state == "waiting" and (urns is None or each.urn in urns)
+            if each.state == "waiting"
+            and (not due_only or each.next_look is None or each.next_look <= now)
+            and (source is None or each.urn not in by_urn or by_urn[each.urn].source == source)
         ]
         if not waiting:
             return self.show(name)
-        by_urn = {each.urn: each for each in store.list(DatasetFilter())}
         sources = dict.fromkeys(by_urn[each.urn].source for each in waiting if each.urn in by_urn)
         self._scan(list(sources))
         scanned = ScannedDatasets(self._settings, store, state=self._state())
@@ -184,10 +187,7 @@ class Releases:
             for each in waiting
         ]
         late = [_Target(by_urn[each.urn], each) for each in after if each.state == "waiting"]
-        store.releases.update(name, after)
-        with store.database.writing() as connection:
-            for request in _requests(release, late, now=now):
-                store.jobs.insert(connection, request)
+        store.releases.update(name, after, _requests(release, late))
         return self.show(name)
 
     def _looked_for(
@@ -212,8 +212,10 @@ class Releases:
             missing = refresh.partition or "data after the run"
             reason = f"{missing} has not arrived"
             is_late = refresh.give_up is not None and now >= refresh.give_up
-            state = "given up" if is_late else "waiting"
-            return msgspec.structs.replace(tried, state=state, reason=reason)
+            if is_late:
+                return msgspec.structs.replace(tried, state="given up", reason=reason)
+            next_look = _next_look(tried, now)
+            return msgspec.structs.replace(tried, reason=reason, next_look=next_look)
         events = [
             each
             for each in self._changes.iterate(
@@ -365,42 +367,32 @@ def _set_command(dataset: str) -> str:
     return f"lumos release schedule set {quote(dataset)} '0 2 * * *' --lag 6h"
 
 
-def _requests(
-    release: Release, targets: Iterable[_Target], *, now: datetime | None = None
-) -> list[JobRequest]:
-    """One job for all datasets of a source that are available at the same time."""
-    waiting = [each for each in targets if each.refresh.state == "waiting"]
-
-    def key(target: _Target) -> tuple[str, datetime]:
-        return target.known.source, _next_look(target.refresh, now)
-
-    requests = []
-    for (source, due), group in groupby(sorted(waiting, key=key), key):
-        some = list(group)
-        urns = [each.known.urn for each in some]
-        attempt = max(each.refresh.attempts for each in some)
-        requests.append(
-            JobRequest(
-                kind=REFRESH,
-                arguments={"release": release.name, "datasets": urns},
-                requested_by=f"release {release.name}",
-                max_attempts=3,
-                not_before=due,
-                idempotency_key=f"{REFRESH}:{release.name}:{source}:{due.isoformat()}:{attempt}",
-                concurrency_key=f"source:{source}",
-            )
+def _requests(release: Release, targets: Iterable[_Target]) -> list[JobRequest]:
+    """One job for all datasets of a source that are looked for at the same time."""
+    due = {
+        (each.known.source, each.refresh.next_look)
+        for each in targets
+        if each.refresh.state == "waiting" and each.refresh.next_look is not None
+    }
+    return [
+        JobRequest(
+            kind=REFRESH,
+            arguments={"release": release.name, "source": source},
+            requested_by=f"release {release.name}",
+            max_attempts=3,
+            not_before=at,
+            idempotency_key=f"{REFRESH}:{release.name}:{source}:{at.isoformat()}",
+            concurrency_key=f"source:{source.partition(':')[2]}",
         )
-    return requests
+        for source, at in sorted(due)
+    ]
 
 
-def _next_look(refresh: ReleaseRefresh, now: datetime | None) -> datetime:
-    """When to look for a partition: once it is expected, then in intervals that double."""
-    assert refresh.available is not None, "a refresh that waits has no expected time"
-    if now is None:
-        return refresh.available
+def _next_look(refresh: ReleaseRefresh, now: datetime) -> datetime:
+    """When to look for a late partition again: intervals double with each attempt."""
     wait = min(_MIN_WAIT * 2 ** max(0, refresh.attempts - 1), _MAX_WAIT)
-    # In steps, so that datasets of one source that are late share their next scan.
-    due = max(refresh.available, now + wait)
+    # In full minutes, so that late datasets of one source share their next scan.
+    due = max(refresh.available or now, now + wait)
     return due.replace(second=0, microsecond=0) + timedelta(minutes=1)
 
 

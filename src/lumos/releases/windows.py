@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from lumos.jobs.cron import due_times, next_due
+from lumos.model.cron import due_times, next_due
 from lumos.model.dataset import Schedule
 
 Granularity = Literal["year", "month", "day", "hour", "minute"]

@@ -2,41 +2,49 @@
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
+from lumos.model.job import JobRequest
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.release import Release, ReleaseRefresh
 from lumos.store.database import Database
+from lumos.store.jobs import JobRegistry
 from lumos.store.statements import add_if_new, replace
 from lumos.store.tables import release as table
 from lumos.store.tables import release_refresh
 
 
 class ReleaseRecords:
-    """Reads and writes releases."""
+    """Reads and writes releases; their jobs are requested in the same transactions."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, jobs: JobRegistry) -> None:
         self._database = database
+        self._jobs = jobs
 
     def add(
-        self, connection: Connection, release: Release, refreshes: Iterable[ReleaseRefresh]
+        self, release: Release, refreshes: Iterable[ReleaseRefresh], jobs: Iterable[JobRequest]
     ) -> None:
         """Record a release and its refreshes; those that exist already stay as they are."""
-        dialect = connection.dialect.name
         row = {name: getattr(release, name) for name in release.__struct_fields__}
-        connection.execute(add_if_new(dialect, table), row)
         rows = [_row(release.name, each) for each in refreshes]
-        if rows:
-            connection.execute(add_if_new(dialect, release_refresh), rows)
+        with self._database.writing() as connection:
+            dialect = connection.dialect.name
+            connection.execute(add_if_new(dialect, table), row)
+            if rows:
+                connection.execute(add_if_new(dialect, release_refresh), rows)
+            for each in jobs:
+                self._jobs.insert(connection, each)
 
-    def update(self, name: str, refreshes: Iterable[ReleaseRefresh]) -> None:
+    def update(
+        self, name: str, refreshes: Iterable[ReleaseRefresh], jobs: Iterable[JobRequest]
+    ) -> None:
         """Replace refreshes of a release."""
         rows = [_row(name, each) for each in refreshes]
-        if not rows:
-            return
         with self._database.writing() as connection:
-            statement = replace(connection.dialect.name, release_refresh)
-            connection.execute(statement, rows)
+            if rows:
+                connection.execute(replace(connection.dialect.name, release_refresh), rows)
+            for each in jobs:
+                self._jobs.insert(connection, each)
 
     def get(self, name: str) -> Release | None:
         """A release by its name."""
