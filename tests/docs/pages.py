@@ -3,6 +3,7 @@
 import gzip
 import importlib
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -551,6 +552,24 @@ class ProblemsSolved(Lake):
         self.a_week_passes()
 
 
+class Releases(SetUp):
+    """Orders by day, each of which arrives at six on the next morning."""
+
+    def start(self) -> None:
+        for day in range(1, 17):
+            self.day(day)
+        self.run("lumos ingest lake")
+
+    def day(self, number: int, **columns: Any) -> None:
+        path = f"lake/orders/dt=2026-11-{number:02}/part-0.parquet"
+        self.write_parquet(path, order_id=[number, number + 1], **columns)
+        arrived = datetime(2026, 11, number + 1, 6, tzinfo=UTC).timestamp()
+        os.utime(self.folder / path, (arrived, arrived))
+
+    def the_data_arrives(self) -> None:
+        self.day(17, amount=[9.5, 3.5])
+
+
 class Profiles(SetUp):
     """Orders of three days, and of a fourth: few enough for exact quantiles, which are the same in every run."""
 
@@ -640,6 +659,7 @@ SET_UPS: dict[str, type[SetUp]] = {
     "PROBLEMS_SOLVED": ProblemsSolved,
     "PROFILES": Profiles,
     "README": Readme,
+    "RELEASES": Releases,
     "SNAPSHOTS": Snapshots,
     "STORES": Stores,
     "TABLES": Tables,

@@ -65,7 +65,7 @@ def notify(
     report = options.lumos.releases.notify(name, datasets=datasets, at=at)
     options.print(report, _print_release, options.names)
     if any(each.state == "waiting" for each in report.refreshes) and not options.json:
-        print_remark("workers do this: run 'lumos worker' if none is running")
+        print_remark("a worker refreshes them; if none is running, start one with: lumos worker")
 
 
 @app.command(epilog="Example: lumos release show 2026.11")
@@ -197,10 +197,11 @@ def _difference(before: "DatasetSummary", after: "DatasetSummary") -> str:
     parts = []
     if before.schema_version != after.schema_version:
         parts.append(f"schema {before.schema_version} -> {after.schema_version}")
-    for noun in ("columns", "rows", "files"):
-        old, new = getattr(before, noun), getattr(after, noun)
+    for noun in ("column", "row", "file"):
+        old, new = getattr(before, f"{noun}s"), getattr(after, f"{noun}s")
         if old != new and old is not None and new is not None:
-            parts.append(f"{new - old:+,} {noun}")
+            sign = "+" if new > old else "-"
+            parts.append(f"{sign}{plural(abs(new - old), noun)}")
     return ", ".join(parts) or "unchanged"
 
 

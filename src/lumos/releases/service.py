@@ -54,6 +54,7 @@ REFRESH: Final = "release-refresh"
 MIN_CONFIDENCE: Final = 0.6
 _MAX_NAME_LENGTH: Final = 200
 _MAX_PARTITIONS: Final = 10_000
+_MAX_EVENTS: Final = 50
 # How long to wait between two looks for a late partition, and for how long in all.
 _MIN_WAIT, _MAX_WAIT = timedelta(minutes=5), timedelta(hours=6)
 _MIN_PATIENCE, _MAX_PATIENCE = timedelta(hours=6), timedelta(days=7)
@@ -216,13 +217,16 @@ class Releases:
                 return msgspec.structs.replace(tried, state="given up", reason=reason)
             next_look = _next_look(tried, now)
             return msgspec.structs.replace(tried, reason=reason, next_look=next_look)
-        events = [
-            each
-            for each in self._changes.iterate(
-                since=release.at, until=None, types=(), breaking=False, dataset=known.urn, limit=50
+        events = list(
+            self._changes.iterate(
+                since=release.at,
+                until=None,
+                types=(EventType.SCHEMA_CHANGED,),
+                breaking=False,
+                dataset=known.urn,
+                limit=_MAX_EVENTS,
             )
-            if each.type is not EventType.MODIFIED
-        ]
+        )
         affected = {text for each in events if each.affected for text in [each.affected.summary]}
         return msgspec.structs.replace(
             tried,
