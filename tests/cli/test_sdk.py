@@ -41,6 +41,7 @@ FILES = {
     "emr.csv": "job,period,engine,quantity,unit\nnightly,2024-01,emr,3,instance-hours\n",
     "estate.yaml": ESTATE,
     "enrich.yaml": "datasets:\n  - dataset: orders\n    description: Every order\n",
+    "lake/visits/dt=2026-01-01/part.csv": "id,page\n1,home\n",
     "CODEOWNERS": "/lake/ @acme/shop\n",
     "proposed.schema": "id INT64\n",
 }
@@ -76,9 +77,11 @@ PAIRS = [
     Pair("release schedule list", lambda lumos: lumos.releases.schedules()),
     Pair("release schedule learn orders", lambda lumos: lumos.releases.learn("orders")),
     Pair("release notify 1.0", lambda lumos: lumos.releases.notify("1.0")),
-    Pair("release show 1.0", lambda lumos: lumos.releases.show("1.0")),
+    Pair("release show 0.9", lambda lumos: lumos.releases.show("0.9")),
+    Pair("release backfill visits --from 2026-01-01 --to 2026-01-02",
+         lambda lumos: lumos.releases.backfill("visits", first="2026-01-01", last="2026-01-02")),
     Pair("release list", lambda lumos: lumos.releases.list()),
-    Pair("release refresh 1.0", lambda lumos: lumos.releases.refresh("1.0")),
+    Pair("release refresh 0.9", lambda lumos: lumos.releases.refresh("0.9")),
     Pair("release schedule remove orders",
          lambda lumos: lumos.annotations.schedules.remove("orders")),
     Pair("changes --dataset orders --type created --limit 1",
@@ -250,6 +253,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:  # no
         lumos.annotations.terms.define("Order", definition="What is bought")
         lumos.annotations.terms.define("x", definition="Any")
         lumos.annotations.terms.set("orders", "Order")
+        lumos.annotations.schedules.set("*", "daily", lag="6h")
+        lumos.releases.notify("0.9", at="2026-01-01")
         lumos.hints.add("lake/y/*")
         lumos.usage.ingest("log.csv", name="kept")
         lumos.cost_sources.ingest("emr.csv")
