@@ -168,10 +168,8 @@ class ProcessRunner(JobRunner):
         if child is None:
             return
         child.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             child.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
         # Also ends what the child has started, such as a JVM that ignores SIGTERM.
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
