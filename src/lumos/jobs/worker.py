@@ -270,7 +270,8 @@ class _Attempt:
             case LogEvent():
                 self._lines.append(event.text)
             case StepsEvent():
-                self._record(self._registry.complete_step, event.results)
+                self._record(self._registry.complete_step, event.results, lines=self._lines)
+                self._lines = []
             case SuccessEvent():
                 self._record(self._registry.succeed, event.result, lines=self._lines)
                 return "succeeded"
