@@ -1,7 +1,8 @@
 """Due times: both daylight-saving switches, ends of months, leap days, clocks that are set."""
 
+from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
-from itertools import islice
+from itertools import islice, takewhile
 
 import pytest
 
@@ -55,17 +56,17 @@ def test_due_times(cron: str, zone: str, after: str, expected: list[str]) -> Non
     assert times(cron, zone, after, len(expected)) == expected
 
 
-@pytest.mark.parametrize("cron", ["30 2 * * *", "*/20 * * * *", "15 1-3 * * *", "0,30 2,3 * * *"])
+@pytest.mark.parametrize("cron", ["30 2 * * *", "*/20 1-3 * * *", "15 * * * *", "0,30 2,3 * * *"])
 @pytest.mark.parametrize("zone", [OSLO, "America/New_York", "Australia/Lord_Howe", "UTC"])
-def test_each_due_time_leads_to_the_next_one_in_every_hour_of_a_year(cron: str, zone: str) -> None:
-    start = at("2024-01-01T00:00")
-    whole = list(islice(due_times(cron, zone, start), 12_000))
-    assert whole == sorted(set(whole))
-    for day in range(0, 366, 3):
+def test_the_next_due_time_is_the_same_from_wherever_one_looks(cron: str, zone: str) -> None:
+    start, end = at("2024-01-01T00:00"), at("2025-02-01T00:00")
+    year = list(takewhile(lambda due: due < end, due_times(cron, zone, start)))
+    assert year == sorted(set(year))
+    # Every third day, and all days of the switches.
+    for day in sorted({*range(0, 366, 3), *range(68, 72), *range(88, 100), *range(298, 310)}):
         for hour in (0, 1, 2, 5, 15):
             moment = start + timedelta(days=day, hours=hour, minutes=10)
-            expected = next(each for each in whole if each > moment)
-            assert next_due(cron, zone, moment) == expected
+            assert next_due(cron, zone, moment) == year[bisect_right(year, moment)]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from time import sleep
 
@@ -79,7 +80,7 @@ def _check_journal(journal: Path, ids: list[int]) -> None:
         assert ("end", events[-1][1]) == events[-1], f"job {id}: {events}"
         begun = [token for event, token in events if event == "begin"]
         assert begun == sorted(set(begun)), f"job {id}: {events}"
-        for (event, token), (following, next_token) in zip(events, events[1:], strict=False):
+        for (event, token), (following, next_token) in pairwise(events):
             # Nothing of an earlier attempt happens after a later one has begun.
             assert next_token > token or (event, following) == ("begin", "end"), f"job {id}"
 
