@@ -9,7 +9,19 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, case, delete, func, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    case,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from lumos.model.job import (
     FINISHED_STATES,
@@ -114,7 +126,10 @@ class JobRegistry:
             is_queued = table.c.state == "queued"
             changes = {
                 "cancel_requested": True,
-                "finished_at": case((is_queued, now), else_=table.c.finished_at),
+                "finished_at": case(
+                    (is_queued, literal(now, table.c.finished_at.type)),
+                    else_=table.c.finished_at,
+                ),
                 "state": case((is_queued, "cancelled"), else_=table.c.state),
             }
             is_open = (table.c.id == id) & table.c.state.in_(("queued", "running"))
