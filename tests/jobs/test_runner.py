@@ -115,6 +115,32 @@ def test_a_child_ends_when_its_worker_is_killed(lumos: Lumos) -> None:
     assert gone.is_set()
 
 
+def members(group: int) -> list[str]:
+    """The commands of the processes of a group."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = stat.read_text().rpartition(")")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(rest.split()[2]) == group and rest.split()[0] != "Z":
+            found.append(name.partition("(")[2])
+    return found
+
+
+def test_stopping_a_scan_ends_its_jvm(lumos: Lumos, runner: ProcessRunner, workplace: Path) -> None:
+    (workplace / "lake").mkdir()
+    (workplace / "lake/orders.csv").write_text("id\n1\n")
+    runner.start(record(lumos, "ingest", {"paths": ["lake"]}))
+    assert runner._child is not None
+    group = runner._child.pid
+    while "java" not in members(group):
+        events = runner.poll(0.1)
+        assert not any(isinstance(event, SuccessEvent | FailureEvent) for event in events)
+    runner.stop()
+    assert members(group) == []
+
+
 def test_a_chain_is_resumed_after_its_failed_step(lumos: Lumos, workplace: Path) -> None:
     steps = ("lineage:models", "usage:queries.csv", "export:out.json")
     failed = lumos.run(*steps)
