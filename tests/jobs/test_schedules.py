@@ -127,7 +127,7 @@ def test_times_without_a_worker_are_caught_up_by_policy(
 @pytest.mark.parametrize(
     ("start", "expected"),
     [
-        ("2024-03-30T23:00", ["03-31 00:30", "03-31 01:30", "03-31 02:30"]),
+        ("2024-03-30T23:00", ["03-30 23:30", "03-31 00:30", "03-31 01:30", "03-31 02:30"]),
         ("2024-10-26T23:00", ["10-26 23:30", "10-27 00:30", "10-27 01:30", "10-27 02:30"]),
     ],
     ids=["spring", "autumn"],
@@ -140,7 +140,7 @@ def test_hourly_runs_go_on_through_both_switches(
     while len(planner.due_times()) < len(expected):
         clock.move(minutes=10)
         planner.fire()
-    assert planner.due_times()[-3:] == expected[-3:]
+    assert planner.due_times() == expected
 
 
 @pytest.mark.parametrize(
