@@ -19,15 +19,16 @@ class PollingTransport(JobTransport):
 
     def __init__(self, poll_seconds: float) -> None:
         self._poll_seconds = poll_seconds
-        self._announced = threading.Semaphore(0)
+        self._announced = threading.Event()
 
-    def announce(self, jobs: int = 1) -> None:
-        self._announced.release(jobs)
+    def announce(self, jobs: int = 1) -> None:  # noqa: ARG002 - wakes all threads
+        self._announced.set()
 
     def wait(self, seconds: float, stop: threading.Event) -> JobMessage | None:
         deadline = monotonic() + min(seconds, self._poll_seconds)
         while not stop.is_set() and (left := deadline - monotonic()) > 0:
-            if self._announced.acquire(timeout=min(left, STEP_SECONDS)):
+            if self._announced.wait(min(left, STEP_SECONDS)):
+                self._announced.clear()
                 return JobMessage()
         return None
 
