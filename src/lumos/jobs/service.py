@@ -238,7 +238,10 @@ class Jobs:
                 JobSummary.of(registry.job(job.id) or job), outcome
             ),
         )
-        worker.run_once() if once else worker.run(stop or threading.Event())
+        try:
+            worker.run_once() if once else worker.run(stop or threading.Event())
+        finally:
+            self.close()
         outcomes = worker.outcomes
         return WorkerReport(
             succeeded=outcomes["succeeded"],
@@ -271,6 +274,13 @@ class Jobs:
             on_progress=on_progress,
             on_outcome=on_outcome,
         )
+
+    def close(self) -> None:
+        """Close the connections to what wakes workers; the next use opens them again."""
+        with self._lock:
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()
 
     @property
     def _transport(self) -> JobTransport:

@@ -48,6 +48,11 @@ class PostgresTransport(JobTransport):
         with clear_errors(self._database.location):
             self._connection()
 
+    def unsubscribe(self) -> None:
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            self._forget(connection)
+
     def wait(self, seconds: float, stop: threading.Event) -> JobMessage | None:
         deadline = monotonic() + seconds
         with clear_errors(self._database.location):

@@ -99,7 +99,6 @@ class JobWorker:
         finally:
             ended.set()
             keeper.join()
-            self._transport.close()
 
     def run_once(self) -> None:
         """Run all jobs that are ready, and return when there are none left."""
@@ -137,6 +136,7 @@ class JobWorker:
             except BaseException as problem:  # noqa: BLE001 - raised again by the main thread
                 problems.append(problem)
             finally:
+                self._transport.unsubscribe()
                 runner.close()
 
         threads = [
