@@ -279,7 +279,16 @@ def restored(kept: Path) -> Path:
 
 # What differs from run to run: times, and the names of events, scans and journals.
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
-PASSING = ("seconds", "event_id", "hash", "scan_id", "import_id", "certificate", "round_trip")
+PASSING = (
+    "seconds",
+    "event_id",
+    "hash",
+    "scan_id",
+    "import_id",
+    "certificate",
+    "round_trip",
+    "log",
+)
 SCRATCH = re.compile(r"/lumos-\w{8}/")
 
 

@@ -90,6 +90,7 @@ def test_a_child_that_is_killed_is_noticed_and_replaced(
     assert isinstance(ended(runner), SuccessEvent)
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads processes from /proc")
 def test_a_child_ends_when_its_worker_is_killed(lumos: Lumos) -> None:
     script = (
         "import os, sys\nfrom lumos import Lumos\nfrom jobs.conftest import request\n"
@@ -128,6 +129,7 @@ def members(group: int) -> list[str]:
     return found
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads processes from /proc")
 def test_stopping_a_scan_ends_its_jvm(lumos: Lumos, runner: ProcessRunner, workplace: Path) -> None:
     (workplace / "lake").mkdir()
     (workplace / "lake/orders.csv").write_text("id\n1\n")

@@ -3,6 +3,8 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -159,22 +161,25 @@ def worker(
     """
     options = CommonOptions(config=config, store=store, json=json)
     stop, abort = threading.Event(), threading.Event()
-    _handle_signals(stop, abort)
 
     def print_outcome(job: "JobSummary", outcome: str) -> None:
         if not is_quiet():
             reason = f": {job.error}" if job.error else ""
             print_line(f"job {job.id}  {job.kind}  {outcome}{reason}", err=True)
 
-    report = options.lumos.work(
-        once=once, concurrency=concurrency, stop=stop, abort=abort, on_outcome=print_outcome
-    )
+    with _signals_handled(stop, abort):
+        report = options.lumos.work(
+            once=once, concurrency=concurrency, stop=stop, abort=abort, on_outcome=print_outcome
+        )
     options.print(report, _print_worked)
     if once and report.failed:
         raise typer.Exit(1)
 
 
-def _handle_signals(stop: threading.Event, abort: threading.Event) -> None:
+@contextmanager
+def _signals_handled(stop: threading.Event, abort: threading.Event) -> Iterator[None]:
+    """Finish the running jobs at the first signal, stop them at the second."""
+
     def handle(_number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
             abort.set()
@@ -185,8 +190,12 @@ def _handle_signals(stop: threading.Event, abort: threading.Event) -> None:
                 2, b"lumos: Stopping after the running jobs; press Ctrl-C again to stop them.\n"
             )
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, handle)
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _print_list(report: "JobListReport") -> None:
