@@ -57,6 +57,21 @@ def test_once_runs_everything_that_is_ready(registry: JobRegistry, clock: SetClo
     assert registry.counts() == {"succeeded": 3, "queued": 1}
 
 
+def test_a_worker_that_is_stopped_finishes_its_job_and_takes_no_other(
+    registry: JobRegistry,
+) -> None:
+    for _ in range(3):
+        registry.submit(request())
+    stop = threading.Event()
+
+    def play(_job: JobRecord) -> AnyJobEvent:
+        stop.set()
+        return SUCCESS
+
+    worker(registry, play).run_once(stop)
+    assert registry.counts() == {"succeeded": 1, "queued": 2}
+
+
 def test_events_are_recorded(registry: JobRegistry) -> None:
     id = registry.submit(request())[0].id
     seen: list[JobProgress] = []

@@ -239,7 +239,7 @@ class Jobs:
             ),
         )
         try:
-            worker.run_once() if once else worker.run(stop or threading.Event())
+            worker.run_once(stop) if once else worker.run(stop or threading.Event())
         finally:
             self.close()
         outcomes = worker.outcomes

@@ -100,10 +100,11 @@ class JobWorker:
             ended.set()
             keeper.join()
 
-    def run_once(self) -> None:
-        """Run all jobs that are ready, and return when there are none left."""
+    def run_once(self, stop: threading.Event | None = None) -> None:
+        """Run all jobs that are ready, and return when there are none left or `stop` is set."""
         self.tidy()
-        self._run_slots(self._drain)
+        ended = stop or threading.Event()
+        self._run_slots(lambda runner: self._drain(runner, ended))
 
     def run_job(self, id: int) -> bool:
         """Run one job here; False if it is not ready or another worker runs it."""
@@ -150,8 +151,8 @@ class JobWorker:
         if problems:
             raise problems[0]
 
-    def _drain(self, runner: JobRunner) -> None:
-        while not self._abort.is_set():
+    def _drain(self, runner: JobRunner, stop: threading.Event) -> None:
+        while not (stop.is_set() or self._abort.is_set()):
             job = self._registry.claim(self.name, lease=self._lease)
             if job is None:
                 return
