@@ -512,6 +512,21 @@ class Lake(SetUp):
         self.run("lumos ingest lake")
 
 
+class Jobs(SetUp):
+    """A lake and a model; the query log comes later."""
+
+    def start(self) -> None:
+        self.write("lake/orders.csv", "id,amount", "1,2.5")
+        self.write("models/totals.sql", "select id, sum(amount) as total from orders group by id")
+
+    def the_log_arrives(self) -> None:
+        self.write(
+            "queries.csv",
+            "QUERY_ID,QUERY_TEXT,START_TIME,USER_NAME,EXECUTION_STATUS",
+            "1,SELECT id FROM orders,2024-01-05 10:00:00,ANN,SUCCESS",
+        )
+
+
 class Snapshots(Lake):
     """In the meantime people work in the catalog."""
 
@@ -651,6 +666,7 @@ SET_UPS: dict[str, type[SetUp]] = {
     "AUTOMATIC_DETECTION": AutomaticDetection,
     "DISCOVERY": Discovery,
     "MONGODB": Mongodb,
+    "JOBS": Jobs,
     "OPERATIONS": Lake,
     "PLATFORMS": Platforms,
     "CI": Gate,

@@ -4,13 +4,14 @@ Arguments are checked when a job is requested, so that a mistake is reported to 
 it and not hours later in a log.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, Self
 
 import msgspec
 
 from lumos.config import Settings
+from lumos.config.secret import mask_arguments
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.json_codec import from_plain, to_json, to_plain
 from lumos.progress import Progress
@@ -438,6 +439,11 @@ def _kind(name: str) -> type[JobArguments]:
 
 def _check(kind: str, arguments: Mapping[str, Any]) -> JobArguments:
     expected = _kind(kind)
+    if any(mask_arguments([text], text) != text for text in _texts(arguments)):
+        raise MisuseError(
+            f"The arguments of {kind} contain a password or token, and jobs store no secrets. "
+            "Configure the source in lumos.yaml, with the secret in a variable."
+        )
     try:
         return from_plain(dict(arguments), expected)
     except msgspec.ValidationError as problem:
@@ -448,6 +454,18 @@ def _check(kind: str, arguments: Mapping[str, Any]) -> JobArguments:
         raise MisuseError(
             f"The arguments of {kind} are wrong: {text}. Known arguments: {names}."
         ) from None
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All texts in plain values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, Sequence):
+        for each in value:
+            yield from _texts(each)
 
 
 def _required(text: str, example: str) -> str:

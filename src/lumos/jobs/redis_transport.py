@@ -70,9 +70,16 @@ class RedisTransport(JobTransport):
     def close(self) -> None:
         with self._tolerating():
             # A consumer that owns pending messages stays, so that others can claim these.
-            if not self._redis.xpending_range(
-                self._stream, _GROUP, "-", "+", 1, consumername=self._consumer
-            ):
+            pending = self._in_group(
+                self._redis.xpending_range,
+                self._stream,
+                _GROUP,
+                "-",
+                "+",
+                1,
+                consumername=self._consumer,
+            )
+            if not pending:
                 self._redis.xgroup_delconsumer(self._stream, _GROUP, self._consumer)
         self._redis.close()
 

@@ -21,7 +21,7 @@ import msgspec
 
 from lumos.errors import LumosError
 from lumos.model.job import JobProgress, JobRecord
-from lumos.model.json_codec import from_json, to_json
+from lumos.model.json_codec import to_json
 
 _MODULE: Final = "lumos.cli.job_runner"
 # How long a child may take to cancel its Spark jobs.
@@ -66,6 +66,7 @@ class FailureEvent(JobEvent, frozen=True, tag="failure"):
 
 
 AnyJobEvent = ProgressEvent | LogEvent | StepsEvent | SuccessEvent | FailureEvent
+_decode_event: Final = msgspec.json.Decoder[AnyJobEvent](AnyJobEvent).decode
 
 
 class RunnerRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +157,7 @@ class ProcessRunner(JobRunner):
                     raise RunnerDied(code)
                 self._buffer += received
         *lines, self._buffer = self._buffer.split(b"\n")
-        events = [from_json(line, AnyJobEvent) for line in lines]
+        events: list[AnyJobEvent] = [_decode_event(line) for line in lines]
         if events and isinstance(events[-1], FailureEvent):
             # Its JVM may be the reason; the next job gets a new one.
             self.stop()
@@ -168,10 +169,8 @@ class ProcessRunner(JobRunner):
         if child is None:
             return
         child.terminate()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             child.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
         # Also ends what the child has started, such as a JVM that ignores SIGTERM.
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

@@ -2,7 +2,6 @@
 
 import getpass
 import re
-import socket
 from collections.abc import Callable
 from typing import Final, get_args
 
@@ -90,7 +89,7 @@ class Schedules:
             priority=priority,
             max_attempts=request.max_attempts,
             time_limit=request.time_limit,
-            created_by=created_by or f"{getpass.getuser()}@{socket.gethostname()}",
+            created_by=created_by or getpass.getuser(),
             created_at=now,
         )
         if not registry.schedules.add(record):

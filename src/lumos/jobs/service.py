@@ -1,7 +1,6 @@
 """The service behind `lumos job`, `lumos run` and `lumos worker`."""
 
 import getpass
-import socket
 import threading
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
@@ -64,7 +63,7 @@ class Jobs:
         self._make_store = make_store
         self._database = database
         self._make_runner = make_runner
-        self._transport: JobTransport | None = None
+        self._opened: JobTransport | None = None
         self._lock = threading.Lock()
 
     def submit(
@@ -126,7 +125,7 @@ class Jobs:
         return JobRequest(
             kind=plan.kind,
             arguments=plan.arguments,
-            requested_by=requested_by or f"{getpass.getuser()}@{socket.gethostname()}",
+            requested_by=requested_by or getpass.getuser(),
             priority=priority,
             max_attempts=attempts,
             not_before=not_before,
@@ -213,7 +212,7 @@ class Jobs:
                 f"Job {id} is {job.state}; only failed, dead and cancelled jobs can be retried. "
                 f"See it with: lumos job show {id}"
             )
-        self.transport.announce()
+        self._transport.announce()
         return self.show(id)
 
     def work(
@@ -239,7 +238,10 @@ class Jobs:
                 JobSummary.of(registry.job(job.id) or job), outcome
             ),
         )
-        worker.run_once() if once else worker.run(stop or threading.Event())
+        try:
+            worker.run_once(stop) if once else worker.run(stop or threading.Event())
+        finally:
+            self.close()
         outcomes = worker.outcomes
         return WorkerReport(
             succeeded=outcomes["succeeded"],
@@ -263,7 +265,7 @@ class Jobs:
         registry = self._make_store().jobs
         return JobWorker(
             registry,
-            self.transport,
+            self._transport,
             self._settings.jobs,
             make_runner=self._make_runner,
             fire=lambda: fire_due(registry, self._scheduled_request),
@@ -273,13 +275,19 @@ class Jobs:
             on_outcome=on_outcome,
         )
 
-    @property
-    def transport(self) -> JobTransport:
-        """What wakes workers: the store, or Redis."""
+    def close(self) -> None:
+        """Close the connections to what wakes workers; the next use opens them again."""
         with self._lock:
-            if self._transport is None:
-                self._transport = _open_transport(self._settings.jobs, self._database())
-            return self._transport
+            opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()
+
+    @property
+    def _transport(self) -> JobTransport:
+        with self._lock:
+            if self._opened is None:
+                self._opened = _open_transport(self._settings.jobs, self._database())
+            return self._opened
 
     def _scheduled_request(self, record: ScheduleRecord, due: datetime) -> JobRequest:
         return self.request(
@@ -295,7 +303,7 @@ class Jobs:
         registry = self._make_store().jobs
         job, is_new = registry.submit(request)
         if is_new and (request.not_before is None or request.not_before <= job.created_at):
-            self.transport.announce()
+            self._transport.announce()
         return JobReport.with_log(job, registry.log(job.id))
 
     def _run_here(self, id: int, progress: Progress) -> JobReport:

@@ -1,12 +1,13 @@
 """The store as transport: SQLite is polled, PostgreSQL notifies."""
 
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any
 
 from lumos.jobs.transport import STEP_SECONDS, JobMessage, JobTransport
-from lumos.store import Database
+from lumos.store import Database, StoreNotUsable
 from lumos.store.errors import clear_errors
 from lumos.store.jobs import CHANNEL
 
@@ -19,15 +20,16 @@ class PollingTransport(JobTransport):
 
     def __init__(self, poll_seconds: float) -> None:
         self._poll_seconds = poll_seconds
-        self._announced = threading.Semaphore(0)
+        self._announced = threading.Event()
 
-    def announce(self, jobs: int = 1) -> None:
-        self._announced.release(jobs)
+    def announce(self, jobs: int = 1) -> None:  # noqa: ARG002 - wakes all threads
+        self._announced.set()
 
     def wait(self, seconds: float, stop: threading.Event) -> JobMessage | None:
         deadline = monotonic() + min(seconds, self._poll_seconds)
         while not stop.is_set() and (left := deadline - monotonic()) > 0:
-            if self._announced.acquire(timeout=min(left, STEP_SECONDS)):
+            if self._announced.wait(min(left, STEP_SECONDS)):
+                self._announced.clear()
                 return JobMessage()
         return None
 
@@ -44,44 +46,55 @@ class PostgresTransport(JobTransport):
         """Nothing to do: the registry's transaction has notified."""
 
     def subscribe(self) -> None:
-        with clear_errors(self._database.location):
-            self._connection()
+        with self._listening():
+            pass
+
+    def unsubscribe(self) -> None:
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            self._forget(connection)
 
     def wait(self, seconds: float, stop: threading.Event) -> JobMessage | None:
         deadline = monotonic() + seconds
-        with clear_errors(self._database.location):
-            connection = self._connection()
-            try:
-                while not stop.is_set() and (left := deadline - monotonic()) > 0:
-                    notices = connection.notifies(timeout=min(left, STEP_SECONDS), stop_after=1)
-                    if any(True for _ in notices):
-                        return JobMessage()
-            except Exception:
-                # The next call connects again.
-                self._forget(connection)
-                raise
+        with self._listening() as connection:
+            while not stop.is_set() and (left := deadline - monotonic()) > 0:
+                notices = connection.notifies(timeout=min(left, STEP_SECONDS), stop_after=1)
+                if any(True for _ in notices):
+                    return JobMessage()
         return None
 
     def close(self) -> None:
         for connection in list(self._connections):
             self._forget(connection)
 
-    def _connection(self) -> Any:
-        """A connection of this thread that listens, apart from the pool."""
+    @contextmanager
+    def _listening(self) -> Iterator[Any]:
+        """This thread's own connection, which listens; after an error, a new one is opened."""
+        import psycopg
+
         connection = getattr(self._local, "connection", None)
-        if connection is None or connection.closed:
-            pooled = self._database.engine.raw_connection()
-            pooled.detach()
-            connection = pooled.driver_connection
-            assert connection is not None, "it was opened just now"
-            connection.autocommit = True
-            connection.execute(f"LISTEN {CHANNEL}")
-            self._local.connection = connection
-            self._connections.append(connection)
-        return connection
+        try:
+            if connection is None:
+                with clear_errors(self._database.location):
+                    connection = self._database.engine.raw_connection()
+                # Of no use to others: it receives notifications.
+                connection.detach()
+                self._local.connection = connection
+                self._connections.append(connection)
+                connection.driver_connection.autocommit = True
+                connection.driver_connection.execute(f"LISTEN {CHANNEL}")
+            yield connection.driver_connection
+        except psycopg.Error as problem:
+            self.unsubscribe()
+            raise StoreNotUsable(
+                f"The store {self._database.location} does not answer. Check that the server is "
+                "running and that storage.connection_string names it."
+            ) from problem
 
     def _forget(self, connection: Any) -> None:
-        self._connections.remove(connection)
-        with closing(connection):
-            if getattr(self._local, "connection", None) is connection:
-                self._local.connection = None
+        if getattr(self._local, "connection", None) is connection:
+            self._local.connection = None
+        # Another thread may close all connections at the same time.
+        with suppress(ValueError):
+            self._connections.remove(connection)
+        connection.close()

@@ -32,6 +32,9 @@ class JobTransport(ABC):
     def subscribe(self) -> None:  # noqa: B027 - only some transports drop messages nobody waits for
         """From now on, messages wait for this thread's next call of `wait`."""
 
+    def unsubscribe(self) -> None:  # noqa: B027 - see `subscribe`
+        """This thread waits for no more messages."""
+
     @abstractmethod
     def wait(self, seconds: float, stop: threading.Event) -> JobMessage | None:
         """The next message, or None after some time or when `stop` is set."""

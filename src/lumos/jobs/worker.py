@@ -91,15 +91,20 @@ class JobWorker:
 
     def run(self, stop: threading.Event) -> None:
         """Run jobs until `stop` is set; jobs that are running then are finished."""
-        keeper = threading.Thread(target=self._keep, args=(stop,), name="lumos-job-keeper")
+        ended = threading.Event()
+        keeper = threading.Thread(target=self._keep, args=(ended,), name="lumos-job-keeper")
         keeper.start()
-        self._run_slots(lambda runner: self._work(runner, stop))
-        keeper.join()
+        try:
+            self._run_slots(lambda runner: self._work(runner, stop))
+        finally:
+            ended.set()
+            keeper.join()
 
-    def run_once(self) -> None:
-        """Run all jobs that are ready, and return when there are none left."""
+    def run_once(self, stop: threading.Event | None = None) -> None:
+        """Run all jobs that are ready, and return when there are none left or `stop` is set."""
         self.tidy()
-        self._run_slots(self._drain)
+        ended = stop or threading.Event()
+        self._run_slots(lambda runner: self._drain(runner, ended))
 
     def run_job(self, id: int) -> bool:
         """Run one job here; False if it is not ready or another worker runs it."""
@@ -132,6 +137,7 @@ class JobWorker:
             except BaseException as problem:  # noqa: BLE001 - raised again by the main thread
                 problems.append(problem)
             finally:
+                self._transport.unsubscribe()
                 runner.close()
 
         threads = [
@@ -145,8 +151,8 @@ class JobWorker:
         if problems:
             raise problems[0]
 
-    def _drain(self, runner: JobRunner) -> None:
-        while not self._abort.is_set():
+    def _drain(self, runner: JobRunner, stop: threading.Event) -> None:
+        while not (stop.is_set() or self._abort.is_set()):
             job = self._registry.claim(self.name, lease=self._lease)
             if job is None:
                 return
@@ -181,10 +187,10 @@ class JobWorker:
         # A job that is due already waits for others with its concurrency key.
         return min(_WAIT_SECONDS, left) if left > 0 else self._settings.poll_seconds
 
-    def _keep(self, stop: threading.Event) -> None:
+    def _keep(self, ended: threading.Event) -> None:
         """Tidy up every second; announce ready jobs again and delete old ones now and then."""
         swept = pruned = -_PRUNE_SECONDS
-        while not stop.is_set():
+        while not ended.is_set():
             try:
                 self.tidy()
                 if monotonic() - swept >= _SWEEP_SECONDS:
@@ -193,10 +199,14 @@ class JobWorker:
                         self._transport.announce(ready)
                 if self._settings.retention_days and monotonic() - pruned >= _PRUNE_SECONDS:
                     pruned = monotonic()
-                    self._registry.prune(timedelta(days=self._settings.retention_days))
+                    self._prune(timedelta(days=self._settings.retention_days))
             except StoreError as problem:
                 _log.warning("Schedules wait for the store: %s", problem)
-            stop.wait(_TICK_SECONDS)
+            ended.wait(_TICK_SECONDS)
+
+    def _prune(self, age: timedelta) -> None:
+        self._registry.prune(age)
+        self._registry.schedules.prune(self._registry.now() - age)
 
     def _run(self, job: JobRecord, runner: JobRunner, message: JobMessage) -> None:
         attempt = _Attempt(self, job, runner, message)
@@ -270,7 +280,8 @@ class _Attempt:
             case LogEvent():
                 self._lines.append(event.text)
             case StepsEvent():
-                self._record(self._registry.complete_step, event.results)
+                self._record(self._registry.complete_step, event.results, lines=self._lines)
+                self._lines = []
             case SuccessEvent():
                 self._record(self._registry.succeed, event.result, lines=self._lines)
                 return "succeeded"

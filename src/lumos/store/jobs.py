@@ -9,7 +9,19 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, case, delete, func, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    case,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from lumos.model.job import (
     FINISHED_STATES,
@@ -114,7 +126,10 @@ class JobRegistry:
             is_queued = table.c.state == "queued"
             changes = {
                 "cancel_requested": True,
-                "finished_at": case((is_queued, now), else_=table.c.finished_at),
+                "finished_at": case(
+                    (is_queued, literal(now, table.c.finished_at.type)),
+                    else_=table.c.finished_at,
+                ),
                 "state": case((is_queued, "cancelled"), else_=table.c.state),
             }
             is_open = (table.c.id == id) & table.c.state.in_(("queued", "running"))
@@ -209,12 +224,14 @@ class JobRegistry:
             asked = select(table.c.cancel_requested).where(table.c.id == id)
             return bool(connection.execute(asked).scalar_one())
 
-    def complete_step(self, id: int, token: int, results: Sequence[Any]) -> None:
+    def complete_step(
+        self, id: int, token: int, results: Sequence[Any], *, lines: Sequence[str] = ()
+    ) -> None:
         """Record the results of the first steps of a chain; a later attempt skips these."""
         with self._database.writing() as connection:
             self._write(connection, id, token, completed_steps=to_json(results))
-            line = f"Step {len(results)} succeeded."
-            self._log(connection, id, [line], self.now(connection))
+            done = f"Step {len(results)} succeeded."
+            self._log(connection, id, [*lines, done], self.now(connection))
 
     def succeed(self, id: int, token: int, result: Any, *, lines: Sequence[str] = ()) -> None:
         """Record the result of a job."""
@@ -269,9 +286,13 @@ class JobRegistry:
 
     def recover(self) -> int:
         """Queue jobs again whose workers have vanished, and return their number."""
+        with self._database.reading() as connection:
+            is_expired = (table.c.state == "running") & (table.c.lease_until < self.now(connection))
+            # Most of the time there are none, and nobody has to wait for the write lock.
+            if connection.execute(select(table.c.id).where(is_expired).limit(1)).first() is None:
+                return 0
         with self._database.writing() as connection:
             now = self.now(connection)
-            is_expired = (table.c.state == "running") & (table.c.lease_until < now)
             expired = select(table).where(is_expired).order_by(table.c.id).limit(_PRUNE_BATCH)
             rows = connection.execute(expired.with_for_update(skip_locked=True)).all()
             for row in rows:
@@ -344,9 +365,9 @@ class JobRegistry:
 
     def counts(self) -> dict[JobState, int]:
         """The number of jobs by state."""
-        statement = select(table.c.state, func.count().label("count")).group_by(table.c.state)
+        statement = select(table.c.state, func.count().label("jobs")).group_by(table.c.state)
         with self._database.reading() as connection:
-            return {row.state: row.count for row in connection.execute(statement)}
+            return {row.state: row.jobs for row in connection.execute(statement)}
 
     def ready(self) -> int:
         """The number of jobs that wait for a worker and are due."""
