@@ -16,8 +16,10 @@ from lumos.datasets.service import Datasets
 from lumos.discovery.service import DiscoveryService
 from lumos.impact.blast_radius import BlastRadiusTracker
 from lumos.notifications.handlers import ChangeHandlers
+from lumos.progress import no_progress
 from lumos.schemas.changes import ChangeHistory
 from lumos.schemas.export import mirror_schemas
+from lumos.sources.addresses import is_root
 from lumos.store import Database, Listener, Store
 from lumos.store.configured import ConfiguredStore
 
@@ -31,10 +33,13 @@ if TYPE_CHECKING:
     from lumos.discovery.hints.service import Hints
     from lumos.gate.service import Gate
     from lumos.impact.service import ImpactService
+    from lumos.jobs.schedules import Schedules
+    from lumos.jobs.service import Jobs
     from lumos.lineage.service import LineageService
     from lumos.notifications.delivery import NotificationSender
     from lumos.notifications.service import NotificationService
     from lumos.profiles.service import Profiles
+    from lumos.releases.service import Releases
     from lumos.schemas.inventory import SchemaInventory
     from lumos.schemas.service import Schemas
     from lumos.schemas.version_service import VersionService
@@ -47,16 +52,19 @@ class Features:
     """The features of Lumos for one configuration; each is created when it is first used.
 
     `load` reads the settings, from another text of the configuration file if one is given.
-    `environment` are the variables of the process, such as those of a CI system.
+    `environment` are the variables of the process, such as those of a CI system, and `overrides`
+    the settings that replace those of the file; both are passed on to processes that run jobs.
     """
 
     def __init__(
         self,
         load: Callable[[str | None], Settings],
         environment: Mapping[str, str] = MappingProxyType({}),
+        overrides: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
         self._load = load
         self._environment = environment
+        self._overrides = overrides
         self.settings: Settings = load(None)
         self._handlers = ChangeHandlers()
         self._store = ConfiguredStore(self.settings, tuple(self._listeners()))
@@ -260,6 +268,54 @@ class Features:
 
         return NotificationSender(
             self.settings.notifications, lambda: Store(self._store.database).notification_outbox
+        )
+
+    @cached_property
+    def jobs(self) -> "Jobs":
+        """Jobs: requesting, showing, stopping and running them."""
+        from lumos.jobs.runner import ProcessRunner
+        from lumos.jobs.service import Jobs
+
+        return Jobs(
+            self.settings,
+            store=self._store.open,
+            make_store=self._store.create,
+            database=lambda: self._store.database,
+            make_runner=lambda: ProcessRunner(
+                self.settings.origin.file, self._overrides, self._environment
+            ),
+        )
+
+    @cached_property
+    def schedules(self) -> "Schedules":
+        """Schedules: when which jobs are due."""
+        from lumos.jobs.schedules import Schedules
+
+        return Schedules(self.jobs, store=self._store.open, make_store=self._store.create)
+
+    @cached_property
+    def releases(self) -> "Releases":
+        """Releases: refreshing datasets once data after a release is available."""
+        from lumos.releases.service import Releases
+
+        return Releases(
+            self.settings,
+            self._store.open,
+            self._changes,
+            lambda: self.annotations.schedules,
+            state=lambda: self.state_uri,
+            scan=self._scan_sources,
+        )
+
+    def _scan_sources(self, sources: Sequence[str]) -> None:
+        """Scan recorded sources again; databases along with everything that is configured."""
+        roots = [each.partition(":")[2] for each in sources]
+        self._discovery.ingest(
+            roots if all(is_root(each) for each in roots) else [],
+            accept_removals=False,
+            column_stats=False,
+            profile=False,
+            progress=no_progress,
         )
 
     def create_store(self) -> Store:

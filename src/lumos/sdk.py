@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from lumos.config import find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
 from lumos.config.starter import InitReport
@@ -23,6 +25,8 @@ from lumos.store.administration import StoreReport, UpgradeReport, describe_stor
 if TYPE_CHECKING:
     from lumos.discovery.watcher import WatchReport
     from lumos.doctor import DoctorReport
+    from lumos.jobs.reports import JobReport, JobSummary, WorkerReport
+    from lumos.jobs.worker import JobOutcome
     from lumos.schemas.reports import HistoryReport
 
 
@@ -59,7 +63,16 @@ class Lumos(Features):
         super().__init__(
             lambda text: load(file, environment=variables, overrides=overrides or {}, text=text),
             variables,
+            overrides or {},
         )
+
+    def with_sources(self, config: str | Path) -> "Lumos":
+        """Lumos with the same store and catalog, and the sources of another configuration."""
+        sources = load(Path(config), environment=self._environment).sources
+        settings = msgspec.structs.replace(self.settings, sources=sources)
+        other = object.__new__(type(self))
+        Features.__init__(other, lambda _: settings, self._environment, self._overrides)
+        return other
 
     @staticmethod
     def init(file: str | Path = "lumos.yaml", *, force: bool = False) -> InitReport:
@@ -253,6 +266,47 @@ class Lumos(Features):
         Without an age, storage.modified_retention_days decides.
         """
         return self._changes.forget_old(older_than)
+
+    def run(
+        self,
+        *steps: str,
+        resume: int | None = None,
+        detach: bool = False,
+        max_attempts: int | None = None,
+        time_limit: int | None = None,
+        progress: Progress = no_progress,
+    ) -> "JobReport":
+        """Run steps such as `ingest:sources.yaml` and `export:nightly.json` as one job.
+
+        `resume` continues an earlier job with its first unfinished step. With `detach`, the job is
+        left to a worker. Without it, there is one attempt by default.
+        """
+        return self.jobs.run(
+            *steps,
+            resume=resume,
+            detach=detach,
+            max_attempts=max_attempts,
+            time_limit=time_limit,
+            progress=progress,
+        )
+
+    def work(
+        self,
+        *,
+        once: bool = False,
+        concurrency: int = 1,
+        stop: threading.Event | None = None,
+        abort: threading.Event | None = None,
+        on_outcome: "Callable[[JobSummary, JobOutcome], None]" = lambda _job, _outcome: None,
+    ) -> "WorkerReport":
+        """Run jobs until `stop` is set, or with `once` until none is ready.
+
+        Jobs that are running then are finished, unless `abort` is set: they are stopped and given
+        back. `on_outcome` is called after each attempt.
+        """
+        return self.jobs.work(
+            once=once, concurrency=concurrency, stop=stop, abort=abort, on_outcome=on_outcome
+        )
 
     def doctor(self, *, progress: Callable[[str], None] = lambda _step: None) -> "DoctorReport":
         """Check the installation and the configuration, and say how to fix problems."""

@@ -3,6 +3,7 @@
 import gzip
 import importlib
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -511,6 +512,21 @@ class Lake(SetUp):
         self.run("lumos ingest lake")
 
 
+class Jobs(SetUp):
+    """A lake and a model; the query log comes later."""
+
+    def start(self) -> None:
+        self.write("lake/orders.csv", "id,amount", "1,2.5")
+        self.write("models/totals.sql", "select id, sum(amount) as total from orders group by id")
+
+    def the_log_arrives(self) -> None:
+        self.write(
+            "queries.csv",
+            "QUERY_ID,QUERY_TEXT,START_TIME,USER_NAME,EXECUTION_STATUS",
+            "1,SELECT id FROM orders,2024-01-05 10:00:00,ANN,SUCCESS",
+        )
+
+
 class Snapshots(Lake):
     """In the meantime people work in the catalog."""
 
@@ -549,6 +565,24 @@ class ProblemsSolved(Lake):
         self.write("lumos.yaml", "documentation:", "  required_fields: [description, owner]")
         self.run("lumos lineage ingest models")
         self.a_week_passes()
+
+
+class Releases(SetUp):
+    """Orders by day, each of which arrives at six on the next morning."""
+
+    def start(self) -> None:
+        for day in range(1, 17):
+            self.day(day)
+        self.run("lumos ingest lake")
+
+    def day(self, number: int, **columns: Any) -> None:
+        path = f"lake/orders/dt=2026-11-{number:02}/part-0.parquet"
+        self.write_parquet(path, order_id=[number, number + 1], **columns)
+        arrived = datetime(2026, 11, number + 1, 6, tzinfo=UTC).timestamp()
+        os.utime(self.folder / path, (arrived, arrived))
+
+    def the_data_arrives(self) -> None:
+        self.day(17, amount=[9.5, 3.5])
 
 
 class Profiles(SetUp):
@@ -632,6 +666,7 @@ SET_UPS: dict[str, type[SetUp]] = {
     "AUTOMATIC_DETECTION": AutomaticDetection,
     "DISCOVERY": Discovery,
     "MONGODB": Mongodb,
+    "JOBS": Jobs,
     "OPERATIONS": Lake,
     "PLATFORMS": Platforms,
     "CI": Gate,
@@ -640,6 +675,7 @@ SET_UPS: dict[str, type[SetUp]] = {
     "PROBLEMS_SOLVED": ProblemsSolved,
     "PROFILES": Profiles,
     "README": Readme,
+    "RELEASES": Releases,
     "SNAPSHOTS": Snapshots,
     "STORES": Stores,
     "TABLES": Tables,

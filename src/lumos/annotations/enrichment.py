@@ -21,6 +21,7 @@ from lumos.annotations.owners import owner_type
 from lumos.annotations.reporters import apply_report
 from lumos.annotations.reports import AnnotationReport
 from lumos.annotations.rules import check_editable_properties, owner_key
+from lumos.annotations.schedules import parse_schedule
 from lumos.annotations.writer import AnnotationWriter
 from lumos.config import Settings
 from lumos.config.enrichment import (
@@ -259,6 +260,14 @@ class _DatasetEntries:
             except MisuseError as error:
                 self._add_problem(number, str(error), "owners")
         values |= dict(_labels_and_properties("", entry))
+        if (each := entry.schedule) is not None:
+            try:
+                schedule = parse_schedule(
+                    each.cron, timezone=each.timezone, lag=each.availability_lag
+                )
+                values[AnnotationKey("", "schedule")] = to_json(schedule).decode()
+            except MisuseError as error:
+                self._add_problem(number, str(error), "schedule")
         for name, field in entry.fields.items():
             if text := (field.description or "").strip():
                 values[AnnotationKey(name, "description")] = text

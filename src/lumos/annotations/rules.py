@@ -21,8 +21,17 @@ from lumos.model.annotation import (
     AnnotationsByReporter,
     Slot,
 )
-from lumos.model.dataset import Dataset, Documentation, Governance, Owner, Ownership, Properties
+from lumos.model.dataset import (
+    Dataset,
+    Documentation,
+    Governance,
+    Owner,
+    Ownership,
+    Properties,
+    Schedule,
+)
 from lumos.model.discovery import SourceMetadata
+from lumos.model.json_codec import from_json, to_json
 from lumos.model.paths import column_of
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.type_path import field_paths, nested_parts
@@ -96,6 +105,8 @@ def annotations_of(dataset: Dataset) -> dict[AnnotationKey, str]:
         found |= {AnnotationKey("", slot, name): "" for name in getattr(governance, labels, ())}
     for name, text in (dataset.properties or {}).items():
         found[AnnotationKey("", "property", name)] = text
+    if dataset.schedule is not None:
+        found[AnnotationKey("", "schedule")] = to_json(dataset.schedule).decode()
     return found if dataset.schema is None else found | field_annotations(dataset.schema)
 
 
@@ -242,6 +253,7 @@ def annotate(dataset: Dataset, changes: Mapping[AnnotationKey, str | None]) -> D
         ownership=_ownership(dataset.ownership, own),
         governance=_governance(dataset.governance, own),
         properties=_properties(dataset.properties, own),
+        schedule=_schedule(dataset.schedule, own),
     )
 
 
@@ -285,6 +297,17 @@ def _properties(
         return before
     after = _update_mapping(before or {}, property_changes)
     return after if after or before is not None else None
+
+
+def _schedule(
+    before: Schedule | None, changes: Mapping[AnnotationKey, str | None]
+) -> Schedule | None:
+    """The schedule, which is written as JSON in its annotation."""
+    key = AnnotationKey("", "schedule")
+    if key not in changes:
+        return before
+    value = changes[key]
+    return None if value is None else from_json(value, Schedule)
 
 
 def _changed_labels(

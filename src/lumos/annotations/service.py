@@ -1,6 +1,7 @@
 """The service behind `lumos tag`, `compliance`, `doc`, `property`, `term` and `enrich`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -19,12 +20,14 @@ from lumos.annotations.reports import (
     TermReport,
 )
 from lumos.annotations.rules import DOC_SLOTS, check_editable_properties, keys_of_missing_fields
+from lumos.annotations.schedules import parse_schedule
 from lumos.annotations.writer import RETRACT, AnnotationChanges, AnnotationWriter, Retraction
 from lumos.config import Settings
 from lumos.errors import MisuseError, UnknownName, did_you_mean
 from lumos.model.annotation import AnnotationKey, AnnotationMap, Slot
 from lumos.model.catalog import GlossaryTerm
 from lumos.model.dataset import Dataset
+from lumos.model.json_codec import to_json
 from lumos.model.schema import Schema
 from lumos.names import (
     find_datasets,
@@ -259,6 +262,34 @@ class PropertyEditor(AnnotationEditor):
         return self._edit(verb, dataset, values, fields=fields, dry_run=dry_run, check=check)
 
 
+class ScheduleEditor(AnnotationEditor):
+    """Schedules: when new data of a dataset is expected."""
+
+    def __init__(self, writer: AnnotationWriter) -> None:
+        super().__init__(writer, "schedule", noun="schedule")
+
+    def set(
+        self,
+        dataset: str,
+        cron: str,
+        *,
+        timezone: str = "UTC",
+        lag: str | timedelta = timedelta(),
+        dry_run: bool = False,
+    ) -> AnnotationReport:
+        """Writes when the runs of datasets start, and how long after that their data is there."""
+        schedule = parse_schedule(cron, timezone=timezone, lag=lag)
+        values: AnnotationValues = {("schedule", ""): to_json(schedule).decode()}
+        return self._edit("set", dataset, values, fields=(), dry_run=dry_run)
+
+    def remove(
+        self, dataset: str, *, mine: bool = False, dry_run: bool = False
+    ) -> AnnotationReport:
+        """Removes the schedule of datasets; `mine` only retracts those that people set."""
+        values: AnnotationValues = {("schedule", ""): RETRACT if mine else None}
+        return self._edit("remove", dataset, values, fields=(), dry_run=dry_run)
+
+
 class TermEditor(LabelEditor):
     """Glossary terms: their definitions, and the datasets and fields that have them."""
 
@@ -406,6 +437,11 @@ class Annotations:
     def terms(self) -> TermEditor:
         """The glossary, and the terms of datasets and fields."""
         return TermEditor(self._writer)
+
+    @cached_property
+    def schedules(self) -> ScheduleEditor:
+        """When new data of datasets is expected."""
+        return ScheduleEditor(self._writer)
 
     def is_dataset(self, text: str) -> bool:
         """Whether a URN, a name or a pattern matches a live dataset."""

@@ -51,6 +51,7 @@ _NOUNS: Final[Mapping[Slot, str]] = {
     "term": "term",
     "compliance": "compliance label",
     "property": "property",
+    "schedule": "schedule",
 }
 _PLURALS: Final = {"property": "properties"}
 

@@ -36,6 +36,7 @@ from lumos.cli import (
     import_,
     ingest,
     init,
+    job,
     labels,
     lineage,
     logs,
@@ -44,6 +45,8 @@ from lumos.cli import (
     owner,
     profile,
     property,
+    release,
+    schedule,
     schema,
     search,
     sync,
@@ -113,7 +116,7 @@ app = typer.Typer(
 for commands in (
     ingest.app, discover.app, watch.app, datasets.app, schema.history_app, changes.app, impact.app,
     search.app, export.app, validate.app, import_.app, diff.app, migrate.app, sync.app, enrich.app,
-    explain.app, profile.app, doctor.app, init.app,
+    explain.app, profile.app, job.run_app, job.worker_app, doctor.app, init.app,
 ):  # fmt: skip
     app.add_typer(commands)
 app.add_typer(schema.app, name="schema")
@@ -131,6 +134,9 @@ app.add_typer(db.app, name="db")
 app.add_typer(notify.app, name="notify")
 app.add_typer(usage.app, name="usage")
 app.add_typer(cost.app, name="cost")
+app.add_typer(release.app, name="release")
+app.add_typer(job.app, name="job")
+app.add_typer(schedule.app, name="schedule")
 
 
 def _join_lines_of_help(group: typer.Typer) -> None:

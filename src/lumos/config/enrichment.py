@@ -58,6 +58,16 @@ class FieldEntry(Section, frozen=True, kw_only=True):
     properties: dict[str, str] = field(default_factory=dict)
 
 
+class ScheduleEntry(Section, frozen=True, kw_only=True):
+    """When new data is expected; a plain text is a cron expression."""
+
+    shorthand: ClassVar[str | None] = "cron"
+
+    cron: str
+    timezone: str = "UTC"
+    availability_lag: Annotated[str, alternative_names(also=("lag",))] = "0m"
+
+
 class DatasetEntry(Section, frozen=True, kw_only=True):
     """Annotations of a dataset, or of all datasets that match a pattern."""
 
@@ -70,6 +80,7 @@ class DatasetEntry(Section, frozen=True, kw_only=True):
     terms: Annotated[Names, alternative_names(also=("glossary_terms",))] = ()
     compliance: Names = ()
     properties: dict[str, str] = field(default_factory=dict)
+    schedule: ScheduleEntry | None = None
     fields: dict[str, FieldEntry] = field(default_factory=dict)
 
 

@@ -11,6 +11,7 @@ from msgspec import Meta, field
 
 from lumos.config.costs import CostCalculation, CostModel
 from lumos.config.gate import GateSettings
+from lumos.config.jobs import JobSettings
 from lumos.config.platforms import LOCAL, PlatformConfig, PlatformName
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.section import (
@@ -408,6 +409,7 @@ class Settings(Section, frozen=True, kw_only=True):
     profile: ProfileSettings = ProfileSettings()
     usage: UsageSettings = UsageSettings()
     gate: GateSettings = GateSettings()
+    jobs: JobSettings = JobSettings()
     origin: Annotated[Origin, Meta(extra={INTERNAL: True})] = Origin()
 
     def __post_init__(self) -> None:

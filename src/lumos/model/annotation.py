@@ -20,6 +20,7 @@ Slot: TypeAlias = Literal[
     "term",
     "compliance",
     "property",
+    "schedule",
 ]
 
 # Reporters. The data source itself: comments in a database, documentation in files.

@@ -1,7 +1,8 @@
 """Finds the files of a dataset at its last scan, as tasks for a profile."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
 
@@ -11,7 +12,7 @@ from lumos.config import Settings
 from lumos.config.sources import FileStoreSettings
 from lumos.discovery.hints.listing import with_stored_hints
 from lumos.discovery.lake.contents import DataFile, LakeContents
-from lumos.discovery.lake.manifest import ManifestStore
+from lumos.discovery.lake.manifest import ManifestStore, ScanManifest
 from lumos.discovery.lake.table_reader import TableMemory, live_files, load_table_memory
 from lumos.discovery.scans import state_folder
 from lumos.discovery.targets import file_roots, selection_for, urns_for
@@ -24,11 +25,12 @@ from lumos.model.discovery import Problem
 from lumos.model.json_codec import from_json
 from lumos.model.schema import Schema
 from lumos.model.types import Array, Map, Struct
+from lumos.model.urn import Urn
 from lumos.profiles.columns import KnownField, known_fields, value_kind
 from lumos.profiles.plan import SourceFile, identity_of
 from lumos.profiles.tasks import HUDI_SLICE, FileTask
-from lumos.sources.addresses import access_of
-from lumos.storage import StorageAccess
+from lumos.sources.addresses import access_of, is_root
+from lumos.storage import FileSelection, StorageAccess
 from lumos.storage.uris import absolute, is_same_store
 from lumos.store import DatasetFilter, KnownDataset, Store
 
@@ -71,33 +73,77 @@ class LocatedFiles(NamedTuple):
 
 def locate(settings: Settings, store: Store, urn: str, *, state: str) -> LocatedFiles:
     """Find the files of a dataset; raises NotProfiled if there are none to read."""
-    dataset = store.get(urn)
-    known = _scanned_dataset(store, dataset)
-    if not has_files(dataset.format, dataset.statistics):
-        raise NotProfiled(urn, "it has no files. Rows of databases and streams are not read.")
-    scan = store.last_scan(known.source)
-    if scan is None:
-        raise NotProfiled(urn, "it has not been scanned with this store. Run lumos ingest first.")
-    root = known.source.partition(":")[2]
-    selection = selection_for(with_stored_hints(settings, store), root)
-    state_access = access_of(state, settings.sources)
-    manifest = ManifestStore(state_folder(state, known.source), state_access).read(scan.manifest)
-    location = dataset.location.uri if dataset.location else ""
-    if location in manifest.tables:
-        memory = load_table_memory(manifest.tables[location], state_access)
-        if memory is None:
+    return ScannedDatasets(settings, store, state=state).locate(urn)
+
+
+class _ScannedRoot(NamedTuple):
+    """A root at its last scan, and its groups of files by the URN of their dataset."""
+
+    root: str
+    selection: FileSelection
+    state_access: StorageAccess
+    manifest: ScanManifest
+
+    def contents(self, urn_of: Callable[[str], Urn]) -> dict[str, Callable[[], Iterator[DataFile]]]:
+        """How to read the files of each dataset."""
+        contents = LakeContents.of_scan(
+            self.selection, self.manifest, state_access=self.state_access
+        )
+        return {
+            str(urn_of(group.dataset)): partial(contents.files_of, group)
+            for group in contents.groups
+        }
+
+
+class ScannedDatasets:
+    """Finds the files of datasets; what a scan recorded of a root is read once."""
+
+    def __init__(self, settings: Settings, store: Store, *, state: str) -> None:
+        self._settings = settings
+        self._store = store
+        self._state = state
+        self._roots: dict[str, _ScannedRoot] = {}
+        self._files: dict[str, dict[str, Callable[[], Iterator[DataFile]]]] = {}
+
+    def locate(self, urn: str) -> LocatedFiles:
+        """Find the files of a dataset; raises NotProfiled if there are none to read."""
+        dataset = self._store.get(urn)
+        known = _scanned_dataset(self._store, dataset)
+        if not has_files(dataset.format, dataset.statistics):
+            raise NotProfiled(urn, "it has no files. Rows of databases and streams are not read.")
+        scanned = self._root(known.source, urn)
+        access = scanned.selection.access
+        location = dataset.location.uri if dataset.location else ""
+        if location in scanned.manifest.tables:
+            memory = load_table_memory(scanned.manifest.tables[location], scanned.state_access)
+            if memory is None:
+                raise NotProfiled(urn, _MISSING_STATE)
+            files, fields, remarks = table_files(location, memory)
+            roots = _scanned_roots(self._settings, self._store, scanned.root)
+            return LocatedFiles(dataset, files, access, fields, tuple(remarks), roots)
+        if known.source not in self._files:
+            self._files[known.source] = scanned.contents(urns_for(self._settings, scanned.root))
+        read_files = self._files[known.source].get(urn)
+        group_files = iter(()) if read_files is None else map(_source_file, read_files())
+        first = next(group_files, None)
+        if first is None:
             raise NotProfiled(urn, _MISSING_STATE)
-        files, fields, remarks = table_files(location, memory)
-        roots = _scanned_roots(settings, store, root)
-        return LocatedFiles(dataset, files, selection.access, fields, tuple(remarks), roots)
-    contents = LakeContents.of_scan(selection, manifest, state_access=state_access)
-    urn_of = urns_for(settings, root)
-    group = next((each for each in contents.groups if str(urn_of(each.dataset)) == urn), None)
-    group_files = iter(()) if group is None else map(_source_file, contents.files_of(group))
-    first = next(group_files, None)
-    if first is None:
-        raise NotProfiled(urn, _MISSING_STATE)
-    return LocatedFiles(dataset, chain([first], group_files), selection.access)
+        return LocatedFiles(dataset, chain([first], group_files), access)
+
+    def _root(self, source: str, urn: str) -> _ScannedRoot:
+        if source not in self._roots:
+            scan = self._store.last_scan(source)
+            if scan is None:
+                raise NotProfiled(
+                    urn, "it has not been scanned with this store. Run lumos ingest first."
+                )
+            root = source.partition(":")[2]
+            selection = selection_for(with_stored_hints(self._settings, self._store), root)
+            access = access_of(self._state, self._settings.sources)
+            folder = state_folder(self._state, source)
+            manifest = ManifestStore(folder, access).read(scan.manifest)
+            self._roots[source] = _ScannedRoot(root, selection, access, manifest)
+        return self._roots[source]
 
 
 def has_files(format: str | None, statistics: HasFileCount | None) -> bool:
@@ -114,7 +160,7 @@ def _scanned_roots(settings: Settings, store: Store, root: str) -> tuple[str, ..
         if isinstance(section, FileStoreSettings)
         for each in file_roots(section)
     ]
-    files = (each for each in (*scanned, *configured) if each.startswith("/") or "://" in each)
+    files = (each for each in (*scanned, *configured) if is_root(each))
     return tuple(dict.fromkeys([root, *(each for each in files if is_same_store(each, root))]))
 
 
@@ -144,7 +190,8 @@ def _source_file(file: DataFile) -> SourceFile:
         ),
     )
     partition = "/".join(f"{key}={value}" for key, value in file.partitions)
-    return SourceFile(task, partition, identity_of(row.path, row.size, row.modified, row.etag))
+    identity = identity_of(row.path, row.size, row.modified, row.etag)
+    return SourceFile(task, partition, identity, row.modified)
 
 
 class TableFiles(NamedTuple):

@@ -147,12 +147,14 @@ _NO_UNIT: Final = -1
 class SourceFile(NamedTuple):
     """A file to measure: a task without a unit, and its partition.
 
-    `identity` changes with every change of the file's rows.
+    `identity` changes with every change of the file's rows. `modified` is in microseconds since
+    1970, if the storage lists the file.
     """
 
     task: FileTask
     partition: str
     identity: bytes
+    modified: int | None = None
 
 
 class SourceFiles:

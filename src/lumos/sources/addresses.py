@@ -36,6 +36,11 @@ def is_address(path: str) -> bool:
     return "://" in path
 
 
+def is_root(path: str) -> bool:
+    """Whether the scope of a recorded source is the root of a lake rather than a database."""
+    return path.startswith("/") or is_address(path)
+
+
 def canonical_address(address: str, configured: Sequence[SourceSettings] = ()) -> str:
     """The canonical address of a folder; missing parts come from the configured sources."""
     return (

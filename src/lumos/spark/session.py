@@ -45,6 +45,8 @@ _CANCEL_SECONDS: Final = 5.0
 
 # The JVM of this process, which PySpark uses for all local sessions.
 _jvms: list[jvm.Jvm] = []
+# The session that this process started last: threads other than its own have no active session.
+_started: list["SparkSession"] = []
 # The JVM that was started before the first session, with its settings.
 _ahead: list[tuple[Mapping[str, str], jvm.Jvm]] = []
 
@@ -99,12 +101,20 @@ def spark_session(
                 thread.submit(_import_lazy_modules)
             session = _start_session(master, settings, short=short, libraries=libraries)
         other.result()
+        _started[:] = [session]
         try:
             with _end_jvm_on_interrupt():
                 yield session
         finally:
             if not is_local(master):
                 session.stop()
+
+
+def cancel_jobs() -> None:
+    """Cancel the running jobs of the session that this process started, also on a cluster."""
+    if _started:
+        with _translate_errors():
+            _started[-1].interruptAll()
 
 
 def _import_lazy_modules() -> None:

@@ -18,6 +18,7 @@ from lumos.store.errors import (
     StoreTooNew,
     StoreTooOld,
 )
+from lumos.store.jobs import JobRegistry, LeaseLost
 from lumos.store.notification_outbox import NotificationOutbox
 from lumos.store.search import Facets
 from lumos.store.store import Store
@@ -30,7 +31,9 @@ __all__ = [
     "DatasetState",
     "Facets",
     "FinishedScan",
+    "JobRegistry",
     "KnownDataset",
+    "LeaseLost",
     "Listener",
     "NoStore",
     "NotificationOutbox",

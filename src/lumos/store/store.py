@@ -52,9 +52,11 @@ from lumos.store.errors import (
 )
 from lumos.store.garbage_collection import paused_gc
 from lumos.store.history import ChangeLog, SchemaReader
+from lumos.store.jobs import JobRegistry
 from lumos.store.journal import ImportJournal
 from lumos.store.lineage.reader import LineageReader
 from lumos.store.notification_outbox import NotificationOutbox
+from lumos.store.releases import ReleaseRecords
 from lumos.store.search import Facets, SearchHits
 from lumos.store.statements import batches, insert_if_new
 from lumos.store.transaction import Completer, Listener, Transaction, schema_row
@@ -103,6 +105,8 @@ class Store:
         self.journal = ImportJournal(database)
         self.catalog_outbox = CatalogOutbox(database)
         self.notification_outbox = NotificationOutbox(database)
+        self.jobs = JobRegistry(database)
+        self.releases = ReleaseRecords(database, self.jobs)
 
     @classmethod
     def open(

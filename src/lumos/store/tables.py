@@ -527,3 +527,102 @@ dataset_hint = Table(
     Column("author", Text, nullable=False),
     Column("added_at", InstantColumn, nullable=False),
 )
+
+# The registry of jobs: what is to be done, is being done and was done.
+job = Table(
+    "job",
+    metadata,
+    Column("id", Counter, primary_key=True, autoincrement=True),
+    Column("kind", String(32), nullable=False),
+    # JSON, like the progress, the completed steps and the result.
+    Column("arguments", LargeBinary, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("max_attempts", Integer, nullable=False),
+    Column("not_before", InstantColumn, nullable=False),
+    Column("time_limit", Integer),
+    Column("idempotency_key", Text, unique=True),
+    Column("concurrency_key", Text),
+    Column("concurrency_limit", Integer, nullable=False),
+    Column("progress", LargeBinary),
+    Column("completed_steps", LargeBinary, nullable=False),
+    Column("result", LargeBinary),
+    Column("error", Text),
+    # Grows with each attempt; a worker with an older one may not write any more.
+    Column("token", BigInteger, nullable=False),
+    Column("worker", Text),
+    Column("lease_until", InstantColumn),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("requested_by", Text, nullable=False),
+    Column("created_at", InstantColumn, nullable=False),
+    Column("started_at", InstantColumn),
+    Column("finished_at", InstantColumn),
+    Index(None, "state", "priority", "id"),
+    Index(None, "state", "lease_until"),
+    Index(None, "concurrency_key", "state"),
+    Index(None, "finished_at"),
+    # Ids of deleted jobs are not used again: messages and logs may still name them.
+    sqlite_autoincrement=True,
+)
+
+# The last lines of each job's log.
+job_log = Table(
+    "job_log",
+    metadata,
+    Column("job", Counter, ForeignKey("job.id"), primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("at", InstantColumn, nullable=False),
+    Column("text", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# What is due at which times; `next_due` is the next time that no job was made for.
+schedule = Table(
+    "schedule",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("kind", String(32), nullable=False),
+    Column("arguments", LargeBinary, nullable=False),
+    Column("cron", Text, nullable=False),
+    Column("timezone", Text, nullable=False),
+    Column("jitter", Integer, nullable=False),
+    Column("catch_up", String(8), nullable=False),
+    Column("paused", Boolean, nullable=False),
+    Column("next_due", InstantColumn, nullable=False),
+    Column("last_due", InstantColumn),
+    Column("last_job", BigInteger),
+    Column("priority", Integer, nullable=False),
+    Column("max_attempts", Integer, nullable=False),
+    Column("time_limit", Integer),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", InstantColumn, nullable=False),
+)
+
+# Every due time that was handled, so that it is handled once; without a job if it was skipped.
+schedule_run = Table(
+    "schedule_run",
+    metadata,
+    Column("schedule", Text, primary_key=True),
+    Column("due_at", InstantColumn, primary_key=True, autoincrement=False),
+    Column("job", BigInteger),
+)
+
+# Releases that were announced.
+release = Table(
+    "release",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("at", InstantColumn, nullable=False),
+    Column("created_at", InstantColumn, nullable=False),
+    Column("created_by", Text, nullable=False),
+)
+
+# The refresh of a dataset after a release, as JSON.
+release_refresh = Table(
+    "release_refresh",
+    metadata,
+    Column("release", Text, ForeignKey("release.name"), primary_key=True),
+    Column("urn", Text, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)

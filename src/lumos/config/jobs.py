@@ -1,0 +1,43 @@
+"""How jobs reach workers, how they are repeated, and how many run at once."""
+
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from lumos.config.secret import ConnectionString
+from lumos.config.section import Days, Seconds, Section
+from lumos.errors import MisuseError
+
+Attempts = Annotated[int, Meta(ge=1, le=100, description="a number of attempts from 1 to 100")]
+_REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+
+
+class JobSettings(Section, frozen=True, kw_only=True):
+    """Jobs: `transport` wakes workers, `limits` are by patterns of concurrency keys."""
+
+    transport: Literal["store", "redis"] = "store"
+    redis_url: ConnectionString | None = None
+    stream: Annotated[str, Meta(min_length=1, max_length=200)] = "lumos:jobs"
+    # A worker that does not respond for this long has lost its jobs.
+    lease_seconds: Annotated[int, Meta(ge=5, le=3600, description="seconds from 5 to 3600")] = 60
+    poll_seconds: Seconds = 2
+    max_attempts: Attempts = 3
+    retry_seconds: Seconds = 10
+    max_retry_seconds: Seconds = 3600
+    time_limit: Seconds | None = None
+    retention_days: Days = 30
+    limits: dict[str, Annotated[int, Meta(ge=1, description="a number of jobs, at least 1")]] = (
+        field(default_factory=dict)
+    )
+
+    def __post_init__(self) -> None:
+        if self.transport == "redis" and self.redis_url is None:
+            raise MisuseError("The transport redis requires 'redis_url'.")
+        if self.redis_url and not self.redis_url.reveal().startswith(_REDIS_SCHEMES):
+            raise MisuseError("'redis_url' is not a Redis URL. Expected: redis://host:6379/0")
+
+    def limit_of(self, key: str) -> int:
+        """How many jobs with a concurrency key may run at once: 1 unless a pattern says more."""
+        fitting = (limit for pattern, limit in self.limits.items() if fnmatchcase(key, pattern))
+        return next(fitting, 1)

@@ -1,0 +1,344 @@
+"""The worker: takes jobs from the registry, watches over them and records how they end.
+
+While a job runs, the worker extends its lease. If it cannot do that for as long as the lease
+lasts, it stops the job, because another worker may take it over from then on.
+"""
+
+import logging
+import os
+import random
+import socket
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from time import monotonic, sleep
+from typing import Any, Final, Literal
+
+from lumos.config.jobs import JobSettings
+from lumos.errors import LumosError
+from lumos.jobs.runner import (
+    AnyJobEvent,
+    FailureEvent,
+    JobRunner,
+    LogEvent,
+    ProgressEvent,
+    RunnerDied,
+    StepsEvent,
+    SuccessEvent,
+)
+from lumos.jobs.transport import JobMessage, JobTransport
+from lumos.model.job import JobProgress, JobRecord
+from lumos.store import JobRegistry, LeaseLost, StoreError
+
+_log = logging.getLogger(__name__)
+_MAX_HEARTBEAT_SECONDS: Final = 3.0
+_TICK_SECONDS: Final = 1.0
+# How often the registry is searched for jobs whose messages were lost.
+_SWEEP_SECONDS: Final = 15.0
+_PRUNE_SECONDS: Final = 3600.0
+_WAIT_SECONDS: Final = 30.0
+_RETRY_WRITE_SECONDS: Final = 0.5
+
+# What a worker did with a job. lost: another worker may have it. released: this worker stopped.
+JobOutcome = Literal["succeeded", "failed", "retried", "cancelled", "lost", "released"]
+
+
+def retry_delay(settings: JobSettings, attempts: int, fraction: float) -> timedelta:
+    """The back-off after a number of attempts: exponential with full jitter.
+
+    `fraction` from 0 to 1 is the share of the longest delay.
+    """
+    longest = min(settings.max_retry_seconds, settings.retry_seconds * 2 ** min(attempts - 1, 30))
+    return timedelta(seconds=longest * fraction)
+
+
+class JobWorker:
+    """Runs jobs, `concurrency` at a time; `fire` makes jobs of due schedules.
+
+    When `abort` is set, running jobs are stopped and given back to the registry.
+    """
+
+    def __init__(
+        self,
+        registry: JobRegistry,
+        transport: JobTransport,
+        settings: JobSettings,
+        *,
+        make_runner: Callable[[], JobRunner],
+        fire: Callable[[], int],
+        concurrency: int = 1,
+        abort: threading.Event | None = None,
+        on_progress: Callable[[JobRecord, JobProgress], None] = lambda _job, _progress: None,
+        on_outcome: Callable[[JobRecord, JobOutcome], None] = lambda _job, _outcome: None,
+    ) -> None:
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+        self.outcomes: Counter[JobOutcome] = Counter()
+        self.scheduled = 0
+        self._registry = registry
+        self._transport = transport
+        self._settings = settings
+        self._make_runner = make_runner
+        self._fire = fire
+        self._concurrency = concurrency
+        self._on_progress = on_progress
+        self._on_outcome = on_outcome
+        self._lease = timedelta(seconds=settings.lease_seconds)
+        self._abort = abort or threading.Event()
+        self._lock = threading.Lock()
+
+    def run(self, stop: threading.Event) -> None:
+        """Run jobs until `stop` is set; jobs that are running then are finished."""
+        ended = threading.Event()
+        keeper = threading.Thread(target=self._keep, args=(ended,), name="lumos-job-keeper")
+        keeper.start()
+        try:
+            self._run_slots(lambda runner: self._work(runner, stop))
+        finally:
+            ended.set()
+            keeper.join()
+
+    def run_once(self, stop: threading.Event | None = None) -> None:
+        """Run all jobs that are ready, and return when there are none left or `stop` is set."""
+        self.tidy()
+        ended = stop or threading.Event()
+        self._run_slots(lambda runner: self._drain(runner, ended))
+
+    def run_job(self, id: int) -> bool:
+        """Run one job here; False if it is not ready or another worker runs it."""
+        job = self._registry.claim(self.name, lease=self._lease, id=id)
+        if job is None:
+            return False
+        runner = self._make_runner()
+        try:
+            self._run(job, runner, JobMessage())
+        finally:
+            runner.close()
+        return True
+
+    def tidy(self) -> None:
+        """Make jobs of due schedules, and take jobs back from workers that vanished."""
+        if fired := self._fire():
+            self.scheduled += fired
+            self._transport.announce(fired)
+        if recovered := self._registry.recover():
+            _log.warning("Took %d jobs back from workers that vanished.", recovered)
+            self._transport.announce(recovered)
+
+    def _run_slots(self, work: Callable[[JobRunner], None]) -> None:
+        problems: list[BaseException] = []
+
+        def run_slot() -> None:
+            runner = self._make_runner()
+            try:
+                work(runner)
+            except BaseException as problem:  # noqa: BLE001 - raised again by the main thread
+                problems.append(problem)
+            finally:
+                self._transport.unsubscribe()
+                runner.close()
+
+        threads = [
+            threading.Thread(target=run_slot, name=f"lumos-job-{number}")
+            for number in range(self._concurrency)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if problems:
+            raise problems[0]
+
+    def _drain(self, runner: JobRunner, stop: threading.Event) -> None:
+        while not (stop.is_set() or self._abort.is_set()):
+            job = self._registry.claim(self.name, lease=self._lease)
+            if job is None:
+                return
+            self._run(job, runner, JobMessage())
+
+    def _work(self, runner: JobRunner, stop: threading.Event) -> None:
+        message: JobMessage = JobMessage()
+        while not stop.is_set():
+            try:
+                # Before the registry is read, so that no message in between is missed.
+                self._transport.subscribe()
+                job = self._registry.claim(self.name, lease=self._lease)
+                if job is None:
+                    message.settle()
+                    # Looks into the registry in any case: messages may get lost.
+                    message = self._transport.wait(self._patience(), stop) or JobMessage()
+                    continue
+            except StoreError as problem:
+                _log.warning("Jobs wait for the store: %s", problem)
+                stop.wait(self._settings.poll_seconds)
+                continue
+            self._run(job, runner, message)
+            message.settle()
+            message = JobMessage()
+
+    def _patience(self) -> float:
+        """How long to wait for a message: at most until the next job is due."""
+        due = self._registry.next_due()
+        if due is None:
+            return _WAIT_SECONDS
+        left = (due - self._registry.now()).total_seconds()
+        # A job that is due already waits for others with its concurrency key.
+        return min(_WAIT_SECONDS, left) if left > 0 else self._settings.poll_seconds
+
+    def _keep(self, ended: threading.Event) -> None:
+        """Tidy up every second; announce ready jobs again and delete old ones now and then."""
+        swept = pruned = -_PRUNE_SECONDS
+        while not ended.is_set():
+            try:
+                self.tidy()
+                if monotonic() - swept >= _SWEEP_SECONDS:
+                    swept = monotonic()
+                    if ready := self._registry.ready():
+                        self._transport.announce(ready)
+                if self._settings.retention_days and monotonic() - pruned >= _PRUNE_SECONDS:
+                    pruned = monotonic()
+                    self._prune(timedelta(days=self._settings.retention_days))
+            except StoreError as problem:
+                _log.warning("Schedules wait for the store: %s", problem)
+            ended.wait(_TICK_SECONDS)
+
+    def _prune(self, age: timedelta) -> None:
+        self._registry.prune(age)
+        self._registry.schedules.prune(self._registry.now() - age)
+
+    def _run(self, job: JobRecord, runner: JobRunner, message: JobMessage) -> None:
+        attempt = _Attempt(self, job, runner, message)
+        with _logged(job):
+            outcome = attempt.run()
+            with self._lock:
+                self.outcomes[outcome] += 1
+            self._on_outcome(job, outcome)
+
+
+class _Attempt:
+    """One attempt at a job, from its claim to its end."""
+
+    def __init__(
+        self, worker: JobWorker, job: JobRecord, runner: JobRunner, message: JobMessage
+    ) -> None:
+        self._worker = worker
+        self._job = job
+        self._runner = runner
+        self._message = message
+        self._settings = worker._settings
+        self._registry = worker._registry
+        self._heartbeat_seconds = min(_MAX_HEARTBEAT_SECONDS, self._settings.lease_seconds / 4)
+        # On the monotonic clock: setting the clock must not change how long a lease is trusted.
+        self._lease_ends = monotonic() + self._settings.lease_seconds
+        self._progress: JobProgress | None = None
+        self._lines: list[str] = []
+
+    def run(self) -> JobOutcome:
+        try:
+            return self._watch()
+        except LeaseLost:
+            self._runner.stop()
+            return "lost"
+
+    def _watch(self) -> JobOutcome:
+        started = monotonic()
+        limit = self._job.time_limit
+        try:
+            self._runner.start(self._job)
+        except OSError as problem:
+            return self._fail(f"The process of the job did not start: {problem}", permanent=False)
+        while True:
+            try:
+                events = self._runner.poll(self._heartbeat_seconds)
+            except RunnerDied as problem:
+                return self._fail(str(problem), permanent=False)
+            for event in events:
+                outcome = self._handle(event)
+                if outcome is not None:
+                    return outcome
+            if self._worker._abort.is_set():
+                self._runner.stop()
+                self._record(self._registry.release)
+                return "released"
+            if limit is not None and monotonic() - started > limit:
+                self._runner.stop()
+                return self._fail(
+                    f"The job was stopped after its time limit of {limit} s.", permanent=False
+                )
+            if self._is_cancelled():
+                self._runner.stop()
+                self._record(self._registry.cancelled, lines=self._lines)
+                return "cancelled"
+
+    def _handle(self, event: AnyJobEvent) -> JobOutcome | None:
+        match event:
+            case ProgressEvent():
+                self._progress = event.progress
+                self._worker._on_progress(self._job, event.progress)
+            case LogEvent():
+                self._lines.append(event.text)
+            case StepsEvent():
+                self._record(self._registry.complete_step, event.results, lines=self._lines)
+                self._lines = []
+            case SuccessEvent():
+                self._record(self._registry.succeed, event.result, lines=self._lines)
+                return "succeeded"
+            case FailureEvent():
+                return self._fail(event.error, permanent=event.permanent)
+        return None
+
+    def _is_cancelled(self) -> bool:
+        """Extend the lease; whether the job was asked to stop."""
+        now = monotonic()
+        if now < self._lease_ends - self._settings.lease_seconds + self._heartbeat_seconds:
+            return False
+        try:
+            lines, progress = self._lines, self._progress
+            self._lines, self._progress = [], None
+            asked = self._registry.heartbeat(
+                self._job.id,
+                self._job.token,
+                lease=self._worker._lease,
+                progress=progress,
+                lines=lines,
+            )
+        except LeaseLost:
+            raise
+        except StoreError as problem:
+            self._lines = [*lines, *self._lines]
+            if monotonic() >= self._lease_ends:
+                _log.warning("The lease of job %d has expired: %s", self._job.id, problem)
+                raise LeaseLost(self._job.id) from problem
+            return False
+        self._lease_ends = now + self._settings.lease_seconds
+        self._message.refresh()
+        return asked
+
+    def _fail(self, error: str, *, permanent: bool) -> JobOutcome:
+        delay = retry_delay(self._settings, self._job.attempts, random.random())
+        retry_after = None if permanent else delay
+        state = self._record(self._registry.fail, error, retry_after=retry_after, lines=self._lines)
+        return "retried" if state == "queued" else "failed"
+
+    def _record(self, write: Callable[..., Any], *values: Any, **options: Any) -> Any:
+        """Write to the registry; while it cannot be reached, try again as long as the lease."""
+        while True:
+            try:
+                return write(self._job.id, self._job.token, *values, **options)
+            except LeaseLost:
+                raise
+            except StoreError as problem:
+                if monotonic() >= self._lease_ends:
+                    raise LeaseLost(self._job.id) from problem
+                sleep(_RETRY_WRITE_SECONDS)
+
+
+@contextmanager
+def _logged(job: JobRecord) -> Iterator[None]:
+    """A job that breaks the worker's own code must not end the worker."""
+    try:
+        yield
+    except LumosError as problem:
+        _log.warning("Job %d (%s): %s", job.id, job.kind, problem)

@@ -1,0 +1,117 @@
+"""Due times of cron expressions in a time zone (pure).
+
+Daylight saving time is handled as in Debian's cron: a time of day that is skipped is due at the
+end of the gap, one that occurs twice is due the first time, and expressions with `*` as minute or
+hour are due in every real hour.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from lumos.errors import MisuseError, did_you_mean
+from lumos.model.job import CatchUp
+
+_NAMES: Final = {
+    "hourly": "0 * * * *",
+    "daily": "0 0 * * *",
+    "weekly": "0 0 * * 0",
+    "monthly": "0 0 1 * *",
+    "yearly": "0 0 1 1 *",
+}
+_FIELDS: Final = 5
+_MAX_LENGTH: Final = 200
+# A due time counts as missed by `catch_up: none` if no worker noticed it for this long.
+_GRACE: Final = timedelta(minutes=5)
+# More due times than these are not caught up at once.
+MAX_CAUGHT_UP: Final = 1_000
+_LOOK_BACK: Final = (0.05, 2, 62)
+
+
+def parse_cron(text: str) -> str:
+    """The cron expression that a text means: five fields, or a name such as `daily`."""
+    expression = _NAMES.get(text.strip().removeprefix("@").lower(), text.strip())
+    advice = "Use minute, hour, day, month and weekday, as in '0 6 * * 1-5', or daily, hourly, ..."
+    if len(expression) > _MAX_LENGTH or len(expression.split()) != _FIELDS:
+        raise MisuseError(f"'{text[:_MAX_LENGTH]}' is not a cron expression. {advice}")
+    try:
+        next(CronSim(expression, datetime(2024, 1, 1, tzinfo=UTC)))
+    except CronSimError as problem:
+        raise MisuseError(f"'{text}' is not a cron expression ({problem}). {advice}") from None
+    except StopIteration:
+        raise MisuseError(f"The cron expression '{text}' is never due. {advice}") from None
+    return " ".join(expression.split())
+
+
+def parse_timezone(name: str) -> str:
+    """Check the name of a time zone."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        from zoneinfo import available_timezones
+
+        nearest = did_you_mean(name, available_timezones())
+        raise MisuseError(
+            f"Unknown time zone '{name}'.{nearest} Use a name such as Europe/Oslo or UTC."
+        ) from None
+    return name
+
+
+def next_due(expression: str, timezone: str, after: datetime) -> datetime:
+    """The first due time after a time, in UTC."""
+    return next(due_times(expression, timezone, after))
+
+
+def due_times(expression: str, timezone: str, after: datetime) -> Iterator[datetime]:
+    """The due times after a time, in UTC and ascending."""
+    last = after.astimezone(UTC)
+    for local in CronSim(expression, last.astimezone(ZoneInfo(timezone))):
+        due = local.astimezone(UTC)
+        # Within a repeated hour, and at the end of a skipped one, the same time occurs again.
+        if due > last:
+            last = due
+            yield due
+
+
+def due_now(
+    expression: str, timezone: str, *, first: datetime, now: datetime, catch_up: CatchUp
+) -> tuple[list[tuple[datetime, bool]], datetime]:
+    """The due times from `first` to `now`, each with whether it is run, and the next one.
+
+    `catch_up` decides about all but the last: `all` runs each of them. `last` runs the last one
+    however late it is, `none` only if it is at most five minutes late.
+    """
+    if catch_up == "all":
+        later = takewhile(lambda due: due <= now, due_times(expression, timezone, first))
+        times = [first, *islice(later, MAX_CAUGHT_UP - 1)]
+    else:
+        times = [_last_due(expression, timezone, first=first, now=now)]
+    is_run = catch_up != "none" or now - times[-1] <= _GRACE
+    return [(due, is_run) for due in times], next_due(expression, timezone, times[-1])
+
+
+def _last_due(expression: str, timezone: str, *, first: datetime, now: datetime) -> datetime:
+    """The last due time that is not after `now`."""
+    # After a long outage of a schedule that is due every minute, most due times do not matter.
+    for days in _LOOK_BACK:
+        start = now - timedelta(days=days)
+        if start <= first:
+            break
+        times = list(takewhile(lambda due: due <= now, due_times(expression, timezone, start)))
+        if times:
+            return times[-1]
+    later = takewhile(lambda due: due <= now, due_times(expression, timezone, first))
+    return max(later, default=first)
+
+
+def jitter_of(name: str, due: datetime, jitter: int) -> timedelta:
+    """How long the job of a due time waits: the same for all workers, at most `jitter` seconds."""
+    if not jitter:
+        return timedelta()
+    digest = hashlib.blake2b(f"{name} {due.isoformat()}".encode(), digest_size=8).digest()
+    return timedelta(seconds=jitter * (int.from_bytes(digest, "big") / 2**64))

@@ -1,0 +1,54 @@
+"""Releases, and the refresh of each dataset after one."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+# waiting: its data is not expected yet, or was late so far. refreshed: the data after the release
+# was scanned. given up: it never arrived. unscheduled: nobody knows when it would.
+RefreshState = Literal["waiting", "refreshed", "given up", "failed", "unscheduled"]
+
+
+class DatasetSummary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The state of a dataset, to compare before and after a release."""
+
+    schema_version: str | None = None
+    cloud_version: str | None = None
+    columns: int = 0
+    rows: int | None = None
+    files: int | None = None
+    bytes: int | None = None
+
+
+class ReleaseRefresh(msgspec.Struct, frozen=True, kw_only=True):
+    """The refresh of one dataset after a release.
+
+    `run` is the first run after the release, `partition` names what it writes, and `available` is
+    when that is expected. `attempts` counts the scans that looked for it; the next one is at
+    `next_look`, and none after `give_up`.
+    """
+
+    urn: str
+    state: RefreshState
+    run: datetime | None = None
+    partition: str | None = None
+    available: datetime | None = None
+    next_look: datetime | None = None
+    give_up: datetime | None = None
+    attempts: int = 0
+    reason: str | None = None
+    before: DatasetSummary = DatasetSummary()
+    after: DatasetSummary | None = None
+    changes: tuple[str, ...] = ()
+    affected: tuple[str, ...] = ()
+    updated_at: datetime | None = None
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True):
+    """A release that was announced, and when."""
+
+    name: str
+    at: datetime
+    created_at: datetime
+    created_by: str

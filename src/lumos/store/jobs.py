@@ -1,0 +1,544 @@
+"""The registry of jobs and schedules: the only truth about what runs where.
+
+All times come from one clock: that of the PostgreSQL server, or of the machine with the SQLite
+file. So workers on machines with different clocks agree on when a lease has expired.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    case,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from lumos.model.job import (
+    FINISHED_STATES,
+    JobLogLine,
+    JobProgress,
+    JobRecord,
+    JobRequest,
+    JobState,
+    ScheduleRecord,
+)
+from lumos.model.json_codec import from_json, to_json
+from lumos.store.database import Database, lock_in_transaction
+from lumos.store.errors import StoreError
+from lumos.store.statements import insert_if_new
+from lumos.store.tables import job as table
+from lumos.store.tables import job_log, schedule, schedule_run
+
+CHANNEL: Final = "lumos_jobs"
+MAX_LOG_LINES: Final = 1_000
+_MAX_LINE_LENGTH: Final = 500
+_MAX_ERROR_LENGTH: Final = 2_000
+_PRUNE_BATCH: Final = 500
+_JSON_COLUMNS: Final = ("arguments", "completed_steps", "result")
+
+Clock = Callable[[], datetime]
+
+
+class LeaseLost(StoreError):
+    """The job was cancelled or belongs to another worker by now; nothing was written."""
+
+    def __init__(self, id: int) -> None:
+        self.id = id
+        super().__init__(
+            f"Job {id} does not belong to this worker any more. See it with: lumos job show {id}"
+        )
+
+
+class JobRegistry:
+    """Puts jobs into the registry, leases them to workers and records how they end."""
+
+    def __init__(self, database: Database, clock: Clock | None = None) -> None:
+        self._database = database
+        self._clock = clock
+
+    @cached_property
+    def schedules(self) -> "ScheduleRegistry":
+        """The schedules of jobs."""
+        return ScheduleRegistry(self._database, self)
+
+    @property
+    def notifies(self) -> bool:
+        """Whether the database itself announces new jobs (`CHANNEL`)."""
+        return self._database.is_shared
+
+    def now(self, connection: Connection | None = None) -> datetime:
+        """The time of the registry's clock."""
+        if self._clock is not None:
+            return self._clock()
+        if not self._database.is_shared:
+            return datetime.now(UTC)
+        if connection is None:
+            with self._database.reading() as reading:
+                return self.now(reading)
+        # Not CURRENT_TIMESTAMP, which is the start of the transaction.
+        micros = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        value = connection.execute(micros).scalar_one()
+        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=int(value))
+
+    # Requests.
+
+    def submit(self, request: JobRequest) -> tuple[JobRecord, bool]:
+        """Put a job into the registry; also whether it is new (see `idempotency_key`)."""
+        with self._database.writing() as connection:
+            return self.insert(connection, request)
+
+    def insert(self, connection: Connection, request: JobRequest) -> tuple[JobRecord, bool]:
+        """Put a job into the registry in a transaction of the caller."""
+        now = self.now(connection)
+        row = {name: getattr(request, name) for name in request.__struct_fields__}
+        row |= {
+            "arguments": to_json(request.arguments),
+            "not_before": request.not_before or now,
+            "state": "queued",
+            "attempts": 0,
+            "token": 0,
+            "completed_steps": b"[]",
+            "cancel_requested": False,
+            "created_at": now,
+        }
+        statement = insert_if_new(connection.dialect.name, table)
+        inserted = connection.execute(statement, row).scalar_one_or_none()
+        if inserted is None:
+            is_same = table.c.idempotency_key == request.idempotency_key
+            return _record(connection.execute(select(table).where(is_same)).one()), False
+        self._notify(connection)
+        return self._job(connection, inserted), True
+
+    def cancel(self, id: int) -> JobRecord | None:
+        """Cancel a queued job, or ask the worker of a running one to stop it."""
+        with self._database.writing() as connection:
+            now = self.now(connection)
+            is_queued = table.c.state == "queued"
+            changes = {
+                "cancel_requested": True,
+                "finished_at": case(
+                    (is_queued, literal(now, table.c.finished_at.type)),
+                    else_=table.c.finished_at,
+                ),
+                "state": case((is_queued, "cancelled"), else_=table.c.state),
+            }
+            is_open = (table.c.id == id) & table.c.state.in_(("queued", "running"))
+            changed = connection.execute(update(table).where(is_open).values(changes)).rowcount
+            if changed:
+                self._log(connection, id, ["Cancellation requested."], now)
+            row = connection.execute(select(table).where(table.c.id == id)).one_or_none()
+        return None if row is None else _record(row)
+
+    def requeue(self, id: int) -> bool:
+        """Queue a failed, dead or cancelled job again, with all of its attempts."""
+        with self._database.writing() as connection:
+            now = self.now(connection)
+            values = {
+                "state": "queued",
+                "attempts": 0,
+                "not_before": now,
+                "cancel_requested": False,
+                "finished_at": None,
+                "error": None,
+            }
+            is_over = table.c.state.in_(("failed", "dead", "cancelled"))
+            statement = update(table).where(table.c.id == id, is_over).values(values)
+            if not connection.execute(statement).rowcount:
+                return False
+            self._log(connection, id, ["Queued again."], now)
+            self._notify(connection)
+        return True
+
+    # Work.
+
+    def claim(self, worker: str, *, lease: timedelta, id: int | None = None) -> JobRecord | None:
+        """Lease the ready job with the highest priority, or the job `id`, to a worker.
+
+        Jobs whose concurrency limit is reached are not ready.
+        """
+        busy: set[str] = set()
+        while True:
+            with self._database.writing() as connection:
+                now = self.now(connection)
+                ready = [table.c.state == "queued", table.c.not_before <= now]
+                if id is not None:
+                    ready.append(table.c.id == id)
+                if busy:
+                    key = table.c.concurrency_key
+                    ready.append(or_(key.is_(None), key.not_in(busy)))
+                first = select(table).where(*ready).order_by(table.c.priority.desc(), table.c.id)
+                # Workers that claim at the same time do not wait for each other.
+                first = first.limit(1).with_for_update(skip_locked=True)
+                row = connection.execute(first).one_or_none()
+                if row is None:
+                    return None
+                if row.concurrency_key is not None and self._is_busy(connection, row):
+                    # In a new transaction, so that no worker waits for two locks.
+                    busy.add(row.concurrency_key)
+                    continue
+                values = {
+                    "state": "running",
+                    "attempts": row.attempts + 1,
+                    "token": row.token + 1,
+                    "worker": worker,
+                    "lease_until": now + lease,
+                    "started_at": now,
+                    "progress": None,
+                    "error": None,
+                }
+                connection.execute(update(table).where(table.c.id == row.id).values(values))
+                self._log(connection, row.id, [f"Attempt {row.attempts + 1} on {worker}."], now)
+                return self._job(connection, row.id)
+
+    def _is_busy(self, connection: Connection, row: Row[Any]) -> bool:
+        lock_in_transaction(connection, f"job:{row.concurrency_key}")
+        has_key = (table.c.concurrency_key == row.concurrency_key) & (table.c.state == "running")
+        running = connection.execute(select(func.count()).where(has_key)).scalar_one()
+        return bool(running >= row.concurrency_limit)
+
+    def heartbeat(
+        self,
+        id: int,
+        token: int,
+        *,
+        lease: timedelta,
+        progress: JobProgress | None = None,
+        lines: Sequence[str] = (),
+    ) -> bool:
+        """Extend a lease and record progress; True if the job was asked to stop."""
+        values: dict[str, Any] = {} if progress is None else {"progress": to_json(progress)}
+        with self._database.writing() as connection:
+            now = self.now(connection)
+            self._write(connection, id, token, lease_until=now + lease, **values)
+            self._log(connection, id, lines, now)
+            asked = select(table.c.cancel_requested).where(table.c.id == id)
+            return bool(connection.execute(asked).scalar_one())
+
+    def complete_step(
+        self, id: int, token: int, results: Sequence[Any], *, lines: Sequence[str] = ()
+    ) -> None:
+        """Record the results of the first steps of a chain; a later attempt skips these."""
+        with self._database.writing() as connection:
+            self._write(connection, id, token, completed_steps=to_json(results))
+            done = f"Step {len(results)} succeeded."
+            self._log(connection, id, [*lines, done], self.now(connection))
+
+    def succeed(self, id: int, token: int, result: Any, *, lines: Sequence[str] = ()) -> None:
+        """Record the result of a job."""
+        self._finish(id, token, "succeeded", [*lines, "Succeeded."], result=to_json(result))
+
+    def cancelled(self, id: int, token: int, *, lines: Sequence[str] = ()) -> None:
+        """Record that a running job was stopped because it was asked to."""
+        self._finish(id, token, "cancelled", [*lines, "Cancelled."])
+
+    def fail(
+        self,
+        id: int,
+        token: int,
+        error: str,
+        *,
+        retry_after: timedelta | None,
+        lines: Sequence[str] = (),
+    ) -> JobState:
+        """Record why an attempt failed; queue the next one unless there is none left.
+
+        Without `retry_after` the job has failed for good.
+        """
+        error = error[:_MAX_ERROR_LENGTH]
+        if retry_after is None:
+            self._finish(id, token, "failed", [*lines, f"Failed: {error}"], error=error)
+            return "failed"
+        with self._database.writing() as connection:
+            now = self.now(connection)
+            limits = select(table.c.attempts, table.c.max_attempts).where(table.c.id == id)
+            attempts, maximum = connection.execute(limits).one()
+            free: dict[str, Any] = {"worker": None, "lease_until": None, "error": error}
+            state: JobState = "queued" if attempts < maximum else "dead"
+            if state == "queued":
+                free["not_before"] = now + retry_after
+                outlook = f"Next attempt in {retry_after.total_seconds():.1f} s."
+            else:
+                free["finished_at"] = now
+                outlook = "No attempts are left."
+            self._write(connection, id, token, state=state, **free)
+            self._log(connection, id, [*lines, f"Failed: {error}", outlook], now)
+            self._notify(connection)
+        return state
+
+    def release(self, id: int, token: int) -> None:
+        """Give a job back that was not finished, without counting the attempt."""
+        with self._database.writing() as connection:
+            now = self.now(connection)
+            free = {"state": "queued", "worker": None, "lease_until": None, "not_before": now}
+            self._write(connection, id, token, attempts=table.c.attempts - 1, **free)
+            self._log(connection, id, ["Given back by a worker that stops."], now)
+            self._notify(connection)
+
+    def recover(self) -> int:
+        """Queue jobs again whose workers have vanished, and return their number."""
+        with self._database.reading() as connection:
+            is_expired = (table.c.state == "running") & (table.c.lease_until < self.now(connection))
+            # Most of the time there are none, and nobody has to wait for the write lock.
+            if connection.execute(select(table.c.id).where(is_expired).limit(1)).first() is None:
+                return 0
+        with self._database.writing() as connection:
+            now = self.now(connection)
+            expired = select(table).where(is_expired).order_by(table.c.id).limit(_PRUNE_BATCH)
+            rows = connection.execute(expired.with_for_update(skip_locked=True)).all()
+            for row in rows:
+                values: dict[str, Any] = {"worker": None, "lease_until": None}
+                if row.cancel_requested:
+                    values |= {"state": "cancelled", "finished_at": now}
+                elif row.attempts < row.max_attempts:
+                    values |= {"state": "queued", "not_before": now}
+                else:
+                    values |= {"state": "dead", "finished_at": now}
+                    values["error"] = f"The worker {row.worker} vanished while it ran this job."
+                connection.execute(update(table).where(table.c.id == row.id).values(values))
+                line = f"The worker {row.worker} vanished; the job is {values['state']}."
+                self._log(connection, row.id, [line], now)
+            if rows:
+                self._notify(connection)
+        return len(rows)
+
+    def _finish(
+        self, id: int, token: int, state: JobState, lines: Sequence[str], **values: Any
+    ) -> None:
+        with self._database.writing() as connection:
+            now = self.now(connection)
+            free = {"worker": None, "lease_until": None, "finished_at": now}
+            self._write(connection, id, token, state=state, **free, **values)
+            self._log(connection, id, lines, now)
+            # Another job may have waited for this one because of a concurrency limit.
+            self._notify(connection)
+
+    def _write(self, connection: Connection, id: int, token: int, **values: Any) -> None:
+        """Change a job if this token still holds it; the check is part of the transaction."""
+        holds = (table.c.id == id) & (table.c.token == token) & (table.c.state == "running")
+        if not connection.execute(update(table).where(holds).values(values)).rowcount:
+            raise LeaseLost(id)
+
+    # Reads.
+
+    def job(self, id: int) -> JobRecord | None:
+        """One job, or None."""
+        with self._database.reading() as connection:
+            row = connection.execute(select(table).where(table.c.id == id)).one_or_none()
+        return None if row is None else _record(row)
+
+    def list(
+        self,
+        *,
+        states: Collection[JobState] = (),
+        kind: str | None = None,
+        before: int | None = None,
+        limit: int,
+    ) -> tuple[JobRecord, ...]:
+        """Jobs, newest first; `before` continues after the last id of an earlier list."""
+        conditions: list[ColumnElement[bool]] = []
+        if states:
+            conditions.append(table.c.state.in_(states))
+        if kind is not None:
+            conditions.append(table.c.kind == kind)
+        if before is not None:
+            conditions.append(table.c.id < before)
+        statement = select(table).where(*conditions).order_by(table.c.id.desc()).limit(limit)
+        with self._database.reading() as connection:
+            return tuple(map(_record, connection.execute(statement)))
+
+    def log(self, id: int) -> tuple[JobLogLine, ...]:
+        """The last lines of a job's log."""
+        columns = select(job_log.c.at, job_log.c.text).where(job_log.c.job == id)
+        with self._database.reading() as connection:
+            rows = connection.execute(columns.order_by(job_log.c.number)).all()
+        return tuple(JobLogLine(at=at, text=line) for at, line in rows)
+
+    def counts(self) -> dict[JobState, int]:
+        """The number of jobs by state."""
+        statement = select(table.c.state, func.count().label("jobs")).group_by(table.c.state)
+        with self._database.reading() as connection:
+            return {row.state: row.jobs for row in connection.execute(statement)}
+
+    def ready(self) -> int:
+        """The number of jobs that wait for a worker and are due."""
+        with self._database.reading() as connection:
+            is_ready = (table.c.state == "queued") & (table.c.not_before <= self.now(connection))
+            return int(connection.execute(select(func.count()).where(is_ready)).scalar_one())
+
+    def next_due(self) -> datetime | None:
+        """When the next queued job is due, or None without any."""
+        statement = select(func.min(table.c.not_before)).where(table.c.state == "queued")
+        with self._database.reading() as connection:
+            found: datetime | None = connection.execute(statement).scalar()
+        return found
+
+    def prune(self, older_than: timedelta) -> int:
+        """Delete jobs that finished longer ago, with their logs, and return their number."""
+        deleted = 0
+        while True:
+            with self._database.writing() as connection:
+                is_old = table.c.state.in_(FINISHED_STATES) & (
+                    table.c.finished_at < self.now(connection) - older_than
+                )
+                ids = connection.scalars(select(table.c.id).where(is_old).limit(_PRUNE_BATCH)).all()
+                connection.execute(delete(job_log).where(job_log.c.job.in_(ids)))
+                connection.execute(delete(table).where(table.c.id.in_(ids)))
+            deleted += len(ids)
+            if len(ids) < _PRUNE_BATCH:
+                return deleted
+
+    def _job(self, connection: Connection, id: int) -> JobRecord:
+        return _record(connection.execute(select(table).where(table.c.id == id)).one())
+
+    def _notify(self, connection: Connection) -> None:
+        """Wake waiting workers when this transaction commits; SQLite is polled."""
+        if self.notifies:
+            connection.execute(select(func.pg_notify(CHANNEL, "")))
+
+    def _log(self, connection: Connection, id: int, lines: Iterable[str], at: datetime) -> None:
+        lines = [line[:_MAX_LINE_LENGTH] for line in lines][-MAX_LOG_LINES:]
+        if not lines:
+            return
+        last = select(func.max(job_log.c.number)).where(job_log.c.job == id)
+        start = (connection.execute(last).scalar() or 0) + 1
+        rows = [
+            {"job": id, "number": number, "at": at, "text": line}
+            for number, line in enumerate(lines, start)
+        ]
+        connection.execute(job_log.insert(), rows)
+        first_kept = start + len(rows) - MAX_LOG_LINES
+        if first_kept > 1:
+            is_old = (job_log.c.job == id) & (job_log.c.number < first_kept)
+            connection.execute(delete(job_log).where(is_old))
+
+
+class ScheduleRegistry:
+    """Schedules, and the due times that became jobs."""
+
+    def __init__(self, database: Database, jobs: JobRegistry) -> None:
+        self._database = database
+        self._jobs = jobs
+
+    def add(self, record: ScheduleRecord) -> bool:
+        """Add a schedule; False if its name is taken."""
+        row = {name: getattr(record, name) for name in record.__struct_fields__}
+        row["arguments"] = to_json(record.arguments)
+        with self._database.writing() as connection:
+            statement = insert_if_new(connection.dialect.name, schedule)
+            return connection.execute(statement, row).first() is not None
+
+    def schedule(self, name: str) -> ScheduleRecord | None:
+        """One schedule, or None."""
+        with self._database.reading() as connection:
+            found = select(schedule).where(schedule.c.name == name)
+            row = connection.execute(found).one_or_none()
+        return None if row is None else _schedule(row)
+
+    def list(self) -> tuple[ScheduleRecord, ...]:
+        """All schedules by name."""
+        with self._database.reading() as connection:
+            rows = connection.execute(select(schedule).order_by(schedule.c.name)).all()
+        return tuple(map(_schedule, rows))
+
+    def due(self, now: datetime) -> tuple[ScheduleRecord, ...]:
+        """The schedules whose next due time has come."""
+        is_due = ~schedule.c.paused & (schedule.c.next_due <= now)
+        with self._database.reading() as connection:
+            rows = connection.execute(select(schedule).where(is_due)).all()
+        return tuple(map(_schedule, rows))
+
+    def next_due(self) -> datetime | None:
+        """When the next schedule is due, or None without any."""
+        statement = select(func.min(schedule.c.next_due)).where(~schedule.c.paused)
+        with self._database.reading() as connection:
+            found: datetime | None = connection.execute(statement).scalar()
+        return found
+
+    def remove(self, name: str) -> bool:
+        """Remove a schedule and the record of its due times; its jobs stay."""
+        with self._database.writing() as connection:
+            found = connection.execute(delete(schedule).where(schedule.c.name == name)).rowcount
+            connection.execute(delete(schedule_run).where(schedule_run.c.schedule == name))
+        return bool(found)
+
+    def pause(self, name: str, *, paused: bool, next_due: datetime | None = None) -> None:
+        """Pause a schedule, or resume it with its next due time."""
+        values: dict[str, Any] = {"paused": paused}
+        if next_due is not None:
+            values["next_due"] = next_due
+        with self._database.writing() as connection:
+            connection.execute(update(schedule).where(schedule.c.name == name).values(values))
+
+    def fire(
+        self,
+        record: ScheduleRecord,
+        requests: Sequence[tuple[datetime, JobRequest | None]],
+        *,
+        next_due: datetime,
+    ) -> tuple[JobRecord, ...]:
+        """Make jobs of due times, each once however many workers try; None skips a due time.
+
+        Nothing happens if another worker was faster or the schedule was paused or removed.
+        """
+        with self._database.writing() as connection:
+            is_same = (schedule.c.name == record.name) & (schedule.c.next_due == record.next_due)
+            values: dict[str, Any] = {"next_due": next_due, "last_due": requests[-1][0]}
+            advance = update(schedule).where(is_same, ~schedule.c.paused).values(values)
+            if not connection.execute(advance).rowcount:
+                return ()
+            made = []
+            for due_at, request in requests:
+                run = {"schedule": record.name, "due_at": due_at, "job": None}
+                mark = insert_if_new(connection.dialect.name, schedule_run)
+                is_new = connection.execute(mark, run).first() is not None
+                if is_new and request is not None:
+                    job, _ = self._jobs.insert(connection, request)
+                    made.append(job)
+                    is_run = (schedule_run.c.schedule == record.name) & (
+                        schedule_run.c.due_at == due_at
+                    )
+                    connection.execute(update(schedule_run).where(is_run).values(job=job.id))
+            if made:
+                named = update(schedule).where(schedule.c.name == record.name)
+                connection.execute(named.values(last_job=made[-1].id))
+        return tuple(made)
+
+    def runs(self, name: str) -> tuple[tuple[datetime, int | None], ...]:
+        """The due times that were handled, with their jobs; newest first."""
+        columns = select(schedule_run.c.due_at, schedule_run.c.job)
+        statement = columns.where(schedule_run.c.schedule == name)
+        with self._database.reading() as connection:
+            rows = connection.execute(statement.order_by(schedule_run.c.due_at.desc())).all()
+        return tuple((due_at, job) for due_at, job in rows)
+
+    def prune(self, before: datetime) -> None:
+        """Forget due times before a time; schedules never return to them."""
+        is_old = schedule_run.c.due_at < before
+        with self._database.writing() as connection:
+            connection.execute(delete(schedule_run).where(is_old))
+
+
+def _record(row: Row[Any]) -> JobRecord:
+    values = dict(row._mapping)
+    for name in _JSON_COLUMNS:
+        values[name] = None if values[name] is None else from_json(values[name], Any)
+    values["completed_steps"] = tuple(values["completed_steps"])
+    progress = values["progress"]
+    values["progress"] = None if progress is None else from_json(progress, JobProgress)
+    return JobRecord(**values)
+
+
+def _schedule(row: Row[Any]) -> ScheduleRecord:
+    values = dict(row._mapping)
+    values["arguments"] = from_json(values["arguments"], Any)
+    return ScheduleRecord(**values)
