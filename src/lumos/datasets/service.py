@@ -26,9 +26,12 @@ class Datasets:
         format: str | None = None,
         contains: str | None = None,
         limit: int | None = None,
+        after: str | None = None,
     ) -> ListReport:
-        """The live datasets that match the filters."""
-        filter = DatasetFilter(platform=platform, format=format, contains=contains, limit=limit)
+        """The live datasets that match the filters, by URN; only those `after` a URN."""
+        filter = DatasetFilter(
+            platform=platform, format=format, contains=contains, limit=limit, after=after
+        )
         return ListReport(datasets=tuple(map(ListedDataset.of, self._store().list(filter))))
 
     def search(
