@@ -23,7 +23,7 @@ from lumos.impact.reports import (
     phrase,
 )
 from lumos.impact.rules.results import DatasetImpact, Reason
-from lumos.impact.spark_check import SparkCheckReport
+from lumos.impact.reports import SparkCheckReport
 from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Picture
 from lumos.model.change import Verdict
 from lumos.model.lineage import ColumnMapping

@@ -180,8 +180,8 @@ class Server:
         self._openapi = to_json(document(EXTRA_ROUTES))
         self._open_streams = 0
 
-    def app(self) -> Litestar:
-        """The application."""
+    def app(self) -> RequestLog:
+        """The application; logging is outermost, so that unknown routes are logged too."""
         extra = {
             "health": self._health,
             "ready": self._ready,
@@ -194,7 +194,7 @@ class Server:
             *(_handler(each.url, each.method, partial(self._answer, each)) for each in ROUTES),
             *(_handler(each.url, each.method, extra[each.name]) for each in EXTRA_ROUTES),
         ]
-        return Litestar(
+        litestar = Litestar(
             handlers,
             openapi_config=None,
             compression_config=CompressionConfig(
@@ -205,12 +205,12 @@ class Server:
                 exclude=[f"^{PREFIX}/changes/events$"],
             ),
             exception_handlers={HTTPException: self._http_error, Exception: self._crash},
-            middleware=[partial(RequestLog, metrics=self._metrics)],
             request_max_body_size=self._options.max_request_bytes,
             lifespan=[self._lifespan],
             # Litestar would log tracebacks with local values.
             logging_config=None,
         )
+        return RequestLog(litestar, self._metrics)
 
     @asynccontextmanager
     async def _lifespan(self, _app: Litestar) -> AsyncIterator[None]:
