@@ -119,6 +119,13 @@ class LineageService:
 
     def record_events(self, *events: Mapping[str, Any]) -> LineageIngestReport:
         """Record the lineage of OpenLineage events, as an OpenLineage client sends them."""
+        from lumos.lineage.openlineage import is_event
+
+        if unknown := sum(not is_event(event) for event in events):
+            raise MisuseError(
+                f"{unknown} of {len(events)} values are not OpenLineage events: they have no "
+                "eventTime with a run, job or dataset. See https://openlineage.io/spec"
+            )
         with TemporaryDirectory(prefix="lumos-events-") as folder:
             file = Path(folder) / "events.jsonl"
             file.write_bytes(b"".join(to_json(event) + b"\n" for event in events))

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 from litestar import HttpMethod, Litestar, Request, Response
@@ -41,7 +43,14 @@ from lumos.server.identity import (
 from lumos.server.openapi import NDJSON, ExtraRoute, document
 from lumos.server.routes import PREFIX, ROUTES, Route
 from lumos.server.telemetry import LOG, Metrics, RequestLog
-from lumos.server.wire import PROBLEM, InvalidArguments, from_body, from_query, problem_of
+from lumos.server.wire import (
+    PROBLEM,
+    REPORT_HEADER,
+    InvalidArguments,
+    from_body,
+    from_query,
+    problem_of,
+)
 from lumos.store.errors import AmbiguousName, StoreError, UnknownDataset
 from lumos.store.tokens import Role
 from lumos.version import __version__
@@ -162,7 +171,7 @@ EXTRA_ROUTES: Final = (
 )  # fmt: skip
 
 
-class Server:
+class ApiServer:
     """The handlers of one Lumos."""
 
     def __init__(self, lumos: Lumos, options: ServerOptions) -> None:
@@ -229,6 +238,13 @@ class Server:
             if route.verb.is_stream:
                 lines = await self._dispatcher.stream(route, arguments, identity)
                 return Stream(lines, media_type=NDJSON, headers=_SECURITY_HEADERS)
+            if route.output is not None:
+                exported = await self._dispatcher.in_thread(
+                    self._dispatcher.export, route, arguments, identity
+                )
+                headers = {**_SECURITY_HEADERS, REPORT_HEADER: quote(exported.report)}
+                chunks = self._dispatcher.chunks(exported)
+                return Stream(chunks, media_type=_media_type(exported.file), headers=headers)
             answer = await self._dispatcher.in_thread(
                 self._dispatcher.answer,
                 route,
@@ -446,6 +462,11 @@ def _handler(url: str, method: str, function: Any) -> HTTPRouteHandler:
 
 def _json(value: object) -> Response[Any]:
     return Response(to_json(value), media_type=_JSON, headers=_SECURITY_HEADERS)
+
+
+def _media_type(file: Path) -> str:
+    kinds = {".jsonl": NDJSON, ".json": _JSON, ".zst": "application/zstd"}
+    return kinds.get(file.suffix, "application/yaml")
 
 
 def _query(request: Request[Any, Any, Any]) -> str:

@@ -3,20 +3,37 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 import msgspec
 
+from lumos.audit.reports import AuditExportReport
 from lumos.errors import LumosError, MisuseError
 from lumos.http.client import HttpClient, HttpError, HttpResponse, TimeLimits
 from lumos.http.pooled_transport import PooledTransport
 from lumos.http.retries import RetryPolicy
+from lumos.model.json_codec import to_json
 from lumos.schemas.changes import ChangesReport
+from lumos.schemas.output import write_output
 from lumos.sdk import Lumos
 from lumos.server.routes import TABLE, Route, UploadedFile
-from lumos.server.wire import PROBLEM, Problem, body_of, decode_result, error_of, query_of
+from lumos.server.wire import (
+    PROBLEM,
+    REPORT_HEADER,
+    ApiProblem,
+    body_of,
+    decode_result,
+    error_of,
+    query_of,
+)
+from lumos.snapshots.export import file_in, is_folder_for_snapshots
+from lumos.snapshots.format.encodings import ENDINGS
+from lumos.snapshots.reports import SnapshotExportReport
+from lumos.snapshots.service import DEFAULT_ENDING
+from lumos.store.audit import GENESIS
 
 SERVER: Final = "LUMOS_SERVER"
 TOKEN: Final = "LUMOS_TOKEN"
@@ -33,6 +50,10 @@ _REASONS: Final = {
     "ingest": "scans run where the server runs",
     "on_change": "functions cannot be sent; follow /api/v1/changes/events instead",
 }
+
+
+# Verbs that write what the server sends to a file of this machine.
+_WITH_FILES: Final = {"snapshot.export": "export_snapshot", "audit.export": "export_audit"}
 
 
 class NotOnServer(MisuseError):
@@ -77,6 +98,41 @@ class RemoteLumos:
         """The changes of datasets, from a stream of them."""
         events = self.iter_changes(**filters)
         return ChangesReport.of(events)
+
+    def export_snapshot(
+        self,
+        output: str | Path,
+        *,
+        ending: str | None = None,
+        since: str | Path | None = None,
+        progress: object = None,  # noqa: ARG002 - the server reports none
+        **options: Any,
+    ) -> SnapshotExportReport:
+        """Write a snapshot of the server's store to a file of this machine."""
+        if since is not None:
+            raise NotOnServer("--since does not work on a server. Export everything instead.")
+        file = Path(output)
+        if is_folder_for_snapshots(output):
+            file = file_in(file, ending or DEFAULT_ENDING, at=datetime.now(UTC))
+        found = next((each for each in ENDINGS if file.name.lower().endswith(each)), None)
+        route = TABLE.by_verb["snapshot.export"]
+        given = {name: value for name, value in options.items() if value not in (None, ())}
+        query = query_of(route, {**given, "ending": found} if found else given)
+        response = self._send(route, f"{route.url}?{query}", b"")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_output(file, response.body)
+        report = decode_result(
+            unquote_to_bytes(response.headers[REPORT_HEADER.lower()]), SnapshotExportReport
+        )
+        return msgspec.structs.replace(report, file=str(file))
+
+    def export_audit(self, file: str | Path) -> AuditExportReport:
+        """Write the actions of the server's audit log to a file of this machine."""
+        route = TABLE.by_verb["audit.entries"]
+        entries = list(self.call(route, (), {}))
+        write_output(Path(file), b"".join(to_json(each) + b"\n" for each in entries))
+        head = entries[-1].hash if entries else GENESIS
+        return AuditExportReport(file=str(file), rows=len(entries), head=head)
 
     def call(self, route: Route, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Send the arguments of a verb and return its result."""
@@ -132,6 +188,8 @@ class RemoteLumos:
 
 
 def _member(remote: RemoteLumos, path: str) -> Any:
+    if path in _WITH_FILES:
+        return getattr(remote, _WITH_FILES[path])
     route = TABLE.by_verb.get(path)
     if route is not None:
         return lambda *args, **kwargs: remote.call(route, args, kwargs)
@@ -193,7 +251,7 @@ def _error(url: str, response: HttpResponse) -> LumosError:
     """The error that the server describes."""
     if response.headers.get("content-type", "").startswith(PROBLEM):
         try:
-            return error_of(msgspec.json.decode(response.body, type=Problem))
+            return error_of(msgspec.json.decode(response.body, type=ApiProblem))
         except msgspec.MsgspecError:
             pass
     return LumosError(f"{url} answered with status {response.status}. Is it a Lumos server?")

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -27,6 +28,11 @@ Result = TypeVar("Result")
 # Fewer than the connections of the store's pool, so that no thread waits for one.
 THREADS: Final = 8
 _STREAM_BATCH: Final = 200
+_CHUNK_BYTES: Final = 262_144
+_EXPORT_NAME: Final = "snapshot"
+# One line per entry: clients can read it as it arrives.
+_DEFAULT_ENDING: Final = ".jsonl"
+_SINGLE_FILES: Final = (".jsonl", ".jsonl.zst", ".json", ".yaml", ".yml")
 
 
 class TookTooLong(LumosError):
@@ -47,6 +53,14 @@ class Answer(NamedTuple):
     def etag(self) -> str:
         # Weak, since the same answer may be compressed.
         return f'W/"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+
+
+class ExportedFile(NamedTuple):
+    """A file in a temporary folder, and the report about it."""
+
+    folder: str
+    file: Path
+    report: bytes
 
 
 class Dispatcher:
@@ -98,6 +112,37 @@ class Dispatcher:
                     # Reports and errors show the path that the client gave.
                     body = body.replace(_json_text(path), _json_text(name))
         return Answer(body, _next_query(route, page, result))
+
+    def export(
+        self, route: Route, arguments: msgspec.Struct, identity: Identity
+    ) -> "ExportedFile":
+        """The file that the route's verb writes; runs in a thread."""
+        assert route.output is not None
+        self._check_catalogs(route, arguments)
+        ending = getattr(arguments, "ending", None) or _DEFAULT_ENDING
+        if ending not in _SINGLE_FILES:
+            raise MisuseError(
+                f"A server does not send {ending}. Use one of these: {', '.join(_SINGLE_FILES)}."
+            )
+        folder = tempfile.mkdtemp(prefix="lumos-export-")
+        try:
+            file = Path(folder) / f"{_EXPORT_NAME}{ending}"
+            fixed = {**route.fixed, route.output: str(file)}
+            with acting_as(identity.actor):
+                report = route.verb.call(self._lumos, arguments, fixed=fixed)
+            return ExportedFile(folder, file, to_json(msgspec.structs.replace(report, file="")))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    async def chunks(self, exported: "ExportedFile") -> Any:
+        """The content of an exported file, which is deleted afterwards."""
+        try:
+            with exported.file.open("rb") as stream:
+                while chunk := await self.in_thread(stream.read, _CHUNK_BYTES):
+                    yield chunk
+        finally:
+            shutil.rmtree(exported.folder, ignore_errors=True)
 
     def write(self, identity: Identity, function: Callable[..., Result], *args: Any) -> Result:
         """Call a function that writes; runs in a thread."""

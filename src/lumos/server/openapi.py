@@ -10,11 +10,12 @@ import msgspec
 from lumos.model.types import DataType
 from lumos.server.routes import ROUTES, Route
 from lumos.server.verbs import Parameter
-from lumos.server.wire import PROBLEM, Problem, body_type
+from lumos.server.wire import PROBLEM, REPORT_HEADER, ApiProblem, body_type
 from lumos.version import __version__
 
 _JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
+_FILE_TYPES: Final = (NDJSON, _JSON, "application/yaml", "application/zstd")
 _REF: Final = "#/components/schemas/{name}"
 _DECIMAL: Final = {"type": "string", "format": "decimal"}
 _PARTS: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -77,7 +78,7 @@ class _Schemas:
     """JSON Schemas of all types, by type."""
 
     def __init__(self, extra: tuple[ExtraRoute, ...]) -> None:
-        types: list[Any] = [Problem]
+        types: list[Any] = [ApiProblem]
         for route in ROUTES:
             types += [route.verb.result, *(each.type for each in route.verb.parameters)]
             if route.has_body:
@@ -117,9 +118,9 @@ def _with_numbers(schema: Any) -> Any:
 def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     verb = route.verb
     summary, _, description = verb.doc.partition("\n\n")
-    media_type = NDJSON if verb.is_stream else _JSON
-    # A line of NDJSON has no schema of its own in OpenAPI 3.1.
-    schema = {"type": "string"} if verb.is_stream else schemas.of(verb.result)
+    # Lines of NDJSON and files have no schema of their own in OpenAPI 3.1.
+    schema = {"type": "string"} if _is_streamed(route) else schemas.of(verb.result)
+    media_types = _FILE_TYPES if route.output else (NDJSON if verb.is_stream else _JSON,)
     operation: dict[str, Any] = {
         "operationId": _PARTS.sub("_", verb.path).replace(".", "_"),
         "summary": " ".join(summary.split()),
@@ -131,7 +132,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
         "responses": {
             "200": {
                 "description": "The result",
-                "content": {media_type: {"schema": schema}},
+                "content": {each: {"schema": schema} for each in media_types},
                 "headers": _result_headers(route),
             },
             **_problems(_ERRORS),
@@ -139,7 +140,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     }
     if description:
         operation["description"] = " ".join(description.split())
-    if route.method == "GET" and not verb.is_stream:
+    if route.method == "GET" and not _is_streamed(route):
         operation["responses"]["304"] = {"description": "The answer has not changed"}
     if route.conditional:
         operation["responses"] |= _problems((412,))
@@ -150,10 +151,16 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     return operation
 
 
+def _is_streamed(route: Route) -> bool:
+    return route.verb.is_stream or route.output is not None
+
+
 def _result_headers(route: Route) -> dict[str, Any]:
     text = {"schema": {"type": "string"}}
     headers: dict[str, Any] = {"X-Request-Id": text}
-    if route.method == "GET" and not route.verb.is_stream:
+    if route.output:
+        headers[REPORT_HEADER] = {"description": "The report as percent-encoded JSON", **text}
+    if route.method == "GET" and not _is_streamed(route):
         headers["ETag"] = text
     if route.page is not None:
         headers["Link"] = {"description": 'The next page: `<URL>; rel="next"`', **text}
@@ -164,7 +171,7 @@ def _parameters(route: Route, schemas: _Schemas) -> Iterator[dict[str, Any]]:
     if not route.has_body:
         for each in route.verb.parameters:
             yield _query_parameter(each, schemas)
-    if route.method == "GET" and not route.verb.is_stream:
+    if route.method == "GET" and not _is_streamed(route):
         yield dict(_IF_NONE_MATCH)
     if route.conditional:
         yield dict(_IF_MATCH)
@@ -216,7 +223,7 @@ def _extra_operation(route: ExtraRoute, schemas: _Schemas) -> dict[str, Any]:
 
 
 def _problems(statuses: tuple[int, ...]) -> dict[str, Any]:
-    schema = {"$ref": _REF.format(name="Problem")}
+    schema = {"$ref": _REF.format(name="ApiProblem")}
     return {
         str(status): {
             "description": HTTPStatus(status).phrase,

@@ -45,7 +45,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     since they are about the machine of the SDK, and `fixed` are the values of some of them.
     `files` are parameters whose files the client sends. `catalogs` are parameters with the name of
     a configured catalog. `conditional` writes take If-Match with the ETag of the dataset in that
-    parameter.
+    parameter. `output` is the parameter for a file that the verb writes: it is the answer.
     """
 
     method: HttpMethod
@@ -59,6 +59,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     catalogs: tuple[str, ...] = ()
     page: Page | None = None
     conditional: str | None = None
+    output: str | None = None
 
     @property
     def url(self) -> str:
@@ -73,7 +74,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def verb(self) -> Verb:
         """The method of the SDK."""
-        return _verb(self.verb_path, (*self.omitted, *self.fixed))
+        written = () if self.output is None else (self.output,)
+        return _verb(self.verb_path, (*self.omitted, *self.fixed, *written))
 
 
 @cache
@@ -130,6 +132,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _post("/versions/bump", "version.bump", omitted=("author",)),
     # Lineage and impact.
     _get("/lineage/show", "lineage.view.show"),
+    _get("/lineage/picture", "lineage.view.picture"),
     _get("/lineage/drawing", "lineage.view.drawn"),
     _post("/lineage/paths", "lineage.view.paths", "read"),
     _get("/lineage/reference", "lineage.view.split"),
@@ -176,6 +179,9 @@ ROUTES: Final[tuple[Route, ...]] = (
     _delete("/cost/overrides", "cost_sources.unset"),
     _get("/cost/meters", "cost_sources.meters"),
     _delete("/cost/meters", "cost_sources.forget"),
+    # Snapshots.
+    _get("/snapshots/export", "snapshot.export", output="output", omitted=("since",),
+         catalogs=("platform",)),
     # The gate.
     _get("/gate/results", "gate_results.list"),
     _get("/gate/results/show", "gate_results.show"),

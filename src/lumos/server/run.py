@@ -27,7 +27,7 @@ def serve(
     try:
         import uvicorn
 
-        from lumos.server.app import Server, ServerOptions
+        from lumos.server.app import ApiServer, ServerOptions
     except ModuleNotFoundError as problem:
         raise MissingDependency("The server", problem.name or "litestar", "server") from None
     settings = lumos.settings.server
@@ -42,7 +42,7 @@ def serve(
         )
     if (certificate is None) != (key is None):
         raise MisuseError("TLS needs --tls-certificate and --tls-key. Give both.")
-    app = Server(
+    app = ApiServer(
         lumos,
         ServerOptions(
             open_loopback=open_loopback,

@@ -14,11 +14,13 @@ from lumos.server.routes import Route, UploadedFile
 from lumos.server.verbs import Parameter
 
 PROBLEM: Final = "application/problem+json"
+# The report about a file that is the answer itself.
+REPORT_HEADER: Final = "Lumos-Report"
 _ERROR_TYPE: Final = "urn:lumos:error:"
 _MAX_QUERY_FIELDS: Final = 1_000
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ApiProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An error as RFC 9457 describes it; `detail` is the sentence that a command prints.
 
     `exit_code` is that of the command, `nearest` are names that may be meant.
@@ -138,10 +140,10 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def problem_of(error: LumosError, *, status: int, title: str, request_id: str) -> Problem:
+def problem_of(error: LumosError, *, status: int, title: str, request_id: str) -> ApiProblem:
     """An error as a problem document."""
     names = getattr(error, "nearest", ())
-    return Problem(
+    return ApiProblem(
         type=f"{_ERROR_TYPE}{_kebab(type(error).__name__)}",
         title=title,
         status=status,
@@ -152,7 +154,7 @@ def problem_of(error: LumosError, *, status: int, title: str, request_id: str) -
     )
 
 
-def error_of(problem: Problem) -> LumosError:
+def error_of(problem: ApiProblem) -> LumosError:
     """The error that a problem document describes, of the same class where commands care."""
     # Imported late: reading an answer seldom needs them.
     from lumos.names import NoMatchingDataset

@@ -6,7 +6,7 @@ from typing import Any
 from litestar.testing import TestClient
 
 from lumos import Lumos
-from lumos.server.app import Server, ServerOptions
+from lumos.server.app import ApiServer, ServerOptions
 from schema_histories import day, record
 
 LAKE = "lumos://file/lake"
@@ -69,11 +69,9 @@ def fill(folder: Path) -> Lumos:
 
 def client_of(lumos: Lumos, *, address: str = "127.0.0.1", **options: Any) -> "TestClient[Any]":
     """A client at an address of an app in this process."""
-    app = Server(lumos, OPTIONS._replace(**options)).app()
+    app = ApiServer(lumos, OPTIONS._replace(**options)).app()
 
     async def from_address(scope: Any, receive: Any, send: Any) -> None:
         await app({**scope, "client": (address, 50_000)}, receive, send)
 
-    return TestClient(
-        from_address, base_url="http://127.0.0.1:8765", raise_server_exceptions=False
-    )
+    return TestClient(from_address, base_url="http://127.0.0.1:8765", raise_server_exceptions=False)
