@@ -113,9 +113,7 @@ class Dispatcher:
                     body = body.replace(_json_text(path), _json_text(name))
         return Answer(body, _next_query(route, page, result))
 
-    def export(
-        self, route: Route, arguments: msgspec.Struct, identity: Identity
-    ) -> "ExportedFile":
+    def export(self, route: Route, arguments: msgspec.Struct, identity: Identity) -> "ExportedFile":
         """The file that the route's verb writes; runs in a thread."""
         assert route.output is not None
         self._check_catalogs(route, arguments)

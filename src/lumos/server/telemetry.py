@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 if TYPE_CHECKING:
-    from litestar.types import ASGIApp, Message, Receive, Scope, Send
+    from litestar.types import ASGIApp, Message
 
 LOG: Final = logging.getLogger("lumos.server")
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
@@ -54,7 +54,7 @@ class RequestLog:
         self._app = app
         self._metrics = metrics
 
-    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -99,7 +99,7 @@ class RequestLog:
             )
 
 
-def _request_id(scope: "Scope") -> str:
+def _request_id(scope: Any) -> str:
     """The id that the client sent, or a new one."""
     for name, value in scope["headers"]:
         if name == b"x-request-id" and _REQUEST_ID.match(value):
