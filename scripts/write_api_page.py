@@ -35,10 +35,10 @@ lumos.impact.of("orders", drop=["amount"])
 
 REST = """# REST API
 
-`lumos serve` answers these requests; [SERVER.md](SERVER.md) says how. The answer of a route is the report of its method
-above as JSON. `GET` and `DELETE` take the parameters of the method in the query: lists as repeated names, mappings as
-`name=key=value`. `POST` and `PUT` take them as a JSON object. `/openapi.json` has all types. A role includes those before
-it: read, write, admin.
+`lumos serve` answers these requests; [SERVER.md](SERVER.md) says how. The answer of a route is the
+report of its method above as JSON. `GET` and `DELETE` take the parameters of the method in the
+query: lists as repeated names, mappings as `name=key=value`. `POST` and `PUT` take them as a JSON
+object. `/openapi.json` has all types. A role includes those before it: read, write, admin.
 
 | request | method of the SDK | role |
 |---|---|---|"""

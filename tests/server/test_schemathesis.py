@@ -1,5 +1,6 @@
 """Requests that schemathesis makes up from the OpenAPI document, for every route."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
-from schemathesis.openapi.checks import (
+from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
     status_code_conformance,
@@ -29,8 +30,6 @@ ENDLESS = "/api/v1/changes/events"
 @pytest.fixture(scope="module")
 def api(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The schema of a running server."""
-    import shutil
-
     folder = tmp_path_factory.mktemp("fuzzed") / "work"
     shutil.copytree(filled, folder)
     with (folder / "lumos.yaml").open("a") as config:

@@ -4,7 +4,7 @@ import asyncio
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -186,7 +186,6 @@ class ApiServer:
         )
         self._limiter = RateLimiter(options.requests_per_minute)
         self._metrics = Metrics()
-        self._openapi = to_json(document(EXTRA_ROUTES))
         self._open_streams = 0
 
     def app(self) -> RequestLog:
@@ -329,7 +328,8 @@ class ApiServer:
         return _json(HealthReport(status="ready", version=__version__))
 
     async def _document(self, _request: Request[Any, Any, Any]) -> Response[Any]:
-        return Response(self._openapi, media_type=_JSON, headers=_SECURITY_HEADERS)
+        body = await self._dispatcher.in_thread(_openapi)
+        return Response(body, media_type=_JSON, headers=_SECURITY_HEADERS)
 
     async def _metrics_text(self, request: Request[Any, Any, Any]) -> Response[Any]:
         try:
@@ -449,6 +449,12 @@ class ApiServer:
         )
         text = f"The server failed. Its log has the reason under request id {request_id}."
         return self._problem(request, LumosError(text))
+
+
+@cache
+def _openapi() -> bytes:
+    """The OpenAPI document, made when it is first read: it takes a second."""
+    return to_json(document(EXTRA_ROUTES))
 
 
 def _handler(url: str, method: str, function: Any) -> HTTPRouteHandler:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
@@ -11,7 +12,7 @@ from lumos.errors import FAILED, MISUSED, LumosError, MisuseError, UnknownName
 from lumos.model.json_codec import from_json, from_plain, to_json, to_plain
 from lumos.model.types import DataType
 from lumos.server.routes import Route, UploadedFile
-from lumos.server.verbs import Parameter
+from lumos.server.verbs import Parameter, Verb
 
 PROBLEM: Final = "application/problem+json"
 # The report about a file that is the answer itself.
@@ -111,18 +112,23 @@ def from_body(route: Route, body: bytes) -> msgspec.Struct:
 
 def body_type(route: Route) -> type[msgspec.Struct]:
     """The struct of a body: the arguments, with files instead of paths."""
-    if not route.files:
-        return route.verb.arguments
+    return _body_struct(route.verb, route.files)
+
+
+@cache
+def _body_struct(verb: Verb, files: tuple[str, ...]) -> type[msgspec.Struct]:
+    if not files:
+        return verb.arguments
     fields: list[Any] = []
-    for each in msgspec.structs.fields(route.verb.arguments):
-        if each.name not in route.files:
+    for each in msgspec.structs.fields(verb.arguments):
+        if each.name not in files:
             fields.append((each.name, each.type, *_default(each)))
         elif each.required:
             fields.append((each.name, UploadedFile))
         else:
             fields.append((each.name, UploadedFile | None, None))
     return msgspec.defstruct(
-        f"{route.verb.arguments.__name__}WithFiles",
+        f"{verb.arguments.__name__}WithFiles",
         fields,
         kw_only=True,
         forbid_unknown_fields=True,
