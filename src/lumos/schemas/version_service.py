@@ -264,8 +264,8 @@ class VersionService:
                 urn,
                 at=at,
                 details=details,
-                before=_versions_of(known),
-                after=_versions_of(after),
+                before=_both_versions(known),
+                after=_both_versions(after),
             )
         self._writer.on_written([urn])
         return _bump_report(known, event, applied=True)
@@ -464,5 +464,5 @@ def _bump_report(known: KnownDataset, event: ChangeEvent, *, applied: bool) -> V
     )
 
 
-def _versions_of(known: KnownDataset) -> dict[str, str]:
+def _both_versions(known: KnownDataset) -> dict[str, str]:
     return {"cloud_version": known.cloud_version, "schema_version": known.schema_version}

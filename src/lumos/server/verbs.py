@@ -179,8 +179,6 @@ class Verb:
 @cache
 def wire_type(hint: Any) -> Any:
     """The type that a hint has as JSON: texts instead of times and paths, tuples of lists."""
-    if isinstance(hint, typing.TypeAliasType) if sys.version_info >= (3, 12) else False:
-        hint = hint.__value__
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         members = tuple(dict.fromkeys(map(wire_type, args)))
