@@ -264,8 +264,8 @@ class VersionService:
                 urn,
                 at=at,
                 details=details,
-                before=_both_versions(known),
-                after=_both_versions(after),
+                before=_versions_of(known),
+                after=_versions_of(after),
             )
         self._writer.on_written([urn])
         return _bump_report(known, event, applied=True)
@@ -442,10 +442,6 @@ def _live_dataset(transaction: Transaction, urn: str) -> KnownDataset:
     return known
 
 
-def _versions_of(known: KnownDataset) -> dict[str, str]:
-    return {"cloud_version": known.cloud_version, "schema_version": known.schema_version}
-
-
 def _bump_report(known: KnownDataset, event: ChangeEvent, *, applied: bool) -> VersionBumpReport:
     return VersionBumpReport(
         urn=event.urn,
@@ -464,5 +460,5 @@ def _bump_report(known: KnownDataset, event: ChangeEvent, *, applied: bool) -> V
     )
 
 
-def _both_versions(known: KnownDataset) -> dict[str, str]:
+def _versions_of(known: KnownDataset) -> dict[str, str]:
     return {"cloud_version": known.cloud_version, "schema_version": known.schema_version}
