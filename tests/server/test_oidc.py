@@ -16,6 +16,7 @@ from lumos.config.server import OidcSettings
 from lumos.errors import LumosError
 from lumos.server.identity import NotAllowed, NotAuthenticated, OidcVerifier
 from served_store import client_of
+from servers.oidc_provider import oidc_provider
 
 KEY, OTHER_KEY = (rsa.generate_private_key(public_exponent=65537, key_size=2048) for _ in "ab")
 
@@ -117,19 +118,46 @@ def test_a_provider_that_calls_itself_otherwise_is_refused(provider: Provider) -
         OidcVerifier(settings, fetch=lambda _: {"issuer": "https://evil.example"}).verify("a.b.c")
 
 
-def test_people_use_the_server_with_their_tokens(provider: Provider, lumos: Lumos) -> None:
-    section = f"\nserver:\n  oidc:\n    issuer: {provider.issuer}\n    audience: lumos\n    roles: {{engineering: write}}\n"
+def configured(lumos: Lumos, issuer: str) -> Lumos:
+    """Lumos with a provider in its configuration."""
     file = lumos.settings.origin.file
     assert file is not None
+    oidc = f"{{issuer: '{issuer}', audience: lumos, roles: {{engineering: write}}}}"
     with open(file, "a") as config:
-        config.write(section)
-    configured = Lumos(file)
-    with client_of(configured, address="10.0.0.9") as client:
+        config.write(f"\nserver: {{oidc: {oidc}}}\n")
+    return Lumos(file)
+
+
+def test_people_use_the_server_with_their_tokens(provider: Provider, lumos: Lumos) -> None:
+    lumos = configured(lumos, provider.issuer)
+    with client_of(lumos, address="10.0.0.9") as client:
         headers = {"Authorization": f"Bearer {provider.token()}"}
         body = {"dataset": "orders", "names": ["seen"]}
         assert client.put("/api/v1/annotations/tags", json=body, headers=headers).status_code == 200
         assert client.get("/api/v1/audit", headers=headers).status_code == 403
         wrong = {"Authorization": f"Bearer {provider.token(aud='another')}"}
         assert client.get("/api/v1/datasets", headers=wrong).status_code == 401
-    (entry,) = configured.audit.list(limit=1).entries
+    (entry,) = lumos.audit.list(limit=1).entries
     assert (entry.kind, entry.actor) == ("user", "ann@example.com")
+
+
+@pytest.mark.slow
+def test_tokens_of_a_certified_provider_are_accepted(lumos: Lumos) -> None:
+    with oidc_provider() as provider:
+        lumos = configured(lumos, provider.issuer)
+        tokens = {
+            "ann": provider.token("ann"),
+            "eve": provider.token("eve"),
+            "for another program": provider.token("ann", audience="another"),
+        }
+        with client_of(lumos, address="10.0.0.9") as client:
+            statuses = {
+                name: client.get(
+                    "/api/v1/datasets", headers={"Authorization": f"Bearer {token}"}
+                ).status_code
+                for name, token in tokens.items()
+            }
+            tampered = tokens["ann"][:-5] + "AAAAA"
+            headers = {"Authorization": f"Bearer {tampered}"}
+            assert client.get("/api/v1/datasets", headers=headers).status_code == 401
+    assert statuses == {"ann": 200, "eve": 403, "for another program": 401}
