@@ -13,6 +13,8 @@ from typing import Any
 
 from lumos import sdk
 from lumos.sdk import Lumos
+from lumos.server.app import EXTRA_ROUTES
+from lumos.server.routes import ROUTES
 
 PAGE = Path(__file__).parents[1] / "docs" / "API_REFERENCE.md"
 HEAD = """# Python SDK
@@ -31,9 +33,29 @@ lumos.impact.of("orders", drop=["amount"])
 """
 
 
+REST = """# REST API
+
+`lumos serve` answers these requests; [SERVER.md](SERVER.md) says how. The answer of a route is the
+report of its method above as JSON. `GET` and `DELETE` take the parameters of the method in the
+query: lists as repeated names, mappings as `name=key=value`. `POST` and `PUT` take them as a JSON
+object. `/openapi.json` has all types. A role includes those before it: read, write, admin.
+
+| request | method of the SDK | role |
+|---|---|---|"""
+
+
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD, *_class("Lumos", Lumos, inspect.getdoc(Lumos) or "")])
+    lines = [HEAD, *_class("Lumos", Lumos, inspect.getdoc(Lumos) or ""), REST, *_routes()]
+    return "\n".join([*lines, ""])
+
+
+def _routes() -> Iterator[str]:
+    for route in ROUTES:
+        yield f"| `{route.method} {route.url}` | `{route.verb_path}` | {route.role} |"
+    for extra in EXTRA_ROUTES:
+        summary = extra.summary.rstrip(".")
+        yield f"| `{extra.method} {extra.url}` | {summary} | {extra.role or 'everybody'} |"
 
 
 def _class(title: str, cls: type, summary: str) -> Iterator[str]:

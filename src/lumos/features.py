@@ -24,13 +24,16 @@ from lumos.store import Database, Listener, Store
 from lumos.store.configured import ConfiguredStore
 
 if TYPE_CHECKING:
+    from lumos.access.service import Tokens
     from lumos.annotations.service import Annotations
     from lumos.annotations.writer import AnnotationWriter
+    from lumos.audit.service import Audit
     from lumos.catalogs.migration.service import Migrations
     from lumos.catalogs.reader import CatalogReader
     from lumos.cost.cost_sources import CostSources
     from lumos.cost.service import Costs
     from lumos.discovery.hints.service import Hints
+    from lumos.gate.results import GateResults
     from lumos.gate.service import Gate
     from lumos.impact.service import ImpactService
     from lumos.jobs.schedules import Schedules
@@ -235,6 +238,27 @@ class Features:
             existing_store=self._store.open_existing,
             environment=self._environment,
         )
+
+    @cached_property
+    def gate_results(self) -> "GateResults":
+        """Results of the gate that CI systems recorded."""
+        from lumos.gate.results import GateResults
+
+        return GateResults(self._store.open, self._store.create)
+
+    @cached_property
+    def tokens(self) -> "Tokens":
+        """API tokens of the server."""
+        from lumos.access.service import Tokens
+
+        return Tokens(self._store.open, self._store.create)
+
+    @cached_property
+    def audit(self) -> "Audit":
+        """The audit log: who did what, when and from where."""
+        from lumos.audit.service import Audit
+
+        return Audit(self._store.open)
 
     @cached_property
     def migration(self) -> "Migrations":

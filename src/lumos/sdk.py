@@ -19,7 +19,7 @@ from lumos.features import Features
 from lumos.model.change import EventType
 from lumos.notifications.handlers import ChangeHandler
 from lumos.progress import Progress, no_progress
-from lumos.schemas.changes import ChangesReport, EventReport, ForgetReport
+from lumos.schemas.changes import ChangesReport, EventReport, ForgetReport, LatestChanges
 from lumos.store.administration import StoreReport, UpgradeReport, describe_store, upgrade_store
 
 if TYPE_CHECKING:
@@ -177,14 +177,19 @@ class Lumos(Features):
         format: str | None = None,
         contains: str | None = None,
         limit: int | None = None,
+        after: str | None = None,
         lineage_only: bool = False,
     ) -> ListReport:
-        """The datasets in the store, or the tables that are known from lineage only."""
+        """The datasets in the store, or the tables that are known from lineage only.
+
+        Datasets are listed by URN; `after` is the URN that the list begins after.
+        """
         return self.datasets.list(
             platform=platform,
             format=format,
             contains=contains,
             limit=limit,
+            after=after,
             lineage_only=lineage_only,
         )
 
@@ -213,10 +218,12 @@ class Lumos(Features):
         breaking: bool = False,
         dataset: str | None = None,
         limit: int | None = None,
+        after: str | None = None,
     ) -> ChangesReport:
         """The changes of datasets, newest first, and how many of them break consumers.
 
-        Times are as in `7d`, `2024-01-15` or `2024-01-15T10:30Z`; `dataset` is a pattern.
+        Times are as in `7d`, `2024-01-15` or `2024-01-15T10:30Z`; `dataset` is a pattern. `after`
+        is the id of the event that the list continues after.
         """
         return ChangesReport.of(
             self.iter_changes(
@@ -226,6 +233,7 @@ class Lumos(Features):
                 breaking=breaking,
                 dataset=dataset,
                 limit=limit,
+                after=after,
             )
         )
 
@@ -238,11 +246,25 @@ class Lumos(Features):
         breaking: bool = False,
         dataset: str | None = None,
         limit: int | None = None,
+        after: str | None = None,
     ) -> Iterator[EventReport]:
         """The events of `changes`, read from the store lazily: for millions of events."""
         return self._changes.iterate(
-            since=since, until=until, types=types, breaking=breaking, dataset=dataset, limit=limit
+            since=since,
+            until=until,
+            types=types,
+            breaking=breaking,
+            dataset=dataset,
+            limit=limit,
+            after=after,
         )
+
+    def latest_changes(self, after: int | None = None) -> LatestChanges:
+        """The changes recorded after a position, oldest first; without one, only the position.
+
+        For followers of the change log: call it again with the position of the last answer.
+        """
+        return self._changes.latest(after)
 
     def on_change(
         self,

@@ -200,6 +200,12 @@ PAIRS = [
     Pair("cost list", lambda lumos: lumos.cost_sources.overrides()),
     Pair("gate waive 0123456789abcdef --reason retired --approver ann",
          lambda lumos: lumos.gate.waive("0123456789abcdef", reason="retired", approver="ann")),
+    Pair("token create bi", lambda lumos: lumos.tokens.create("bi")),
+    Pair("token list", lambda lumos: lumos.tokens.list()),
+    Pair("token revoke ci", lambda lumos: lumos.tokens.revoke("ci")),
+    Pair("audit list", lambda lumos: lumos.audit.list()),
+    Pair("audit verify", lambda lumos: lumos.audit.verify()),
+    Pair("audit export audit.jsonl", lambda lumos: lumos.audit.export("audit.jsonl")),
     Pair("gate init --forge github", lambda lumos: lumos.gate.init(forge="github")),
     Pair("run version:auto export:new.json",
          lambda lumos: lumos.run("version:auto", "export:new.json")),
@@ -274,6 +280,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:  # no
         lumos.cost_sources.ingest("emr.csv")
         lumos.cost_sources.set("orders", {"compute": "7"})
         lumos.cost.record("2023-12")
+        lumos.tokens.create("ci")
         lumos.snapshot.export("all.json")
         lumos.jobs.submit("version", {"mode": "scan"})
         lumos.jobs.cancel(lumos.jobs.submit("version").id)
@@ -295,6 +302,8 @@ def restored(kept: Path) -> Path:
 # What differs from run to run: times, and the names of events, scans and journals.
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)")
 PASSING = (
+    "id",
+    "secret",
     "seconds",
     "event_id",
     "hash",

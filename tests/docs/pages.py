@@ -25,7 +25,14 @@ from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.types import StringType
 
 from cost.meters.spark_logs import HOUR, START, added, ended, started, written
-from docs.pages_with_servers import Mongodb, PlatformMigration, Platforms, Postgres, Stores
+from docs.pages_with_servers import (
+    ApiServer,
+    Mongodb,
+    PlatformMigration,
+    Platforms,
+    Postgres,
+    Stores,
+)
 from docs.set_up import SetUp
 from formats.tables.hudi_tables import table_of
 from lumos import Lumos
@@ -674,6 +681,7 @@ SET_UPS: dict[str, type[SetUp]] = {
     "POSTGRES": Postgres,
     "PROBLEMS_SOLVED": ProblemsSolved,
     "PROFILES": Profiles,
+    "SERVER": ApiServer,
     "README": Readme,
     "RELEASES": Releases,
     "SNAPSHOTS": Snapshots,

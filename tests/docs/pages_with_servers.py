@@ -28,6 +28,7 @@ from lumos.config.secret import Secret
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance
 from mongo_wire import MongoWire, Served, serving
+from server.live_server import live_server
 
 
 class Postgres(SetUp):
@@ -244,3 +245,14 @@ def _snowflake(name: str) -> str:
 
 def _aspects(entry: CatalogEntry) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in entry.__struct_fields__}
+
+
+class ApiServer(SetUp):
+    """Two datasets, and a server on its default port."""
+
+    def start(self) -> None:
+        at = "2024-01-08T12:00:00"
+        self.record("lumos://file/lake/orders", "id INT64\namount DECIMAL(9,2)", at)
+        self.record("lumos://file/lake/customers", "id INT64\nemail STRING", at)
+        server = self.opened.enter_context(live_server(self.folder))
+        self.terminal.addresses[server.url] = "http://127.0.0.1:8765"

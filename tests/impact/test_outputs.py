@@ -17,13 +17,13 @@ from lumos.impact.reports import (
     ImpactReport,
     ImpactSummary,
     ReasonReport,
+    SparkCheckReport,
     VerdictWord,
     downstream_report,
     impacts_report,
     phrase,
 )
 from lumos.impact.rules.results import DatasetImpact, Reason
-from lumos.impact.spark_check import SparkCheckReport
 from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Picture
 from lumos.model.change import Verdict
 from lumos.model.lineage import ColumnMapping

@@ -21,7 +21,7 @@ class Ear:
     def within(self, transaction: Transaction, event: ChangeEvent) -> None:
         assert transaction.known(event.urn) is not None, "all of the transaction is written"
         self.heard.append(f"within {event.event_id}")
-        transaction.audit("heard", event.urn, actor="ear", origin="here", at=AT)
+        transaction.audit("heard", event.urn, at=AT)
 
     def after(self, event: ChangeEvent) -> None:
         recorded = [each.event_id for each in Store(self.database).events(event.urn)]

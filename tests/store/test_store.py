@@ -203,5 +203,5 @@ def test_the_last_scan_of_a_source_is_remembered(store: Store) -> None:
 
 def test_the_audit_says_who_did_what_from_where(store: Store) -> None:
     with store.transaction() as transaction:
-        transaction.audit("ingest", "/lake", actor="ann", origin="laptop", at=AT)
+        transaction.audit("ingest", "/lake", at=AT)
     assert store.counts()["audit"] == 1

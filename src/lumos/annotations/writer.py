@@ -42,6 +42,8 @@ from lumos.store.transaction import current_user, record_audit
 
 _BATCH_SIZE: Final = 50
 _MAX_PHRASES: Final = 5
+# The most datasets of one edit whose values the audit log holds.
+_MAX_AUDITED: Final = 100
 _NOUNS: Final[Mapping[Slot, str]] = {
     "description": "description",
     "business_context": "business context",
@@ -149,7 +151,15 @@ class AnnotationWriter:
         if report.changed and not dry_run:
             with store.transaction() as transaction:
                 details = f"{report.changed} of {report.matched} datasets"
-                record_audit(transaction, action, target, at=at, details=details)
+                record_audit(
+                    transaction,
+                    action,
+                    target,
+                    at=at,
+                    details=details,
+                    before=run.before,
+                    after=run.after,
+                )
             self._versions.on_written([each.urn for each in report.datasets])
         return report
 
@@ -221,6 +231,9 @@ class _EditRun:
         self._matched = 0
         self._datasets: list[AnnotatedDataset] = []
         self._overruled: list[OverruledAnnotation] = []
+        # For the audit log: the values by dataset and annotation, of the first datasets.
+        self.before: dict[str, dict[str, str | None]] = {}
+        self.after: dict[str, dict[str, str | None]] = {}
 
     def revise(
         self, stored: StoredEntry, annotations: AnnotationsByReporter
@@ -261,6 +274,9 @@ class _EditRun:
     def add(self, known: KnownDataset, revision: AnnotationRevision, event_id: str | None) -> None:
         """Add a changed dataset to the report."""
         changes = {**revision.changes, **revision.removed_from_missing_fields}
+        if len(self.after) < _MAX_AUDITED:
+            self.before[known.urn] = {_label(key): revision.before.get(key) for key in changes}
+            self.after[known.urn] = {_label(key): value for key, value in changes.items()}
         self._datasets.append(
             AnnotatedDataset(
                 urn=known.urn,
@@ -339,6 +355,11 @@ def _findings(before: Dataset, after: Dataset) -> tuple[Finding, ...]:
     if before.schema is None or after.schema is None or before.schema == after.schema:
         return ()
     return judge(compare(before.schema, after.schema), format=after.format)
+
+
+def _label(key: AnnotationKey) -> str:
+    """The key of an annotation as text: `email tag pii`."""
+    return " ".join(part for part in (key.path, key.slot, key.name) if part)
 
 
 def summarise_changes(

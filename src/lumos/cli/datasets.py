@@ -18,6 +18,7 @@ from lumos.cli.options import (
     check_data_platform,
     earlier_options,
     limit_option,
+    print_json,
     with_options,
 )
 from lumos.cli.scan_text import Folded, ShowAll, fold_similar, format_file_count
@@ -100,9 +101,10 @@ def show(options: CommonOptions, dataset: Dataset, platform: ReadFrom = None) ->
     usage, quality and cost. Sections without content are left out.
     """
     report = options.lumos.show(dataset, catalog=platform)
-    settings = options.lumos.settings
-    has_prices = bool(settings.cost_model.storage or settings.cost_model.compute)
-    options.print(report, _print_dataset, options.names, has_prices=has_prices)
+    if options.json:
+        print_json(report)
+    else:
+        _print_dataset(report, options.names, has_prices=options.lumos.cost.has_prices())
 
 
 def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filtered: bool) -> None:

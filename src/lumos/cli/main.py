@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from lumos.cli import (
+    audit,
     changes,
     config,
     cost,
@@ -49,21 +50,25 @@ from lumos.cli import (
     schedule,
     schema,
     search,
+    serve,
     sync,
     term,
+    token,
     usage,
     validate,
     version,
     watch,
 )
 from lumos.cli.logs import LogFormat
-from lumos.cli.options import stop_printing
+from lumos.cli.options import SERVER, stop_printing
 from lumos.cli.text import DEBUG, QUIET, VERBOSE, escape
 from lumos.config.secret import mask_arguments
 from lumos.errors import FAILED, LumosError, MisuseError
 from lumos.version import __version__
 
 _GLOBAL_OPTIONS: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug"})
+# Commands about the machine that they run on.
+_LOCAL_COMMANDS: Final = frozenset({"discover", "doctor", "ingest", "init", "serve", "watch"})
 
 
 class _Commands(TyperGroup):
@@ -116,7 +121,7 @@ app = typer.Typer(
 for commands in (
     ingest.app, discover.app, watch.app, datasets.app, schema.history_app, changes.app, impact.app,
     search.app, export.app, validate.app, import_.app, diff.app, migrate.app, sync.app, enrich.app,
-    explain.app, profile.app, job.run_app, job.worker_app, doctor.app, init.app,
+    explain.app, profile.app, job.run_app, job.worker_app, doctor.app, init.app, serve.app,
 ):  # fmt: skip
     app.add_typer(commands)
 app.add_typer(schema.app, name="schema")
@@ -137,6 +142,8 @@ app.add_typer(cost.app, name="cost")
 app.add_typer(release.app, name="release")
 app.add_typer(job.app, name="job")
 app.add_typer(schedule.app, name="schedule")
+app.add_typer(token.app, name="token")
+app.add_typer(audit.app, name="audit")
 
 
 def _join_lines_of_help(group: typer.Typer) -> None:
@@ -160,6 +167,7 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[  # noqa: ARG001 - its callback does the work
         bool,
         typer.Option(
@@ -176,6 +184,14 @@ def _options(
     log_format: Annotated[
         LogFormat, typer.Option(help="Log as text, or as one JSON object per line.")
     ] = "text",
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="LUMOS_SERVER",
+            help="Use the store of a server, such as http://127.0.0.1:8765.",
+        ),
+    ] = None,
     debug: Annotated[  # noqa: ARG001 - read by `_fail`, which wrong options reach too
         bool, typer.Option("--debug", envvar=DEBUG, help="Show a traceback when something fails.")
     ] = False,
@@ -190,6 +206,14 @@ def _options(
         os.environ.pop(switch, None)
         if is_on:
             os.environ[switch] = "1"
+    os.environ.pop(SERVER, None)
+    if server:
+        if (command := context.invoked_subcommand) in _LOCAL_COMMANDS:
+            raise MisuseError(
+                f"lumos {command} does not work on a server: it is about this machine. "
+                "Run it without --server and LUMOS_SERVER."
+            )
+        os.environ[SERVER] = server
 
 
 def command() -> None:
@@ -302,9 +326,9 @@ def _move_options_first(words: list[str]) -> list[str]:
     for word in waiting:
         if word == "--":
             rest += [word, *waiting]
-        elif word in _GLOBAL_OPTIONS or word.startswith("--log-format="):
+        elif word in _GLOBAL_OPTIONS or word.startswith(("--log-format=", "--server=")):
             own.append(word)
-        elif word == "--log-format":
+        elif word in ("--log-format", "--server"):
             own += [word, *islice(waiting, 1)]
         else:
             rest.append(word)

@@ -36,6 +36,8 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # Exit codes of --exit-code.
 BREAKING: Final = 10
 UNDETERMINED: Final = 11
+# The value of --server, for the command that is running.
+SERVER: Final = "_LUMOS_SERVER"
 # The name of a file that means stdout, or stdin.
 STDIN: Final = "-"
 STDOUT: Final = "-"
@@ -350,7 +352,13 @@ def add_command(
 
 
 def open_lumos(config: Path | None, store: Path | None = None) -> "Lumos":
-    """Lumos with the values of --config and --store."""
+    """Lumos with the values of --config and --store, or on the server of --server."""
+    if server := os.environ.get(SERVER):
+        if store is not None:
+            raise MisuseError("--store and --server contradict each other. Give one.")
+        from lumos.server.client import connect
+
+        return connect(server)
     from lumos.sdk import Lumos
 
     overrides = {} if store is None else {"storage.path": str(store.absolute())}

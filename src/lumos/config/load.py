@@ -208,7 +208,7 @@ _PREFIX: Final = "LUMOS_"
 # Variables that are read elsewhere and are not settings.
 _SWITCHES: Final = frozenset(
     {FILE_VARIABLE, "LUMOS_CLASS_ARCHIVE", "LUMOS_DATAHUB_FILES", "LUMOS_DEBUG", "LUMOS_QUIET",
-     "LUMOS_VERBOSE"}
+     "LUMOS_SERVER", "LUMOS_TOKEN", "LUMOS_VERBOSE"}
 )  # fmt: skip
 # Variables of catalogs' own tools, and the keys that they set.
 _OTHER_VARIABLES: Final = {"DATAHUB_GMS_URL": ["platform_config", "datahub", "gms_server"]}

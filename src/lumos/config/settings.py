@@ -24,6 +24,7 @@ from lumos.config.section import (
     Share,
     alternative_names,
 )
+from lumos.config.server import ServerSettings
 from lumos.config.sources import DatasetHint, Names, SourceSettings
 from lumos.config.sql_names import NAME_TEMPLATE, NAME_TEMPLATE_HELP, SqlName
 from lumos.errors import MisuseError, UnknownName, did_you_mean
@@ -410,6 +411,7 @@ class Settings(Section, frozen=True, kw_only=True):
     usage: UsageSettings = UsageSettings()
     gate: GateSettings = GateSettings()
     jobs: JobSettings = JobSettings()
+    server: ServerSettings = ServerSettings()
     origin: Annotated[Origin, Meta(extra={INTERNAL: True})] = Origin()
 
     def __post_init__(self) -> None:

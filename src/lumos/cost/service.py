@@ -93,6 +93,10 @@ class Costs:
         self._clock = clock
         self._publishing = publishing
 
+    def has_prices(self) -> bool:
+        """Whether prices of storage or compute are configured, so that datasets have costs."""
+        return bool(self._settings.cost_model.storage or self._settings.cost_model.compute)
+
     def report(self, urn: str, **options: Unpack[CostOptions]) -> CostReport:
         """The own and upstream cost of a dataset or job, by cost type, team and upstream."""
         computed = self._compute(options)

@@ -31,9 +31,13 @@ class Datasets:
         format: str | None = None,
         contains: str | None = None,
         limit: int | None = None,
+        after: str | None = None,
         lineage_only: bool = False,
     ) -> ListReport:
-        """The live datasets that match the filters, or tables that are known from lineage only."""
+        """The live datasets that match the filters, or tables that are known from lineage only.
+
+        Datasets are listed by URN; `after` is the URN that the list begins after.
+        """
         store = self._store()
         if lineage_only:
             if platform or format:
@@ -44,7 +48,9 @@ class Datasets:
             tables = store.lineage.outside(contains, limit=limit)
             count = store.lineage.count_outside(contains)
             return ListReport(datasets=(), lineage_only_count=count, lineage_only=tables)
-        filter = DatasetFilter(platform=platform, format=format, contains=contains, limit=limit)
+        filter = DatasetFilter(
+            platform=platform, format=format, contains=contains, limit=limit, after=after
+        )
         return ListReport(
             datasets=tuple(map(ListedDataset.of, store.list(filter))),
             lineage_only_count=0 if platform or format else store.lineage.count_outside(contains),

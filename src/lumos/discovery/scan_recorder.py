@@ -1,8 +1,6 @@
 """Records one scan of a source: its datasets, missing datasets, and the scan itself."""
 
-import getpass
 import logging
-import socket
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -132,13 +130,7 @@ class ScanRecorder:
                 recorder.remove(transaction, dataset)
             transaction.save_scan(scan)
             if has_changes or splits or not unattended:
-                transaction.audit(
-                    "ingest",
-                    scan.source,
-                    actor=getpass.getuser(),
-                    origin=socket.gethostname(),
-                    at=scan.finished_at,
-                )
+                transaction.audit("ingest", scan.source, at=scan.finished_at)
         recorded_scan = RecordedScan(
             discovery,
             tuple(outcomes),

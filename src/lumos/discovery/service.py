@@ -6,6 +6,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from lumos.actor import acting_as, current_actor
 from lumos.catalogs.auto_publisher import AutoPublisher
 from lumos.config import Settings
 from lumos.config.sources import SourceSettings
@@ -132,7 +135,8 @@ class DiscoveryService:
         return with_stored_hints(self._current_settings(), self._store.open_existing())
 
     def _scan_unattended(self, section: SourceSettings) -> IngestReport:
-        return self._scan([], sections=[section], publisher=self._publisher, unattended=True)
+        with acting_as(msgspec.structs.replace(current_actor(), kind="watcher")):
+            return self._scan([], sections=[section], publisher=self._publisher, unattended=True)
 
     def _scan(
         self,

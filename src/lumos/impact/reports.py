@@ -1,7 +1,7 @@
 """Reports of `lumos impact`; their field names are a stable JSON contract."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from msgspec import UNSET, UnsetType, field
 
@@ -13,13 +13,26 @@ from lumos.model.types import quoted_name
 from lumos.rendering.text import plural
 from lumos.schemas.findings import ChangeRow, ChangeValue, change_rows
 
-if TYPE_CHECKING:
-    from lumos.impact.spark_check import SparkCheckReport
-
+CheckState = Literal["ok", "fails", "cannot"]
 VerdictWord = Literal["BREAKING", "UNDETERMINED", "COMPATIBLE"]
 WORST_FIRST: Final[tuple[VerdictWord, ...]] = ("BREAKING", "UNDETERMINED", "COMPATIBLE")
 RENAMED: Final = "renamed"
 _MAX_REASON_LENGTH: Final = 400
+
+
+class SparkCheckReport(Report, frozen=True, kw_only=True):
+    """The check of one statement; `fails` means an error only with the proposed schema.
+
+    `error` is that error, or why the statement cannot be checked. `agrees` means that the result is
+    consistent with the verdict; this is always true if the statement cannot be checked.
+    """
+
+    file: str | None
+    line: int | None
+    dialect: str | None
+    state: CheckState
+    error: str | None = None
+    agrees: bool = True
 
 
 class ChangeReport(Report, frozen=True, kw_only=True):
@@ -76,7 +89,7 @@ class DownstreamReport(Report, frozen=True, kw_only=True):
     reasons: tuple[ReasonReport, ...]
     recommendations: tuple[str, ...] = ()
     # Results of the Spark check, if requested.
-    spark_check: "tuple[SparkCheckReport, ...] | UnsetType" = field(name="rehearsal", default=UNSET)
+    spark_check: tuple[SparkCheckReport, ...] | UnsetType = field(name="rehearsal", default=UNSET)
 
     @property
     def is_contradicted(self) -> bool:
@@ -189,7 +202,7 @@ def downstream_report(
     *,
     is_gone: bool,
     recommendations: tuple[str, ...] = (),
-    spark_check: "tuple[SparkCheckReport, ...] | UnsetType" = UNSET,
+    spark_check: tuple[SparkCheckReport, ...] | UnsetType = UNSET,
 ) -> DownstreamReport:
     """The report on one downstream dataset."""
     return DownstreamReport(

@@ -14,6 +14,7 @@ from lumos.impact.reports import (
     ChangeReport,
     ImpactReport,
     ImpactsReport,
+    SparkCheckReport,
     UnparsedReport,
     change_reports,
     downstream_report,
@@ -34,7 +35,6 @@ from lumos.store import Store
 from lumos.store.garbage_collection import frozen_gc
 
 if TYPE_CHECKING:
-    from lumos.impact.spark_check import SparkCheckReport
     from lumos.lineage.drawing.picture import Picture
     from lumos.model.change import Finding
     from lumos.model.conversions.sql_types import Dialect

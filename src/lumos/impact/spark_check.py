@@ -2,15 +2,15 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from lumos.config.settings import Settings
 from lumos.impact.context import analyse_derivation
+from lumos.impact.reports import CheckState, SparkCheckReport
 from lumos.impact.rules.graph import DatasetDerivation, DownstreamGraph, RankedGraph
 from lumos.impact.rules.results import DatasetImpact, Impact
 from lumos.impact.rules.type_uses import TableVersions
 from lumos.model.change import Verdict
-from lumos.model.report import Report
 from lumos.model.schema import Field, Schema
 from lumos.progress import Progress, no_progress
 
@@ -25,24 +25,8 @@ from lumos.impact.rules.results import ColumnImpact
 from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
 from lumos.model.types import NULL, UNKNOWN, Array, DataType, Map, Struct, Unknown
 
-CheckState = Literal["ok", "fails", "cannot"]
 _Parts = tuple[str, ...]
 _ResultSchemas = tuple[Schema, Schema]
-
-
-class SparkCheckReport(Report, frozen=True, kw_only=True):
-    """The check of one statement; `fails` means an error only with the proposed schema.
-
-    `error` is that error, or why the statement cannot be checked. `agrees` means that the result is
-    consistent with the verdict; this is always true if the statement cannot be checked.
-    """
-
-    file: str | None
-    line: int | None
-    dialect: str | None
-    state: CheckState
-    error: str | None = None
-    agrees: bool = True
 
 
 class SchemaPair(NamedTuple):

@@ -5,13 +5,15 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from lumos.config import Settings
 from lumos.errors import MisuseError, question
 from lumos.lineage.declared import parse_reference
 from lumos.lineage.reported_lineage import ReportedAnnotations, ResolutionMethod
 from lumos.lineage.reports import EdgeChange, EdgeReport, LineageIngestReport, TableReport
+from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, Edge, LineageType
 from lumos.model.urn import Urn
 from lumos.names import has_lineage
@@ -127,6 +129,20 @@ class LineageService:
             return ingest.ingest(paths)
         with self._publishing():
             return ingest.ingest(paths)
+
+    def record_events(self, *events: Mapping[str, Any]) -> LineageIngestReport:
+        """Record the lineage of OpenLineage events, as an OpenLineage client sends them."""
+        from lumos.lineage.openlineage import is_event
+
+        if unknown := sum(not is_event(event) for event in events):
+            raise MisuseError(
+                f"{unknown} of {len(events)} values are not OpenLineage events: they have no "
+                "eventTime with a run, job or dataset. See https://openlineage.io/spec"
+            )
+        with TemporaryDirectory(prefix="lumos-events-") as folder:
+            file = Path(folder) / "events.jsonl"
+            file.write_bytes(b"".join(to_json(event) + b"\n" for event in events))
+            return self.ingest(file)
 
     def add(
         self,

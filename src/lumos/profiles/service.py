@@ -1,8 +1,6 @@
 """The service behind `lumos profile`: measures the rows of datasets and stores profiles."""
 
-import getpass
 import hashlib
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -186,9 +184,7 @@ class Profiles:
             before = transaction.aspect(urn, "quality")
             quality = with_profile(before, profile, completeness=completeness(profile))
             transaction.save_aspect(urn, "quality", quality, writer=_WRITER, at=at)
-            transaction.audit(
-                "profile", urn, actor=getpass.getuser(), origin=socket.gethostname(), at=at
-            )
+            transaction.audit("profile", urn, at=at)
 
         store.transact(attempt)
 

@@ -28,6 +28,8 @@ MILESTONES: Final = (
     EventType.SPLIT,
 )
 _BATCH_SIZE: Final = 200
+# The most events of one answer to a follower.
+_MAX_LATEST: Final = 1_000
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _MAX_CACHED_SCHEMAS: Final = 5_000
 _PRUNE_BATCH: Final = 10_000
@@ -118,6 +120,21 @@ class ForgetReport(Report, frozen=True, kw_only=True):
     removed: int
 
 
+class PositionedEvent(Report, frozen=True, kw_only=True):
+    """An event and its position in the change log."""
+
+    position: int
+    event: EventReport
+
+
+class LatestChanges(Report, frozen=True, kw_only=True):
+    """The newest events of the change log, oldest first, and the position after them."""
+
+    format_version: str = FORMAT_VERSION
+    position: int
+    events: tuple[PositionedEvent, ...]
+
+
 class ChangeHistory:
     """The recorded events of a store: reading them, and deleting old ones."""
 
@@ -134,6 +151,7 @@ class ChangeHistory:
         breaking: bool,
         dataset: str | None,
         limit: int | None,
+        after: str | None = None,
     ) -> Iterator[EventReport]:
         """Reports of the events that match, newest first, read from the store lazily."""
         store = self._store()
@@ -145,8 +163,24 @@ class ChangeHistory:
             breaking=breaking,
             dataset=dataset,
             limit=limit,
+            after=after,
         )
-        return _event_reports(store.change_log, requested)
+        return _event_reports(store.change_log, store.change_log.events(requested))
+
+    def latest(self, after: int | None) -> "LatestChanges":
+        """The events recorded after a position, oldest first."""
+        log = self._store().change_log
+        if after is None:
+            return LatestChanges(position=log.position(), events=())
+        found = log.newer(after, limit=_MAX_LATEST)
+        events = _event_reports(log, iter(found.values()))
+        return LatestChanges(
+            position=max(found, default=after),
+            events=tuple(
+                PositionedEvent(position=position, event=event)
+                for position, event in zip(found, events, strict=True)
+            ),
+        )
 
     def forget_old(self, older_than: str | timedelta | None) -> ForgetReport:
         """Delete old events of new data; by default those older than the retention period."""
@@ -162,6 +196,7 @@ def _event_filter(
     breaking: bool,
     dataset: str | None,
     limit: int | None,
+    after: str | None,
 ) -> EventFilter:
     """The filter for the options of a user; fails if no dataset has the given name."""
     now = datetime.now(UTC)
@@ -177,6 +212,7 @@ def _event_filter(
         breaking=breaking,
         urns=None if dataset is None else _urns(store, dataset),
         limit=limit,
+        after=after,
     )
 
 
@@ -199,9 +235,8 @@ def _moment(text: str | datetime | None, now: datetime, *, end: bool = False) ->
     return parse_time(text, now=now, end=end) if isinstance(text, str) else text
 
 
-def _event_reports(log: ChangeLog, requested: EventFilter) -> Iterator[EventReport]:
+def _event_reports(log: ChangeLog, events: Iterator[ChangeEvent]) -> Iterator[EventReport]:
     schemas: dict[str, SchemaReport] = {}
-    events = log.events(requested)
     while batch := list(islice(events, _BATCH_SIZE)):
         needed = {hash for event in batch for hash in _changed_schemas(event) if hash}
         if len(schemas) > _MAX_CACHED_SCHEMAS:

@@ -70,18 +70,29 @@ class Schemas:
         self._open = store
 
     def diff(
-        self, before: str | Path, after: str | Path, *, output: str | Path | None = None
+        self,
+        before: str | Path,
+        after: str | Path,
+        *,
+        output: str | Path | None = None,
+        read_files: bool = True,
     ) -> DiffReport:
         """The changes from one schema, or one folder of schemas, to another.
 
         A side is a `.schema` file, a folder of them, a snapshot, or a dataset: its URN or unique
-        name, optionally followed by `@2.1.0`, `@S-312` or `@2024-01-15`.
+        name, optionally followed by `@2.1.0`, `@S-312` or `@2024-01-15`. Without `read_files`, it
+        is always a dataset.
         """
         require_text(str(before), "first schema"), require_text(str(after), "second schema")
-        old, new = read_side(str(before)), read_side(str(after))
+        sides = (str(before), str(after))
+        old, new = map(read_side, sides) if read_files else (None, None)
         report = _compare_sides(
-            self._dataset(str(before), as_text=new is not None) if old is None else old,
-            self._dataset(str(after), as_text=old is not None) if new is None else new,
+            self._dataset(sides[0], as_text=new is not None, or_file=read_files)
+            if old is None
+            else old,
+            self._dataset(sides[1], as_text=old is not None, or_file=read_files)
+            if new is None
+            else new,
         )
         return _save(report, output)
 
@@ -226,12 +237,13 @@ class Schemas:
             versions = tuple(each for each in versions if each.record.number <= last)
         return dataset, versions
 
-    def _dataset(self, text: str, *, as_text: bool) -> DatasetSchema:
+    def _dataset(self, text: str, *, as_text: bool, or_file: bool) -> DatasetSchema:
         """The schema of a dataset; `as_text` without facts that schema files do not contain."""
         try:
             found = self._history().schema(text)
         except (UnknownDataset, NoStore):
-            check_not_a_file(text)
+            if or_file:
+                check_not_a_file(text)
             raise
         if not as_text:
             return found

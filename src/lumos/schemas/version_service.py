@@ -258,7 +258,15 @@ class VersionService:
             self._writer.write(transaction, after, event, begins_version=moved != "none")
             details = f"{known.cloud_version} {known.schema_version} -> "
             details += f"{after.cloud_version} {after.schema_version}. {reason}".strip()
-            record_audit(transaction, "bump version", urn, at=at, details=details)
+            record_audit(
+                transaction,
+                "bump version",
+                urn,
+                at=at,
+                details=details,
+                before=_versions_of(known),
+                after=_versions_of(after),
+            )
         self._writer.on_written([urn])
         return _bump_report(known, event, applied=True)
 
@@ -455,3 +463,7 @@ def _bump_report(known: KnownDataset, event: ChangeEvent, *, applied: bool) -> V
         ),
         applied=applied,
     )
+
+
+def _versions_of(known: KnownDataset) -> dict[str, str]:
+    return {"cloud_version": known.cloud_version, "schema_version": known.schema_version}

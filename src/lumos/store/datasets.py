@@ -117,6 +117,7 @@ class DatasetFilter(msgspec.Struct, frozen=True, kw_only=True):
     format: str | None = None
     source: str | None = None
     contains: str | None = None
+    after: str | None = None
     limit: int | None = None
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    false,
     func,
     literal_column,
     or_,
@@ -216,6 +217,8 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
     types: tuple[EventType, ...] = ()
     breaking: bool = False
     urns: frozenset[str] | None = None
+    # The id of the event that comes before the first one.
+    after: str | None = None
     limit: int | None = None
 
 
@@ -238,6 +241,23 @@ class ChangeLog:
             streaming = connection.execution_options(yield_per=_PAGE_SIZE)
             for body in streaming.scalars(_statement(connection, filter)):
                 yield from_json(body, ChangeEvent)
+
+    def position(self) -> int:
+        """The position of the newest event."""
+        statement = select(func.coalesce(func.max(tables.change_event.c.sequence), 0))
+        with self._database.reading() as connection:
+            return int(connection.execute(statement).scalar_one())
+
+    def newer(self, position: int, *, limit: int) -> dict[int, ChangeEvent]:
+        """The events after a position, oldest first, by position."""
+        event = tables.change_event.c
+        statement = select(event.sequence, event.body).where(event.sequence > position)
+        statement = statement.order_by(event.sequence).limit(limit)
+        with self._database.reading() as connection:
+            return {
+                sequence: from_json(body, ChangeEvent)
+                for sequence, body in connection.execute(statement)
+            }
 
     def steps(self, filter: EventFilter) -> Iterator[RecordedStep]:
         """The versions of these events; decoding only these is much faster."""
@@ -316,7 +336,22 @@ def _statement(connection: Connection, filter: EventFilter) -> Select[Any]:
         statement = statement.where(event.breaking)
     if filter.urns is not None:
         statement = statement.where(_is_one_of(connection, filter.urns))
+    if filter.after is not None:
+        statement = statement.where(_is_older(connection, filter.after))
     return statement if filter.limit is None else statement.limit(filter.limit)
+
+
+def _is_older(connection: Connection, event_id: str) -> ColumnElement[bool]:
+    """A condition for the events that follow an event, newest first; none if it is unknown."""
+    event = tables.change_event.c
+    position = select(event.recorded_at, event.sequence).where(event.event_id == event_id)
+    last = connection.execute(position).one_or_none()
+    if last is None:
+        return false()
+    is_same_time = event.recorded_at == last.recorded_at
+    return or_(
+        event.recorded_at < last.recorded_at, and_(is_same_time, event.sequence < last.sequence)
+    )
 
 
 def _is_one_of(connection: Connection, urns: frozenset[str]) -> ColumnElement[bool]:

@@ -25,6 +25,7 @@ from lumos.model.schema import Schema
 from lumos.model.urn import SCHEME, Urn, name_in
 from lumos.store import search, tables
 from lumos.store.annotations import StoredAnnotations
+from lumos.store.audit import AuditReader
 from lumos.store.catalog_outbox import CatalogOutbox
 from lumos.store.costs import CostReader
 from lumos.store.database import Database
@@ -51,6 +52,7 @@ from lumos.store.errors import (
     UnknownDataset,
 )
 from lumos.store.garbage_collection import paused_gc
+from lumos.store.gate_results import GateResultReader
 from lumos.store.history import ChangeLog, SchemaReader
 from lumos.store.jobs import JobRegistry
 from lumos.store.journal import ImportJournal
@@ -59,6 +61,7 @@ from lumos.store.notification_outbox import NotificationOutbox
 from lumos.store.releases import ReleaseRecords
 from lumos.store.search import Facets, SearchHits
 from lumos.store.statements import batches, insert_if_new
+from lumos.store.tokens import TokenReader
 from lumos.store.transaction import Completer, Listener, Transaction, schema_row
 from lumos.store.usage import UsageReader
 
@@ -107,6 +110,9 @@ class Store:
         self.notification_outbox = NotificationOutbox(database)
         self.jobs = JobRegistry(database)
         self.releases = ReleaseRecords(database, self.jobs)
+        self.audit = AuditReader(database)
+        self.tokens = TokenReader(database)
+        self.gate_results = GateResultReader(database)
 
     @classmethod
     def open(
@@ -418,6 +424,8 @@ class Store:
                 or_(*(func.lower(column).contains(wanted, autoescape=True)
                       for column in (table.urn, table.name)))
             )  # fmt: skip
+        if filter.after is not None:
+            statement = statement.where(table.urn > filter.after)
         if filter.limit is not None:
             statement = statement.limit(filter.limit)
         with self._database.reading() as connection:

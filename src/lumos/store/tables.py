@@ -174,7 +174,52 @@ audit = Table(
     Column("action", Text, nullable=False),
     Column("target", Text, nullable=False),
     Column("details", Text, nullable=False),
+    Column("kind", Text, nullable=False, server_default="user"),
+    # What the action changed, as JSON.
+    Column("before", Text),
+    Column("after", Text),
+    Column("request_id", Text, nullable=False, server_default=""),
+    # Of this row and the hash of the one before it.
+    Column("hash", Text, nullable=False, server_default=""),
     Index(None, "recorded_at"),
+)
+
+# One row: the number of audit rows and the hash of the last one.
+audit_head = Table(
+    "audit_head",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("hash", Text, nullable=False),
+)
+
+api_token = Table(
+    "api_token",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("created_by", Text, nullable=False),
+    Column("created_at", InstantColumn, nullable=False),
+    Column("expires_at", InstantColumn),
+    Column("revoked_at", InstantColumn),
+    Column("last_used_at", InstantColumn),
+)
+
+# Reports of the gate that CI systems sent.
+gate_result = Table(
+    "gate_result",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("recorded_at", InstantColumn, nullable=False),
+    Column("recorded_by", Text, nullable=False),
+    Column("repository", Text, nullable=False),
+    Column("pr", Integer),
+    Column("head", Text, nullable=False),
+    Column("verdict", Text, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "repository", "recorded_at"),
 )
 
 # The text that search indexes, split into words by Lumos so that both databases find the same.

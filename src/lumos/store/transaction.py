@@ -1,8 +1,6 @@
 """The transaction through which everything is written, and the listeners to its events."""
 
-import getpass
 import hashlib
-import socket
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,12 +21,13 @@ from sqlalchemy import (
     update,
 )
 
+from lumos.actor import current_actor
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Aspect, Statistics
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.notification import Notification
 from lumos.model.schema import Schema
-from lumos.store import notification_outbox, search, tables
+from lumos.store import audit, notification_outbox, search, tables
 from lumos.store.annotations import AnnotationRows
 from lumos.store.catalog_outbox import CatalogOutboxWriter
 from lumos.store.costs import CostWriter, size_row
@@ -69,6 +68,7 @@ class Transaction:
         self._saved_schemas: set[str] = set()
         self._sizes: dict[str, dict[str, Any]] = {}
         self._schema_memories: dict[str, dict[str, Any]] = {}
+        self._audited: list[dict[str, Any]] = []
         self.new_events: list[ChangeEvent] = []
         self.annotations = AnnotationRows(connection)
         self.lineage = LineageWriter(connection)
@@ -164,6 +164,8 @@ class Transaction:
         search.add(self._connection, search.search_documents(self._connection, written))
         # Last, since concurrent writers may contend for the same outbox rows.
         self.catalog_outbox.finish(self.lineage)
+        # After that, since all writers wait for the end of the log.
+        audit.append(self._connection, self._audited)
 
     def schema(self, hash: str) -> Schema:
         """The schema with a content hash."""
@@ -174,7 +176,7 @@ class Transaction:
         row = schema_row(schema)
         hash: str = row["hash"]
         if hash not in self._saved_schemas:
-            self._insert_once(tables.schema_body, row)
+            self.insert_once(tables.schema_body, row)
             self._saved_schemas.add(hash)
         return hash
 
@@ -224,7 +226,7 @@ class Transaction:
             "recorded_at": recorded_at or event.at,
             "body": to_json(event),
         }
-        is_new = self._insert_once(tables.change_event, row)
+        is_new = self.insert_once(tables.change_event, row)
         if is_new and notify:
             self.new_events.append(event)
         return is_new
@@ -260,7 +262,7 @@ class Transaction:
             "event_id": event.event_id,
             "recorded_at": event.at,
         }
-        self._insert_once(tables.schema_version, row)
+        self.insert_once(tables.schema_version, row)
 
     def schema_memory(self, urn: str) -> bytes | None:
         """The state of scans about a dataset's schemas, encoded by discovery."""
@@ -340,25 +342,42 @@ class Transaction:
         self._execute(replace(self._dialect, tables.scan), row)
 
     def audit(
-        self, action: str, target: str, *, actor: str, origin: str, at: datetime, details: str = ""
+        self,
+        action: str,
+        target: str,
+        *,
+        at: datetime,
+        details: str = "",
+        before: object = None,
+        after: object = None,
     ) -> None:
-        """Record who did what from where."""
-        self._connection.execute(
-            tables.audit.insert().values(
-                recorded_at=at,
-                actor=actor,
-                origin=origin,
-                action=action,
-                target=target,
-                details=details,
-            )
+        """Record that the current actor did something when the transaction ends."""
+        actor = current_actor()
+        self._audited.append(
+            {
+                "recorded_at": at,
+                "kind": actor.kind,
+                "actor": actor.name,
+                "origin": actor.origin,
+                "action": action,
+                "target": target,
+                "details": details,
+                "before": None if before is None else to_json(before).decode(),
+                "after": None if after is None else to_json(after).decode(),
+                "request_id": actor.request_id,
+            }
         )
+
+    def execute(self, statement: Executable) -> CursorResult[Any]:
+        """Run a statement on a table that has no writer of its own."""
+        return self._connection.execute(statement)
 
     @property
     def _dialect(self) -> str:
         return self._connection.dialect.name
 
-    def _insert_once(self, table: Table, row: dict[str, Any]) -> bool:
+    def insert_once(self, table: Table, row: dict[str, Any]) -> bool:
+        """Insert a row; return False if there is one with its key."""
         return self._execute(insert_if_new(self._dialect, table), row).first() is not None
 
     def _execute(
@@ -531,14 +550,19 @@ _DELETE_DATASET: Final = (
 
 
 def current_user() -> str:
-    """The account that runs this process."""
-    return getpass.getuser()
+    """The name of whoever acts: by default the account that runs this process."""
+    return current_actor().name
 
 
 def record_audit(
-    transaction: Transaction, action: str, target: str, *, at: datetime, details: str = ""
+    transaction: Transaction,
+    action: str,
+    target: str,
+    *,
+    at: datetime,
+    details: str = "",
+    before: object = None,
+    after: object = None,
 ) -> None:
-    """Record an action of the current user in the transaction that performs it."""
-    transaction.audit(
-        action, target, actor=current_user(), origin=socket.gethostname(), at=at, details=details
-    )
+    """Record an action of the current actor in the transaction that performs it."""
+    transaction.audit(action, target, at=at, details=details, before=before, after=after)

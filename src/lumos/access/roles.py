@@ -1,0 +1,12 @@
+"""The roles of a server, each of which includes those before it."""
+
+from typing import Final
+
+from lumos.store.tokens import Role
+
+ROLES: Final[tuple[Role, ...]] = ("read", "write", "admin")
+
+
+def includes(role: Role, needed: Role) -> bool:
+    """Whether a role may do what another one may."""
+    return ROLES.index(role) >= ROLES.index(needed)

@@ -1,0 +1,140 @@
+"""The service behind `lumos token`: creating, listing, revoking and checking API tokens."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from lumos.access.reports import TokenCreateReport, TokenEntry, TokenListReport, TokenRevokeReport
+from lumos.access.roles import ROLES
+from lumos.errors import MisuseError, UnknownName
+from lumos.model.time_expression import parse_duration
+from lumos.store import Store
+from lumos.store.tokens import Role, StoredToken, revoke_token, save_token
+from lumos.store.transaction import current_user, record_audit
+
+PREFIX: Final = "lumos"
+_SECRET_BYTES: Final = 32
+_ID_BYTES: Final = 5
+_MAX_NAME: Final = 200
+_LONGEST: Final = timedelta(days=3650)
+# A write for every request would serialise all readers of a SQLite store.
+_USE_INTERVAL: Final = timedelta(minutes=5)
+_NEVER: Final = "never"
+
+
+class InvalidToken(MisuseError):
+    """A token that does not exist, has expired or was revoked."""
+
+
+class Tokens:
+    """The API tokens of one store."""
+
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        make_store: Callable[[], Store],
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._open = store
+        self._make_store = make_store
+        self._clock = clock
+
+    def create(self, name: str, *, role: Role = "read", expires: str = "90d") -> TokenCreateReport:
+        """Create a token; its secret is returned once and only its hash is stored.
+
+        `expires` is an age such as 90d, or `never`.
+        """
+        if not name.strip() or len(name) > _MAX_NAME:
+            raise MisuseError(f"The name of a token has 1 to {_MAX_NAME} characters.")
+        if role not in ROLES:
+            raise UnknownName("role", role, ROLES)
+        at = self._clock()
+        secret = secrets.token_urlsafe(_SECRET_BYTES)
+        token = StoredToken(
+            id=secrets.token_hex(_ID_BYTES),
+            name=name.strip(),
+            role=role,
+            digest=_digest(secret),
+            created_by=current_user(),
+            created_at=at,
+            expires_at=_expiry(expires, at),
+        )
+        entry = TokenEntry.of(token, at=at)
+        with self._make_store().transaction() as transaction:
+            save_token(transaction, token)
+            record_audit(transaction, "token create", token.name, at=at, after=entry)
+        return TokenCreateReport(token=entry, secret=f"{PREFIX}_{token.id}_{secret}")
+
+    def list(self) -> TokenListReport:
+        """All tokens with their roles and when they expire, never their secrets."""
+        at = self._clock()
+        tokens = self._open().tokens.all()
+        return TokenListReport(tokens=tuple(TokenEntry.of(each, at=at) for each in tokens))
+
+    def revoke(self, token: str) -> TokenRevokeReport:
+        """Make a token invalid at once, by its id or its name."""
+        store, at = self._open(), self._clock()
+        tokens = store.tokens.all()
+        found = [each for each in tokens if token in (each.id, each.name)]
+        if not found:
+            raise UnknownName(
+                "token",
+                token,
+                {each.name for each in tokens},
+                next="See all with: lumos token list",
+            )
+        if len(found) > 1:
+            ids = ", ".join(each.id for each in found)
+            raise MisuseError(f"Several tokens are called '{token}'. Give the id of one: {ids}")
+        before = TokenEntry.of(found[0], at=at)
+        if found[0].revoked_at is not None:
+            return TokenRevokeReport(token=before, changed=False)
+        with store.transaction() as transaction:
+            revoke_token(transaction, found[0].id, at=at)
+            record_audit(transaction, "token revoke", found[0].name, at=at, before=before)
+        revoked = store.tokens.get(found[0].id)
+        assert revoked is not None, "tokens are never deleted"
+        return TokenRevokeReport(token=TokenEntry.of(revoked, at=at), changed=True)
+
+    def authenticate(self, secret: str) -> TokenEntry:
+        """The valid token with that secret; raises InvalidToken."""
+        prefix, _, rest = secret.partition("_")
+        id, _, random = rest.partition("_")
+        store, at = self._open(), self._clock()
+        token = store.tokens.get(id) if prefix == PREFIX and id else None
+        # The same comparison for unknown ids, so that the time tells nothing about them.
+        digest = "" if token is None else token.digest
+        is_same = hmac.compare_digest(digest.encode(), _digest(random).encode())
+        if token is None or not is_same:
+            raise InvalidToken("The token is not valid. Create one with: lumos token create NAME")
+        entry = TokenEntry.of(token, at=at)
+        if entry.state != "active":
+            raise InvalidToken(
+                f"The token '{token.name}' is {entry.state}. "
+                f"Create another one with: lumos token create NAME"
+            )
+        if token.last_used_at is None or at - token.last_used_at >= _USE_INTERVAL:
+            store.tokens.mark_used(token.id, at=at)
+        return entry
+
+    def has_active(self) -> bool:
+        """Whether a token exists that is valid now."""
+        return any(each.state == "active" for each in self.list().tokens)
+
+
+def _digest(secret: str) -> str:
+    # The secret is random and as long as the hash, so a slow password hash would add nothing.
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _expiry(text: str, at: datetime) -> datetime | None:
+    if text == _NEVER:
+        return None
+    age = parse_duration(text)
+    if age is None or not timedelta() < age <= _LONGEST:
+        raise MisuseError(f"'{text}' is not a lifetime. Use for example 90d, 12h or never.")
+    return at + age

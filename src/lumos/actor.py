@@ -1,0 +1,49 @@
+"""Who acts: the account that runs a command, or whoever a server or a watcher acts for."""
+
+import getpass
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, Literal
+
+import msgspec
+
+ActorKind = Literal["user", "token", "ci", "watcher"]
+_NOT_CI: Final = frozenset({"", "0", "false"})
+
+
+class Actor(msgspec.Struct, frozen=True, kw_only=True):
+    """Who acts and from where; `request_id` is set if a server answers a request."""
+
+    kind: ActorKind
+    name: str
+    origin: str
+    request_id: str = ""
+
+
+_ACTOR: ContextVar[Actor | None] = ContextVar("lumos_actor", default=None)
+
+
+def current_actor() -> Actor:
+    """The actor of this thread or task; by default the account that runs the process."""
+    return _ACTOR.get() or process_actor(os.environ)
+
+
+def process_actor(environment: Mapping[str, str]) -> Actor:
+    """The account that runs this process; CI systems set the variable CI."""
+    is_ci = environment.get("CI", "").lower() not in _NOT_CI
+    return Actor(
+        kind="ci" if is_ci else "user", name=getpass.getuser(), origin=socket.gethostname()
+    )
+
+
+@contextmanager
+def acting_as(actor: Actor) -> Iterator[None]:
+    """Act for somebody else while the block runs."""
+    token = _ACTOR.set(actor)
+    try:
+        yield
+    finally:
+        _ACTOR.reset(token)

@@ -1,0 +1,39 @@
+"""The section `server`: limits of `lumos serve` and the provider of identities."""
+
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, field
+
+from lumos.config.section import Address, Port, Seconds, Section
+
+Count: TypeAlias = Annotated[int, Meta(ge=1, description="a number, at least 1")]
+RoleName: TypeAlias = Annotated[
+    str, Meta(pattern="^(read|write|admin)$", description="read, write or admin")
+]
+
+
+class OidcSettings(Section, frozen=True, kw_only=True):
+    """People who log in with an OpenID Connect provider.
+
+    `issuer` is the URL whose `/.well-known/openid-configuration` describes the provider. Tokens
+    must be made for `audience`. `role_claim` is the claim with the groups of a person, and `roles`
+    maps its values to roles; nobody else has access.
+    """
+
+    issuer: Address
+    audience: str
+    role_claim: str = "groups"
+    name_claim: str = "email"
+    roles: dict[str, RoleName] = field(default_factory=dict)
+
+
+class ServerSettings(Section, frozen=True, kw_only=True):
+    """Settings of `lumos serve`."""
+
+    host: str = "127.0.0.1"
+    port: Port = 8765
+    max_request_bytes: Count = 10_000_000
+    request_seconds: Seconds = 60
+    requests_per_minute: Count = 1_200
+    event_streams: Count = 500
+    oidc: OidcSettings | None = None

@@ -1,0 +1,494 @@
+"""The Litestar application: handlers made from the table of routes, and operations routes."""
+
+import asyncio
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache, partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+from litestar import HttpMethod, Litestar, Request, Response
+from litestar.config.compression import CompressionConfig
+from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
+from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
+
+from lumos.access.roles import includes
+from lumos.config.secret import redact
+from lumos.errors import (
+    CatalogError,
+    LumosError,
+    MissingDependency,
+    MisuseError,
+    UnknownName,
+)
+from lumos.lineage.reports import LineageIngestReport
+from lumos.model.json_codec import decode_json, to_json
+from lumos.names import NoMatchingDataset
+from lumos.sdk import Lumos
+from lumos.server.dispatch import Dispatcher, PreconditionFailed, TookTooLong
+from lumos.server.identity import (
+    Authenticator,
+    Identity,
+    NotAllowed,
+    NotAuthenticated,
+    OidcVerifier,
+    Peer,
+    RateLimiter,
+)
+from lumos.server.openapi import NDJSON, ExtraRoute, document
+from lumos.server.routes import PREFIX, ROUTES, Route
+from lumos.server.telemetry import LOG, Metrics, RequestLog
+from lumos.server.wire import (
+    PROBLEM,
+    REPORT_HEADER,
+    InvalidArguments,
+    from_body,
+    from_query,
+    problem_of,
+)
+from lumos.store.errors import AmbiguousName, StoreError, UnknownDataset
+from lumos.store.tokens import Role
+from lumos.version import __version__
+
+_JSON: Final = "application/json"
+_METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
+_BODY_SECONDS: Final = 30
+_POLL_SECONDS: Final = 1.0
+_KEEP_ALIVE_SECONDS: Final = 15.0
+# Transactions may end in another order than they began: positions this far back are read again.
+_OVERLAP: Final = 200
+_MIN_COMPRESSED: Final = 1_000
+_SECURITY_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+
+class BodyTooLarge(MisuseError):
+    """A body above the limit."""
+
+
+class BodyTooSlow(MisuseError):
+    """A body that did not arrive in time."""
+
+
+class UnsupportedBody(MisuseError):
+    """A body that is not JSON."""
+
+
+class TooManyRequests(MisuseError):
+    """More requests than the limit; `seconds` to wait."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        super().__init__(f"Too many requests. Wait {seconds:.1f} s, then try again.")
+
+
+class TooManyStreams(LumosError):
+    """More open streams of events than the limit."""
+
+
+# The first class that fits decides.
+_STATUSES: Final[tuple[tuple[type[LumosError], int], ...]] = (
+    (InvalidArguments, 400),
+    (NotAuthenticated, 401),
+    (NotAllowed, 403),
+    (BodyTooSlow, 408),
+    (PreconditionFailed, 412),
+    (BodyTooLarge, 413),
+    (UnsupportedBody, 415),
+    (TooManyRequests, 429),
+    (TooManyStreams, 503),
+    (TookTooLong, 504),
+    (UnknownDataset, 404),
+    (NoMatchingDataset, 404),
+    (UnknownName, 404),
+    (AmbiguousName, 409),
+    (MisuseError, 422),
+    (StoreError, 503),
+    (CatalogError, 502),
+    (MissingDependency, 500),
+    (LumosError, 500),
+)
+
+
+class HealthReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the server runs, or can answer."""
+
+    status: str
+    version: str
+
+
+class ServerOptions(NamedTuple):
+    """What `lumos serve` decides: who needs no token, and limits."""
+
+    open_loopback: bool
+    max_request_bytes: int
+    request_seconds: float
+    requests_per_minute: int
+    event_streams: int
+
+
+_OpenLineageBody = dict[str, Any] | list[dict[str, Any]]
+EXTRA_ROUTES: Final = (
+    ExtraRoute(
+        method="GET", url="/health", name="health", role=None, result=HealthReport,
+        summary="Whether the server runs.",
+    ),
+    ExtraRoute(
+        method="GET", url="/ready", name="ready", role=None, result=HealthReport,
+        summary="Whether the store can be read.", statuses=(503,),
+    ),
+    ExtraRoute(
+        method="GET", url="/openapi.json", name="openapi", role=None, result=dict[str, Any],
+        summary="This document.",
+    ),
+    ExtraRoute(
+        method="GET", url="/metrics", name="metrics", role="read", media_type=_METRICS,
+        summary="Metrics for Prometheus.",
+    ),
+    ExtraRoute(
+        method="POST", url=f"{PREFIX}/lineage", name="openlineage", role="write",
+        body=_OpenLineageBody, result=LineageIngestReport,
+        summary="Record one OpenLineage event or a list of them, as an OpenLineage client sends "
+        "them.",
+    ),
+    ExtraRoute(
+        method="GET", url=f"{PREFIX}/changes/events", name="change_events", role="read",
+        media_type="text/event-stream",
+        summary="Changes as server-sent events, as they are recorded.",
+        parameters=(
+            {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"},
+             "description": "The id of the last event that the client got."},
+        ),
+    ),
+)  # fmt: skip
+
+
+class ApiServer:
+    """The handlers of one Lumos."""
+
+    def __init__(self, lumos: Lumos, options: ServerOptions) -> None:
+        self._lumos = lumos
+        self._options = options
+        self._dispatcher = Dispatcher(lumos, seconds=options.request_seconds)
+        oidc = lumos.settings.server.oidc
+        self._authenticator = Authenticator(
+            lumos.tokens,
+            oidc=None if oidc is None else OidcVerifier(oidc),
+            open_loopback=options.open_loopback,
+        )
+        self._limiter = RateLimiter(options.requests_per_minute)
+        self._metrics = Metrics()
+        self._open_streams = 0
+
+    def app(self) -> RequestLog:
+        """The application; logging is outermost, so that unknown routes are logged too."""
+        extra = {
+            "health": self._health,
+            "ready": self._ready,
+            "openapi": self._document,
+            "metrics": self._metrics_text,
+            "openlineage": self._openlineage,
+            "change_events": self._change_events,
+        }
+        handlers = [
+            *(_handler(each.url, each.method, partial(self._answer, each)) for each in ROUTES),
+            *(_handler(each.url, each.method, extra[each.name]) for each in EXTRA_ROUTES),
+        ]
+        litestar = Litestar(
+            handlers,
+            openapi_config=None,
+            compression_config=CompressionConfig(
+                backend="brotli",
+                brotli_gzip_fallback=True,
+                minimum_size=_MIN_COMPRESSED,
+                # Compression would hold back events until there are enough of them.
+                exclude=[f"^{PREFIX}/changes/events$"],
+            ),
+            exception_handlers={HTTPException: self._http_error, Exception: self._crash},
+            request_max_body_size=self._options.max_request_bytes,
+            lifespan=[self._lifespan],
+            # Litestar would log tracebacks with local values.
+            logging_config=None,
+        )
+        return RequestLog(litestar, self._metrics)
+
+    @asynccontextmanager
+    async def _lifespan(self, _app: Litestar) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            self._dispatcher.close()
+
+    async def _answer(self, route: Route, request: Request[Any, Any, Any]) -> Response[Any]:
+        try:
+            identity = await self._admit(request, route.role)
+            if route.has_body:
+                arguments = from_body(route, await self._body(request))
+            else:
+                arguments = from_query(route, _query(request))
+            if route.verb.is_stream:
+                lines = await self._dispatcher.stream(route, arguments, identity)
+                return Stream(lines, media_type=NDJSON, headers=_SECURITY_HEADERS)
+            if route.output is not None:
+                exported = await self._dispatcher.in_thread(
+                    self._dispatcher.export, route, arguments, identity
+                )
+                headers = {**_SECURITY_HEADERS, REPORT_HEADER: quote(exported.report)}
+                chunks = self._dispatcher.chunks(exported)
+                return Stream(chunks, media_type=_media_type(exported.file), headers=headers)
+            answer = await self._dispatcher.in_thread(
+                self._dispatcher.answer,
+                route,
+                arguments,
+                identity,
+                request.headers.get("if-match"),
+            )
+        except LumosError as problem:
+            return self._problem(request, problem)
+        headers = dict(_SECURITY_HEADERS)
+        if answer.next_query is not None:
+            headers["Link"] = f'<{route.url}?{answer.next_query}>; rel="next"'
+        if route.method == "GET":
+            headers["ETag"] = answer.etag
+            if _is_known(request.headers.get("if-none-match"), answer.etag):
+                return Response(None, status_code=304, headers=headers)
+        return Response(answer.body, media_type=_JSON, headers=headers, status_code=200)
+
+    async def _admit(self, request: Request[Any, Any, Any], role: Role) -> Identity:
+        """The sender of a request, if it may do what needs that role."""
+        peer = Peer(
+            address=request.client.host if request.client else "",
+            headers=request.headers,
+            request_id=request.scope["state"]["request_id"],
+        )
+        try:
+            identity = await self._dispatcher.in_thread(self._authenticator.identify, peer)
+        except NotAuthenticated:
+            # Guesses count too, by address.
+            self._check_rate(f"address:{peer.address}")
+            raise
+        request.scope["state"]["actor"] = identity.actor.name
+        self._check_rate(identity.key)
+        if not includes(identity.role, role):
+            raise NotAllowed(
+                f"This needs the role {role}, but {identity.actor.name} has the role "
+                f"{identity.role}. Create a token with: lumos token create NAME --role {role}"
+            )
+        return identity
+
+    def _check_rate(self, key: str) -> None:
+        if (seconds := self._limiter.wait(key)) is not None:
+            raise TooManyRequests(seconds)
+
+    async def _body(self, request: Request[Any, Any, Any]) -> bytes:
+        """The body of a request, JSON that may be compressed."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        # Browsers send other types to any site without asking it first.
+        if kind != _JSON:
+            raise UnsupportedBody(f"Send the body as JSON, with the header Content-Type: {_JSON}")
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                body = await request.body()
+        except TimeoutError:
+            raise BodyTooSlow(f"The body did not arrive within {_BODY_SECONDS} s.") from None
+        encoding = request.headers.get("content-encoding", "identity").lower()
+        if encoding == "gzip":
+            return self._unzipped(body)
+        if encoding != "identity":
+            raise UnsupportedBody(f"Content-Encoding '{encoding}' is not supported. Use gzip.")
+        return body
+
+    def _unzipped(self, body: bytes) -> bytes:
+        limit = self._options.max_request_bytes
+        unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        try:
+            data = unzip.decompress(body, limit + 1)
+        except zlib.error as problem:
+            raise InvalidArguments(f"The body is not valid gzip: {problem}.") from None
+        if len(data) > limit:
+            raise BodyTooLarge(_too_large(limit))
+        return data
+
+    async def _health(self, _request: Request[Any, Any, Any]) -> Response[Any]:
+        return _json(HealthReport(status="ok", version=__version__))
+
+    async def _ready(self, request: Request[Any, Any, Any]) -> Response[Any]:
+        try:
+            await self._dispatcher.in_thread(self._lumos.database.check_revision)
+        except LumosError as problem:
+            return self._problem(request, problem, status=503)
+        return _json(HealthReport(status="ready", version=__version__))
+
+    async def _document(self, _request: Request[Any, Any, Any]) -> Response[Any]:
+        body = await self._dispatcher.in_thread(_openapi)
+        return Response(body, media_type=_JSON, headers=_SECURITY_HEADERS)
+
+    async def _metrics_text(self, request: Request[Any, Any, Any]) -> Response[Any]:
+        try:
+            await self._admit(request, "read")
+        except LumosError as problem:
+            return self._problem(request, problem)
+        return Response(self._metrics.text(), media_type=_METRICS, headers=_SECURITY_HEADERS)
+
+    async def _openlineage(self, request: Request[Any, Any, Any]) -> Response[Any]:
+        try:
+            identity = await self._admit(request, "write")
+            try:
+                value = decode_json(await self._body(request))
+            except msgspec.MsgspecError as problem:
+                raise InvalidArguments(f"The body is not valid: {problem}.") from None
+            events = value if isinstance(value, list) else [value]
+            if not events or not all(isinstance(each, dict) for each in events):
+                raise InvalidArguments(
+                    "The body is neither an OpenLineage event nor a list of them."
+                )
+            report = await self._dispatcher.in_thread(
+                self._dispatcher.write, identity, self._lumos.lineage.record_events, *events
+            )
+        except LumosError as problem:
+            return self._problem(request, problem)
+        return _json(report)
+
+    async def _change_events(self, request: Request[Any, Any, Any]) -> Response[Any]:
+        try:
+            await self._admit(request, "read")
+            if self._open_streams >= self._options.event_streams:
+                raise TooManyStreams("Too many streams of events are open. Try again later.")
+            given = request.headers.get("last-event-id")
+            if (given is not None and not given.isascii()) or (given and not given.isdigit()):
+                raise InvalidArguments("Last-Event-ID is not the id of an event of this server.")
+            latest = self._lumos.latest_changes
+            start = (
+                (await self._dispatcher.in_thread(latest, None)).position
+                if not given
+                else min(int(given[:18]), 2**53)
+            )
+        except LumosError as problem:
+            return self._problem(request, problem)
+        return ServerSentEvent(self._follow(start), headers={"Cache-Control": "no-cache"})
+
+    async def _follow(self, start: int) -> AsyncIterator[ServerSentEventMessage]:
+        """The changes after a position, and a comment now and then that keeps proxies waiting."""
+        self._open_streams += 1
+        self._metrics.streams.inc()
+        sent: dict[int, None] = {}
+        newest, idle = start, 0.0
+        try:
+            yield ServerSentEventMessage(comment="connected", retry=int(_POLL_SECONDS * 1000))
+            while True:
+                floor = max(start, newest - _OVERLAP)
+                latest = await self._dispatcher.in_thread(self._lumos.latest_changes, floor)
+                fresh = [each for each in latest.events if each.position not in sent]
+                for each in fresh:
+                    sent[each.position] = None
+                    newest = max(newest, each.position)
+                    yield ServerSentEventMessage(
+                        id=str(newest),
+                        event=each.event.type.value,
+                        data=to_json(each.event).decode(),
+                    )
+                sent = {each: None for each in sent if each > newest - 2 * _OVERLAP}
+                idle = 0.0 if fresh else idle + _POLL_SECONDS
+                if idle >= _KEEP_ALIVE_SECONDS:
+                    idle = 0.0
+                    yield ServerSentEventMessage(comment="waiting")
+                if not fresh:
+                    await asyncio.sleep(_POLL_SECONDS)
+        finally:
+            self._open_streams -= 1
+            self._metrics.streams.dec()
+
+    def _problem(
+        self, request: Request[Any, Any, Any], error: LumosError, *, status: int | None = None
+    ) -> Response[Any]:
+        code = status or next(code for kind, code in _STATUSES if isinstance(error, kind))
+        request_id = request.scope["state"]["request_id"]
+        problem = problem_of(
+            error, status=code, title=HTTPStatus(code).phrase, request_id=request_id
+        )
+        headers = dict(_SECURITY_HEADERS)
+        if code == HTTPStatus.UNAUTHORIZED:
+            headers["WWW-Authenticate"] = 'Bearer realm="lumos"'
+        if isinstance(error, TooManyRequests):
+            headers["Retry-After"] = str(int(error.seconds) + 1)
+        elif code == HTTPStatus.SERVICE_UNAVAILABLE:
+            headers["Retry-After"] = "1"
+        return Response(to_json(problem), status_code=code, media_type=PROBLEM, headers=headers)
+
+    def _http_error(self, request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
+        """Errors that Litestar itself finds: no such route or method, a body that is too large."""
+        code = error.status_code
+        if code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return self._problem(request, BodyTooLarge(_too_large(self._options.max_request_bytes)))
+        sentences = {
+            404: f"There is no route {request.scope['path']}. See all in /openapi.json",
+            405: f"{request.scope['path']} has no method {request.method}. See /openapi.json",
+        }
+        response = self._problem(
+            request, MisuseError(sentences.get(code, error.detail)), status=code
+        )
+        for name, value in (error.headers or {}).items():
+            response.headers[name] = value
+        return response
+
+    def _crash(self, request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
+        """A defect: logged with its traceback, and no detail leaves the server."""
+        request_id = request.scope.get("state", {}).get("request_id", "")
+        LOG.error(
+            "failed",
+            extra={"facts": {"request_id": request_id, "error": redact(repr(error))}},
+            exc_info=error,
+        )
+        text = f"The server failed. Its log has the reason under request id {request_id}."
+        return self._problem(request, LumosError(text))
+
+
+@cache
+def _openapi() -> bytes:
+    """The OpenAPI document, made when it is first read: it takes a second."""
+    return to_json(document(EXTRA_ROUTES))
+
+
+def _handler(url: str, method: str, function: Any) -> HTTPRouteHandler:
+    async def handle(request: Request[Any, Any, Any]) -> Response[Any]:
+        response: Response[Any] = await function(request)
+        return response
+
+    handle.__name__ = f"{method.lower()}_{url.strip('/').replace('/', '_')}"
+    return HTTPRouteHandler(url, http_method=HttpMethod(method), status_code=200)(handle)
+
+
+def _json(value: object) -> Response[Any]:
+    return Response(to_json(value), media_type=_JSON, headers=_SECURITY_HEADERS)
+
+
+def _media_type(file: Path) -> str:
+    kinds = {".jsonl": NDJSON, ".json": _JSON, ".zst": "application/zstd"}
+    return kinds.get(file.suffix, "application/yaml")
+
+
+def _query(request: Request[Any, Any, Any]) -> str:
+    query: bytes = request.scope["query_string"]
+    return query.decode("ascii", "replace")
+
+
+def _is_known(header: str | None, etag: str) -> bool:
+    if header is None:
+        return False
+    known = {each.strip().removeprefix("W/") for each in header.split(",")}
+    return "*" in known or etag.removeprefix("W/") in known
+
+
+def _too_large(limit: int) -> str:
+    return (
+        f"The body is larger than {limit:,} bytes. Send less, or raise server.max_request_bytes "
+        "in lumos.yaml."
+    )

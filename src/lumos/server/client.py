@@ -1,0 +1,257 @@
+"""Lumos on a server: the same properties and methods as the SDK, over HTTP."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, cast
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import msgspec
+
+from lumos.audit.reports import AuditExportReport
+from lumos.errors import LumosError, MisuseError
+from lumos.http.client import HttpClient, HttpError, HttpResponse, TimeLimits
+from lumos.http.pooled_transport import PooledTransport
+from lumos.http.retries import RetryPolicy
+from lumos.model.json_codec import to_json
+from lumos.schemas.changes import ChangesReport
+from lumos.schemas.output import write_output
+from lumos.sdk import Lumos
+from lumos.server.routes import TABLE, Route, UploadedFile
+from lumos.server.wire import (
+    PROBLEM,
+    REPORT_HEADER,
+    ApiProblem,
+    body_of,
+    decode_result,
+    error_of,
+    query_of,
+)
+from lumos.snapshots.export import file_in, is_folder_for_snapshots
+from lumos.snapshots.format.encodings import ENDINGS
+from lumos.snapshots.reports import SnapshotExportReport
+from lumos.snapshots.service import DEFAULT_ENDING
+from lumos.store.audit import GENESIS
+
+SERVER: Final = "LUMOS_SERVER"
+TOKEN: Final = "LUMOS_TOKEN"
+_LIMITS: Final = TimeLimits(connect=5.0, read=300.0)
+_RETRIES: Final = RetryPolicy()
+_NEXT: Final = re.compile(r"<([^>]+)>; rel=\"next\"")
+_OK: Final = 200
+# Verbs that read settings, files or the state of the machine that they run on.
+_REASONS: Final = {
+    "init": "it writes a configuration on this machine",
+    "doctor": "it checks this machine",
+    "watch": "it runs until it is stopped; run it where the server runs",
+    "discover": "it reads this machine's paths",
+    "ingest": "scans run where the server runs",
+    "on_change": "functions cannot be sent; follow /api/v1/changes/events instead",
+}
+
+
+# Verbs that write what the server sends to a file of this machine.
+_WITH_FILES: Final = {"snapshot.export": "export_snapshot", "audit.export": "export_audit"}
+
+
+class NotOnServer(MisuseError):
+    """A verb or an option that does not work over HTTP."""
+
+
+class ServerUnreachable(LumosError):
+    """A server that gave no answer."""
+
+
+def connect(url: str | None = None, *, token: str | None = None) -> Lumos:
+    """Lumos on a server, by default the one that LUMOS_SERVER names.
+
+    The result has the properties and methods of `Lumos` and returns the same reports. `token` is
+    by default LUMOS_TOKEN.
+    """
+    address = url or os.environ.get(SERVER, "")
+    if not address:
+        raise MisuseError(f"No server given. Give its URL, or set {SERVER}.")
+    return cast(Lumos, RemoteLumos(address, token=token or os.environ.get(TOKEN)))
+
+
+class RemoteLumos:
+    """The properties and methods of `Lumos`, each of which is a request."""
+
+    def __init__(self, url: str, *, token: str | None = None) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise MisuseError(f"'{url}' is not the URL of a server. Use http://HOST:PORT or https.")
+        if parts.username or parts.password:
+            raise MisuseError(f"The URL of the server contains a password. Set {TOKEN} instead.")
+        self._url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self._token = token
+        self._http = HttpClient(PooledTransport(limits=_LIMITS))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _member(self, name)
+
+    def changes(self, **filters: Any) -> ChangesReport:
+        """The changes of datasets, from a stream of them."""
+        events = self.iter_changes(**filters)
+        return ChangesReport.of(events)
+
+    def export_snapshot(
+        self,
+        output: str | Path,
+        *,
+        ending: str | None = None,
+        since: str | Path | None = None,
+        progress: object = None,  # noqa: ARG002 - the server reports none
+        **options: Any,
+    ) -> SnapshotExportReport:
+        """Write a snapshot of the server's store to a file of this machine."""
+        if since is not None:
+            raise NotOnServer("--since does not work on a server. Export everything instead.")
+        file = Path(output)
+        if is_folder_for_snapshots(output):
+            file = file_in(file, ending or DEFAULT_ENDING, at=datetime.now(UTC))
+        found = next((each for each in ENDINGS if file.name.lower().endswith(each)), None)
+        route = TABLE.by_verb["snapshot.export"]
+        given = {name: value for name, value in options.items() if value not in (None, ())}
+        query = query_of(route, {**given, "ending": found} if found else given)
+        response = self._send(route, f"{route.url}?{query}", b"")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_output(file, response.body)
+        report = decode_result(
+            unquote_to_bytes(response.headers[REPORT_HEADER.lower()]), SnapshotExportReport
+        )
+        return msgspec.structs.replace(report, file=str(file))
+
+    def export_audit(self, file: str | Path) -> AuditExportReport:
+        """Write the actions of the server's audit log to a file of this machine."""
+        route = TABLE.by_verb["audit.entries"]
+        entries = list(self.call(route, (), {}))
+        write_output(Path(file), b"".join(to_json(each) + b"\n" for each in entries))
+        head = entries[-1].hash if entries else GENESIS
+        return AuditExportReport(file=str(file), rows=len(entries), head=head)
+
+    def call(self, route: Route, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Send the arguments of a verb and return its result."""
+        given = _given(route, args, kwargs)
+        if route.has_body:
+            response = self._send(route, route.url, body_of(given))
+        else:
+            query = query_of(route, given)
+            response = self._send(route, f"{route.url}?{query}" if query else route.url, b"")
+        if route.verb.is_stream:
+            return _lines(response.body, route.verb.result)
+        result = decode_result(response.body, route.verb.result)
+        return self._with_next_pages(route, result, response, given.get("limit"))
+
+    def _with_next_pages(
+        self, route: Route, result: Any, response: HttpResponse, limit: int | None
+    ) -> Any:
+        page = route.page
+        if page is None:
+            return result
+        items = list(getattr(result, page.items))
+        while (found := _NEXT.search(response.headers.get("link", ""))) and (
+            limit is None or len(items) < limit
+        ):
+            response = self._send(route, found[1], b"")
+            items += getattr(decode_result(response.body, route.verb.result), page.items)
+        return msgspec.structs.replace(result, **{page.items: tuple(items[:limit])})
+
+    def _send(self, route: Route, target: str, body: bytes) -> HttpResponse:
+        headers = {"Accept": "*/*"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        if route.has_body:
+            headers["Content-Type"] = "application/json"
+        try:
+            response = self._http.send(
+                route.method,
+                f"{self._url}{target}",
+                headers=lambda: headers,
+                body=body,
+                # A write that may have been done is not repeated.
+                **({"retries": _RETRIES} if route.method == "GET" else {}),
+                max_bytes=None,
+            )
+        except HttpError as problem:
+            raise ServerUnreachable(
+                f"The server {self._url} gave no answer: {problem.reason}. "
+                "Start it with: lumos serve"
+            ) from None
+        if response.status == _OK:
+            return response
+        raise _error(self._url, response)
+
+
+def _member(remote: RemoteLumos, path: str) -> Any:
+    if path in _WITH_FILES:
+        return getattr(remote, _WITH_FILES[path])
+    route = TABLE.by_verb.get(path)
+    if route is not None:
+        return lambda *args, **kwargs: remote.call(route, args, kwargs)
+    if path in TABLE.owners:
+        return _Owner(remote, path)
+    reason = _REASONS.get(path, "it needs files or services of this machine")
+    raise NotOnServer(
+        f"'{path}' does not work on a server: {reason}. Run it without --server and {SERVER}."
+    )
+
+
+class _Owner:
+    """A property of `Lumos`, such as `annotations.tags`."""
+
+    def __init__(self, remote: RemoteLumos, path: str) -> None:
+        self._remote = remote
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return _member(self._remote, f"{self._path}.{name}")
+
+
+def _given(route: Route, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments to send: those that are not the default, with the contents of files."""
+    verb = route.verb
+    known = {each.name: each for each in verb.parameters}
+    sent: dict[str, Any] = {}
+    for name, value in verb.bind(args, kwargs).items():
+        parameter = known.get(name)
+        if parameter is None:
+            default = verb.signature.parameters[name].default
+            if not callable(value) and value != default:
+                option = f"--{name.replace('_', '-')}"
+                raise NotOnServer(
+                    f"{option} does not work on a server. Run the command without --server, or "
+                    f"without {option}."
+                )
+        elif name in route.files and value is not None:
+            sent[name] = UploadedFile(name=str(value), content=_content(value))
+        elif value is not None and (parameter.is_required or value != parameter.default):
+            sent[name] = value
+    return sent
+
+
+def _content(file: str | Path) -> bytes:
+    path = Path(file)
+    if not path.is_file():
+        raise MisuseError(f"There is no file {path}. Give the path of a file on this machine.")
+    return path.read_bytes()
+
+
+def _lines(body: bytes, type: Any) -> Iterator[Any]:
+    return (decode_result(line, type) for line in body.splitlines())
+
+
+def _error(url: str, response: HttpResponse) -> LumosError:
+    """The error that the server describes."""
+    if response.headers.get("content-type", "").startswith(PROBLEM):
+        try:
+            return error_of(msgspec.json.decode(response.body, type=ApiProblem))
+        except msgspec.MsgspecError:
+            pass
+    return LumosError(f"{url} answered with status {response.status}. Is it a Lumos server?")

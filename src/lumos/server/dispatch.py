@@ -1,0 +1,257 @@
+"""Runs the verb of a route for a request: in a thread, with limits, for an actor."""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import copy_context
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from lumos.actor import acting_as
+from lumos.errors import LumosError, MisuseError
+from lumos.model.json_codec import to_json
+from lumos.sdk import Lumos
+from lumos.server.identity import Identity
+from lumos.server.routes import Page, Route, UploadedFile
+from lumos.server.wire import query_of
+
+Result = TypeVar("Result")
+# Fewer than the connections of the store's pool, so that no thread waits for one.
+THREADS: Final = 8
+_STREAM_BATCH: Final = 200
+_CHUNK_BYTES: Final = 262_144
+_EXPORT_NAME: Final = "snapshot"
+# One line per entry: clients can read it as it arrives.
+_DEFAULT_ENDING: Final = ".jsonl"
+_SINGLE_FILES: Final = (".jsonl", ".jsonl.zst", ".json", ".yaml", ".yml")
+
+
+class TookTooLong(LumosError):
+    """A request that took longer than the limit."""
+
+
+class PreconditionFailed(MisuseError):
+    """The dataset changed since the client read it."""
+
+
+class Answer(NamedTuple):
+    """The result of a verb as JSON; `next_query` asks for the next page."""
+
+    body: bytes
+    next_query: str | None = None
+
+    @property
+    def etag(self) -> str:
+        # Weak, since the same answer may be compressed.
+        return f'W/"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+
+
+class ExportedFile(NamedTuple):
+    """A file in a temporary folder, and the report about it."""
+
+    folder: str
+    file: Path
+    report: bytes
+
+
+class Dispatcher:
+    """Calls methods of one Lumos from many requests.
+
+    Reads run side by side. Writes run one after the other: SQLite has one writer anyway, and
+    features publish to catalogs after a write.
+    """
+
+    def __init__(self, lumos: Lumos, *, seconds: float) -> None:
+        self._lumos = lumos
+        self._seconds = seconds
+        self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="server-request")
+        self._writing = threading.Lock()
+
+    def close(self) -> None:
+        """Wait for running requests."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    async def in_thread(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Run a function in a thread of the server; raises TookTooLong."""
+        loop = asyncio.get_running_loop()
+        context = copy_context()
+        running = loop.run_in_executor(self._executor, lambda: context.run(function, *args))
+        try:
+            return await asyncio.wait_for(running, self._seconds)
+        except TimeoutError:
+            raise TookTooLong(
+                f"The request took longer than {self._seconds:g} s. Ask for less, or raise "
+                "server.request_seconds in lumos.yaml."
+            ) from None
+
+    def answer(
+        self, route: Route, arguments: msgspec.Struct, identity: Identity, if_match: str | None
+    ) -> Answer:
+        """The result of the route's verb; runs in a thread."""
+        self._check_catalogs(route, arguments)
+        lock: AbstractContextManager[Any] = (
+            nullcontext() if route.role == "read" or route.method == "GET" else self._writing
+        )
+        with acting_as(identity.actor), lock:
+            if if_match is not None and route.conditional is not None:
+                self._check_unchanged(getattr(arguments, route.conditional), if_match)
+            with _written_files(route, arguments) as (ready, names):
+                page = _first_page(route.page, ready)
+                result = route.verb.call(self._lumos, page, fixed=route.fixed)
+                body = to_json(result)
+                for path, name in names.items():
+                    # Reports and errors show the path that the client gave.
+                    body = body.replace(_json_text(path), _json_text(name))
+        return Answer(body, _next_query(route, page, result))
+
+    def export(self, route: Route, arguments: msgspec.Struct, identity: Identity) -> "ExportedFile":
+        """The file that the route's verb writes; runs in a thread."""
+        assert route.output is not None
+        self._check_catalogs(route, arguments)
+        ending = getattr(arguments, "ending", None) or _DEFAULT_ENDING
+        if ending not in _SINGLE_FILES:
+            raise MisuseError(
+                f"A server does not send {ending}. Use one of these: {', '.join(_SINGLE_FILES)}."
+            )
+        folder = tempfile.mkdtemp(prefix="lumos-export-")
+        try:
+            file = Path(folder) / f"{_EXPORT_NAME}{ending}"
+            fixed = {**route.fixed, route.output: str(file)}
+            with acting_as(identity.actor):
+                report = route.verb.call(self._lumos, arguments, fixed=fixed)
+            return ExportedFile(folder, file, to_json(msgspec.structs.replace(report, file="")))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    async def chunks(self, exported: "ExportedFile") -> Any:
+        """The content of an exported file, which is deleted afterwards."""
+        try:
+            with exported.file.open("rb") as stream:
+                while chunk := await self.in_thread(stream.read, _CHUNK_BYTES):
+                    yield chunk
+        finally:
+            shutil.rmtree(exported.folder, ignore_errors=True)
+
+    def write(self, identity: Identity, function: Callable[..., Result], *args: Any) -> Result:
+        """Call a function that writes; runs in a thread."""
+        with acting_as(identity.actor), self._writing:
+            return function(*args)
+
+    async def stream(self, route: Route, arguments: msgspec.Struct, identity: Identity) -> Any:
+        """The items of a verb that returns an iterator, as lines of JSON in batches."""
+
+        def begin() -> Iterator[Any]:
+            with acting_as(identity.actor):
+                return iter(route.verb.call(self._lumos, arguments, fixed=route.fixed))
+
+        def batch(items: Iterator[Any]) -> bytes:
+            return b"".join(
+                to_json(item) + b"\n" for item, _ in zip(items, range(_STREAM_BATCH), strict=False)
+            )
+
+        items = await self.in_thread(begin)
+        # The first batch before the status: an error must not become a broken stream.
+        first = await self.in_thread(batch, items)
+
+        async def lines() -> Any:
+            data = first
+            try:
+                while data:
+                    yield data
+                    data = await self.in_thread(batch, items)
+            finally:
+                close = getattr(items, "close", None)
+                if close is not None:
+                    await self.in_thread(close)
+
+        return lines()
+
+    def _check_unchanged(self, dataset: str, if_match: str) -> None:
+        current = Answer(to_json(self._lumos.show(dataset))).etag
+        wanted = {each.strip() for each in if_match.split(",")}
+        if "*" not in wanted and current not in wanted:
+            raise PreconditionFailed(
+                f"{dataset} has changed since you read it. Read it again with: lumos show {dataset}"
+            )
+
+    def _check_catalogs(self, route: Route, arguments: msgspec.Struct) -> None:
+        """Reject addresses: a client must not make the server connect to any host or file."""
+        for name in route.catalogs:
+            catalog = getattr(arguments, name)
+            if isinstance(catalog, str) and ":" in catalog:
+                raise MisuseError(
+                    f"'{catalog}' is an address. A server only reads catalogs of its own "
+                    "configuration: give the name of one."
+                )
+
+
+@contextmanager
+def _written_files(
+    route: Route, arguments: msgspec.Struct
+) -> Iterator[tuple[msgspec.Struct, dict[str, str]]]:
+    """The arguments with files of the client as files here, and the client's names of them."""
+    if not route.files:
+        yield arguments, {}
+        return
+    values = msgspec.structs.asdict(arguments)
+    names: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="lumos-request-") as folder:
+        for number, name in enumerate(route.files):
+            if not isinstance(upload := values[name], UploadedFile):
+                continue
+            # Readers look at the end of a name, never at its folder.
+            path = Path(folder) / str(number) / _safe_name(upload.name)
+            path.parent.mkdir()
+            path.write_bytes(upload.content)
+            values[name] = str(path)
+            names[str(path)] = upload.name
+        given = {name: value for name, value in values.items() if value is not UNSET}
+        try:
+            yield route.verb.arguments(**given), names
+        except LumosError as problem:
+            text = str(problem)
+            for path_text, name in names.items():
+                text = text.replace(path_text, name)
+            problem.args = (text,)
+            raise
+
+
+def _safe_name(name: str) -> str:
+    base = os.path.basename(name.replace("\\", "/"))
+    kept = "".join(each if each.isalnum() or each in "._-" else "_" for each in base)
+    return kept.lstrip(".")[-100:] or "file"
+
+
+def _json_text(text: str) -> bytes:
+    """A text inside of a JSON string."""
+    return to_json(text)[1:-1]
+
+
+def _first_page(page: Page | None, arguments: msgspec.Struct) -> msgspec.Struct:
+    """The arguments with a limit that is not above the size of a page."""
+    if page is None:
+        return arguments
+    limit = getattr(arguments, "limit")  # noqa: B009 - every page has one
+    return msgspec.structs.replace(arguments, limit=min(limit or page.size, page.size))
+
+
+def _next_query(route: Route, arguments: msgspec.Struct, result: Any) -> str | None:
+    """The query of the next page, if this one is full."""
+    page = route.page
+    if page is None:
+        return None
+    items = getattr(result, page.items)
+    if len(items) < arguments.limit:  # type: ignore[attr-defined]
+        return None
+    following = {**msgspec.structs.asdict(arguments), page.cursor: getattr(items[-1], page.key)}
+    return query_of(route, following)

@@ -1,0 +1,240 @@
+"""Who sends a request and what they may do: API tokens, people of an OpenID provider, loopback."""
+
+import hashlib
+import ipaddress
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from lumos.access.roles import ROLES
+from lumos.access.service import PREFIX, InvalidToken, Tokens
+from lumos.actor import Actor
+from lumos.config.server import OidcSettings
+from lumos.errors import LumosError, MissingDependency, MisuseError
+from lumos.store.tokens import Role
+
+_SCHEME: Final = "bearer "
+_LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+# Headers of reverse proxies: the request comes from elsewhere although the peer is local.
+_PROXY_HEADERS: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+_KEY_SECONDS: Final = 300
+_TIMEOUT: Final = 10
+_ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
+_MAX_KNOWN: Final = 10_000
+
+
+class NotAuthenticated(MisuseError):
+    """A request without a valid token."""
+
+
+class NotAllowed(MisuseError):
+    """A request that needs a higher role."""
+
+
+class Identity(NamedTuple):
+    """Who sends a request; `key` tells senders apart for rate limits and contains no secret."""
+
+    role: Role
+    actor: Actor
+    key: str
+
+
+class Peer(NamedTuple):
+    """What is known about a request before its sender is: addresses and headers in lower case."""
+
+    address: str
+    headers: Mapping[str, str]
+    request_id: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the request was made on this machine for this machine.
+
+        A page of another site that a browser on this machine shows is not allowed to: its requests
+        have a foreign Host (DNS rebinding) or Origin.
+        """
+        if any(name in self.headers for name in _PROXY_HEADERS):
+            return False
+        origin = self.headers.get("origin")
+        host = self.headers.get("host", "")
+        is_own_origin = origin is None or origin.partition("://")[2] == host
+        return is_loopback(self.address) and _host_name(host) in _LOOPBACK_NAMES and is_own_origin
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine alone."""
+    if host in _LOOPBACK_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _host_name(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower()
+
+
+class Authenticator:
+    """Finds the sender of a request; `open_loopback` lets this machine in without a token."""
+
+    def __init__(self, tokens: Tokens, *, oidc: "OidcVerifier | None", open_loopback: bool) -> None:
+        self._tokens = tokens
+        self._oidc = oidc
+        self._open_loopback = open_loopback
+
+    def identify(self, peer: Peer) -> Identity:
+        """The sender; raises NotAuthenticated."""
+        header = peer.headers.get("authorization", "")
+        if header[: len(_SCHEME)].lower() == _SCHEME:
+            return self._from_bearer(header[len(_SCHEME) :].strip(), peer)
+        if header:
+            raise NotAuthenticated("Send the token as: Authorization: Bearer TOKEN")
+        if self._open_loopback and peer.is_loopback:
+            actor = self._actor("user", "local", peer)
+            return Identity("admin", actor, f"local:{peer.address}")
+        raise NotAuthenticated(
+            "This server needs a token. Create one on the server with: lumos token create NAME, "
+            "and set it as LUMOS_TOKEN."
+        )
+
+    def _from_bearer(self, bearer: str, peer: Peer) -> Identity:
+        if bearer.startswith(f"{PREFIX}_") or self._oidc is None:
+            try:
+                token = self._tokens.authenticate(bearer)
+            except InvalidToken as problem:
+                raise NotAuthenticated(str(problem)) from None
+            actor = self._actor("token", token.name, peer)
+            return Identity(token.role, actor, f"token:{token.id}")
+        person = self._oidc.verify(bearer)
+        return Identity(
+            person.role, self._actor("user", person.name, peer), f"user:{person.subject}"
+        )
+
+    @staticmethod
+    def _actor(kind: Any, name: str, peer: Peer) -> Actor:
+        return Actor(kind=kind, name=name, origin=peer.address, request_id=peer.request_id)
+
+
+class Person(NamedTuple):
+    """A person whom an OpenID provider vouches for."""
+
+    subject: str
+    name: str
+    role: Role
+
+
+class OidcVerifier:
+    """Verifies tokens of an OpenID Connect provider: signature, issuer, audience and expiry."""
+
+    def __init__(
+        self,
+        settings: OidcSettings,
+        *,
+        fetch: Callable[[str], Mapping[str, Any]] | None = None,
+    ) -> None:
+        try:
+            import jwt
+        except ModuleNotFoundError:
+            raise MissingDependency("OpenID Connect", "pyjwt", "server") from None
+        self._jwt = jwt
+        self._settings = settings
+        self._fetch = fetch or _fetch_json
+        self._lock = threading.Lock()
+        self._keys: Any = None
+
+    def verify(self, bearer: str) -> Person:
+        """The person of a token; raises NotAuthenticated or NotAllowed."""
+        settings = self._settings
+        try:
+            key = self._key_client().get_signing_key_from_jwt(bearer)
+            claims = self._jwt.decode(
+                bearer,
+                key.key,
+                algorithms=list(_ALGORITHMS),
+                audience=settings.audience,
+                issuer=settings.issuer,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+                leeway=30,
+            )
+        except self._jwt.PyJWKClientConnectionError as problem:
+            raise LumosError(f"{settings.issuer} does not answer: {problem}.") from None
+        except self._jwt.PyJWTError as problem:
+            raise NotAuthenticated(
+                f"The token of {settings.issuer} is not valid: {problem}."
+            ) from None
+        groups = claims.get(settings.role_claim, ())
+        names = [groups] if isinstance(groups, str) else list(groups)
+        roles = [settings.roles[name] for name in names if name in settings.roles]
+        if not roles:
+            raise NotAllowed(
+                f"None of your {settings.role_claim} has a role here. "
+                "Ask an administrator to add one to server.oidc.roles in lumos.yaml."
+            )
+        subject = str(claims["sub"])
+        role: Any = max(roles, key=lambda each: [*ROLES].index(each))  # type: ignore[arg-type]
+        return Person(subject, str(claims.get(settings.name_claim) or subject), role)
+
+    def _key_client(self) -> Any:
+        with self._lock:
+            if self._keys is None:
+                issuer = self._settings.issuer.rstrip("/")
+                document = self._fetch(f"{issuer}/.well-known/openid-configuration")
+                if document.get("issuer") != self._settings.issuer:
+                    raise LumosError(
+                        f"The provider calls itself {document.get('issuer')!r}, but "
+                        f"server.oidc.issuer is {self._settings.issuer!r}. Make them equal."
+                    )
+                self._keys = self._jwt.PyJWKClient(
+                    str(document["jwks_uri"]), lifespan=_KEY_SECONDS, timeout=_TIMEOUT
+                )
+            return self._keys
+
+
+def _fetch_json(url: str) -> Mapping[str, Any]:
+    from lumos.http.client import HttpClient, TimeLimits
+    from lumos.http.pooled_transport import PooledTransport
+    from lumos.model.json_codec import decode_json
+
+    limits = TimeLimits(connect=_TIMEOUT, read=_TIMEOUT)
+    response = HttpClient(PooledTransport(limits=limits)).send("GET", url)
+    if response.status != 200:
+        raise LumosError(f"{url} answered with status {response.status}.")
+    document = decode_json(response.body)
+    if not isinstance(document, dict):
+        raise LumosError(f"{url} is not a JSON object.")
+    return document
+
+
+class RateLimiter:
+    """A token bucket for each sender: `per_minute` requests on average, a tenth of them at once."""
+
+    def __init__(self, per_minute: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = per_minute / 60
+        self._burst = max(1.0, per_minute / 10)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def wait(self, key: str) -> float | None:
+        """Count a request; the seconds to wait if there were too many, else None."""
+        # Names are hashed: what a client sends must not decide how much memory a bucket takes.
+        name = hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
+        now = self._clock()
+        with self._lock:
+            if len(self._buckets) > _MAX_KNOWN:
+                self._buckets = {
+                    each: bucket
+                    for each, bucket in self._buckets.items()
+                    if now - bucket[1] < self._burst / self._rate
+                }
+            left, since = self._buckets.get(name, (self._burst, now))
+            left = min(self._burst, left + (now - since) * self._rate)
+            if left < 1:
+                self._buckets[name] = (left, now)
+                return (1 - left) / self._rate
+            self._buckets[name] = (left - 1, now)
+            return None

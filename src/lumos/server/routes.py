@@ -1,0 +1,225 @@
+"""The routes of the API: the only list of what a server does and who may do it.
+
+Handlers, the OpenAPI document, access control and the client are made from this table.
+"""
+
+from collections.abc import Mapping
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from lumos.server.verbs import Verb
+from lumos.store.tokens import Role
+
+PREFIX: Final = "/api/v1"
+HttpMethod = Literal["GET", "POST", "PUT", "DELETE"]
+# Parameters with a file of the machine that runs the command.
+_LOCAL_OUTPUT: Final = ("output",)
+
+
+class Page(NamedTuple):
+    """How a long list is divided: at most `size` items, the next ones after the `key` of the last.
+
+    `cursor` is the parameter for that key.
+    """
+
+    items: str
+    cursor: str
+    key: str
+    size: int
+
+
+class UploadedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file of the client; `name` is its path there, which reports show."""
+
+    name: str
+    content: bytes
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """A verb of the SDK under a method and a path.
+
+    `aliases` are other verbs that do the same. `omitted` are parameters that a client cannot give,
+    since they are about the machine of the SDK, and `fixed` are the values of some of them.
+    `files` are parameters whose files the client sends. `catalogs` are parameters with the name of
+    a configured catalog. `conditional` writes take If-Match with the ETag of the dataset in that
+    parameter. `output` is the parameter for a file that the verb writes: it is the answer.
+    """
+
+    method: HttpMethod
+    path: str
+    verb_path: str
+    role: Role
+    aliases: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = MappingProxyType({})
+    files: tuple[str, ...] = ()
+    catalogs: tuple[str, ...] = ()
+    page: Page | None = None
+    conditional: str | None = None
+    output: str | None = None
+
+    @property
+    def url(self) -> str:
+        """The path of the route from the root of the server."""
+        return f"{PREFIX}{self.path}"
+
+    @property
+    def has_body(self) -> bool:
+        """Whether arguments are sent as a JSON object; else they are in the query."""
+        return self.method in ("POST", "PUT")
+
+    @property
+    def verb(self) -> Verb:
+        """The method of the SDK."""
+        written = () if self.output is None else (self.output,)
+        return _verb(self.verb_path, (*self.omitted, *self.fixed, *written))
+
+
+@cache
+def _verb(path: str, omitted: tuple[str, ...]) -> Verb:
+    return Verb(path, omitted)
+
+
+def _get(path: str, verb: str, role: Role = "read", **settings: Any) -> Route:
+    return Route(method="GET", path=path, verb_path=verb, role=role, **settings)
+
+
+def _post(path: str, verb: str, role: Role = "write", **settings: Any) -> Route:
+    return Route(method="POST", path=path, verb_path=verb, role=role, **settings)
+
+
+def _put(path: str, verb: str, role: Role = "write", **settings: Any) -> Route:
+    return Route(method="PUT", path=path, verb_path=verb, role=role, **settings)
+
+
+def _delete(path: str, verb: str, role: Role = "write", **settings: Any) -> Route:
+    return Route(method="DELETE", path=path, verb_path=verb, role=role, **settings)
+
+
+def _annotations(name: str) -> tuple[Route, ...]:
+    """The routes of one kind of annotation."""
+    path, verb = f"/annotations/{name}", f"annotations.{name}"
+    return (
+        _get(path, f"{verb}.list"),
+        _put(path, f"{verb}.set", conditional="dataset"),
+        _delete(path, f"{verb}.remove", conditional="dataset"),
+    )
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    # Datasets.
+    _get("/datasets", "list", aliases=("datasets.list",),
+         page=Page("datasets", "after", "urn", 1_000)),
+    _get("/datasets/show", "show", catalogs=("catalog",)),
+    _get("/datasets/platforms", "data_platforms", aliases=("datasets.data_platforms",)),
+    _post("/datasets/names", "display_names", "read", aliases=("datasets.display_names",)),
+    _get("/search", "search", catalogs=("catalog",)),
+    # Schemas, changes and versions.
+    _get("/schemas/history", "schema.history", aliases=("history",)),
+    _get("/schemas/timeline", "schema.timeline"),
+    _get("/schemas/evolution", "schema.evolution"),
+    _get("/schemas/diff", "schema.diff", omitted=_LOCAL_OUTPUT, fixed={"read_files": False}),
+    _post("/schemas/predict", "schema.predict", "read", files=("proposed",), omitted=_LOCAL_OUTPUT),
+    _get("/changes", "changes", page=Page("events", "after", "event_id", 100)),
+    _get("/changes/export", "iter_changes"),
+    _get("/changes/latest", "latest_changes"),
+    _get("/versions/show", "version.show"),
+    _get("/versions/map", "version.map"),
+    _get("/versions/scan", "version.scan", omitted=("update",)),
+    _post("/versions/bump", "version.bump", omitted=("author",)),
+    # Lineage and impact.
+    _get("/lineage/show", "lineage.view.show"),
+    _get("/lineage/picture", "lineage.view.picture"),
+    _get("/lineage/drawing", "lineage.view.drawn"),
+    _post("/lineage/paths", "lineage.view.paths", "read"),
+    _get("/lineage/reference", "lineage.view.split"),
+    _put("/lineage/edges", "lineage.add"),
+    _delete("/lineage/edges", "lineage.remove"),
+    _post("/impact", "impact.of", "read", files=("proposed",), omitted=("check_on_spark",)),
+    _post("/impact/changes", "impact.of_changes", "read", files=("file",),
+          omitted=("check_on_spark",)),
+    # Annotations and owners.
+    *_annotations("tags"),
+    *_annotations("compliance"),
+    *_annotations("terms"),
+    *_annotations("docs"),
+    *_annotations("properties"),
+    _get("/annotations/missing", "annotations.missing"),
+    _get("/annotations/is-dataset", "annotations.is_dataset"),
+    _post("/annotations/enrich", "annotations.enrich", files=("file",)),
+    _post("/annotations/infer", "annotations.infer"),
+    _put("/terms", "annotations.terms.define"),
+    _delete("/terms", "annotations.terms.undefine"),
+    _get("/owners", "annotations.owners.list"),
+    _get("/owners/show", "annotations.owners.show"),
+    _get("/owners/order", "annotations.owners.in_order"),
+    _put("/owners", "annotations.owners.add"),
+    _put("/owners/assignments", "annotations.owners.assign", conditional="dataset"),
+    # Usage and cost.
+    _get("/usage/show", "usage.show"),
+    _get("/usage/unread", "usage.unread"),
+    _get("/usage/top", "usage.top"),
+    _get("/usage/logs", "usage.logs"),
+    _delete("/usage/logs", "usage.forget"),
+    _get("/cost/configured", "cost.has_prices"),
+    _get("/cost/report", "cost.report"),
+    _get("/cost/top", "cost.top"),
+    _get("/cost/by", "cost.by"),
+    _get("/cost/trend", "cost.trend"),
+    _get("/cost/explain", "cost.explain"),
+    _get("/cost/savings", "cost.savings"),
+    _get("/cost/retire", "cost.retire"),
+    _get("/cost/page", "cost.page"),
+    _post("/cost/records", "cost.record"),
+    _get("/cost/overrides", "cost_sources.overrides"),
+    _put("/cost/overrides", "cost_sources.set"),
+    _delete("/cost/overrides", "cost_sources.unset"),
+    _get("/cost/meters", "cost_sources.meters"),
+    _delete("/cost/meters", "cost_sources.forget"),
+    # Snapshots.
+    _get("/snapshots/export", "snapshot.export", output="output", omitted=("since",),
+         catalogs=("platform",)),
+    # The gate.
+    _get("/gate/results", "gate_results.list"),
+    _get("/gate/results/show", "gate_results.show"),
+    _post("/gate/results", "gate_results.record"),
+    # Hints and notifications.
+    _get("/hints", "hints.list"),
+    _get("/notifications", "notifications.status"),
+    _post("/notifications/send", "notifications.send"),
+    _post("/notifications/test", "notifications.test", "admin"),
+    # Administration.
+    _get("/store", "store_status"),
+    _post("/store/prune", "forget_old_changes", "admin"),
+    _get("/config", "config_check", "admin"),
+    _get("/tokens", "tokens.list", "admin"),
+    _post("/tokens", "tokens.create", "admin"),
+    _delete("/tokens", "tokens.revoke", "admin"),
+    _get("/audit", "audit.list", "admin", page=Page("entries", "before", "sequence", 100)),
+    _get("/audit/verify", "audit.verify", "admin"),
+    _get("/audit/export", "audit.entries", "admin"),
+)  # fmt: skip
+
+
+class RouteTable:
+    """The routes by verb, for the client."""
+
+    @cached_property
+    def by_verb(self) -> dict[str, Route]:
+        """The route of each verb and of its aliases."""
+        return {name: route for route in ROUTES for name in (route.verb_path, *route.aliases)}
+
+    @cached_property
+    def owners(self) -> frozenset[str]:
+        """The paths that lead to verbs: `annotations` and `annotations.tags`."""
+        return frozenset(
+            ".".join(parts[:length])
+            for parts in (name.split(".") for name in self.by_verb)
+            for length in range(1, len(parts))
+        )
+
+
+TABLE: Final = RouteTable()

@@ -1,0 +1,89 @@
+"""`lumos serve`: checks who may connect, then runs the server until it is stopped."""
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from lumos.errors import MissingDependency, MisuseError
+from lumos.sdk import Lumos
+from lumos.server.identity import is_loopback
+
+
+def serve(
+    lumos: Lumos,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    require_token: bool = False,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    started: Callable[[str], None] = lambda _url: None,
+) -> None:
+    """Answer requests until the process is stopped.
+
+    On another host than loopback, every request needs a token, so there has to be one. `started`
+    is called with the URL when the server accepts connections.
+    """
+    try:
+        import uvicorn
+
+        from lumos.server.app import ApiServer, ServerOptions
+    except ModuleNotFoundError as problem:
+        raise MissingDependency("The server", problem.name or "litestar", "server") from None
+    settings = lumos.settings.server
+    address = host or settings.host
+    number = settings.port if port is None else port
+    lumos.create_store()
+    open_loopback = is_loopback(address) and not require_token
+    if not open_loopback and settings.oidc is None and not lumos.tokens.has_active():
+        raise MisuseError(
+            f"Every request to {address} needs a token, and there is none. "
+            "Create one first with: lumos token create NAME --role admin"
+        )
+    if (certificate is None) != (key is None):
+        raise MisuseError("TLS needs --tls-certificate and --tls-key. Give both.")
+    app = ApiServer(
+        lumos,
+        ServerOptions(
+            open_loopback=open_loopback,
+            max_request_bytes=settings.max_request_bytes,
+            request_seconds=settings.request_seconds,
+            requests_per_minute=settings.requests_per_minute,
+            event_streams=settings.event_streams,
+        ),
+    ).app()
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        # Addresses in headers are what clients claim.
+        proxy_headers=False,
+        timeout_graceful_shutdown=10,
+        h11_max_incomplete_event_size=64 * 1024,
+        ssl_certfile=None if certificate is None else str(certificate),
+        ssl_keyfile=None if key is None else str(key),
+    )
+    with _listening(address, number) as listener:
+        scheme = "http" if certificate is None else "https"
+        shown = f"[{address}]" if ":" in address else address
+        started(f"{scheme}://{shown}:{listener.getsockname()[1]}")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens before the server starts, so that its URL is known."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError as problem:
+        listener.close()
+        raise MisuseError(
+            f"Cannot listen on {host}:{port}: {problem.strerror}. "
+            "Choose another port with: lumos serve --port N"
+        ) from None
+    return listener

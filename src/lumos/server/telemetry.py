@@ -1,0 +1,107 @@
+"""Metrics and log lines of requests; neither contains queries, bodies or tokens."""
+
+import logging
+import re
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+if TYPE_CHECKING:
+    from litestar.types import ASGIApp, Message
+
+LOG: Final = logging.getLogger("lumos.server")
+_REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
+_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_SERVER_ERROR: Final = 500
+
+
+class Metrics:
+    """The Prometheus metrics of one server."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self.requests = Counter(
+            "lumos_http_requests",
+            "Answered requests",
+            ("method", "route", "status"),
+            registry=self._registry,
+        )
+        self.seconds = Histogram(
+            "lumos_http_request_seconds",
+            "Seconds until the answer was complete",
+            ("method", "route"),
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self.running = Gauge(
+            "lumos_http_requests_running", "Requests in progress", registry=self._registry
+        )
+        self.streams = Gauge(
+            "lumos_event_streams", "Open streams of events", registry=self._registry
+        )
+
+    def text(self) -> bytes:
+        """The metrics in the text format of Prometheus."""
+        return generate_latest(self._registry)
+
+
+class RequestLog:
+    """ASGI middleware: a request id, a log line and metrics for each request."""
+
+    def __init__(self, app: "ASGIApp", metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        state: dict[str, Any] = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        status = _SERVER_ERROR
+        begun = time.perf_counter()
+
+        async def send_with_id(message: "Message") -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+                message["headers"] = headers
+            await send(message)
+
+        self._metrics.running.inc()
+        try:
+            await self._app(scope, receive, send_with_id)
+        finally:
+            self._metrics.running.dec()
+            seconds = time.perf_counter() - begun
+            # The template, not the path: what clients write must not become label values.
+            route = scope.get("path_template") or "unknown"
+            method = scope["method"] if route != "unknown" else "any"
+            self._metrics.requests.labels(method, route, str(status)).inc()
+            self._metrics.seconds.labels(method, route).observe(seconds)
+            LOG.info(
+                "request",
+                extra={
+                    "facts": {
+                        "request_id": request_id,
+                        "method": scope["method"],
+                        "route": route,
+                        "status": status,
+                        "milliseconds": round(seconds * 1000, 1),
+                        "client": (scope.get("client") or ("", 0))[0],
+                        "actor": state.get("actor", ""),
+                    }
+                },
+            )
+
+
+def _request_id(scope: Any) -> str:
+    """The id that the client sent, or a new one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id" and _REQUEST_ID.match(value):
+            return bytes(value).decode()
+    return uuid.uuid4().hex

@@ -1,0 +1,152 @@
+"""Who may do what: roles of all routes, loopback, rate limits."""
+
+from typing import Any
+
+import pytest
+
+from lumos import Lumos
+from lumos.access.roles import ROLES, includes
+from lumos.errors import MisuseError
+from lumos.server.app import EXTRA_ROUTES
+from lumos.server.identity import RateLimiter
+from lumos.server.openapi import document
+from lumos.server.routes import ROUTES
+from lumos.server.run import serve
+from served_store import client_of
+
+OPERATIONS = [
+    (method.upper(), path, operation)
+    for path, methods in document(EXTRA_ROUTES)["paths"].items()
+    for method, operation in methods.items()
+]
+
+
+def test_the_openapi_document_has_the_routes_and_roles_of_the_table() -> None:
+    documented = {
+        (method, path): operation.get("x-lumos-role") for method, path, operation in OPERATIONS
+    }
+    table = {(each.method, each.url): each.role for each in ROUTES}
+    extra = {(each.method, each.url): each.role for each in EXTRA_ROUTES}
+    assert documented == {**table, **extra}
+    open_to_all = {path for (_, path), role in documented.items() if role is None}
+    assert open_to_all == {"/health", "/ready", "/openapi.json"}
+    for _, _, operation in OPERATIONS:
+        needs_token = operation.get("x-lumos-role") is not None
+        assert operation["security"] == ([{"token": []}] if needs_token else [])
+
+
+def test_no_route_can_be_used_with_a_lower_role(lumos: Lumos) -> None:
+    secrets = {role: lumos.tokens.create(role, role=role).secret for role in ROLES}
+    with client_of(lumos, address="10.0.0.9") as client:
+        for method, path, operation in OPERATIONS:
+            needed = operation.get("x-lumos-role")
+            if needed is None:
+                continue
+            assert client.request(method, path).status_code == 401, (method, path)
+            for role in ROLES:
+                if includes(role, needed):
+                    continue
+                headers = {"Authorization": f"Bearer {secrets[role]}"}
+                response = client.request(method, path, headers=headers)
+                assert response.status_code == 403, (method, path, role)
+                assert f"This needs the role {needed}" in response.json()["detail"]
+
+
+def test_every_route_that_only_reads_is_for_readers(lumos: Lumos) -> None:
+    """Routes that write need more than the role read, by what they do to the store."""
+    writing = {
+        each.url for each in ROUTES if each.method in ("PUT", "DELETE") and each.role == "read"
+    }
+    assert writing == set()
+    posted = {each.url for each in ROUTES if each.method == "POST" and each.role == "read"}
+    assert posted == {
+        f"/api/v1/{each}"
+        for each in (
+            "datasets/names",
+            "schemas/predict",
+            "lineage/paths",
+            "impact",
+            "impact/changes",
+        )
+    }
+    assert lumos.audit.verify().problems == ()
+
+
+@pytest.mark.parametrize("header", ["Bearer x", "Bearer lumos_1_2", "Basic eDp5", "Bearer "])
+def test_wrong_tokens_are_refused_even_on_this_machine(client: Any, header: str) -> None:
+    response = client.get("/api/v1/datasets", headers={"Authorization": header})
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == 'Bearer realm="lumos"'
+
+
+def test_a_revoked_token_is_refused(lumos: Lumos) -> None:
+    headers = {"Authorization": f"Bearer {lumos.tokens.create('ci').secret}"}
+    with client_of(lumos, address="10.0.0.9") as client:
+        assert client.get("/api/v1/datasets", headers=headers).status_code == 200
+        lumos.tokens.revoke("ci")
+        assert client.get("/api/v1/datasets", headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        pytest.param({"Host": "evil.example"}, id="DNS rebinding"),
+        pytest.param({"Origin": "https://evil.example"}, id="another site"),
+        pytest.param({"Origin": "null"}, id="a sandboxed page"),
+        pytest.param({"X-Forwarded-For": "203.0.113.9"}, id="behind a proxy"),
+        pytest.param({"Forwarded": "for=203.0.113.9"}, id="behind another proxy"),
+    ],
+)
+def test_only_requests_of_this_machine_need_no_token(client: Any, headers: dict[str, str]) -> None:
+    assert client.get("/api/v1/datasets").status_code == 200
+    assert client.get("/api/v1/datasets", headers=headers).status_code == 401
+
+
+def test_this_machine_can_need_a_token_too(lumos: Lumos) -> None:
+    with client_of(lumos, open_loopback=False) as client:
+        assert client.get("/api/v1/datasets").status_code == 401
+
+
+def test_no_other_site_may_read_answers(client: Any) -> None:
+    preflight = {"Origin": "https://evil.example", "Access-Control-Request-Method": "PUT"}
+    responses = [
+        client.options("/api/v1/annotations/tags", headers=preflight),
+        client.get("/api/v1/datasets", headers={"Origin": "http://127.0.0.1:8765"}),
+    ]
+    for response in responses:
+        assert not [name for name in response.headers if name.startswith("access-control")]
+
+
+def test_requests_are_limited_by_sender(lumos: Lumos) -> None:
+    secrets = [lumos.tokens.create(name).secret for name in ("a", "b")]
+    with client_of(lumos, requests_per_minute=30) as client:
+
+        def status(secret: str) -> int:
+            headers = {"Authorization": f"Bearer {secret}"}
+            response = client.get("/api/v1/datasets/platforms", headers=headers)
+            assert (response.status_code == 429) == ("retry-after" in response.headers)
+            return int(response.status_code)
+
+        assert [status(secrets[0]) for _ in range(5)] == [200, 200, 200, 429, 429]
+        assert status(secrets[1]) == 200
+        assert [status("lumos_1_2") for _ in range(5)] == [401, 401, 401, 429, 429]
+
+
+def test_a_bucket_fills_again_with_time() -> None:
+    now = 0.0
+    limiter = RateLimiter(60, clock=lambda: now)
+    assert [limiter.wait("a") is None for _ in range(7)] == [True] * 6 + [False]
+    assert limiter.wait("a") == pytest.approx(1)
+    now = 2.0
+    assert [limiter.wait("a") is None for _ in range(3)] == [True, True, False]
+
+
+def test_a_server_for_other_machines_needs_a_token_first(lumos: Lumos) -> None:
+    with pytest.raises(MisuseError, match="lumos token create NAME --role admin"):
+        serve(lumos, host="0.0.0.0", port=0)
+    with pytest.raises(MisuseError, match="lumos token create NAME --role admin"):
+        serve(lumos, require_token=True, port=0)
+    expired = lumos.tokens.create("old")
+    lumos.tokens.revoke(expired.token.id)
+    with pytest.raises(MisuseError, match="there is none"):
+        serve(lumos, host="0.0.0.0", port=0)
