@@ -19,7 +19,7 @@ PREFIX: Final = "lumos"
 _SECRET_BYTES: Final = 32
 _ID_BYTES: Final = 5
 _MAX_NAME: Final = 200
-_LONGEST: Final = timedelta(days=3650)
+_MAX_AGE: Final = timedelta(days=3650)
 # A write for every request would serialise all readers of a SQLite store.
 _USE_INTERVAL: Final = timedelta(minutes=5)
 _NEVER: Final = "never"
@@ -135,6 +135,6 @@ def _expiry(text: str, at: datetime) -> datetime | None:
     if text == _NEVER:
         return None
     age = parse_duration(text)
-    if age is None or not timedelta() < age <= _LONGEST:
+    if age is None or not timedelta() < age <= _MAX_AGE:
         raise MisuseError(f"'{text}' is not a lifetime. Use for example 90d, 12h or never.")
     return at + age

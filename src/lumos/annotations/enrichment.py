@@ -260,10 +260,10 @@ class _DatasetEntries:
             except MisuseError as error:
                 self._add_problem(number, str(error), "owners")
         values |= dict(_labels_and_properties("", entry))
-        if (each := entry.schedule) is not None:
+        if (given := entry.schedule) is not None:
             try:
                 schedule = parse_schedule(
-                    each.cron, timezone=each.timezone, lag=each.availability_lag
+                    given.cron, timezone=given.timezone, lag=given.availability_lag
                 )
                 values[AnnotationKey("", "schedule")] = to_json(schedule).decode()
             except MisuseError as error:

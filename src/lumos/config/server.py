@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from lumos.config.section import Address, Port, Seconds, Section
 
-Count: TypeAlias = Annotated[int, Meta(ge=1, description="a number, at least 1")]
+AtLeastOne: TypeAlias = Annotated[int, Meta(ge=1, description="a number, at least 1")]
 RoleName: TypeAlias = Annotated[
     str, Meta(pattern="^(read|write|admin)$", description="read, write or admin")
 ]
@@ -32,8 +32,8 @@ class ServerSettings(Section, frozen=True, kw_only=True):
 
     host: str = "127.0.0.1"
     port: Port = 8765
-    max_request_bytes: Count = 10_000_000
+    max_request_bytes: AtLeastOne = 10_000_000
     request_seconds: Seconds = 60
-    requests_per_minute: Count = 1_200
-    event_streams: Count = 500
+    requests_per_minute: AtLeastOne = 1_200
+    event_streams: AtLeastOne = 500
     oidc: OidcSettings | None = None

@@ -22,10 +22,10 @@ from lumos.gate.schema_files import DeclaredAnnotations, DeclaredSchema, read_db
 from lumos.lineage.header_comments import SLA, header_of
 from lumos.model.dataset import Dataset, Documentation, Governance, Owner, Ownership
 from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.paths import column_of
 from lumos.model.urn import Urn
 from lumos.schemas.files import UnreadableSchema
 from lumos.schemas.git_revisions import GitRepository
-from lumos.schemas.paths import column_of
 from lumos.schemas.reports import DatasetDiff
 from lumos.store import Store
 

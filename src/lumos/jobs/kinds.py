@@ -188,7 +188,7 @@ class SyncArguments(JobArguments, frozen=True, kw_only=True):
         )
         if not report.is_complete:
             reasons = [f"{each.path}: {each.reason}" for each in report.failed]
-            reasons += [each.pending_message for each in report.told if each.pending_message]
+            reasons += [each.pending_message for each in report.published if each.pending_message]
             named = join_names(reasons, _MAX_NAMED) or "some entries were refused"
             raise IncompleteJob(f"Not everything was published: {named}")
         return report

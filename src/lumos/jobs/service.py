@@ -319,7 +319,7 @@ class Jobs:
                 report = self.show(id)
                 if report.state in FINISHED_STATES:
                     return report
-                worker.tidy()
+                worker.refill_queue()
                 sleep(_WATCH_SECONDS)
         except KeyboardInterrupt:
             self._interrupt(worker, id)
@@ -333,9 +333,9 @@ class Jobs:
             registry.cancelled(id, job.token)
 
 
-def _check_range(what: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise MisuseError(f"The {what} must be between {least:,} and {most:,}, not {value:,}.")
+def _check_range(what: str, value: float, minimum: float, maximum: float) -> None:
+    if not minimum <= value <= maximum:
+        raise MisuseError(f"The {what} must be between {minimum:,} and {maximum:,}, not {value:,}.")
 
 
 def _open_transport(settings: JobSettings, database: Database) -> JobTransport:

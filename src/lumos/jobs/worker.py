@@ -102,7 +102,7 @@ class JobWorker:
 
     def run_once(self, stop: threading.Event | None = None) -> None:
         """Run all jobs that are ready, and return when there are none left or `stop` is set."""
-        self.tidy()
+        self.refill_queue()
         ended = stop or threading.Event()
         self._run_slots(lambda runner: self._drain(runner, ended))
 
@@ -118,7 +118,7 @@ class JobWorker:
             runner.close()
         return True
 
-    def tidy(self) -> None:
+    def refill_queue(self) -> None:
         """Make jobs of due schedules, and take jobs back from workers that vanished."""
         if fired := self._fire():
             self.scheduled += fired
@@ -192,7 +192,7 @@ class JobWorker:
         swept = pruned = -_PRUNE_SECONDS
         while not ended.is_set():
             try:
-                self.tidy()
+                self.refill_queue()
                 if monotonic() - swept >= _SWEEP_SECONDS:
                     swept = monotonic()
                     if ready := self._registry.ready():

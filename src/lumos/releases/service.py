@@ -56,8 +56,10 @@ _MAX_NAME_LENGTH: Final = 200
 _MAX_PARTITIONS: Final = 10_000
 _MAX_EVENTS: Final = 50
 # How long to wait between two looks for a late partition, and for how long in all.
-_MIN_WAIT, _MAX_WAIT = timedelta(minutes=5), timedelta(hours=6)
-_MIN_PATIENCE, _MAX_PATIENCE = timedelta(hours=6), timedelta(days=7)
+_MIN_WAIT: Final = timedelta(minutes=5)
+_MAX_WAIT: Final = timedelta(hours=6)
+_MIN_PATIENCE: Final = timedelta(hours=6)
+_MAX_PATIENCE: Final = timedelta(days=7)
 
 
 class _Target(NamedTuple):
@@ -394,7 +396,7 @@ def _requests(release: Release, targets: Iterable[_Target]) -> list[JobRequest]:
 
 def _next_look(refresh: ReleaseRefresh, now: datetime) -> datetime:
     """When to look for a late partition again: intervals double with each attempt."""
-    wait = min(_MIN_WAIT * 2 ** max(0, refresh.attempts - 1), _MAX_WAIT)
+    wait = min(_MIN_WAIT * (1 << min(10, max(0, refresh.attempts - 1))), _MAX_WAIT)
     # In full minutes, so that late datasets of one source share their next scan.
     due = max(refresh.available or now, now + wait)
     return due.replace(second=0, microsecond=0) + timedelta(minutes=1)
