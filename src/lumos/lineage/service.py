@@ -230,9 +230,17 @@ class LineageService:
         resolver = ReferenceResolver(
             load_name_index(self._settings, store), schemas, at=at, by=current_user()
         )
-        ends = [
-            resolver.find(parse_reference(text), dialect=None) for text in (upstream, downstream)
-        ]
+        ends = []
+        for text in (upstream, downstream):
+            end = resolver.find(parse_reference(text), dialect=None)
+            if not end.known:
+                # A table that only lineage names can be given by the end of its path, too.
+                urns = store.lineage.find_by_name(text)
+                if len(urns) > 1:
+                    raise AmbiguousName(text, urns)
+                if urns:
+                    end = resolver.find(parse_reference(urns[0]), dialect=None)
+            ends.append(end)
         for end in ends:
             # Unlike a file, a person can correct the name at once.
             if end.way is ResolutionMethod.AMBIGUOUS:

@@ -112,7 +112,7 @@ def test_a_day_as_end_is_included_however_it_is_written(
 
 
 def test_a_period_beyond_all_times_is_a_wrong_line(tmp_path: Path) -> None:
-    with pytest.raises(BadRows, match="line 2: The period 9999-12 must lie"):
+    with pytest.raises(BadRows, match="line 2: The period 9999-12 must be between"):
         read(tmp_path, "job,period,amount,currency\nclean,9999-12,100,USD\n")
 
 

@@ -293,11 +293,10 @@ class NodeFinder:
         )
 
     def _suggestion(self, name: str) -> str:
-        found = self._store.unknown(name).nearest[:1]
-        if not found:
-            # Jobs, and tables that are known from lineage only.
-            others = (urn for urn in self._nodes.urns if urn not in self._nodes.datasets)
-            found = tuple(nearest(name, {urn.rpartition("/")[2] for urn in others}, limit=1))
+        # Jobs, and tables that are known from lineage only, are not datasets of the store.
+        others = (urn for urn in self._nodes.urns if urn not in self._nodes.datasets)
+        known = {*self._store.unknown(name).nearest, *(urn.rpartition("/")[2] for urn in others)}
+        found = tuple(nearest(name, known, limit=1))
         return f" (did you mean '{found[0]}'?)" if found else ""
 
     def _find_charged(self, metered: MeteredUsage) -> tuple[int, ...]:
