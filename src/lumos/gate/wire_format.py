@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 from lumos.gate.reports import GateFinding, GateLocation
 from lumos.gate.schema_files import DeclaredSchema
 from lumos.impact.changes import column_parts
-from lumos.model.schema import Schema, quoted_name
+from lumos.model.schema import Schema
+from lumos.model.types import quoted_name
 from lumos.model.urn import name_in
 from lumos.schemas.paths import parent_of
 
