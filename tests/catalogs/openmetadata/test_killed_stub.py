@@ -15,7 +15,7 @@ from catalogs.servers.openmetadata import BOT, Openmetadata
 from lumos import Lumos
 from lumos.catalogs.openmetadata.server import Server
 from lumos.errors import CatalogRefused
-from lumos.model.catalog import CatalogEntry, CatalogItem, GlossaryTerm, Group, Job, User
+from lumos.model.catalog import CatalogEntry, SnapshotEntry, GlossaryTerm, Group, Job, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.snapshots.format.writer import write_snapshot
 from snapshots.sample_inventories import FACTS
@@ -37,7 +37,7 @@ class Killed(BaseException):
     """The process is no more."""
 
 
-def small() -> tuple[list[CatalogEntry], list[CatalogItem]]:
+def small() -> tuple[list[CatalogEntry], list[SnapshotEntry]]:
     said: dict[str, Any] = {
         "documentation": Documentation(description="Orders"),
         "governance": Governance(tags=("pii",), terms=("Order", "Bare")),
@@ -105,7 +105,7 @@ def exported(workplace: Path) -> tuple[list[CatalogEntry], list[bytes]]:
     return list(catalog.export()), sorted(map(msgspec.json.encode, catalog.items()))
 
 
-def snapshot(estate: list[CatalogEntry], things: list[CatalogItem]) -> str:
+def snapshot(estate: list[CatalogEntry], things: list[SnapshotEntry]) -> str:
     words = {"GlossaryTerm": "glossary", "User": "users", "Group": "groups", "Job": "jobs", "CatalogEntity": "others"}  # fmt: skip
     by_word: dict[str, list[Any]] = {word: [] for word in words.values()}
     for item in things:

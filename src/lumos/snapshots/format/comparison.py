@@ -114,9 +114,9 @@ def is_deleted(value: Any) -> bool:
     return bool(getattr(value, "deleted", False))
 
 
-def is_part(header: SnapshotHeader, *, other: SnapshotHeader) -> bool:
+def is_part(header: SnapshotHeader, *, of: SnapshotHeader) -> bool:
     """Whether entries may be missing from a snapshot although they were not removed."""
-    is_other_selection = header.scope == "selected" and header.selection != other.selection
+    is_other_selection = header.scope == "selected" and header.selection != of.selection
     return header.scope == "incremental" or is_other_selection
 
 
