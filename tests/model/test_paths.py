@@ -2,7 +2,14 @@
 
 import pytest
 
-from lumos.model.paths import lineage_column, overlap, path_below
+from lumos.model.paths import (
+    is_lineage_column,
+    lineage_column,
+    lineage_path,
+    overlap,
+    path_below,
+)
+from lumos.model.types import quoted_name
 
 
 @pytest.mark.parametrize(
@@ -63,3 +70,14 @@ def test_a_text_that_is_no_path_is_one_column() -> None:
     assert lineage_column("sum(x[0])") == "sum(x[0])"
     assert lineage_column("order id") == "order id"
     assert lineage_column("items[].sku") == "items"
+
+
+@pytest.mark.parametrize(
+    "name", ["id", "user.name", "a b", "größe", "a`b", "x[0]", "a{}", "*", "`"]
+)
+def test_a_column_of_lineage_comes_back_from_its_path(name: str) -> None:
+    path = lineage_path(name)
+    assert lineage_column(path) == name
+    assert is_lineage_column(path)
+    assert overlap(path, quoted_name(name))
+    assert not overlap(path, "user")

@@ -28,6 +28,7 @@ from lumos.lineage.reports import MissingTable, TableReport
 from lumos.lineage.sql.dialects import dotted
 from lumos.model.catalog import Job
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, Script, UnparsedStatement
+from lumos.model.paths import lineage_column, lineage_path, lineage_steps
 from lumos.model.schema import Schema
 from lumos.model.urn import InvalidUrn
 from lumos.store import Store
@@ -61,8 +62,21 @@ class SchemaCache:
             self._read[urn] = found.get(urn)
         return self._read[urn]
 
+    def spelled_path(self, urn: str, path: str) -> str:
+        """A path whose column is in the case that its dataset uses.
+
+        A path that is the name of a column, such as `user.name`, means that column.
+        """
+        if name := self._known_name(urn, path):
+            return lineage_path(name)
+        below = "".join(lineage_steps(path)[1:])
+        return lineage_path(self.spelled(urn, lineage_column(path))) + below
+
     def spelled(self, urn: str, column: str) -> str:
         """A column in the case that its dataset uses."""
+        return self._known_name(urn, column) or column
+
+    def _known_name(self, urn: str, column: str) -> str | None:
         names = self._spelled.get(urn)
         if names is None:
             schema = self.of(urn)
@@ -72,7 +86,7 @@ class SchemaCache:
                 names[name.lower()] = "" if name.lower() in names else name
                 names[name] = name
             self._spelled[urn] = names
-        return names.get(column) or names.get(column.lower()) or column
+        return names.get(column) or names.get(column.lower()) or None
 
     def lacks(self, urn: str, column: str) -> bool:
         """Whether the dataset's schema is known and does not contain the column."""
@@ -304,7 +318,7 @@ class ReferenceResolver:
 
     def _mapping(self, mapping: ColumnMapping, upstream: str, downstream: str) -> ColumnMapping:
         ends = (
-            self._schemas.spelled(upstream, mapping.upstream),
+            self._schemas.spelled_path(upstream, mapping.upstream),
             self._schemas.spelled(downstream, mapping.downstream),
         )
         if ends == (mapping.upstream, mapping.downstream):
@@ -315,7 +329,7 @@ class ReferenceResolver:
         output = use.downstream
         if output is not None:
             output = self._schemas.spelled(downstream, output)
-        used = self._schemas.spelled(upstream, use.upstream)
+        used = self._schemas.spelled_path(upstream, use.upstream)
         if (used, output) == (use.upstream, use.downstream):
             return use
         return msgspec.structs.replace(use, upstream=used, downstream=output)

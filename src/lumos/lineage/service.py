@@ -184,7 +184,7 @@ class LineageService:
             job=None if job is None else str(Urn.parse(job)),
             columns=tuple(
                 ColumnMapping(
-                    upstream=schemas.spelled(ends[0].urn, before),
+                    upstream=schemas.spelled_path(ends[0].urn, before),
                     downstream=schemas.spelled(ends[1].urn, after),
                 )
                 for before, after in pairs

@@ -12,7 +12,7 @@ from lumos.errors import MisuseError, did_you_mean
 from lumos.lineage.drawing.picture import Arrow, Box, Picture, PictureStep
 from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, LineageType
-from lumos.model.paths import lineage_column
+from lumos.model.paths import is_lineage_column, lineage_column
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.schema import Schema
 from lumos.model.type_path import field_at
@@ -367,8 +367,7 @@ def _arrows_of(steps: Iterable[ColumnStep]) -> tuple[Arrow, ...]:
 def _type_of(steps: Sequence[ColumnStep]) -> LineageType:
     mappings = [mapping for step in steps for mapping in step.mappings]
     is_copy = bool(mappings) and all(
-        each.derivation == "IDENTITY" and lineage_column(each.upstream) == each.upstream
-        for each in mappings
+        each.derivation == "IDENTITY" and is_lineage_column(each.upstream) for each in mappings
     )
     return "COPIED" if is_copy else "TRANSFORMED"
 

@@ -45,9 +45,20 @@ def lineage_steps(path: str) -> tuple[str, ...]:
     return steps if sum(map(len, steps)) == len(path) else (path,)
 
 
+def lineage_path(column: str) -> str:
+    """The path of a whole column in lineage: its name, in backticks if it looks like a path."""
+    is_plain = "`" not in column and lineage_steps(column) == (column,)
+    return column if is_plain else "`" + column.replace("`", "``") + "`"
+
+
 def lineage_column(path: str) -> str:
-    """The column of a path in lineage."""
-    return lineage_steps(path)[0]
+    """The name of the column of a path in lineage."""
+    return _bare(lineage_steps(path)[0])
+
+
+def is_lineage_column(path: str) -> bool:
+    """Whether a path in lineage is a whole column and not a part of it."""
+    return len(lineage_steps(path)) == 1
 
 
 def overlap(one: str, other: str) -> bool:
@@ -98,5 +109,8 @@ def _is_unclear(step: str) -> bool:
 
 def field_name(step: str) -> str:
     """The name in a step, folded, without its dot and backticks."""
-    name = step.removeprefix(".")
-    return (name[1:-1].replace("``", "`") if name.startswith("`") else name).casefold()
+    return _bare(step.removeprefix(".")).casefold()
+
+
+def _bare(name: str) -> str:
+    return name[1:-1].replace("``", "`") if len(name) > 1 and name[0] == name[-1] == "`" else name

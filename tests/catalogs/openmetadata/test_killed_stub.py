@@ -15,7 +15,7 @@ from catalogs.servers.openmetadata import BOT, Openmetadata
 from lumos import Lumos
 from lumos.catalogs.openmetadata.server import Server
 from lumos.errors import CatalogRefused
-from lumos.model.catalog import CatalogEntry, SnapshotEntry, GlossaryTerm, Group, Job, User
+from lumos.model.catalog import CatalogEntry, GlossaryTerm, Group, Job, SnapshotEntry, User
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.snapshots.format.writer import write_snapshot
 from snapshots.sample_inventories import FACTS

@@ -53,7 +53,7 @@ VIEW = "from o lateral view"
         ("snowflake", "select f.value:a as a from o, lateral flatten(o.doc) f", {"doc -> a"}),
         # Names that need quotes.
         ("spark", "select address.`zip code` as z from o", {"address.`zip code` -> z"}),
-        ("spark", "select `a.b`.c from o", {"a.b -> c"}),
+        ("spark", "select `a.b`.c from o", {"`a.b` -> c"}),
     ],
 )
 def test_an_edge_starts_at_the_field(dialect: str | None, sql: str, expected: set[str]) -> None:

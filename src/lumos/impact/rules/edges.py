@@ -16,7 +16,7 @@ from lumos.impact.rules.verdicts import (
 )
 from lumos.model.change import ConsumerUse, FieldAdded, Finding, KeyChanged
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
-from lumos.model.paths import column_of, lineage_column
+from lumos.model.paths import column_of, is_lineage_column, lineage_column
 from lumos.model.schema import Field, Schema
 from lumos.model.type_path import field_at
 from lumos.model.types import Unknown
@@ -123,7 +123,7 @@ def _field_pair(
     """A column, or the field inside of it at a path, before and after; None if it is unknown."""
     old, new = (None if each is None else field_at(path, each) for each in (before, after))
     if before is not None and (old is None or isinstance(old.type, Unknown)):
-        return (before, after) if lineage_column(path) == path else None
+        return (before, after) if is_lineage_column(path) else None
     return old, new
 
 

@@ -26,7 +26,7 @@ from lumos.impact.rules.type_uses import (
     ValueType,
 )
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
-from lumos.model.paths import lineage_column
+from lumos.model.paths import is_lineage_column, lineage_column
 from lumos.model.schema import Field
 from lumos.model.types import (
     BOOLEAN,
@@ -203,7 +203,7 @@ def _type_uses_of_edge(
         if name is None:
             continue
         before, after = versions.columns[name]
-        if before is None or after is None or lineage_column(use.upstream) != use.upstream:
+        if before is None or after is None or not is_lineage_column(use.upstream):
             return None
         if use.usage not in _COMPARING_USES and use.upstream.casefold() in compared:
             before, after = _without_nulls(before), _without_nulls(after)
@@ -263,7 +263,7 @@ def _passed_on(
         before, after = versions.columns[name]
         if targets[mapping.downstream] > 1 or before is None or after is None:
             return None
-        if lineage_column(mapping.upstream) != mapping.upstream:
+        if not is_lineage_column(mapping.upstream):
             # A field of the column: the parser knows its type.
             return None
         is_same = mapping.derivation is Derivation.IDENTITY and mapping.cast_to is None

@@ -25,6 +25,7 @@ from lumos.lineage.sql.deep_process import DeepProcessFailed, call_in_deep_proce
 from lumos.lineage.sql.dialects import find_dialect, spelling_of
 from lumos.lineage.sql.relation import Excerpt, QueryColumn, QueryRelation
 from lumos.lineage.sql.script import ALL, Parts, ScriptLineage
+from lumos.lineage.sql.templates import UNKNOWN_NAME
 from lumos.model.lineage import Derivation, UseKind
 from lumos.model.schema import Field
 
@@ -266,7 +267,9 @@ class _ScriptAnalysis:
                 continue
             reason = each.reason.casefold()
             if (
-                _UNRESOLVED_COLUMN.search(reason)
+                # A template that was not understood may name any column.
+                UNKNOWN_NAME not in reason
+                and _UNRESOLVED_COLUMN.search(reason)
                 and not is_doubtful
                 and not any(name in reason for name in changed)
             ):

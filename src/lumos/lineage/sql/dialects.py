@@ -11,7 +11,7 @@ from sqlglot.errors import SqlglotError
 from lumos.errors import UnknownName
 from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.tokens import shift_tokens, tokenize
-from lumos.model.paths import ELEMENT, KEY, VALUE
+from lumos.model.paths import ELEMENT, KEY, VALUE, lineage_path
 from lumos.model.types import quoted_name
 
 _STRUCTS: Final = frozenset(
@@ -224,7 +224,7 @@ class Spellings:
     def path(self, table: Parts, path: str) -> str:
         """The spelling of a column or of the path of a field inside of it."""
         if not isinstance(path, NestedName):
-            return self.column(table, path)
+            return lineage_path(self.column(table, path))
         below = path.spelled[len(spelling_of(path.column)) :]
         return self.column(table, path.column) + below
 

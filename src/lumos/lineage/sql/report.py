@@ -17,7 +17,7 @@ from lumos.lineage.reported_lineage import (
 from lumos.lineage.sql.dialects import NameFolding, find_dialect
 from lumos.lineage.sql.script import ColumnEdge, Parts, ScriptLineage, SqlText
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, LineageType
-from lumos.model.paths import lineage_column
+from lumos.model.paths import is_lineage_column
 
 _FORMATS: Final = frozenset(
     {"parquet", "delta", "iceberg", "csv", "json", "orc", "avro", "text", "binaryfile"}
@@ -133,8 +133,7 @@ def _copies(script: ScriptLineage) -> set[Parts]:
             continue
         sources[edge.to_table].add(edge.from_table)
         if edge.usage is None and not (
-            edge.derivation is Derivation.IDENTITY
-            and lineage_column(edge.from_column) == edge.from_column
+            edge.derivation is Derivation.IDENTITY and is_lineage_column(edge.from_column)
         ):
             # Computed, or only a part of a column.
             changed.add(edge.to_table)

@@ -25,6 +25,7 @@ from lumos.lineage.sql.script import ALL, ColumnEdge, Parts, StatementLineage, T
 from lumos.lineage.sql.source_text import Clause
 from lumos.lineage.sql.templates import UNKNOWN_NAME
 from lumos.lineage.sql.writes import WriteReader, WriteResult
+from lumos.model.paths import lineage_path
 
 _ROUTINES: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "PACKAGE"})
 
@@ -86,8 +87,9 @@ class EdgeRecorder:
         """The edges of a script without quoted names."""
         for edge in self.edges:
             path = edge.from_column
-            is_nested = isinstance(path, NestedName)
-            yield msgspec.structs.replace(edge, from_column=str(path)) if is_nested else edge
+            text = str(path) if isinstance(path, NestedName) else lineage_path(path)
+            is_same = type(path) is str and text == path
+            yield edge if is_same else msgspec.structs.replace(edge, from_column=text)
 
     def rename(self, before: Parts, after: Parts) -> None:
         """Rename a table that the script wrote."""
