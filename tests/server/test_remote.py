@@ -21,7 +21,7 @@ from server.live_server import LiveServer, live_server
 _made_once = cache(typer.main.get_command)
 # What differs from one run to the next.
 PASSING = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)|\d{4}-\d\d-\d\d \d\d:\d\d(?= |$)"
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)|\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?(?= |$)"
     r'|"seconds": ?[\d.]+|"hash": ?"\w+"|"created_by": ?"\w+"|"author": ?"\w+"|\d+ (seconds|minutes) ago',
     re.MULTILINE,
 )
