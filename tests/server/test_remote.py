@@ -112,7 +112,6 @@ term remove Sale
 owner add ann --email ann@example.com
 owner assign orders ann
 owner remove orders bob
-enrich --file enrich.yaml
 version bump orders --type SCHEMA_CHANGE --level minor --reason x --key k
 lineage add tickets orders
 lineage remove tickets orders
