@@ -14,6 +14,7 @@ import typer.main
 from lumos import Lumos
 from lumos.cli import main as cli
 from lumos.errors import LumosError, MisuseError
+from lumos.model.json_codec import to_json
 from lumos.server.client import NotOnServer, ServerUnreachable, connect
 from lumos.server.routes import ROUTES, TABLE
 from lumos.store.errors import UnknownDataset
@@ -231,7 +232,8 @@ def test_what_makes_no_sense_on_a_server_is_refused_with_the_reason(
 def test_the_sdk_works_on_a_server(read_only: tuple[Path, LiveServer]) -> None:
     folder, server = read_only
     here, there = Lumos(folder / "lumos.yaml"), connect(server.url)
-    assert there.show("orders") == here.show("orders")
+    # As JSON: the values of a dataset are plain, so tuples arrive as lists.
+    assert to_json(there.show("orders")) == to_json(here.show("orders"))
     assert there.changes(limit=2) == here.changes(limit=2)
     assert there.cost.report("orders", period="2024-01") == here.cost.report(
         "orders", period="2024-01"
