@@ -4,11 +4,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from alembic import command
+from alembic.config import Config
 from sqlalchemy import text
 
 from lumos import Lumos
 from lumos.actor import Actor, acting_as, process_actor
+from lumos.audit.service import Audit
 from lumos.model.json_codec import decode_json
+from lumos.store import Database, Store
 from schema_histories import day, record
 
 ORDERS = "lumos://file/lake/orders"
@@ -121,6 +125,24 @@ def test_an_export_has_a_line_for_each_action_oldest_first(lumos: Lumos, tmp_pat
     lines = (tmp_path / "audit.jsonl").read_bytes().splitlines()
     assert [decode_json(line)["sequence"] for line in lines] == [1, 2, 3, 4, 5]
     assert (report.rows, report.head) == (5, lumos.audit.verify().head)
+
+
+def test_rows_of_an_older_store_get_numbers_and_hashes(tmp_path: Path) -> None:
+    database = Database.sqlite(tmp_path / "old.db")
+    config = Config()
+    config.set_main_option("script_location", "lumos.store:migrations")
+    with database.writing() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0018")
+    columns = "(sequence, recorded_at, actor, origin, action, target, details)"
+    with database.writing() as connection:
+        for number in (1, 2, 5, 9):
+            values = f"({number}, {10**15 + number}, 'ann', 'pc', 'tag set', 'x', 'é')"
+            connection.execute(text(f"INSERT INTO audit {columns} VALUES {values}"))
+    database.upgrade()
+    audit = Audit(lambda: Store.open(database))
+    assert [each.sequence for each in audit.entries()] == [1, 2, 3, 4]
+    assert audit.verify().problems == ()
 
 
 def test_filters_narrow_the_list(lumos: Lumos) -> None:

@@ -382,7 +382,9 @@ class ApiServer:
         sent: dict[int, None] = {}
         newest, idle = start, 0.0
         try:
-            yield ServerSentEventMessage(comment="connected", retry=int(_POLL_SECONDS * 1000))
+            yield ServerSentEventMessage(
+                data=None, comment="connected", retry=int(_POLL_SECONDS * 1000)
+            )
             while True:
                 floor = max(start, newest - _OVERLAP)
                 latest = await self._dispatcher.in_thread(self._lumos.latest_changes, floor)
@@ -399,7 +401,7 @@ class ApiServer:
                 idle = 0.0 if fresh else idle + _POLL_SECONDS
                 if idle >= _KEEP_ALIVE_SECONDS:
                     idle = 0.0
-                    yield ServerSentEventMessage(comment="waiting")
+                    yield ServerSentEventMessage(data=None, comment="waiting")
                 if not fresh:
                     await asyncio.sleep(_POLL_SECONDS)
         finally:

@@ -239,7 +239,7 @@ def _given(route: Route, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> di
 def _content(file: str | Path) -> bytes:
     path = Path(file)
     if not path.is_file():
-        raise MisuseError(f"There is no file {path}. Give the path of a file on this machine.")
+        raise MisuseError(f"{path}: there is no such file.")
     return path.read_bytes()
 
 

@@ -149,7 +149,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     *_annotations("properties"),
     _get("/annotations/missing", "annotations.missing"),
     _get("/annotations/is-dataset", "annotations.is_dataset"),
-    _post("/annotations/enrich", "annotations.enrich", files=("file",)),
     _post("/annotations/infer", "annotations.infer"),
     _put("/terms", "annotations.terms.define"),
     _delete("/terms", "annotations.terms.undefine"),

@@ -59,7 +59,8 @@ class Arrow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     upstream: str
     downstream: str
-    type: LineageType = "TRANSFORMED"
+    # A factory, since a default is left out only if it is the very same object.
+    type: LineageType = msgspec.field(default_factory=lambda: "TRANSFORMED")
     confidence: float = 1.0
     origins: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
