@@ -72,7 +72,7 @@ class PostgresTransport(JobTransport):
         """This thread's own connection, which listens; after an error, a new one is opened."""
         import psycopg
 
-        connection = getattr(self._local, "connection", None)
+        connection: Any = getattr(self._local, "connection", None)
         try:
             if connection is None:
                 with clear_errors(self._database.location):
