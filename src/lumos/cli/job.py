@@ -218,7 +218,8 @@ def _print_list(report: "JobListReport") -> None:
     console.print(table)
     if report.counts:
         counts = (f"{count:,} {state}" for state, count in sorted(report.counts.items()))
-        console.print(f"\n{', '.join(counts)}")
+        console.print()
+        console.print(", ".join(counts))
 
 
 def _remark(job: "JobSummary") -> str:

@@ -72,7 +72,7 @@ class PostgresTransport(JobTransport):
         """This thread's own connection, which listens; after an error, a new one is opened."""
         import psycopg
 
-        connection = getattr(self._local, "connection", None)
+        connection: Any = getattr(self._local, "connection", None)
         try:
             if connection is None:
                 with clear_errors(self._database.location):
@@ -81,9 +81,9 @@ class PostgresTransport(JobTransport):
                 connection.detach()
                 self._local.connection = connection
                 self._connections.append(connection)
-                connection.driver_connection.autocommit = True
-                connection.driver_connection.execute(f"LISTEN {CHANNEL}")
-            yield connection.driver_connection
+                connection.dbapi_connection.autocommit = True
+                connection.dbapi_connection.execute(f"LISTEN {CHANNEL}")
+            yield connection.dbapi_connection
         except psycopg.Error as problem:
             self.unsubscribe()
             raise StoreNotUsable(
@@ -97,4 +97,5 @@ class PostgresTransport(JobTransport):
         # Another thread may close all connections at the same time.
         with suppress(ValueError):
             self._connections.remove(connection)
-        connection.close()
+        # Not through the pool, which would first roll back on a connection that may be lost.
+        connection.dbapi_connection.close()

@@ -263,6 +263,7 @@ class JobRegistry:
             limits = select(table.c.attempts, table.c.max_attempts).where(table.c.id == id)
             attempts, maximum = connection.execute(limits).one()
             free: dict[str, Any] = {"worker": None, "lease_until": None, "error": error}
+            free["progress"] = None
             state: JobState = "queued" if attempts < maximum else "dead"
             if state == "queued":
                 free["not_before"] = now + retry_after
@@ -280,6 +281,7 @@ class JobRegistry:
         with self._database.writing() as connection:
             now = self.now(connection)
             free = {"state": "queued", "worker": None, "lease_until": None, "not_before": now}
+            free["progress"] = None
             self._write(connection, id, token, attempts=table.c.attempts - 1, **free)
             self._log(connection, id, ["Given back by a worker that stops."], now)
             self._notify(connection)
@@ -296,7 +298,7 @@ class JobRegistry:
             expired = select(table).where(is_expired).order_by(table.c.id).limit(_PRUNE_BATCH)
             rows = connection.execute(expired.with_for_update(skip_locked=True)).all()
             for row in rows:
-                values: dict[str, Any] = {"worker": None, "lease_until": None}
+                values: dict[str, Any] = {"worker": None, "lease_until": None, "progress": None}
                 if row.cancel_requested:
                     values |= {"state": "cancelled", "finished_at": now}
                 elif row.attempts < row.max_attempts:
@@ -316,7 +318,7 @@ class JobRegistry:
     ) -> None:
         with self._database.writing() as connection:
             now = self.now(connection)
-            free = {"worker": None, "lease_until": None, "finished_at": now}
+            free = {"worker": None, "lease_until": None, "finished_at": now, "progress": None}
             self._write(connection, id, token, state=state, **free, **values)
             self._log(connection, id, lines, now)
             # Another job may have waited for this one because of a concurrency limit.
