@@ -81,7 +81,8 @@ def test_a_method_that_a_route_does_not_have_is_refused(client: Any) -> None:
 def test_long_lists_have_pages(client: Any) -> None:
     first = client.get("/api/v1/datasets?limit=1")
     link = first.headers["link"]
-    assert link == '</api/v1/datasets?limit=1&after=lumos%3A%2F%2Ffile%2Flake%2Forders>; rel="next"'
+    assert link.startswith("</api/v1/datasets?limit=1&after=lumos%3A%2F%2Ffile%2Flake%2Forders")
+    assert link.endswith('>; rel="next"')
     second = client.get(link.partition(">")[0][1:])
     urns = [page.json()["datasets"][0]["urn"] for page in (first, second)]
     assert urns == [f"{LAKE}/orders", f"{LAKE}/tickets"]

@@ -1,10 +1,10 @@
 """The service behind `lumos schedule`."""
 
-import getpass
 import re
 from collections.abc import Callable
 from typing import Final, get_args
 
+from lumos.actor import current_actor
 from lumos.errors import MisuseError, UnknownName
 from lumos.jobs.kinds import plan_steps
 from lumos.jobs.reports import (
@@ -89,7 +89,7 @@ class Schedules:
             priority=priority,
             max_attempts=request.max_attempts,
             time_limit=request.time_limit,
-            created_by=created_by or getpass.getuser(),
+            created_by=created_by or current_actor().name,
             created_at=now,
         )
         if not registry.schedules.add(record):

@@ -1,12 +1,12 @@
 """The service behind `lumos job`, `lumos run` and `lumos worker`."""
 
-import getpass
 import threading
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from time import sleep
 from typing import Any, Final, get_args
 
+from lumos.actor import current_actor
 from lumos.config import Settings
 from lumos.config.jobs import JobSettings
 from lumos.errors import MisuseError, UnknownName
@@ -125,7 +125,7 @@ class Jobs:
         return JobRequest(
             kind=plan.kind,
             arguments=plan.arguments,
-            requested_by=requested_by or getpass.getuser(),
+            requested_by=requested_by or current_actor().name,
             priority=priority,
             max_attempts=attempts,
             not_before=not_before,
