@@ -109,7 +109,14 @@ class SourceWatcher:
             )
         if self._lost is not None:
             raise self._lost
-        return WatchReport(looks=counts.looks, failures=counts.failures, **self._found)
+        found = self._found
+        return WatchReport(
+            looks=counts.looks,
+            failures=counts.failures,
+            scans=found["scans"],
+            datasets=found["datasets"],
+            changes=found["changes"],
+        )
 
     def _start_spark(self, chosen: list[WatchedSource], stop: threading.Event) -> None:
         """Start Spark in advance if a source needs it."""

@@ -69,8 +69,8 @@ def read_snapshot_schemas(
     new: dict[str, DatasetSchema] = {}
     with open_snapshot(before.file) as first, open_snapshot(after.file) as second:
         is_whole = (
-            not is_part(first.header, other=second.header),
-            not is_part(second.header, other=first.header),
+            not is_part(first.header, of=second.header),
+            not is_part(second.header, of=first.header),
         )
         for before_schema, now in _paired(first, second):
             sides = _schema_in_snapshot(first, before_schema), _schema_in_snapshot(second, now)

@@ -121,7 +121,7 @@ class RemoteLumos:
         response = self._send(route, f"{route.url}?{query}", b"")
         file.parent.mkdir(parents=True, exist_ok=True)
         write_output(file, response.body)
-        report = decode_result(
+        report: SnapshotExportReport = decode_result(
             unquote_to_bytes(response.headers[REPORT_HEADER.lower()]), SnapshotExportReport
         )
         return msgspec.structs.replace(report, file=str(file))

@@ -94,7 +94,7 @@ def compare_folders(
                     f"{FORMAT_VERSION} can be compared on Spark. Export it again, or convert it "
                     "to .jsonl, which is compared in one process."
                 )
-        if any(is_part(one, other=other) for one, other in (headers, headers[::-1])):
+        if any(is_part(one, of=other) for one, other in (headers, headers[::-1])):
             raise MisuseError(
                 "Partial exports cannot be compared on Spark. Export all datasets, or a part as "
                 ".jsonl, which is compared in one process."

@@ -68,7 +68,7 @@ def assess_edge(edge: Edge, versions: TableVersions, target: Schema | None) -> E
         own_mappings = mappings.get(name.casefold(), [])
         own_uses = uses.get(name.casefold(), [])
         if versions.is_doubtful or name in versions.lost:
-            lost = [*own_mappings, *own_uses]
+            lost: list[ColumnMapping | ColumnUse] = [*own_mappings, *own_uses]
             assessments += _with_origin(versions.key, map(_unknown, lost), lost)
             outputs += [_unknown_output(each, versions.key) for each in own_mappings]
             continue

@@ -66,8 +66,8 @@ class _Comparison:
         self._after = after
         self._judge = judge
         self._aspects = aspects
-        self._before_is_part = is_part(before.header, other=after.header)
-        self._after_is_part = is_part(after.header, other=before.header)
+        self._before_is_part = is_part(before.header, of=after.header)
+        self._after_is_part = is_part(after.header, of=before.header)
 
     def differences(self) -> Iterator[Difference]:
         old, new = self._before.records(self._kind), self._after.records(self._kind)
