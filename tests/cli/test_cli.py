@@ -255,7 +255,8 @@ def test_search_finds_what_was_ingested(lumos: Any, tmp_path: Path) -> None:
     assert lumos("search", "clicks", "--json").json["results"][0]["name"] == "user_clicks"
     assert lumos("search", "priority").out.endswith("   Fields: meta.priority\n")
     assert lumos("search", "priority", "--json").json["results"][0]["fields"] == ["meta.priority"]
-    assert lumos("search", "nothing").out == "No dataset matches 'nothing'.\n"
+    advice = "No dataset matches 'nothing'. See all with: lumos list\n"
+    assert lumos("search", "nothing").out == advice
     assert lumos("search", "nothing", "--json").json["total"] == 0
     misspelt = lumos("search", "user_cliks")
     assert misspelt.out == "No dataset matches 'user_cliks'. Did you mean user_clicks?\n"

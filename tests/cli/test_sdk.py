@@ -274,7 +274,6 @@ def kept(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:  # no
         lumos.annotations.terms.define("x", definition="Any")
         lumos.annotations.terms.set("orders", "Order")
         lumos.annotations.schedules.set("*", "daily", lag="6h")
-        lumos.releases.notify("0.9", at="2026-01-01")
         lumos.hints.add("lake/y/*")
         lumos.usage.ingest("log.csv", name="kept")
         lumos.cost_sources.ingest("emr.csv")
@@ -285,6 +284,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory, spark: object) -> Path:  # no
         lumos.jobs.submit("version", {"mode": "scan"})
         lumos.jobs.cancel(lumos.jobs.submit("version").id)
         lumos.schedules.add("weekly", "weekly", "cost-record:2023-11")
+        lumos.releases.notify("0.9", at="2026-01-01")
         lumos.schema.diff("orders@1.0.0", "tickets", output="changes.json")
         lumos.database.engine.dispose()
     shutil.copytree(work, folder / "kept")
@@ -359,8 +359,8 @@ def test_renamed_properties_still_work_and_name_the_new_ones(name: str, replacem
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
-# Tested by catalogs/migration/test_documentation.py.
-_OTHERS = ("PLATFORM_MIGRATION.md", "WRITING_AN_ADAPTER.md")
+# Tested by catalogs/migration/test_documentation.py and server/test_live.py.
+_OTHERS = ("PLATFORM_MIGRATION.md", "WRITING_AN_ADAPTER.md", "SERVER.md")
 PAGES = sorted(
     page
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))

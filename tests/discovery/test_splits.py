@@ -113,7 +113,7 @@ def test_parts_inherit_what_people_stated_as_far_as_it_fits(lake: Lake) -> None:
     assert [each.description for each in signups.schema.fields] == [None, "Where to write"]
     assert signups.schema.fields[1].tags == ("pii",)
     assert [each.description for each in carts.schema.fields] == [None, "What they buy"]
-    stated = people.docs.list(carts.urn).words
+    stated = people.docs.list(carts.urn).annotations
     assert {(each.field, each.by) for each in stated} == {("", "user"), ("cart", "user")}
     # The inherited descriptions are part of the schema, and no change of the next scan.
     assert [each.event for each in lake.scan(found).outcomes] == [None, None]

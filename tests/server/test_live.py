@@ -1,6 +1,7 @@
 """A real server process: events, shutdown, concurrency."""
 
 import json
+import re
 import socket
 import threading
 import time
@@ -100,3 +101,14 @@ def test_a_port_in_use_is_reported(folder: Path) -> None:
         lumos = Lumos(folder / "lumos.yaml")
         with pytest.raises(MisuseError, match="Choose another port with: lumos serve --port N"):
             serve(lumos, port=port)
+
+
+def test_the_python_example_of_the_page_runs(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/SERVER.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    Lumos(folder / "lumos.yaml").annotations.tags.set("orders", "pii")
+    with live_server(folder) as server:
+        exec(example.replace("http://127.0.0.1:8765", server.url), {})
+    assert "pii" in capsys.readouterr().out

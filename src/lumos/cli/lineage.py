@@ -128,7 +128,7 @@ def add(
         str | None,
         typer.Option(
             metavar="JOB",
-            help="The job between them: lumos://airflow/nightly/x.",
+            help="The URN of the job between them.",
             show_default=False,
         ),
     ] = None,

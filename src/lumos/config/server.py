@@ -32,7 +32,7 @@ class ServerSettings(Section, frozen=True, kw_only=True):
 
     host: str = "127.0.0.1"
     port: Port = 8765
-    max_request_bytes: AtLeastOne = 10_000_000
+    max_request_bytes: AtLeastOne = 10 << 20
     request_seconds: Seconds = 60
     requests_per_minute: AtLeastOne = 1_200
     event_streams: AtLeastOne = 500

@@ -42,7 +42,7 @@ def is_within(path: str, outer: str) -> bool:
 def lineage_steps(path: str) -> tuple[str, ...]:
     """The steps of a path in lineage, first the column; a text that is no path is one column."""
     steps = tuple(_LINEAGE_STEP.findall(path))
-    return steps if sum(map(len, steps)) == len(path) else (path,)
+    return steps if steps and sum(map(len, steps)) == len(path) else (path,)
 
 
 def lineage_path(column: str) -> str:

@@ -213,11 +213,13 @@ class SourceFiles:
 
 
 def _decode(block: bytes) -> Iterator[SourceFile]:
-    for task, partition, identity in _decode_values(block):
-        yield SourceFile(FileTask._make(task), partition, identity)
+    for task, *others in _decode_values(block):
+        yield SourceFile(FileTask._make(task), *others)
 
 
-_decode_values: Final = msgspec.msgpack.Decoder(list[tuple[TASK_VALUES, str, bytes]]).decode
+_decode_values: Final = msgspec.msgpack.Decoder(
+    list[tuple[TASK_VALUES, str, bytes, int | None]]
+).decode
 
 
 class Division(NamedTuple):
