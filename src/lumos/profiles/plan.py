@@ -213,8 +213,8 @@ class SourceFiles:
 
 
 def _decode(block: bytes) -> Iterator[SourceFile]:
-    for task, *others in _decode_values(block):
-        yield SourceFile(FileTask._make(task), *others)
+    for task, partition, identity, modified in _decode_values(block):
+        yield SourceFile(FileTask._make(task), partition, identity, modified)
 
 
 _decode_values: Final = msgspec.msgpack.Decoder(
