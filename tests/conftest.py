@@ -70,6 +70,17 @@ def _quick_stores() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _own_logging() -> Iterator[None]:
+    """Commands that run in this process set up logging; the next test starts without that."""
+    logger = logging.getLogger("lumos")
+    before = logger.handlers, logger.propagate, logger.level
+    logger.handlers, logger.propagate = [], True
+    yield
+    logger.handlers, logger.propagate = before[:2]
+    logger.setLevel(before[2])
+
+
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working folder, without Lumos variables in the environment."""

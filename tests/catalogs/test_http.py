@@ -132,7 +132,7 @@ def test_a_long_wait_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
             "it", in_turn(response_fault(503, "", "100"), response_fault(503, "", "200"), "done")
         )
     assert time.slept == [100, 200]
-    assert [record.message for record in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "x:https://c.example asks for a pause of 100 s; waiting"
     ]
 

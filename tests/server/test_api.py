@@ -242,7 +242,7 @@ def test_logs_have_the_request_id_and_no_secret(
     headers = {"Authorization": f"Bearer {secret}", "X-Request-Id": "r-42"}
     client.get("/api/v1/search?text=hunter2-password", headers=headers)
     lines = [each.facts for each in caplog.records if each.name == "lumos.server"]  # type: ignore[attr-defined]
-    (facts,) = [each for each in lines if each["request_id"] == "r-42"]
+    facts = next(each for each in lines if each["request_id"] == "r-42")
     assert (facts["request_id"], facts["actor"], facts["status"]) == ("r-42", "ci", 200)
     assert facts["route"] == "/api/v1/search"
     logged = caplog.text + str(facts)
