@@ -1,4 +1,4 @@
-"""Who acts: the account that runs a command, or whoever a server or a watcher acts for."""
+"""The actor of a change: the account that runs a command, or the client of a server."""
 
 import getpass
 import os

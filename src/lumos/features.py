@@ -13,6 +13,7 @@ from lumos.catalogs.configured import LOCAL, platform_of
 from lumos.config import Settings
 from lumos.config.settings import Notifications, StorageSettings
 from lumos.datasets.service import Datasets
+from lumos.discovery.reports import IngestReport
 from lumos.discovery.service import DiscoveryService
 from lumos.impact.blast_radius import BlastRadiusTracker
 from lumos.notifications.handlers import ChangeHandlers
@@ -331,10 +332,10 @@ class Features:
             scan=self._scan_sources,
         )
 
-    def _scan_sources(self, sources: Sequence[str]) -> None:
+    def _scan_sources(self, sources: Sequence[str]) -> IngestReport:
         """Scan recorded sources again; databases along with everything that is configured."""
         roots = [each.partition(":")[2] for each in sources]
-        self._discovery.ingest(
+        return self._discovery.ingest(
             roots if all(is_root(each) for each in roots) else [],
             accept_removals=False,
             column_stats=False,

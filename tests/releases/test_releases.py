@@ -129,6 +129,25 @@ def test_what_never_arrives_is_given_up_with_the_reason(lumos: Lumos, clock: At)
     assert summary.states == {"given up": 1}
 
 
+def test_a_source_that_cannot_be_scanned_is_tried_again(
+    lumos: Lumos, lake: Lake, clock: At
+) -> None:
+    lumos.annotations.schedules.set("orders", "daily", lag="6h")
+    lumos.releases.notify("2026.11")
+    away = lake.root.rename(lake.root.with_name("away"))
+    clock.now = datetime(2026, 11, 18, 6, 1, tzinfo=UTC)
+    lumos.releases.refresh("2026.11", due_only=True)
+    refresh = only(lumos)
+    assert (refresh.state, refresh.attempts) == ("waiting", 1)
+    assert refresh.reason is not None
+    assert "nothing at" in refresh.reason
+    assert len(lumos.jobs.list().jobs) == 2
+    away.rename(lake.root)
+    lake.add(datetime(2026, 11, 17, tzinfo=UTC))
+    lumos.releases.refresh("2026.11")
+    assert only(lumos).state == "refreshed"
+
+
 def test_to_announce_a_release_again_changes_nothing(lumos: Lumos) -> None:
     lumos.annotations.schedules.set("orders", "daily", lag="6h")
     first = lumos.releases.notify("2026.11")

@@ -106,7 +106,7 @@ class Tokens:
         id, _, random = rest.partition("_")
         store, at = self._open(), self._clock()
         token = store.tokens.get(id) if prefix == PREFIX and id else None
-        # The same comparison for unknown ids, so that the time tells nothing about them.
+        # Compared for unknown ids too, so that response times do not reveal which ids exist.
         digest = "" if token is None else token.digest
         is_same = hmac.compare_digest(digest.encode(), _digest(random).encode())
         if token is None or not is_same:

@@ -7,7 +7,7 @@ the time to give up.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from shlex import quote
 from typing import Final, NamedTuple
@@ -16,7 +16,9 @@ import msgspec
 
 from lumos.annotations.service import ScheduleEditor
 from lumos.config import Settings
-from lumos.errors import MisuseError, UnknownName
+from lumos.discovery.reports import IngestReport
+from lumos.discovery.targets import SOURCE_FAILED
+from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.change import EventType
 from lumos.model.dataset import Dataset, Schedule
 from lumos.model.job import JobRequest
@@ -48,6 +50,7 @@ from lumos.releases.windows import (
 )
 from lumos.schemas.changes import ChangeHistory
 from lumos.store import DatasetFilter, KnownDataset, Store
+from lumos.store.statements import batches
 from lumos.store.transaction import current_user
 
 REFRESH: Final = "release-refresh"
@@ -81,7 +84,7 @@ class Releases:
         schedules: Callable[[], ScheduleEditor],
         *,
         state: Callable[[], str],
-        scan: Callable[[Sequence[str]], object],
+        scan: Callable[[Sequence[str]], IngestReport],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._settings = settings
@@ -105,7 +108,7 @@ class Releases:
         if not name or len(name) > _MAX_NAME_LENGTH:
             raise MisuseError("Give the release a name of at most 200 characters, such as 2026.11.")
         store, now = self._store(), self._clock()
-        moment = now if at is None else at if isinstance(at, datetime) else parse_time(at, now=now)
+        moment = now if at is None else _moment(at, now)
         earlier = store.releases.get(name)
         release = earlier or Release(
             name=name, at=moment, created_at=now, created_by=current_user()
@@ -123,20 +126,23 @@ class Releases:
         return self.show(name)
 
     def _targets(self, store: Store, release: Release, datasets: str | None) -> list[_Target]:
-        known = store.list(DatasetFilter()) if datasets is None else find_datasets(store, datasets)
+        urns = (
+            store.aspects("schedule")
+            if datasets is None
+            else [each.urn for each in find_datasets(store, datasets)]
+        )
         scanned = ScannedDatasets(self._settings, store, state=self._state())
         targets = []
-        for each in known:
-            dataset = store.get(each.urn)
+        for known, dataset in _live_entries(store, urns):
             if dataset.schedule is not None:
-                refresh = self._refresh(each, dataset, dataset.schedule, release, scanned)
-                targets.append(_Target(each, refresh))
-            elif datasets is not None:
-                reason = f"no schedule; set one with: {_set_command(each.name)}"
+                refresh = self._refresh(known, dataset, dataset.schedule, release, scanned)
+            else:
+                reason = f"no schedule; set one with: {_set_command(known.name)}"
+                before = _summary(known, dataset)
                 refresh = ReleaseRefresh(
-                    urn=each.urn, state="unscheduled", reason=reason, before=_summary(each, dataset)
+                    urn=known.urn, state="unscheduled", reason=reason, before=before
                 )
-                targets.append(_Target(each, refresh))
+            targets.append(_Target(known, refresh))
         return targets
 
     def _refresh(
@@ -171,54 +177,59 @@ class Releases:
         """
         store, now = self._store(), self._clock()
         release = self._release(store, name)
-        by_urn = {each.urn: each for each in store.list(DatasetFilter())}
-        waiting = [
-            each
+        waiting = {
+            each.urn: each
             for each in store.releases.refreshes(name)
             if each.state == "waiting"
             and (not due_only or each.next_look is None or each.next_look <= now)
-            and (source is None or each.urn not in by_urn or by_urn[each.urn].source == source)
-        ]
-        if not waiting:
-            return self.show(name)
-        sources = dict.fromkeys(by_urn[each.urn].source for each in waiting if each.urn in by_urn)
-        self._scan(list(sources))
+        }
+        before = {known.urn: known.source for known, _ in _live_entries(store, waiting)}
+        if source is not None:
+            waiting = {urn: each for urn, each in waiting.items() if before.get(urn) == source}
+        sources = dict.fromkeys(before[urn] for urn in waiting if urn in before)
+        problem = self._scan_failure(list(sources)) if sources else None
+        entries = {known.urn: (known, dataset) for known, dataset in _live_entries(store, waiting)}
         scanned = ScannedDatasets(self._settings, store, state=self._state())
-        by_urn = {each.urn: each for each in store.list(DatasetFilter())}
-        after = [
-            self._looked_for(store, release, each, by_urn.get(each.urn), scanned, now)
-            for each in waiting
-        ]
-        late = [_Target(by_urn[each.urn], each) for each in after if each.state == "waiting"]
+        after, late = [], []
+        for urn, refresh in waiting.items():
+            tried = msgspec.structs.replace(
+                refresh, attempts=refresh.attempts + 1, updated_at=now, reason=None
+            )
+            if urn not in entries:
+                missing = "the dataset was missing at the scan"
+                after.append(msgspec.structs.replace(tried, state="failed", reason=missing))
+                continue
+            known, dataset = entries[urn]
+            reason = problem or _missing(refresh, _arrivals(scanned, urn), dataset)
+            if reason is None:
+                after.append(self._refreshed(tried, known, dataset, release))
+            elif refresh.give_up is not None and now >= refresh.give_up:
+                after.append(msgspec.structs.replace(tried, state="given up", reason=reason))
+            else:
+                next_look = _next_look(tried, now)
+                tried = msgspec.structs.replace(tried, reason=reason, next_look=next_look)
+                after.append(tried)
+                late.append(_Target(known, tried))
         store.releases.update(name, after, _requests(release, late))
         return self.show(name)
 
-    def _looked_for(
-        self,
-        store: Store,
-        release: Release,
-        refresh: ReleaseRefresh,
-        known: KnownDataset | None,
-        scanned: ScannedDatasets,
-        now: datetime,
+    def _scan_failure(self, sources: Sequence[str]) -> str | None:
+        """Scan sources, and return the reason if some of them could not be scanned.
+
+        A source that cannot be reached is like late data: it is tried again until the time to
+        give up.
+        """
+        try:
+            report = self._scan(sources)
+        except LumosError as problem:
+            return str(problem)
+        failed = [each.reason for each in report.problems if each.code == SOURCE_FAILED]
+        return f"the source could not be scanned: {failed[0]}" if failed else None
+
+    def _refreshed(
+        self, refresh: ReleaseRefresh, known: KnownDataset, dataset: Dataset, release: Release
     ) -> ReleaseRefresh:
-        """A refresh after a scan."""
-        tried = msgspec.structs.replace(
-            refresh, attempts=refresh.attempts + 1, updated_at=now, reason=None
-        )
-        if known is None:
-            reason = "the dataset was missing at the scan"
-            return msgspec.structs.replace(tried, state="failed", reason=reason)
-        dataset = store.get(known.urn)
-        arrivals = _arrivals(scanned, known.urn)
-        if not _has_arrived(refresh, arrivals, dataset):
-            missing = refresh.partition or "data after the run"
-            reason = f"{missing} has not arrived"
-            is_late = refresh.give_up is not None and now >= refresh.give_up
-            if is_late:
-                return msgspec.structs.replace(tried, state="given up", reason=reason)
-            next_look = _next_look(tried, now)
-            return msgspec.structs.replace(tried, reason=reason, next_look=next_look)
+        """A refresh whose data was scanned, with what changed since the release."""
         events = list(
             self._changes.iterate(
                 since=release.at,
@@ -229,9 +240,9 @@ class Releases:
                 limit=_MAX_EVENTS,
             )
         )
-        affected = {text for each in events if each.affected for text in [each.affected.summary]}
+        affected = {each.affected.summary for each in events if each.affected}
         return msgspec.structs.replace(
-            tried,
+            refresh,
             state="refreshed",
             after=_summary(known, dataset),
             changes=tuple(each.summary for each in reversed(events)),
@@ -267,14 +278,8 @@ class Releases:
             raise MisuseError(
                 f"{known.name} has no schedule. Set one with: {_set_command(known.name)}"
             )
-        start = first if isinstance(first, datetime) else parse_time(first, now=now)
-        end = (
-            last
-            if isinstance(last, datetime)
-            else parse_time(last, now=now, end=True)
-            if last
-            else now
-        )
+        start = _moment(first, now)
+        end = now if last is None else _moment(last, now, end=True)
         if start > end:
             raise MisuseError("The range is empty: --from is later than --to.")
         self._scan([known.source])
@@ -309,10 +314,10 @@ class Releases:
         """The datasets with a schedule, and when their next data is available."""
         store, now = self._store(), self._clock()
         known = store.list(DatasetFilter()) if dataset is None else find_datasets(store, dataset)
+        schedules: dict[str, Schedule] = store.aspects("schedule")
         found = []
         for each in known:
-            schedule = store.get(each.urn).schedule
-            if schedule is not None:
+            if (schedule := schedules.get(each.urn)) is not None:
                 window = next_window(schedule, now)
                 found.append(
                     ScheduledDataset(
@@ -423,12 +428,29 @@ def _partition_name(
     return expected_partition(window, schedule, granularity).text
 
 
-def _has_arrived(refresh: ReleaseRefresh, arrivals: Arrivals, dataset: Dataset) -> bool:
-    """Whether the partition of the run is there; without partitions, any file after the run."""
+def _missing(refresh: ReleaseRefresh, arrivals: Arrivals, dataset: Dataset) -> str | None:
+    """What has not arrived: the partition of the run, or without partitions any later file."""
     if refresh.partition is not None:
-        return any(time.text == refresh.partition for time in arrivals.partitions)
+        is_there = any(time.text == refresh.partition for time in arrivals.partitions)
+        return None if is_there else f"{refresh.partition} has not arrived"
     newest = arrivals.newest or (dataset.statistics and dataset.statistics.last_modified)
-    return bool(newest and refresh.run and newest >= refresh.run)
+    is_there = bool(newest and refresh.run and newest >= refresh.run)
+    return None if is_there else "data after the run has not arrived"
+
+
+def _live_entries(store: Store, urns: Iterable[str]) -> Iterator[tuple[KnownDataset, Dataset]]:
+    """The live datasets among some, by URN, read in batches."""
+    for batch in batches(sorted(urns)):
+        for _, stored in sorted(store.entries.get_many(batch).items()):
+            if stored.known.state == "live":
+                yield stored.known, stored.dataset
+
+
+def _moment(value: str | datetime, now: datetime, *, end: bool = False) -> datetime:
+    """A time that a user gives; times without a zone are in UTC."""
+    if isinstance(value, str):
+        return parse_time(value, now=now, end=end)
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 def _summary(known: KnownDataset, dataset: Dataset) -> DatasetSummary:

@@ -550,7 +550,7 @@ _DELETE_DATASET: Final = (
 
 
 def current_user() -> str:
-    """The name of whoever acts: by default the account that runs this process."""
+    """The name of the current actor: by default the account that runs this process."""
     return current_actor().name
 
 
