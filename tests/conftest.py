@@ -20,7 +20,7 @@ from lumos.store import database as store_database
 from replayed_migrations import ReplayedMigrations
 
 if TYPE_CHECKING:
-    from databases import PostgresDatabase
+    from databases import PostgresDatabase, PostgresStore
     from recorded_lake import RecordedLake
 
 _measured: set[str] = set()
@@ -162,27 +162,44 @@ def postgres() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def _kept_postgres(postgres: str) -> str:
-    import psycopg
-
-    with psycopg.connect(postgres, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE kept")
-    return f"{postgres.rpartition('/')[0]}/kept"
+    return _create_database(postgres, "kept")
 
 
 @pytest.fixture
 def emptied_postgres(_kept_postgres: str) -> str:
-    """The URL of a database without tables, for a store; a new one takes three times as long."""
+    """The URL of a database without tables; a new one takes three times as long."""
     import psycopg
 
-    others = (
-        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
-        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    )
+    from databases import close_others
+
     with psycopg.connect(_kept_postgres, autocommit=True) as connection:
-        connection.execute(others)
+        close_others(connection)
         connection.execute("DROP SCHEMA public CASCADE")
         connection.execute("CREATE SCHEMA public")
     return _kept_postgres
+
+
+@pytest.fixture(scope="session")
+def _kept_store(postgres: str) -> "PostgresStore":
+    from databases import PostgresStore
+
+    return PostgresStore(_create_database(postgres, "store"))
+
+
+@pytest.fixture
+def postgres_store(_kept_store: "PostgresStore") -> str:
+    """The URL of a store without datasets; creating one takes ten times as long."""
+    _kept_store.reset()
+    return _kept_store.url
+
+
+def _create_database(server: str, name: str) -> str:
+    import psycopg
+    from psycopg import sql
+
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return f"{server.rpartition('/')[0]}/{name}"
 
 
 @pytest.fixture
@@ -213,7 +230,7 @@ def stored(request: pytest.FixtureRequest, workplace: Path) -> dict[str, object]
         return {"storage.path": str(workplace / "lumos.db")}
     return {
         "storage.backend": "postgres",
-        "storage.connection_string": request.getfixturevalue("emptied_postgres"),
+        "storage.connection_string": request.getfixturevalue("postgres_store"),
     }
 
 

@@ -1,5 +1,6 @@
 """A PostgreSQL database to make tables in."""
 
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,76 @@ from lumos.config.sources import PostgresSourceSettings as Section
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.schema import Schema
 from lumos.sources.postgres import PostgresSource
+from lumos.store import Database, Store
+
+_TERMINATE_OTHERS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+_LAYOUT = """
+SELECT string_agg(line, chr(10) ORDER BY line) FROM (
+    SELECT concat_ws(' ', table_name, column_name, data_type, is_nullable) AS line
+    FROM information_schema.columns WHERE table_schema = 'public'
+    UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+) AS lines
+"""
+
+
+def close_others(connection: "psycopg.Connection[Any]") -> None:
+    """Ends all other connections to a database; PostgreSQL itself looks every 100 ms only."""
+    while connection.execute(_TERMINATE_OTHERS).fetchall():
+        time.sleep(0.001)
+
+
+class PostgresStore:
+    """A store in PostgreSQL that tests use one after the other."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._layout: str | None = None
+        self._reset: sql.Composable = sql.SQL("")
+
+    def reset(self) -> None:
+        """Deletes everything that a test wrote; creates the store anew if its tables changed."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            close_others(connection)
+            if self._layout and self._layout == self._ask(connection, _LAYOUT):
+                connection.execute(self._reset)
+                return
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+            Store.open(Database.postgres(self.url), create=True).close()
+            self._layout = self._ask(connection, _LAYOUT)
+            self._reset = self._made_reset(connection)
+
+    @staticmethod
+    def _ask(connection: "psycopg.Connection[Any]", question: Any) -> Any:
+        row = connection.execute(question).fetchone()
+        assert row is not None
+        return row[0]
+
+    def _made_reset(self, connection: "psycopg.Connection[Any]") -> sql.Composable:
+        """Statements that delete all rows but those of a new store, and restart all numbers."""
+        # Without triggers, so that the order of tables does not matter.
+        statements: list[sql.Composable] = [sql.SQL("SET session_replication_role = replica")]
+        tables = connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        ).fetchall()
+        for (name,) in tables:
+            table = sql.Identifier(name)
+            statements.append(sql.SQL("DELETE FROM {}").format(table))
+            rows = self._ask(
+                connection, sql.SQL("SELECT json_agg(t)::text FROM {} t").format(table)
+            )
+            if rows:
+                restored = "INSERT INTO {} SELECT * FROM json_populate_recordset(NULL::{}, {})"
+                statements.append(sql.SQL(restored).format(table, table, sql.Literal(rows)))
+        sequences = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'"
+        statements += [
+            sql.SQL("ALTER SEQUENCE {} RESTART").format(sql.Identifier(name))
+            for (name,) in connection.execute(sequences).fetchall()
+        ]
+        return sql.SQL(";\n").join(statements)
 
 
 class PostgresDatabase:

@@ -39,6 +39,7 @@ class RecordedLake:
             prefix=self.lumos.settings.cloud_version_prefix,
             urn_of=urn_of,
             at=self.at,
+            tracks_schemas=self.lumos.settings.switches.is_on("schema_tracking"),
         )
 
     def see(self, name: str, schema: str, *, renamed_from: str | None = None) -> ChangeEvent:

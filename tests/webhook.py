@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -13,6 +13,8 @@ class Webhook:
 
     def __init__(self) -> None:
         self.received: list[dict[str, Any]] = []
+        self.paths: list[str] = []
+        self.refuses: Callable[[str], bool] = lambda _path: False
         self.refused = 0
         self.status = 200
         self._arrived = threading.Condition()
@@ -28,14 +30,16 @@ class Webhook:
             self._arrived.wait_for(lambda: len(self.received) >= count, timeout=seconds)
             return list(self.received)
 
-    def _take(self, body: bytes) -> int:
+    def _take(self, path: str, body: bytes) -> int:
         with self._arrived:
-            if self.status >= 300:
+            status = 403 if self.refuses(path) else self.status
+            if status >= 300:
                 self.refused += 1
             else:
                 self.received.append(json.loads(body))
+                self.paths.append(path)
             self._arrived.notify_all()
-            return self.status
+            return status
 
 
 @contextmanager
@@ -46,7 +50,7 @@ def webhook() -> Iterator[Webhook]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(hook._take(body))
+            self.send_response(hook._take(self.path, body))
             self.end_headers()
 
         def log_message(self, *_words: object) -> None:

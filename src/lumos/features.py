@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from lumos.jobs.service import Jobs
     from lumos.lineage.service import LineageService
     from lumos.notifications.delivery import NotificationSender
+    from lumos.notifications.reminders import Reminders
     from lumos.notifications.service import NotificationService
     from lumos.profiles.service import Profiles
     from lumos.releases.service import Releases
@@ -88,14 +89,18 @@ class Features:
     @cached_property
     def datasets(self) -> Datasets:
         """The datasets in the store: listing, searching and showing them."""
-        return Datasets(self._store.open, existing_store=self._store.open_existing)
+        return Datasets(
+            self._store.open,
+            existing_store=self._store.open_existing,
+            hidden_aspects=self.settings.switches.hidden_aspects,
+        )
 
     @cached_property
     def schema(self) -> "Schemas":
         """Schemas: comparing them, their history, predictions, and schemas as code."""
         from lumos.schemas.service import Schemas
 
-        return Schemas(self._store.open)
+        return Schemas(self._store.open, require_tracking=lambda: self._require("schema_tracking"))
 
     @cached_property
     def schema_inventory(self) -> "SchemaInventory":
@@ -107,6 +112,7 @@ class Features:
     @cached_property
     def version(self) -> "VersionService":
         """The cloud version and the schema version of datasets: showing and bumping them."""
+        self._require("schema_tracking")
         from lumos.schemas.version_service import VersionService
 
         return VersionService(self._store.open, self._version_writer)
@@ -114,6 +120,7 @@ class Features:
     @cached_property
     def lineage(self) -> "LineageService":
         """Lineage of datasets from SQL, dbt, OpenLineage, declared edges and people."""
+        self._require("lineage")
         from lumos.lineage.service import LineageService
 
         path = self.settings.storage.path
@@ -131,6 +138,7 @@ class Features:
     @cached_property
     def impact(self) -> "ImpactService":
         """The impact of schema changes on downstream datasets: what breaks, where and why."""
+        self._require("lineage")
         from lumos.impact.service import ImpactService
 
         return ImpactService(self.settings, self._store.open)
@@ -154,6 +162,7 @@ class Features:
             publish=self._publisher.publish,
             batch_publishing=self._publisher.batch,
             owner_rules=self.settings.owners,
+            on_edited=self._unflag_documented,
         )
 
     @cached_property
@@ -172,6 +181,7 @@ class Features:
     @cached_property
     def cost(self) -> "Costs":
         """The cost of datasets including everything upstream, and the savings of retiring them."""
+        self._require("cost_attribution")
         from lumos.cost.service import Costs
 
         return Costs(self.settings, self._store.open, publishing=self._publisher.publish_after)
@@ -179,6 +189,7 @@ class Features:
     @cached_property
     def cost_sources(self) -> "CostSources":
         """The inputs of costs: imported resource usage of jobs, and cost overrides."""
+        self._require("cost_attribution")
         from lumos.cost.cost_sources import CostSources
 
         return CostSources(self.settings, self._store.open, self._store.create)
@@ -186,6 +197,7 @@ class Features:
     @property
     def profiles(self) -> "Profiles":
         """Profiles of datasets: statistics of their rows by column."""
+        self._require("profiles")
         from lumos.profiles.service import Profiles
 
         return Profiles(self.settings, self._store.open, self.state_uri)
@@ -197,7 +209,7 @@ class Features:
 
         return Hints(
             self._load,
-            loaded=self._use_settings,
+            use_settings=self._use_settings,
             store=self._store.open_existing,
             make_store=self._store.create,
             state=lambda: self.state_uri,
@@ -278,12 +290,26 @@ class Features:
     @cached_property
     def notifications(self) -> "NotificationService":
         """Notifications of changes: their state, and sending them."""
+        self._require("notifications")
         from lumos.notifications.service import NotificationService
 
         return NotificationService(
             self.settings.notifications,
             lambda: self._store.open().notification_outbox,
             self.notification_sender,
+            lambda: self._reminders,
+        )
+
+    @cached_property
+    def _reminders(self) -> "Reminders":
+        """Reminders of missing documentation, and digests of changes."""
+        from lumos.notifications.reminders import Reminders
+
+        return Reminders(
+            self.settings,
+            self._store.open,
+            writer=lambda: self.annotation_writer,
+            sender=lambda: self.notification_sender,
         )
 
     @cached_property
@@ -291,8 +317,11 @@ class Features:
         """Sends notifications of changes in the background."""
         from lumos.notifications.delivery import NotificationSender
 
+        is_on = self.settings.switches.is_on("notifications")
         return NotificationSender(
-            self.settings.notifications, lambda: Store(self._store.database).notification_outbox
+            self.settings.notifications if is_on else Notifications(),
+            lambda: Store(self._store.database).notification_outbox,
+            lambda owner: self._reminders.email_of(owner),
         )
 
     @cached_property
@@ -309,6 +338,7 @@ class Features:
             make_runner=lambda: ProcessRunner(
                 self.settings.origin.file, self._overrides, self._environment
             ),
+            send_due=self._send_due_notifications,
         )
 
     @cached_property
@@ -321,6 +351,7 @@ class Features:
     @cached_property
     def releases(self) -> "Releases":
         """Releases: refreshing datasets once data after a release is available."""
+        self._require("releases")
         from lumos.releases.service import Releases
 
         return Releases(
@@ -343,6 +374,9 @@ class Features:
             progress=no_progress,
         )
 
+    def _require(self, switch: str) -> None:
+        self.settings.switches.require(switch)
+
     def create_store(self) -> Store:
         """The store, created if there is none."""
         return self._store.create()
@@ -354,6 +388,7 @@ class Features:
             platform=LOCAL,
             storage=StorageSettings(path=str(path)),
             notifications=Notifications(),
+            features={},
         )
         return Features(lambda _: settings)
 
@@ -381,17 +416,27 @@ class Features:
             mirror_schemas(self._store.open(), urns, storage=self.settings.storage)
             self._publisher.publish()
 
+    def _unflag_documented(self, urns: Sequence[str]) -> None:
+        """Retract the flags of reminders from datasets that are documented now."""
+        if self.settings.notifications.reminders and self.settings.switches.is_on("notifications"):
+            self._reminders.unflag(urns)
+
     def _use_settings(self, settings: Settings) -> None:
         self.settings = settings
 
     def _listeners(self) -> Iterator[Listener]:
         """What is called for every change of the store."""
-        yield BlastRadiusTracker()
+        if self.settings.switches.is_on("lineage"):
+            yield BlastRadiusTracker()
         yield self._handlers
-        if self.settings.notifications.changes:
+        if self.settings.notifications.changes and self.settings.switches.is_on("notifications"):
             from lumos.notifications.messages import Notifier
 
             yield Notifier(self.settings.notifications.changes, self._send_notifications)
+
+    def _send_due_notifications(self) -> None:
+        if self.settings.notifications.channels:
+            self._send_notifications()
 
     def _send_notifications(self) -> None:
         self.notification_sender.wake()

@@ -122,6 +122,7 @@ class Lumos(Features):
         with each source and its interval, `started` whenever Spark was started, which replaces
         the handler of SIGINT.
         """
+        self._require("auto_detection")
         return self._discovery.watch(
             once=once,
             interval=interval,
@@ -207,6 +208,7 @@ class Lumos(Features):
 
     def history(self, urn: str, *, as_of: str | None = None) -> "HistoryReport":
         """Every schema version of a dataset, newest first; the same as `schema.history`."""
+        self._require("schema_tracking")
         return self.schema.history(urn, as_of=as_of)
 
     def changes(
@@ -249,6 +251,7 @@ class Lumos(Features):
         after: str | None = None,
     ) -> Iterator[EventReport]:
         """The events of `changes`, read from the store lazily: for millions of events."""
+        self._require("schema_tracking")
         return self._changes.iterate(
             since=since,
             until=until,
@@ -264,6 +267,7 @@ class Lumos(Features):
 
         For followers of the change log: call it again with the position of the last answer.
         """
+        self._require("schema_tracking")
         return self._changes.latest(after)
 
     def on_change(

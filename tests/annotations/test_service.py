@@ -291,7 +291,7 @@ def test_a_reporter_may_speak_of_datasets_that_are_not_there(orders: RecordedLak
 
 def test_a_dataset_that_is_gone_cannot_be_written_to(orders: RecordedLake) -> None:
     orders.lose("orders")
-    with pytest.raises(MisuseError, match="is gone since"):
+    with pytest.raises(MisuseError, match="has been missing since"):
         orders.lumos.annotations.tags.set("orders", "pii")
 
 
@@ -332,7 +332,7 @@ def test_each_change_leaves_a_row_in_the_audit(orders: RecordedLake) -> None:
     orders.lumos.annotations.tags.set("orders", "pii")
     with orders.lumos.database.reading() as connection:
         rows = connection.exec_driver_sql("SELECT action, target, details FROM audit").all()
-    assert [tuple(row) for row in rows] == [("tag set", "orders", "1 of 1 datasets")]
+    assert [tuple(row) for row in rows] == [("tag add", "orders", "1 of 1 datasets")]
 
 
 def test_two_who_speak_at_once_are_both_heard(

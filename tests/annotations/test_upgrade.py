@@ -32,6 +32,17 @@ def recorded() -> Recorded:
     return json.loads(text.replace('"by": "place"', '"by": "source"'))  # type: ignore[no-any-return]
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def stored(request: pytest.FixtureRequest, workplace: Path) -> dict[str, object]:
+    """The settings of a database of each kind, without tables."""
+    if request.param == "sqlite":
+        return {"storage.path": str(workplace / "lumos.db")}
+    return {
+        "storage.backend": "postgres",
+        "storage.connection_string": request.getfixturevalue("emptied_postgres"),
+    }
+
+
 @pytest.fixture
 def upgraded(stored: dict[str, object], recorded: Recorded) -> Lumos:
     """That store after its upgrade."""

@@ -147,7 +147,7 @@ def test_rows_of_an_older_store_get_numbers_and_hashes(tmp_path: Path) -> None:
 
 def test_filters_narrow_the_list(lumos: Lumos) -> None:
     audit = lumos.audit
-    assert [each.sequence for each in audit.list(actor="ci", action="tag set").entries] == [2]
+    assert [each.sequence for each in audit.list(actor="ci", action="tag add").entries] == [2]
     assert [each.sequence for each in audit.list(target="order", limit=2).entries] == [4, 3]
     assert [each.sequence for each in audit.list(before=3).entries] == [2, 1]
     assert audit.list(since=f"{datetime.now(UTC).year + 1}-01-01").entries == ()

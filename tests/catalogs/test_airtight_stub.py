@@ -256,7 +256,7 @@ def holds_when_killed(place: Workplace, chance: random.Random) -> None:
 
 def is_begun(place: Workplace) -> bool:
     lumos = place.lumos
-    run = lumos._store.open().journal.open(lumos.snapshot._catalogs.named(place.platform).name)
+    run = lumos._store.open().journal.open_run(lumos.snapshot._catalogs.named(place.platform).name)
     return run is not None and run.file.endswith("second.jsonl")
 
 

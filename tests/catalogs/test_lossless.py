@@ -165,7 +165,15 @@ def test_any_entry_that_was_put_last_into_a_stub_is_there(
     the_last_is_there(emptied_stub(), first, second)
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    "ending",
+    [
+        ending
+        if ending in (".jsonl.zst", ".parquet")
+        else pytest.param(ending, marks=pytest.mark.slow)
+        for ending in ENDINGS
+    ],
+)
 @settings(MANY, max_examples=8)
 @given(estate=ESTATES, things=THINGS)
 def test_export_import_export_gives_the_same_snapshot(

@@ -62,6 +62,7 @@ def test_an_estate_with_everything_in_it_moves_there_and_back(pair: Pair) -> Non
     moves_without_loss(pair, rich(), items())
 
 
+@pytest.mark.slow
 @FEW
 @given(estate=ESTATES, things=THINGS)
 def test_any_estate_moves_there_and_back(

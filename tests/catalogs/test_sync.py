@@ -292,9 +292,9 @@ def test_more_refusals_than_are_shown_are_counted(capfd: pytest.CaptureFixture[s
     from lumos.catalogs.reports import PublishReport, RefusedPublish
     from lumos.cli.names import Names
     from lumos.cli.screen import stdout
-    from lumos.cli.sync import _show_published
+    from lumos.cli.sync import _print_published
 
     refused = tuple(RefusedPublish(kind="dataset", key=str(n), problem="no") for n in range(25))
     report = PublishReport(platform="busy:x", kind="busy", refused=refused)
-    _show_published(stdout(), report, Names(Lumos()))
+    _print_published(stdout(), report, Names(Lumos()))
     assert "problem  ... and 5 more; --json lists them" in capfd.readouterr().err

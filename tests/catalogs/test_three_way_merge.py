@@ -358,3 +358,32 @@ def _tagged(tags: tuple[str, ...]) -> CatalogEntry:
 def _described(text: str | None) -> CatalogEntry:
     field = Field(name="id", type=INT64, description=text)
     return CatalogEntry(urn="lumos://s3/a", name="a", platform="s3", schema=Schema(fields=(field,)))
+
+
+def governed(*tags: str) -> CatalogEntry:
+    return CatalogEntry(
+        urn="lumos://s3/a", name="a", platform="s3", governance=Governance(tags=tags)
+    )
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        (("domain", "one"), ("two", "domain")),
+        (("domain", "two"), ("two", "domain")),
+        (("domain", "mine", "one"), ("domain", "mine", "two")),
+    ],
+)
+def test_tags_keep_our_order_unless_users_changed_them(
+    theirs: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    merged = merge(governed("one", "domain"), governed(*theirs), governed("two", "domain")).entry
+    assert merged.governance == Governance(tags=expected)
+
+
+def test_an_order_of_users_stays_while_ours_is_the_same() -> None:
+    ours = governed("one", "domain")
+    changed = msgspec.structs.replace(ours, properties={"changed": "yes"})
+    assert merge(ours, governed("domain", "one"), changed).entry.governance == Governance(
+        tags=("domain", "one")
+    )

@@ -188,7 +188,7 @@ def test_a_version_shows_its_history_newest_first(lumos: Any) -> None:
 def test_a_version_shows_when_the_dataset_was_gone(lumos: Any, lake: RecordedLake) -> None:
     lake.lose("orders")
     shown = lumos("version", "show", "orders").words
-    assert "gone: the last scan did not find it" in shown
+    assert "missing: the last scan did not find it" in shown
     assert "S-3 2024-01-01 04:00:00 DELETED gone 2.0.0 S-2 2024-01-01 02:00:00" in shown
     told = lumos("history", "orders").words
     assert "S-3 2024-01-01 04:00:00 gone 2.0.0 S-2 2024-01-01 02:00:00" in told

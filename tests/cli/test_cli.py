@@ -53,7 +53,7 @@ def test_ingest_prints_the_promised_json(lumos: Any, lake: Path) -> None:
 def test_skipped_files_are_counted_and_explained(lumos: Any, lake: Path) -> None:
     write_text(lake / "metadata.json", ['{"title": "users"}'])
     write_text(lake / "users.csv.md5", ["d41d8cd98f00b204e9800998ecf8427e"])
-    told = "2 files were skipped as not data; lumos explain PATH shows why."
+    told = "2 files that are not data were skipped; lumos explain PATH shows why."
     assert told in lumos("ingest", lake).out
     # A second scan reads no file again.
     assert told in lumos("ingest", lake).out
@@ -131,7 +131,7 @@ def test_without_lineage_a_breaking_change_says_how_to_learn_who_breaks(
     write_parquet(lake / "orders/part-1.parquet", id=pa.int64(), more=pa.int64())
     result = lumos("ingest", lake)
     assert result.code == 0
-    assert "Who reads this data is not known: lumos lineage ingest PATH" in result.out
+    assert "Readers of this data are unknown. Record SQL, dbt or OpenLineage with" in result.out
 
 
 @pytest.mark.usefixtures("spark")
@@ -205,11 +205,12 @@ def test_init_writes_a_file_that_config_check_accepts(lumos: Any, tmp_path: Path
     assert lumos("init", "--force").code == 0
 
 
-def test_config_check_names_what_is_not_used_yet(lumos: Any, tmp_path: Path) -> None:
-    write_text(tmp_path / "lumos.yaml", ["features:", "  auto_detection: true"])
+def test_config_check_warns_of_unknown_switches(lumos: Any, tmp_path: Path) -> None:
+    write_text(tmp_path / "lumos.yaml", ["features:", "  auto_detect: true"])
     result = lumos("config", "check")
     assert result.code == 0
-    assert "features (line 1)" in result.out
+    assert "features.auto_detect" in result.out
+    assert "Did you mean 'auto_detection'?" in result.out
 
 
 def test_the_version_is_shown(lumos: Any) -> None:
@@ -314,7 +315,7 @@ def test_what_is_held_back_can_be_confirmed(lumos: Any, lake: Path) -> None:
     assert "1 dataset could not be found: users." in held
     assert "if it is really gone, run again with --accept-removals" in held
     assert "gone  users" in lumos("ingest", lake, "--accept-removals").out
-    assert "gone: the last scan did not find it" in lumos("show", "users").out
+    assert "missing: the last scan did not find it" in lumos("show", "users").out
 
 
 def test_an_address_that_cannot_be_read_yet_is_named(lumos: Any) -> None:

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from cost.documented_example import NOW, founding, urn
 from lumos import Lumos
 from lumos.cli.cost_savings_text import print_retire
-from lumos.cli.cost_screen import MoneyFormat, bars, shorten_start
+from lumos.cli.cost_screen import MoneyFormat, print_bars, shorten_start
 from lumos.cli.screen import stdout
 from lumos.cost.reports import RetireReport, RetireStep
 from lumos.model.dataset import Statistics
@@ -347,7 +347,7 @@ def test_where_nothing_has_a_cost_no_empty_table_is_printed(lumos: Any, place: P
 
 def test_names_of_wide_characters_stay_in_their_columns(capsys: Any) -> None:
     money = MoneyFormat("USD", Decimal(100))
-    bars(stdout(), [("表表 🎉", Decimal(60)), ("orders", Decimal(40))], money)
+    print_bars(stdout(), [("表表 🎉", Decimal(60)), ("orders", Decimal(40))], money)
     wide, plain = capsys.readouterr().out.splitlines()
     assert cell_len(wide[: wide.index("$")]) == plain.index("$")
     assert cell_len(shorten_start("表" * 40, 20)) <= 20
@@ -355,7 +355,7 @@ def test_names_of_wide_characters_stay_in_their_columns(capsys: Any) -> None:
 
 def test_shares_of_a_sum_that_is_less_than_its_parts_are_not_told(capsys: Any) -> None:
     money = MoneyFormat("USD", Decimal(25))
-    bars(stdout(), [("raw", Decimal(25)), ("credit", Decimal("-25.5"))], money)
+    print_bars(stdout(), [("raw", Decimal(25)), ("credit", Decimal("-25.5"))], money)
     assert "%" not in capsys.readouterr().out
 
 

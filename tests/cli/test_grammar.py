@@ -256,9 +256,10 @@ def test_an_empty_store_asks_for_a_scan(lumos: Any) -> None:
 
 def test_a_path_that_is_not_there_suggests_one_that_is(lumos: Any, workplace: Path) -> None:
     (workplace / "shop").mkdir()
-    done = lumos("ingest", "shpo")
-    assert done.code == 2
-    assert done.err.endswith(f"Try: lumos ingest {workplace / 'shop'}\n")
+    for command in ("ingest", "discover"):
+        done = lumos(command, "shpo")
+        assert done.code == 2
+        assert done.err.endswith(f"Did you mean {workplace / 'shop'}?\n")
 
 
 @pytest.mark.usefixtures("shop")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
-from lumos.cli.logs import _Lines
+from lumos.cli.logs import _LineFormatter
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import escape, escape_line
 from recorded_lake import RecordedLake
@@ -101,5 +101,5 @@ def test_no_control_character_is_printed(
 def test_a_record_of_the_log_is_one_line() -> None:
     record = logging.LogRecord("lumos", logging.WARNING, "x", 1, "read %s", (f"a\nb{HARM}",), None)
     record.facts = {"path": "c\td"}
-    (line,) = _Lines().format(record).splitlines()
+    (line,) = _LineFormatter().format(record).splitlines()
     assert line.endswith(r"warning read a\nb\x1b[31m\x07\u202e path=c\td")

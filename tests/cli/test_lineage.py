@@ -82,7 +82,7 @@ def test_tables_that_are_not_found_are_reported_with_the_nearest_name(
 def test_a_column_that_its_table_lacks_is_not_resolved(lumos: Any, models: Path) -> None:
     (models / "broken.sql").write_text("select id, sum(amuont) as total from raw.orders group by 1")
     done = lumos("lineage", "ingest", "models")
-    assert "'amuont' is not among the columns known of raw.orders" in done.err
+    assert "'amuont' is not among the known columns of raw.orders" in done.err
     assert "75 % of output columns resolved (3 of 4)." in done.words
     shown = lumos("lineage", "show", "broken", "--upstream")
     assert "orders" in shown.out

@@ -205,8 +205,8 @@ def test_predict_says_what_would_break(lumos: Any, tmp_path: Path) -> None:
     [
         (("diff", "a.schema"), 2, "Give A and B, or --base and --head"),
         (("diff", "a.schema", "a.schema", "--base", "x"), 2, "not both"),
-        (("diff", "--base", "x"), 2, "is not inside a git repository"),
-        (("diff", "--base=--output=x", "--head", "-x"), 2, "is not inside a git repository"),
+        (("diff", "--base", "x"), 2, "is not inside a readable git repository"),
+        (("diff", "--base=--output=x", "--head", "-x"), 2, "is not inside a readable git repository"),
         (("diff", "a.schema", "b.schema"), 2, "There is no file b.schema."),
         (("diff", "a.schema", "bad.schema"), 2, "bad.schema:1:2: "),
         (("diff", "a.schema", "deep.schema"), 2, "deep.schema:1:603: a type nests deeper than 100 levels."),

@@ -22,6 +22,7 @@ sources:
   - {type: file, name: sheets, path: sheets}
 notifications:
   channels: {nobody: "json://127.0.0.1:1"}
+  nudge: {schedule: weekly}
 usage: {retention_days: 3650}
 documentation: {required_fields: [description]}
 path_patterns: {"/lake/*": What the shop wrote}
@@ -45,6 +46,10 @@ FILES = {
     "CODEOWNERS": "/lake/ @acme/shop\n",
     "proposed.schema": "id INT64\n",
 }
+
+
+# Jobs run in processes of their own, with a JVM each.
+SLOW = {"worker --once"}
 
 
 class Pair(NamedTuple):
@@ -171,6 +176,8 @@ PAIRS = [
     Pair("db prune --older-than 0d", lambda lumos: lumos.forget_old_changes("0d")),
     Pair("notify status", lambda lumos: lumos.notifications.status()),
     Pair("notify send", lambda lumos: lumos.notifications.send()),
+    Pair("notify remind nudge --dry-run",
+         lambda lumos: lumos.notifications.remind("nudge", dry_run=True)),
     Pair("notify test nobody", lambda lumos: lumos.notifications.test("nobody")),
     Pair("usage ingest log.csv --name log", lambda lumos: lumos.usage.ingest("log.csv", name="log")),
     Pair("usage show orders", lambda lumos: lumos.usage.show("orders")),
@@ -328,7 +335,13 @@ def masked(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=[pair.words for pair in PAIRS])
+@pytest.mark.parametrize(
+    "pair",
+    [
+        pytest.param(pair, id=pair.words, marks=[pytest.mark.slow] * (pair.words in SLOW))
+        for pair in PAIRS
+    ],
+)
 def test_a_method_returns_what_its_command_prints(
     pair: Pair, kept: Path, lumos: Any, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

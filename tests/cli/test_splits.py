@@ -32,7 +32,7 @@ def test_ingest_names_the_dataset_and_its_parts(
 def test_changes_and_history_tell_of_the_split(lake: Lake, lumos: Any) -> None:
     lake.scan(parts(12))
     (_, line) = lumos("changes", "--type", "SPLIT").out.splitlines()[:2]
-    assert line.endswith(f"events  {SUMMARY}")
+    assert line.endswith(f"events   {SUMMARY}")
     assert "SPLIT" in lumos("changes", "--help").out
     assert SUMMARY in lumos("history", OLD_URN).out
     assert "first seen; split from events" in lumos("history", "part_000").out

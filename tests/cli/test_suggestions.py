@@ -26,8 +26,8 @@ def suggestion(hint: Sequence[str], *, join_similar: bool = False) -> Suggestion
         (suggestion(["/raw/a", "/raw/b"]), "Join them with: lumos hint add /raw/a /raw/b --name 'my raw'"),
         (suggestion([], join_similar=True), "Join them with 'join_similar: true' on the source."),
         (suggestion(map(str, range(11)), join_similar=True), "Join them with 'join_similar: true' on the source."),
-        (suggestion(map(str, range(11))), "No short pattern matches them alone; --json lists them."),
-        (suggestion([]), "No short pattern matches them alone; --json lists them."),
+        (suggestion(map(str, range(11))), "No short pattern matches only these datasets; --json lists them."),
+        (suggestion([]), "No short pattern matches only these datasets; --json lists them."),
     ],
 )  # fmt: skip
 def test_the_advice_is_a_command_that_works_or_no_command(

@@ -45,8 +45,6 @@ def test_what_is_used_needs_no_remark(load_text: Load) -> None:
     ("section", "value"),
     [
         ("quality_integrations", "[{type: custom_api, endpoint: 'https://x'}]"),
-        ("notifications", "{weekly: {schedule: '0 0 * * 0'}}"),
-        ("features", "{auto_detection: true}"),
         ("platform_config", "{datahub: {token: x}}"),
     ],
 )
@@ -103,7 +101,6 @@ def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
         (2, "info", "platform_config"),
         (2, "info", "gms_server"),
         (6, "warning", "sources[2]"),
-        (7, "info", "features"),
         (7, "warning", "features.auto_detecton"),
         (9, "warning", "cost_calculation"),
         (None, "warning", "LUMOS_PLATFROM"),
@@ -111,14 +108,14 @@ def test_remarks_are_in_the_order_of_the_file(load_text: Load) -> None:
     texts = [note.text for note in notes]
     assert texts[1] == "'default_platform' is the old name of the key 'platform'."
     assert texts[4] == "This version cannot scan 's3'; the source is skipped."
-    assert texts[6] == "Unknown switch 'auto_detecton'. Did you mean 'auto_detection'?"
+    assert texts[5] == "Unknown switch 'auto_detecton'. Did you mean 'auto_detection'?"
     assert (
-        texts[7] == "Prices are set in both 'cost_model' and 'cost_calculation'. Keep one of them."
+        texts[6] == "Prices are set in both 'cost_model' and 'cost_calculation'. Keep one of them."
     )
     assert texts[0] == (
         "This version cannot write to 'datahub'; metadata is only kept in the local store."
     )
-    assert texts[8] == (
+    assert texts[7] == (
         "The environment variable LUMOS_PLATFROM does not match any setting and is ignored."
     )
 

@@ -89,7 +89,7 @@ class Estate:
             facts = {"quantities": {"core_hour": Decimal(10)}, **facts}
         with self.store.transaction() as transaction:
             metered = MeteredUsage(target=target, started_at=first, ended_at=last, **facts)
-            transaction.costs.meter(reporter, [metered], at=AT)
+            transaction.costs.add_usage(reporter, [metered], at=AT)
 
     def read(self, dataset: str, reader: str, *, day: int = 5, times: int = 1, size: int | None = None, rows: int | None = None) -> None:  # fmt: skip
         with self.store.transaction() as transaction:

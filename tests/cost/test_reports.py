@@ -231,7 +231,7 @@ def test_a_price_hint_names_only_sources_that_are_there(workplace: Path) -> None
 def test_a_single_dataset_beyond_the_limit_is_shown_by_its_name(shop: Lumos) -> None:
     report = shop.cost.top(3, ranked_by="own", period=JANUARY)
     assert (report.others.count, report.others.only) == (2, None)
-    rows, rest = shop.cost.top(4, ranked_by="own", period=JANUARY).shown
+    rows, rest = shop.cost.top(4, ranked_by="own", period=JANUARY).displayed_rows
     assert ([row.name for row in rows][-1], rest.count) == ("raw_events", 0)
     assert sum(row.own for row in rows) == 8200
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lumos.discovery.watcher import (
-    MAX_WAIT,
+    MAX_BACKOFF,
     PollCounts,
     PolledSource,
     apply_jitter,
@@ -71,7 +71,7 @@ class World:
 
 def test_each_source_is_looked_at_at_its_own_pace() -> None:
     world = World(end=31)
-    assert world.run(world.source("a", 10), world.source("b", 15)) == PollCounts(looks=7)
+    assert world.run(world.source("a", 10), world.source("b", 15)) == PollCounts(polls=7)
     assert world.looks == [
         ("a", 0), ("b", 0), ("a", 10), ("b", 15), ("a", 20), ("a", 30), ("b", 30),
     ]  # fmt: skip
@@ -101,7 +101,7 @@ def test_a_source_that_fails_is_asked_less_and_less_while_others_go_on() -> None
     tally = world.run(world.source("bad", 5, fails=lambda _now: True), world.source("good", 5))
     assert world.times("bad") == [0, 5, 15, 35, 75]
     assert world.times("good") == list(range(0, 100, 5))
-    assert tally == PollCounts(looks=25, failures=5)
+    assert tally == PollCounts(polls=25, failures=5)
     assert world.failures[:2] == [
         ("bad", "it is not there.", 1, 5),
         ("bad", "it is not there.", 2, 10),
@@ -145,7 +145,7 @@ def test_ctrl_c_is_no_failure() -> None:
 def test_once_looks_at_everything_once_and_at_nothing_again() -> None:
     world = World(end=1000)
     sources = (world.source("a", 10), world.source("b", 10, fails=lambda _now: True))
-    assert world.run(*sources, once=True) == PollCounts(looks=2, failures=1)
+    assert world.run(*sources, once=True) == PollCounts(polls=2, failures=1)
     assert [name for name, _ in world.looks] == ["a", "b"]
     assert world.now == 0
 
@@ -163,5 +163,5 @@ def test_without_sources_there_is_nothing_to_wait_for() -> None:
 @given(st.integers(1, 10**6), st.floats(1, 10**6), st.floats(0, 1))
 def test_waits_never_shrink_and_have_an_end(failures: int, interval: float, chance: float) -> None:
     wait = backoff_seconds(failures, interval)
-    assert interval <= wait <= backoff_seconds(failures + 1, interval) <= max(interval, MAX_WAIT)
+    assert interval <= wait <= backoff_seconds(failures + 1, interval) <= max(interval, MAX_BACKOFF)
     assert 0.9 * wait * 0.999 <= apply_jitter(wait, lambda: chance) <= wait

@@ -1,5 +1,6 @@
 """Where more evidence regroups files, datasets keep their history and stay findable."""
 
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,6 +40,8 @@ def test_tables_with_the_same_columns_stay_apart_until_a_hint_joins_them(tmp_pat
     urn = report.datasets[0].urn
     for old in ("attic", "kitchen"):
         assert lumos.show(f"lumos://file{lake}/climate/{old}.parquet").dataset["urn"] == urn
+        assert lumos.show(old).dataset["urn"] == urn
+    assert Counter(report.datasets[0].events) == {"RENAMED": 1, "MERGED": 4, "MODIFIED": 1}
     types = [each.type for each in Store.open(lumos.database).events(urn)]
     assert types.count(EventType.RENAMED) == 1
     assert types.count(EventType.MERGED) == 4

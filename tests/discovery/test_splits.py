@@ -49,7 +49,7 @@ def test_scanning_again_records_nothing(lake: Lake) -> None:
     unsplit = [msgspec.structs.replace(each, split_from=None) for each in parts(3)]
     for found in (parts(3), unsplit):
         again = lake.scan(found)
-        assert (again.splits, again.missing, again.held) == ((), (), ())
+        assert (again.splits, again.missing, again.unconfirmed) == ((), (), ())
     assert lake.store.counts()["change_event"] == before
 
 
@@ -227,7 +227,7 @@ def test_of_very_many_parts_an_event_names_the_first_thousand(lake: Lake) -> Non
     found = [dataset("/lake/orders"), *parts(1_001)]
     done = lake.scan(found)
     (event,) = done.splits
-    assert (done.missing, done.held) == ((), ())
+    assert (done.missing, done.unconfirmed) == ((), ())
     assert event.metadata["part_count"] == 1_001
     assert len(str(event.metadata["parts"]).split()) == 1_000
     assert len(lake.live()) == 1_002
@@ -237,7 +237,7 @@ def test_the_guard_against_mass_removal_does_not_count_split_datasets(lake: Lake
     old = [f"/lake/glued_{number:03}" for number in range(200)]
     lake.scan(dataset(path) for path in old)
     done = lake.scan(part for path in old for part in parts(2, of=path))
-    assert (done.missing, done.held, len(done.splits)) == ((), (), 200)
+    assert (done.missing, done.unconfirmed, len(done.splits)) == ((), (), 200)
     assert len(lake.live()) == 400
 
 

@@ -104,6 +104,7 @@ class Configuration(SetUp):
             "shop.yaml", "sources:", "  - type: postgres", "    connection_string: ${SHOP_DB}"
         )
         self.write("lake.yaml", "sources:", "  - type: snowflake", "    account: acme")
+        self.write("switches.yaml", "features: {cost_attribution: false}")
         self.there_is_a_file()
 
     def there_is_a_file(self) -> None:
@@ -534,6 +535,37 @@ class Jobs(SetUp):
         )
 
 
+class Reminders(SetUp):
+    """Datasets without documentation, a chat that takes every message, and a month that passes."""
+
+    def start(self) -> None:
+        chat = self.opened.enter_context(webhook())
+        self.terminal.variables |= {"TEAM_CHAT_URL": chat.address()}
+        for name in ("orders", "tickets", "visits"):
+            self.record(
+                f"lumos://file/lake/{name}", "id INT64\namount INT32", "2024-01-08T12:00:00"
+            )
+        self.run("lumos owner add ann")
+        self.run("lumos owner assign orders ann")
+        self.run("lumos owner assign tickets ann")
+        self.run("lumos doc set tickets 'Every question'")
+
+    def a_month_passes(self) -> None:
+        """The flag depends on the date of the first reminder alone."""
+        earlier = (datetime.now(UTC) - timedelta(days=30)).date().isoformat()
+        database = self.folder / ".lumos/lumos.db"
+        with closing(sqlite3.connect(database)) as connection, connection:
+            connection.execute(
+                "UPDATE annotation SET value = ? WHERE name = 'undocumented-since'", (earlier,)
+            )
+            connection.execute("DELETE FROM reminder_run")
+            connection.execute("DELETE FROM notification")
+
+    def a_type_changes(self) -> None:
+        now = datetime.now(UTC).isoformat()[:19]
+        self.record("lumos://file/lake/orders", "id INT64\namount STRING", now)
+
+
 class Snapshots(Lake):
     """In the meantime people work in the catalog."""
 
@@ -684,6 +716,7 @@ SET_UPS: dict[str, type[SetUp]] = {
     "SERVER": ApiServer,
     "README": Readme,
     "RELEASES": Releases,
+    "REMINDERS": Reminders,
     "SNAPSHOTS": Snapshots,
     "STORES": Stores,
     "TABLES": Tables,

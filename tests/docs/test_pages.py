@@ -17,6 +17,8 @@ GENERATED = {PROJECT / "docs/cli.md", PROJECT / "docs/API_REFERENCE.md"}
 FILES = [PROJECT / "README.md", *sorted(set(PROJECT.glob("docs/*.md")) - GENERATED)]
 PAGES = {file.stem: Page(file) for file in FILES}
 NOT_RUN_AT_MOST = 6
+# Pages whose commands start a JVM or a database server each.
+SLOW = {"JOBS", "MONGODB"}
 
 
 def run(page: Page, set_up: SetUp, terminal: Terminal) -> dict[Block, list[str]]:
@@ -43,7 +45,14 @@ def run(page: Page, set_up: SetUp, terminal: Terminal) -> dict[Block, list[str]]
     return outputs
 
 
-@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if page.is_run])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW))
+        for name, page in PAGES.items()
+        if page.is_run
+    ],
+)
 @pytest.mark.usefixtures("spark", "workplace")
 def test_a_page_shows_what_its_commands_print(
     name: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest

@@ -25,6 +25,7 @@ def scanned(count: int, layout: Layout, state: Path, *, parts: int) -> list[dict
     return told
 
 
+@pytest.mark.slow
 def test_more_files_than_a_task_holds_come_in_portions_and_stay_known(tmp_path: Path) -> None:
     # One part is the worst: a single stretch, and so a single task, lists everything.
     first, again = scanned(55_000, "flat", tmp_path / "state", parts=1)

@@ -162,6 +162,14 @@ def test_a_large_file_is_named_and_not_read(repository: SampleRepository) -> Non
     assert repository.check().remarks == ("Not compared: data.json is larger than 8 MB.",)
 
 
+def test_a_large_file_that_the_change_does_not_touch_is_not_named(
+    repository: SampleRepository,
+) -> None:
+    repository.change_main({"data.json": '{"$schema": "' + "x" * (9 * 1024 * 1024) + '"}'})
+    repository.commit({"other.json": "{}"})
+    assert not repository.check().remarks
+
+
 def test_names_that_are_not_utf_8_are_harmless(repository: SampleRepository) -> None:
     folder = bytes(repository.folder)
     with open(folder + b"/models/\xff.sql", "wb") as file:

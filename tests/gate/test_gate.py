@@ -361,7 +361,7 @@ def test_a_folder_without_repository_and_an_unknown_revision_are_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(MisuseError, match="not inside a git repository"):
+    with pytest.raises(MisuseError, match="not inside a readable git repository"):
         Lumos(environment={}).gate.check("main")
     repository = SampleRepository(tmp_path)
     with pytest.raises(MisuseError, match="There is no revision 'nowhere'"):

@@ -59,8 +59,22 @@ def test_files_are_relevant_by_the_names_in_them(names: tuple[str, ...], files: 
     assert relevant(*names) == files
 
 
-def test_a_changed_file_is_relevant_with_what_it_reads() -> None:
-    assert relevant(changed=("marts/countries.sql",)) == {"marts/countries.sql", "lands.sql"}
+def test_a_changed_file_is_relevant_but_not_what_it_reads_if_no_columns_change() -> None:
+    assert relevant(changed=("marts/countries.sql",)) == {"marts/countries.sql"}
+
+
+def test_sentences_in_comments_and_keywords_create_no_tables() -> None:
+    texts = {
+        "ids.sql": "-- one table is for the people\nselect id from people",
+        "nulls.sql": "/* one view for all */ select 1 as id where id is null",
+        "load.sql": "insert into t values ('-- no comment') on conflict do update set id = 1",
+        "fix.sql": "update t set id = 2; select '--', 1; create table made as select 1 as id",
+        "read.sql": "select id from made",
+    }
+    found = [(path, text.encode()) for path, text in texts.items()]
+    assert SqlRelevance(found, ["people"], changed_files=()).files == {"ids.sql"}
+    files = SqlRelevance(found, ["t"], changed_files=()).files
+    assert files == {"load.sql", "fix.sql", "read.sql"}
 
 
 CHANGES: dict[str, dict[str, str | None]] = {

@@ -79,7 +79,7 @@ def _told(row: DownstreamReport) -> dict[str, object]:
 
 
 def _expected(found: DatasetImpact) -> dict[str, object]:
-    return _told(reported(found, is_gone=False))
+    return _told(reported(found, is_deleted=False))
 
 
 @pytest.mark.parametrize("id", CASES)

@@ -17,7 +17,7 @@ ESTATE = estate()
 WORLD = EstateDownstream(ESTATE)
 CASES = {case.id: case for case in cases(ESTATE)}
 KEYS = [(case.id, dataset) for case in CASES.values() for dataset in case.expected]
-PLACED = [
+USED_BY_POSITION = [
     (case.id, row.dataset)
     for case in CASES.values()
     for row in case.expected.values()
@@ -132,7 +132,7 @@ def test_the_columns_that_change_are_told(id: str, dataset: str) -> None:
     assert _row(id, dataset).has_expected_columns
 
 
-@_each_row(PLACED, OTHER_PLACES)
+@_each_row(USED_BY_POSITION, OTHER_PLACES)
 def test_the_place_of_what_breaks_is_told(id: str, dataset: str) -> None:
     assert _row(id, dataset).is_in_place
 
@@ -165,7 +165,7 @@ def test_what_breaks_is_updated_behind_what_it_is_made_from(id: str) -> None:
 def test_plain_words_say_what_reasoning_through_the_statement_says(
     id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(propagation, "plain_effect", lambda *_: None)
+    monkeypatch.setattr(propagation, "simple_statement_effect", lambda *_: None)
     reasoned = WORLD.impact_of_case(CASES[id])
     assert _told(_impact(id)) == _told(reasoned)
 

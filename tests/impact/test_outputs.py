@@ -9,7 +9,7 @@ from lumos import Lumos
 from lumos.cli.impact_text import plain_text
 from lumos.cli.names import Names
 from lumos.impact.markdown import escape, markdown
-from lumos.impact.picture import merged, with_impact
+from lumos.impact.picture import add_impact, merge_pictures
 from lumos.impact.reports import (
     ChangeReport,
     ColumnReport,
@@ -18,10 +18,10 @@ from lumos.impact.reports import (
     ImpactSummary,
     ReasonReport,
     SparkCheckReport,
-    VerdictWord,
+    VerdictName,
+    describe_changes,
     downstream_report,
     impacts_report,
-    phrase,
 )
 from lumos.impact.rules.results import DatasetImpact, Reason
 from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Picture
@@ -37,7 +37,7 @@ START, FIRST, SECOND = (f"lumos://postgres/shop/sales/{name}" for name in ("a", 
 
 def reason(
     text: str,
-    verdict: VerdictWord = "BREAKING",
+    verdict: VerdictName = "BREAKING",
     path: Sequence[str] = (),
     clause: str = "x = 'a|b'",
 ) -> ReasonReport:
@@ -48,7 +48,7 @@ def reason(
 
 
 def row(
-    urn: str, verdict: VerdictWord, *reasons: ReasonReport, owners: tuple[str, ...] = (),
+    urn: str, verdict: VerdictName, *reasons: ReasonReport, owners: tuple[str, ...] = (),
     distance: int = 1, columns: Sequence[ColumnReport] = (), affected: bool = True,
     spark_check: tuple[SparkCheckReport, ...] = (),
 ) -> DownstreamReport:  # fmt: skip
@@ -173,7 +173,7 @@ def test_a_change_of_any_kind_is_told_in_words(
     kind: str, path: str, sides: tuple[ChangeValue, ChangeValue], told: str
 ) -> None:
     change = ChangeReport(urn=START, path=path, kind=kind, before=sides[0], after=sides[1])
-    assert phrase([change], START) == told
+    assert describe_changes([change], START) == told
 
 
 def test_a_reason_about_a_very_long_expression_is_cut() -> None:
@@ -181,7 +181,7 @@ def test_a_reason_about_a_very_long_expression_is_cut() -> None:
         text=f"what {'k || ' * 2500}k becomes cannot be told", verdict=Verdict.UNDETERMINED
     )
     found = DatasetImpact(urn=FIRST, verdict=Verdict.UNDETERMINED, distance=1, reasons=(why,))
-    (told,) = downstream_report(found, is_gone=False).reasons
+    (told,) = downstream_report(found, is_deleted=False).reasons
     assert len(told.text) == 400
     assert told.text.endswith("...")
 
@@ -230,7 +230,7 @@ def picture() -> Picture:
 
 
 def test_the_break_is_painted_along_the_columns_that_carry_it() -> None:
-    drawn = with_impact(picture(), [report(BROKEN, INDIRECT)], NAMES)
+    drawn = add_impact(picture(), [report(BROKEN, INDIRECT)], NAMES)
     assert [box.mark for box in drawn.boxes] == [None, "breaking", "compatible"]
     assert [(arrow.mark, arrow.marked) for arrow in drawn.arrows] == [
         ("breaking", ("id",)),
@@ -240,7 +240,7 @@ def test_the_break_is_painted_along_the_columns_that_carry_it() -> None:
 
 def test_a_reason_without_a_column_paints_all_that_may_bring_it() -> None:
     doubtful = row(FIRST, "UNDETERMINED", reason("not known", "UNDETERMINED"))
-    drawn = with_impact(picture(), [report(doubtful)], NAMES)
+    drawn = add_impact(picture(), [report(doubtful)], NAMES)
     assert [(arrow.mark, arrow.marked) for arrow in drawn.arrows] == [
         ("undetermined", ()),
         (None, ()),
@@ -249,9 +249,9 @@ def test_a_reason_without_a_column_paints_all_that_may_bring_it() -> None:
 
 def test_several_changes_are_one_picture_and_one_sum() -> None:
     other = report(row(SECOND, "BREAKING", reason("breaks")), urn=FIRST)
-    both = merged([picture(), picture()])
+    both = merge_pictures([picture(), picture()])
     assert (len(both.boxes), len(both.arrows)) == (3, 2)
-    drawn = with_impact(both, [report(BROKEN, INDIRECT), other], NAMES)
+    drawn = add_impact(both, [report(BROKEN, INDIRECT), other], NAMES)
     assert drawn.boxes[2].mark == "breaking"
     told = impacts_report([report(BROKEN, INDIRECT), other], [])
     assert told.headline == "This changes 2 schemas, affecting 2 downstream datasets"
@@ -262,7 +262,7 @@ def test_several_changes_are_one_picture_and_one_sum() -> None:
 def test_each_box_says_its_verdict_why_where_and_what_to_do() -> None:
     told = msgspec.structs.replace(BROKEN, recommendations=("Notify team before deploying",))
     calm = row(SECOND, "COMPATIBLE", reason("uses nothing of it", "COMPATIBLE"), affected=False)
-    changed, broken, untouched = with_impact(picture(), [report(told, calm)], NAMES).boxes
+    changed, broken, untouched = add_impact(picture(), [report(told, calm)], NAMES).boxes
     assert changed.impact == BoxImpact(
         changes=("id type changed: INT64 → STRING",),
         recommendations=("Notify team before deploying",),
@@ -285,7 +285,7 @@ def test_each_box_says_its_verdict_why_where_and_what_to_do() -> None:
 
 def test_a_box_that_two_changes_reach_has_the_worse_verdict_and_all_reasons() -> None:
     other = report(row(SECOND, "BREAKING", reason("breaks")), urn=FIRST)
-    both = with_impact(picture(), [report(BROKEN, INDIRECT), other], NAMES).boxes
+    both = add_impact(picture(), [report(BROKEN, INDIRECT), other], NAMES).boxes
     middle, last = (box.impact for box in both[1:])
     assert middle is not None
     assert last is not None

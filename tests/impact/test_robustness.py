@@ -120,7 +120,7 @@ def test_plain_words_say_what_reasoning_says_in_random_graphs(
     for after in AFTERWARDS:
         quick = world.change("raw", after)
         with monkeypatch.context() as patched:
-            patched.setattr(propagation, "plain_effect", lambda *_: None)
+            patched.setattr(propagation, "simple_statement_effect", lambda *_: None)
             thorough = world.change("raw", after)
         assert _told(quick) == _told(thorough)
 

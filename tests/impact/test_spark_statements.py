@@ -7,7 +7,7 @@ from lumos.impact.spark_statements import StatementCheck, checks_of_script
 
 def only(sql: str, dialect: str = "spark") -> StatementCheck:
     """The only check of a script."""
-    (found,) = checks_of_script(sql, dialect=dialect).found
+    (found,) = checks_of_script(sql, dialect=dialect).checks
     return found
 
 
@@ -93,7 +93,7 @@ def test_each_arm_of_a_merge_is_a_query_over_the_rows_it_sees() -> None:
     WHEN NOT MATCHED THEN INSERT (id, a) VALUES (s.id, s.a)
     WHEN NOT MATCHED BY SOURCE THEN UPDATE SET a = 0
     """
-    found = checks_of_script(merge, dialect="databricks").found
+    found = checks_of_script(merge, dialect="databricks").checks
     assert [asked(check) for check in found] == [
         "SELECT 1 AS one FROM t AS t JOIN u AS s ON t.id = s.id WHERE s.gone",
         "SELECT s.a AS a FROM t AS t JOIN u AS s ON t.id = s.id",
@@ -109,15 +109,15 @@ def test_stars_of_a_merge_go_by_names() -> None:
         "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN UPDATE SET * "
         "WHEN NOT MATCHED THEN INSERT *"
     )
-    found = checks_of_script(merge, dialect="databricks").found
+    found = checks_of_script(merge, dialect="databricks").checks
     assert [check.is_by_name for check in found] == [True, True]
-    assert [check.gives_all for check in found] == [True, True]
+    assert [check.needs_all_columns for check in found] == [True, True]
     assert asked(found[0]) == "SELECT u.* FROM t AS t JOIN u AS u ON t.id = u.id"
 
 
 def test_what_is_set_on_a_conflict_sees_the_row_that_was_refused() -> None:
     sql = "INSERT INTO t (a, b) SELECT a, b FROM u ON CONFLICT (a) DO UPDATE SET b = excluded.b"
-    insert, update = checks_of_script(sql, dialect="postgres").found
+    insert, update = checks_of_script(sql, dialect="postgres").checks
     assert insert.columns == ("a", "b")
     assert asked(update) == (
         "SELECT excluded.b AS b FROM t AS t CROSS JOIN (SELECT a, b FROM u AS u) AS excluded(a, b)"
@@ -128,7 +128,11 @@ def test_where_the_result_goes_is_told() -> None:
     view = only("CREATE VIEW v (x, y) AS SELECT a, b FROM u")
     assert (view.creates, view.columns) == (True, ("x", "y"))
     insert = only("INSERT OVERWRITE t PARTITION (d = 'x', e) SELECT * FROM u")
-    assert (insert.creates, insert.fixed, insert.last) == (False, ("d",), ("e",))
+    assert (insert.creates, insert.static_partitions, insert.dynamic_partitions) == (
+        False,
+        ("d",),
+        ("e",),
+    )
 
 
 def test_temporary_tables_are_the_queries_that_fill_them() -> None:
@@ -196,13 +200,13 @@ def test_named_queries_hide_tables_only_where_they_are_seen() -> None:
 )  # fmt: skip
 def test_what_cannot_be_asked_is_said(dialect: str, sql: str, reason: str) -> None:
     assert any(
-        reason in (check.problem or "") for check in checks_of_script(sql, dialect=dialect).found
+        reason in (check.problem or "") for check in checks_of_script(sql, dialect=dialect).checks
     )
 
 
 def test_what_is_no_sql_is_told_with_its_line() -> None:
     found = checks_of_script("\nCREATE TABLE t AS SELECT FROM WHERE )", dialect="spark")
-    assert not [check for check in found.found if check.problem is None]
+    assert not [check for check in found.checks if check.problem is None]
     assert found.problems[0][0] == 2
 
 
@@ -218,4 +222,4 @@ def test_what_is_no_sql_is_told_with_its_line() -> None:
     ],
 )
 def test_nothing_but_queries_is_asked(sql: str) -> None:
-    assert not checks_of_script(sql, dialect="spark").found
+    assert not checks_of_script(sql, dialect="spark").checks

@@ -46,7 +46,7 @@ def main(config: str, journal: str, redis_url: str) -> None:
         from lumos.jobs.redis_transport import RedisTransport
 
         transport = RedisTransport(redis_url, stream=journal, idle_seconds=5, poll_seconds=0.2)
-    elif lumos.database.is_shared:
+    elif lumos.database.allows_concurrent_writes:
         transport = PostgresTransport(lumos.database)
     worker = JobWorker(
         registry,

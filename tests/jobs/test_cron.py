@@ -12,6 +12,7 @@ from lumos.model.cron import (
     due_now,
     due_times,
     jitter_of,
+    last_due,
     next_due,
     parse_cron,
     parse_timezone,
@@ -150,3 +151,19 @@ def test_jitter_is_within_its_limit_and_the_same_for_all_workers() -> None:
     assert all(timedelta() <= delay <= timedelta(seconds=600) for delay in delays)
     assert len(set(delays)) == 50
     assert jitter_of("nightly", due, 0) == timedelta()
+
+
+@pytest.mark.parametrize(
+    ("cron", "zone", "now", "expected"),
+    [
+        ("0 9 * * 1", "UTC", "2024-01-15T09:00", "2024-01-15T09:00"),
+        ("0 9 * * 1", "UTC", "2024-01-15T08:59", "2024-01-08T09:00"),
+        ("0 0 31 * *", "UTC", "2024-03-30T12:00", "2024-01-31T00:00"),
+        ("0 0 29 2 *", "UTC", "2027-01-01T00:00", "2024-02-29T00:00"),
+        ("30 2 * * *", "Europe/Oslo", "2024-03-31T12:00", "2024-03-31T01:00"),
+        ("* * * * *", "UTC", "2024-01-15T09:00", "2024-01-15T09:00"),
+    ],
+)
+def test_the_last_due_time(cron: str, zone: str, now: str, expected: str) -> None:
+    at, wanted = (datetime.fromisoformat(text).replace(tzinfo=UTC) for text in (now, expected))
+    assert last_due(cron, zone, at) == wanted

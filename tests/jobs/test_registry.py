@@ -156,7 +156,7 @@ def test_ended_jobs_can_be_queued_again_with_their_steps(registry: JobRegistry, 
     job = claimed(registry)
     registry.complete_step(job.id, job.token, [{"step": 1}])
     if end == "cancelled":
-        registry.cancelled(job.id, job.token)
+        registry.mark_cancelled(job.id, job.token)
     else:
         retry = None if end == "failed" else timedelta()
         registry.fail(job.id, job.token, "x", retry_after=retry)
@@ -179,7 +179,7 @@ def test_a_queued_job_is_cancelled_at_once_and_a_running_one_is_asked(
     registry.cancel(second)
     assert (state(registry, first), state(registry, second)) == ("running", "cancelled")
     assert registry.heartbeat(first, running.token, lease=LEASE) is True
-    registry.cancelled(first, running.token)
+    registry.mark_cancelled(first, running.token)
     assert state(registry, first) == "cancelled"
     assert registry.cancel(99_999) is None
 
@@ -201,7 +201,7 @@ def test_a_job_of_a_vanished_worker_is_taken_over_after_its_lease(
         lambda: registry.heartbeat(lost.id, lost.token, lease=LEASE),
         lambda: registry.complete_step(lost.id, lost.token, [1]),
         lambda: registry.release(lost.id, lost.token),
-        lambda: registry.cancelled(lost.id, lost.token),
+        lambda: registry.mark_cancelled(lost.id, lost.token),
     ]
     for call in calls:
         with pytest.raises(LeaseLost):

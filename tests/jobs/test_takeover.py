@@ -96,12 +96,14 @@ def recorded(seen: RecordedLake, stored: dict[str, object]) -> dict[str, object]
     return stored
 
 
+@pytest.mark.slow
 def test_killed_workers_lose_no_job_and_repeat_none(
     recorded: dict[str, object], tmp_path: Path
 ) -> None:
     run_round(tmp_path / "round", recorded, jobs=40, kills=2, seed=1)
 
 
+@pytest.mark.slow
 def test_killed_workers_on_redis_lose_no_job_and_repeat_none(
     recorded: dict[str, object], tmp_path: Path, redis_url: str
 ) -> None:

@@ -1,6 +1,6 @@
 """Files of SQL as reporters."""
 
-from time import monotonic
+from time import monotonic, process_time
 
 import pytest
 
@@ -9,8 +9,9 @@ from lumos.config.sql_names import NameTemplate
 from lumos.errors import MisuseError
 from lumos.lineage.reported_lineage import ReportedLineage, TableName
 from lumos.lineage.sql import analyse
-from lumos.lineage.sql.templates import UNKNOWN_NAME, render_template
+from lumos.lineage.sql.templates import read_macros, render_template
 from lumos.lineage.sql_files import (
+    ProjectMacros,
     SqlFile,
     UnreadableSql,
     create_statement,
@@ -20,6 +21,7 @@ from lumos.lineage.sql_files import (
     report_sql_file,
     tables_in_from,
 )
+from lumos.model.lineage import UNKNOWN_NAME
 
 COLUMNS = {("orders",): ["id", "customer_id", "amount"], ("raw", "events"): ["id", "at"]}
 
@@ -110,7 +112,7 @@ def test_only_a_single_query_is_a_model(text, dialect, start):
 def test_a_model_is_named_after_its_own_path(file, name, path):
     found = model_name(file)
     assert (".".join(found.name), ".".join(found.path)) == (name, path)
-    assert {found.name, found.path} <= set(found.spellings)
+    assert {found.name, found.path} <= set(found.possible_names)
 
 
 def test_tables_behind_from_and_join_are_found_without_parsing():
@@ -229,6 +231,77 @@ def test_a_hostile_template_takes_little_time_and_its_output_does_not_grow(templ
     rendered = render_template(template)
     assert monotonic() - started < 20
     assert len(rendered.text) <= 2 * len(template)
+
+
+MACROS = read_macros(
+    [
+        "{% macro cents(column, digits=2) %}\n  -- in cents\n  round({{ column }}, {{ digits }})\n"
+        "{% endmacro %}",
+        "{% macro latest(table, by=none) %}select * from {{ table }}"
+        "{% if by %} order by {{ by }}{% endif %}{% endmacro %}"
+        "{% macro outer(x) %}{{ cents(x) }} + {{ other(x) }}{% endmacro %}",
+        "{% macro history(table, hide=[], by=none) %}select *"
+        "{% if hide or by %} except ({{ hide }}{{ by }}){% endif %} from {{ ref(table) }}"
+        "{% endmacro %}",
+        "{% macro joined(x) %}array_to_string({{ x }}, '--') -- text\nas {{ x }}{% endmacro %}",
+        "{% macro nothing() %}{% set x = 1 %}{% endmacro %}{% macro broken( %}",
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "plain", "gaps"),
+    [
+        ("select\n{{ cents('a') }},\nb", "select\nround(a, 2),\nb", 0),
+        ("select {{ cents('a.b', digits=0) }}", "select round(a.b, 0)", 0),
+        ("{{ joined('a') }}", "array_to_string(a, '--') as a", 0),
+        ("{{ latest(ref('x')) }}", "select * from x", 0),
+        ("{{ latest(source('s', 'x'), 'day') }}", "select * from s.x order by day", 0),
+        ("{{ history('x') }}", "select * from x", 0),
+        ("{{ outer('a') }}", f"round(a, 2) + {UNKNOWN_NAME}", 1),
+        ("{{ cents(columns[0]) }}", f"round({UNKNOWN_NAME}, 2)", 1),
+        ("select {{ nothing() }}", f"select {UNKNOWN_NAME}", 1),
+        (
+            "{{ dbt_utils.generate_surrogate_key(['t.a', 'b']) }}",
+            "MD5(CONCAT(CAST(t.a AS VARCHAR), CAST(b AS VARCHAR)))",
+            0,
+        ),
+        ("{{ dbt_utils.generate_surrogate_key(columns) }}", UNKNOWN_NAME, 1),
+    ],
+)
+def test_macros_of_the_project_become_their_text(template, plain, gaps):
+    rendered = render_template(template, macros=MACROS)
+    assert (rendered.text, len(rendered.gaps)) == (plain, gaps)
+
+
+@pytest.mark.parametrize(
+    "macro",
+    [
+        "{% macro m(x) %}a{{ m(x) }}{{ m(x) }}{{ m(x) }}{% endmacro %}",
+        "{% macro m(x) %}" + "a" * 50_000 + "{{ m(x) }}{{ m(x) }}{% endmacro %}",
+    ],
+)
+def test_hostile_macros_take_little_time_and_their_output_is_limited(macro):
+    started = process_time()
+    rendered = render_template("{{ m(1) }}" * 100, macros=read_macros([macro]))
+    assert process_time() - started < 5
+    assert len(rendered.text) < 2_000_000
+
+
+def test_the_macros_of_a_file_are_those_of_its_project(tmp_path):
+    for path, text in {
+        "one/macros/deep/m.sql": "{% macro m() %}1{% endmacro %}",
+        "two/macros/m.sql": "{% macro m() %}2{% endmacro %}",
+        "two/models/a.sql": "",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    projects = ProjectMacros()
+    values = [
+        render_template("{{ m() }}", macros=projects.of(tmp_path / file)).text
+        for file in ("two/models/a.sql", "one/a.sql", "a.sql")
+    ]
+    assert values == ["2", "1", UNKNOWN_NAME]
 
 
 def test_what_a_template_hides_is_a_remark_with_its_line():

@@ -137,6 +137,11 @@ def test_an_unlawful_environment_is_refused() -> None:
             ["lumos://s3/people", "lumos://s3/raw/people"], {}, ["lumos://s3/people", "raw/people"],
             id="one path is the end of the other",
         ),
+        pytest.param(
+            ["lumos://s3/crm/people", "lumos://s3/old/people.csv"],
+            {"lumos://s3/old/people.csv": "people"}, ["crm/people", "people.csv"],
+            id="an end that is the name of both",
+        ),
         pytest.param(["public.orders"], {}, ["public.orders"], id="no URN"),
     ],
 )  # fmt: skip

@@ -166,7 +166,7 @@ def test_what_no_rule_wants_is_not_told(tmp_path: Path, hook: Webhook) -> None:
 
 def test_events_that_no_rule_is_about_cost_no_query(tmp_path: Path, hook: Webhook) -> None:
     notifier = lumos_with(tmp_path, hook)._store.listeners[-1]
-    notifier.within(None, event(type=EventType.CREATED, findings=()))  # type: ignore[arg-type]
+    notifier.before_commit(None, event(type=EventType.CREATED, findings=()))  # type: ignore[arg-type]
 
 
 def test_the_words_of_a_rule_are_used(tmp_path: Path, hook: Webhook) -> None:

@@ -171,6 +171,24 @@ def test_a_sample_says_how_much_it_read_and_leaves_nothing_for_later(lake: Path)
     assert lumos.profiles.profile("orders").files_read == 3
 
 
+def test_a_profile_of_some_columns_keeps_the_others(lake: Path) -> None:
+    lumos = Lumos()
+    lumos.ingest(lake)
+    lumos.profiles.profile("orders", columns=["id"])
+    quality = lumos.show("orders").dataset["quality"]
+    assert list(quality["profile"]["columns"]) == ["id"]
+    assert not quality.get("dimensions")
+    scanned = lumos.ingest(lake, profile=True)
+    assert "orders" in {each.urn.rpartition("/")[2] for each in scanned.measured}
+    whole = lumos.show("orders").dataset["quality"]
+    lumos.profiles.profile("orders", columns=["id"])
+    again = lumos.show("orders").dataset["quality"]
+    assert again["dimensions"] == whole["dimensions"]
+    columns, before = again["profile"]["columns"], whole["profile"]["columns"]
+    assert columns.keys() == before.keys()
+    assert columns["amount"] == before["amount"]
+
+
 def test_a_scan_profiles_what_it_found_new(once: tuple[Lumos, ProfileReport]) -> None:
     lumos, _ = once
     shops = lumos.show("shops").dataset["quality"]["profile"]["columns"]

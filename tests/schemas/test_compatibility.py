@@ -9,7 +9,7 @@ from lumos.model.change import ConsumerUse, Verdict
 from lumos.model.schema import Field, Schema, parse_schema
 from lumos.model.types import INT32, INT64, STRING
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge, worst
+from lumos.schemas.compatibility import judge, worst_verdict
 from lumos.schemas.rules import RULES
 
 from .pairs import Expected, Pair, pairs
@@ -76,7 +76,7 @@ def test_the_storage_verdict_follows_the_format(format: str | None, storage: Ver
 def test_equal_schemas_have_no_findings_and_no_worst_verdict() -> None:
     schema = parse_schema("a STRUCT<b: INT64>")
     assert compare(schema, schema) == ()
-    assert worst(judge(())) is None
+    assert worst_verdict(judge(())) is None
 
 
 def test_breaking_findings_come_first() -> None:

@@ -74,7 +74,7 @@ def test_different_datasets_have_different_files_on_every_disk(urns: list[Urn]) 
 def test_a_file_tells_what_it_was_written_for(urn: Urn, text: str) -> None:
     whole = described(str(urn), text)
     data = schema_file_text(whole).encode("utf-8", "surrogatepass")
-    assert read_schema("x.schema", data, called="x") == whole
+    assert read_schema("x.schema", data, default_name="x") == whole
 
 
 def test_names_are_readable_where_they_are_plain() -> None:
@@ -293,7 +293,7 @@ def test_a_second_file_of_a_dataset_is_refused_beside_one_that_did_not_change(
 
 
 def test_a_format_is_known_in_any_case() -> None:
-    assert read_schema("x", b"# format: AVRO\na INT64\n", called="x").format == "avro"
+    assert read_schema("x", b"# format: AVRO\na INT64\n", default_name="x").format == "avro"
 
 
 @pytest.mark.parametrize(
@@ -308,12 +308,12 @@ def test_a_format_is_known_in_any_case() -> None:
 )
 def test_a_header_that_is_not_clear_is_refused_with_its_line(text: str, problem: str) -> None:
     with pytest.raises(UnreadableSchema, match=problem):
-        read_schema("x", text.encode(), called="x")
+        read_schema("x", text.encode(), default_name="x")
 
 
 def test_a_urn_behind_an_empty_line_counts_and_one_in_a_comment_of_a_field_does_not() -> None:
     text = f"# mine\n\n{ORDERS}a INT64 COMMENT 'see\n# urn: lumos://s3/other'\n"
-    assert read_schema("x", text.encode(), called="x").urn == "lumos://s3/lake/orders"
+    assert read_schema("x", text.encode(), default_name="x").urn == "lumos://s3/lake/orders"
 
 
 def test_a_format_that_no_rule_knows_is_not_written() -> None:
@@ -369,7 +369,7 @@ def test_an_export_says_which_files_of_people_it_replaced(tmp_path: Path) -> Non
 )
 def test_text_that_no_person_means_is_refused_with_its_place(text: str, problem: str) -> None:
     with pytest.raises(UnreadableSchema) as refused:
-        read_schema("x", text.encode(), called="x")
+        read_schema("x", text.encode(), default_name="x")
     assert re.search(problem.replace("(", r"\("), str(refused.value)), refused.value
 
 

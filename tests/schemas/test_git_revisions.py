@@ -220,7 +220,9 @@ def test_without_a_repository_folders_are_offered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(MisuseError, match=r"not inside a git repository.*OLD_FOLDER NEW_FOLDER"):
+    with pytest.raises(
+        MisuseError, match=r"not inside a readable git repository.*OLD_FOLDER NEW_FOLDER"
+    ):
         diff("main")
 
 

@@ -293,7 +293,7 @@ def test_a_dialect_is_not_asked_for_more_than_it_can_say(
         pytest.param(
             "p.json",
             '{"type":"object","properties":{"a":{"type":"array","items":{"$ref":"#/$defs/x"}}}}',
-            r"at a\[\]: the reference #/\$defs/x leads to nothing",
+            r"at a\[\]: the reference #/\$defs/x does not exist",
             id="reference to nothing",
         ),
         pytest.param("p.json", '{"$ref":"#"}', "only refers to itself", id="only itself"),

@@ -83,7 +83,7 @@ def test_a_parquet_file_is_a_proposal_whatever_it_is_called(tmp_path: Path) -> N
     file = write_parquet(tmp_path / "p.bin", id=pa.int64(), note=pa.string())
     found = read(file)
     assert (found.kind, str(found.schema)) == ("parquet", "id INT64\nnote STRING")
-    assert not found.form.has_partitions
+    assert not found.format.has_partitions
 
 
 def test_the_kind_may_be_given(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_types_are_those_of_the_platform_or_the_dialect(
         ("p.schema", "a INT64\na STRING\n", r"p\.schema:2:1: the field 'a' is listed twice"),
         ("p.schema", "a STRUCT<b: INT64, b: STRING>\n", "the field 'a.b' is listed twice"),
         ("p.schema", "a " + "ARRAY<" * 5000, r"p\.schema:1:603: a type nests deeper than 100 levels"),
-        ("p.schema", "# nothing\n", "it names no field"),
+        ("p.schema", "# nothing\n", "it has no fields"),
         ("p.avsc", '{"type": "record",\n "fields": [}', r"p\.avsc:2:13: this is not valid JSON"),
         ("p.avsc", {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}] * 2}, "the field 'a' is defined twice"),
         ("p.avsc", "3", "this is not an Avro schema"),

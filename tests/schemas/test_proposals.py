@@ -23,9 +23,9 @@ dt DATE
 """
 
 
-def meant(proposed: str, form: ProposalFormat | None = None) -> str:
+def meant(proposed: str, format: ProposalFormat | None = None) -> str:
     schemas = (parse_schema(text) for text in (CURRENT, SHOWN, proposed))
-    return str(complete_proposal(*schemas, form or ProposalFormat()))
+    return str(complete_proposal(*schemas, format or ProposalFormat()))
 
 
 def expected(text: str) -> str:
@@ -70,15 +70,15 @@ def test_a_form_of_single_files_says_nothing_of_partitions() -> None:
 
 def test_order_counts_only_where_the_form_has_one() -> None:
     turned = "\n".join(reversed(SHOWN.strip().splitlines())) + "\nnew UUID"
-    assert meant(turned, ProposalFormat(ordered=False)) == expected(f"{CURRENT}new UUID")
+    assert meant(turned, ProposalFormat(is_ordered=False)) == expected(f"{CURRENT}new UUID")
     assert meant(turned).startswith("dt DATE PARTITION\nfacts")
 
 
 def test_names_in_any_case_mean_the_field_that_there_is() -> None:
     current = parse_schema("userId INT64\na INT32\nA INT32")
     proposed = parse_schema("USERID INT64\na STRING\nNEW DATE")
-    form = ProposalFormat(any_case=frozenset({"USERID", "a", "NEW"}))
-    found = complete_proposal(current, current, proposed, form)
+    format = ProposalFormat(case_insensitive=frozenset({"USERID", "a", "NEW"}))
+    found = complete_proposal(current, current, proposed, format)
     assert [field.name for field in found.fields] == ["userId", "a", "NEW"]
 
 

@@ -219,7 +219,7 @@ def test_a_key_moves_versions_once_and_without_one_each_time(seen: RecordedLake)
         ({"type": "SCHEMA_CHANGED"}, "No change type named 'SCHEMA_CHANGED'"),
         ({"type": "DATA_UPDATE", "level": "huge"}, "No level named 'huge'"),
         ({"type": "DATA_UPDATE", "name": "nothing"}, "No dataset nothing"),
-        ({"type": "DATA_UPDATE", "name": "old"}, "is gone since 2024-01-01"),
+        ({"type": "DATA_UPDATE", "name": "old"}, "has been missing since 2024-01-01"),
     ],
 )
 def test_what_cannot_be_moved_is_refused(

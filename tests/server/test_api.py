@@ -272,6 +272,6 @@ def test_writes_are_audited_with_who_sent_them(client: Any, lumos: Lumos) -> Non
     client.put("/api/v1/annotations/tags", json=body, headers=headers)
     (entry,) = lumos.audit.list(limit=1).entries
     assert (entry.kind, entry.actor, entry.origin, entry.request_id, entry.action) == (
-        "token", "ci", "127.0.0.1", "r-9", "tag set",
+        "token", "ci", "127.0.0.1", "r-9", "tag add",
     )  # fmt: skip
     assert lumos.changes(limit=1).events[0].author == "ci"

@@ -64,6 +64,21 @@ def test_changes_arrive_as_events_and_a_client_resumes_after_the_last_one(folder
         assert wrong.status_code == 400
 
 
+def test_a_job_is_followed_until_it_has_ended(folder: Path) -> None:
+    with live_server(folder) as server:
+        job = Lumos(folder / "lumos.yaml").run("version:scan", detach=True)
+        url = f"{server.url}/api/v1/jobs/events"
+        with httpx.stream("GET", url, params={"id": job.id}, timeout=60) as response:
+            events = events_in(list(response.iter_lines()))
+        states = [json.loads(each["data"])["state"] for each in events if each["event"] == "job"]
+        assert states[-1] == "succeeded"
+        log = [json.loads(each["data"])["text"] for each in events if each["event"] == "log"]
+        assert log[-1] == "Succeeded."
+        assert len(log) == len(set(log))
+        assert httpx.get(url, params={"id": "x"}).status_code == 400
+        assert httpx.get(url, params={"id": 99}).status_code == 404
+
+
 def test_many_clients_read_and_write_at_once(folder: Path) -> None:
     with live_server(folder) as server:
         remote = connect(server.url)

@@ -92,6 +92,7 @@ cost list
 cost meters
 hint list
 notify status
+notify remind --dry-run
 db status
 audit list
 audit verify

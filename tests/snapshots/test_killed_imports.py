@@ -146,7 +146,7 @@ def _timeless(lines: list[str]) -> list[str]:
 
 
 def _run(lumos: Lumos, platform: str) -> ImportRun:
-    run = lumos._store.open().journal.open(lumos.snapshot._catalogs.named(platform).name)
+    run = lumos._store.open().journal.open_run(lumos.snapshot._catalogs.named(platform).name)
     assert run is not None, "the first import can still be taken back"
     return run
 
@@ -189,7 +189,8 @@ def platform(
     return name
 
 
-@pytest.mark.parametrize("finish", ["resume", pytest.param("rollback", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("finish", ["resume", "rollback"])
 def test_a_killed_import_goes_on_or_is_taken_back(
     prepared: Callable[[dict[str, object], str], Lumos], platform: str, finish: str, workplace: Path
 ) -> None:

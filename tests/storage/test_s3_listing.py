@@ -104,7 +104,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("parts", [1, 8, 16])
+@pytest.mark.parametrize("parts", [1, pytest.param(8, marks=pytest.mark.slow), 16])
 def test_every_key_is_listed_once_with_few_requests(layout: str, parts: int) -> None:
     keys = LAYOUTS[layout]
     with serving(keys) as server:

@@ -18,7 +18,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
     if request.param == "sqlite":
         opened = Database.sqlite(tmp_path / "lumos.db")
     else:
-        opened = Database.postgres(request.getfixturevalue("emptied_postgres"))
+        opened = Database.postgres(request.getfixturevalue("postgres_store"))
     yield opened
     opened.engine.dispose()
 

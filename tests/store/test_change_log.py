@@ -124,10 +124,10 @@ def test_schemas_are_found_by_hash(log: ChangeLog, store: Store) -> None:
 
 
 def test_old_events_of_new_data_can_be_let_go_and_no_others(log: ChangeLog) -> None:
-    assert log.forget_modified(before=at(4), at_most=10) == 0
-    assert log.forget_modified(before=at(5), at_most=1) == 1
+    assert log.delete_modified(before=at(4), limit=10) == 0
+    assert log.delete_modified(before=at(5), limit=1) == 1
     assert ids(log) == ["e5", "e3", "e2", "e1"]
-    assert log.forget_modified(before=at(5), at_most=10) == 1
+    assert log.delete_modified(before=at(5), limit=10) == 1
     assert ids(log) == ["e3", "e2", "e1"]
 
 
@@ -138,7 +138,7 @@ def test_an_event_that_began_a_schema_version_is_never_let_go(log: ChangeLog, st
         transaction.save(known)
         bump = event("e5", type=EventType.MODIFIED)
         transaction.save_schema_version(known, bump)
-    assert log.forget_modified(before=at(5), at_most=10) == 1
+    assert log.delete_modified(before=at(5), limit=10) == 1
     assert "e5" in ids(log)
     assert msgspec.structs.replace(bump, at=at(4)) in list(log.events(EventFilter()))
 

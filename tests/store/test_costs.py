@@ -38,7 +38,7 @@ def metered(
 
 def tell(store: Store, *several: MeteredUsage, reporter: str = "table:a") -> MeterChange:
     with store.transaction() as transaction:
-        return transaction.costs.meter(reporter, several, at=AT)
+        return transaction.costs.add_usage(reporter, several, at=AT)
 
 
 def told(store: Store, first: int = 1, last: int = 31) -> list[MeteredUsage]:
@@ -92,7 +92,7 @@ def test_a_reporter_is_forgotten_as_a_whole(store: Store) -> None:
     tell(store, metered("a"), metered("b"))
     tell(store, metered("a"), reporter="dbt")
     with store.transaction() as transaction:
-        assert transaction.costs.forget("table:a") == 2
+        assert transaction.costs.delete_usage("table:a") == 2
     assert [meter.reporter for meter in store.costs.meters()] == ["dbt"]
 
 
@@ -118,10 +118,10 @@ def test_overrides_are_set_replaced_and_taken_back(store: Store) -> None:
         override(SALES),
     )
     with store.transaction() as transaction:
-        assert transaction.costs.unset_override([ORDERS], ["storage"]) == 2
+        assert transaction.costs.delete_overrides([ORDERS], ["storage"]) == 2
     assert store.costs.overrides() == (override(type="other"), override(SALES))
     with store.transaction() as transaction:
-        assert transaction.costs.unset_override([ORDERS, SALES], []) == 2
+        assert transaction.costs.delete_overrides([ORDERS, SALES], []) == 2
     assert store.costs.overrides() == ()
 
 

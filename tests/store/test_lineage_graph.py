@@ -169,7 +169,7 @@ def test_a_search_among_too_many_ways_ends(size: int) -> None:
         for before in (2 * rung, 2 * rung + 1)
         for after in (2 * rung + 2, 2 * rung + 3)
     ]
-    found, truncated = shortest_paths(0, {2 * size}, ladder, limit=50, effort=20_000)
+    found, truncated = shortest_paths(0, {2 * size}, ladder, limit=50, max_steps=20_000)
     assert len(found) == 50
     assert all(len(path) == size for path in found)
     assert truncated

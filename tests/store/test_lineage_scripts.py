@@ -105,7 +105,7 @@ def test_a_text_goes_with_a_reporter_that_falls_silent(store: Store) -> None:
     teller = f"snapshot:{B}"
     report(store, teller, (A, B), scripts=(script(),))
     with store.transaction() as transaction:
-        transaction.lineage.forget_aspect(B)
+        transaction.lineage.delete_aspect(B)
     assert store.lineage.reporters() == ()
     assert store.lineage.scripts([B]) == {B: ()}
 

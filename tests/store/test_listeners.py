@@ -18,12 +18,12 @@ class Ear:
         self.database = database
         self.heard: list[str] = []
 
-    def within(self, transaction: Transaction, event: ChangeEvent) -> None:
+    def before_commit(self, transaction: Transaction, event: ChangeEvent) -> None:
         assert transaction.known(event.urn) is not None, "all of the transaction is written"
         self.heard.append(f"within {event.event_id}")
         transaction.audit("heard", event.urn, at=AT)
 
-    def after(self, event: ChangeEvent) -> None:
+    def after_commit(self, event: ChangeEvent) -> None:
         recorded = [each.event_id for each in Store(self.database).events(event.urn)]
         assert event.event_id in recorded, "the event is committed"
         self.heard.append(f"after {event.event_id}")
@@ -62,8 +62,8 @@ def test_nothing_is_told_of_a_transaction_that_failed(database: Database, ear: E
 
 def test_a_listener_that_fails_inside_takes_the_event_back(database: Database) -> None:
     class Broken(Ear):
-        def within(self, transaction: Transaction, event: ChangeEvent) -> None:
-            super().within(transaction, event)
+        def before_commit(self, transaction: Transaction, event: ChangeEvent) -> None:
+            super().before_commit(transaction, event)
             raise RuntimeError("no room")
 
     with pytest.raises(RuntimeError, match="no room"):

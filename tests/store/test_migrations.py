@@ -1,8 +1,10 @@
 """Migrations, on every database."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
@@ -24,6 +26,17 @@ def include(_object: object, name: str | None, _kind: str, reflected: bool, _oth
             ("search_index", "search_names", "search_vocabulary", "ix_search_entry_vector")
         )
     )
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    """A database of each kind, without tables."""
+    if request.param == "sqlite":
+        opened = Database.sqlite(tmp_path / "lumos.db")
+    else:
+        opened = Database.postgres(request.getfixturevalue("emptied_postgres"))
+    yield opened
+    opened.engine.dispose()
 
 
 def test_the_tables_are_what_the_migrations_make(database: Database) -> None:

@@ -43,7 +43,7 @@ def test_a_message_that_was_sent_is_not_sent_again(store: Store) -> None:
     found = claim(store)
     assert found is not None
     assert (found.notification, found.state, found.tries) == (message(urgent=True), "pending", 0)
-    store.notification_outbox.sent(found.id, at=AT + MINUTE)
+    store.notification_outbox.mark_sent(found.id, at=AT + MINUTE)
     assert claim(store, later=timedelta(days=9)) is None
     (kept,) = store.notification_outbox.list(states=("sent",), limit=9)
     assert (kept.tries, kept.sent_at, kept.problem) == (1, AT + MINUTE, None)
@@ -93,12 +93,12 @@ def test_who_lost_a_claim_changes_nothing_unless_the_message_went_out(store: Sto
     lost = claim(store, sender="a")
     assert lost is not None
     assert claim(store, sender="b", later=MINUTE * 2) is not None
-    store.notification_outbox.failed(lost.id, sender="a", problem="answered 500", due_at=None)
+    store.notification_outbox.mark_failed(lost.id, sender="a", problem="answered 500", due_at=None)
     assert [
         each.state for each in store.notification_outbox.list(states=("pending", "dead"), limit=9)
     ] == ["pending"]
-    store.notification_outbox.sent(lost.id, at=AT)
-    store.notification_outbox.failed(lost.id, sender="b", problem="answered 500", due_at=None)
+    store.notification_outbox.mark_sent(lost.id, at=AT)
+    store.notification_outbox.mark_failed(lost.id, sender="b", problem="answered 500", due_at=None)
     assert [
         each.state for each in store.notification_outbox.list(states=("sent", "dead"), limit=9)
     ] == ["sent"]
@@ -108,7 +108,7 @@ def test_a_message_that_failed_is_due_again_later_and_given_up_at_last(store: St
     post(store, message())
     found = claim(store)
     assert found is not None
-    store.notification_outbox.failed(
+    store.notification_outbox.mark_failed(
         found.id, sender="a", problem="answered 503", due_at=AT + 2 * MINUTE
     )
     assert claim(store, later=MINUTE) is None
@@ -116,7 +116,7 @@ def test_a_message_that_failed_is_due_again_later_and_given_up_at_last(store: St
     again = claim(store, later=2 * MINUTE)
     assert again is not None
     assert (again.tries, again.problem) == (1, "answered 503")
-    store.notification_outbox.failed(found.id, sender="a", problem="answered 503", due_at=None)
+    store.notification_outbox.mark_failed(found.id, sender="a", problem="answered 503", due_at=None)
     assert claim(store, later=timedelta(days=9)) is None
     assert store.notification_outbox.next_due(["chat"]) is None
     (dead,) = store.notification_outbox.list(states=("dead",), limit=9)
@@ -127,7 +127,7 @@ def test_a_message_that_failed_is_due_again_later_and_given_up_at_last(store: St
     once_more = store.notification_outbox.claim_after(0, ["chat"], **wanted)
     assert once_more is not None
     assert (once_more.id, once_more.tries) == (dead.id, 2)
-    store.notification_outbox.failed(dead.id, sender="b", problem="answered 500", due_at=None)
+    store.notification_outbox.mark_failed(dead.id, sender="b", problem="answered 500", due_at=None)
     (dead,) = store.notification_outbox.list(states=("dead",), limit=9)
     assert (dead.tries, dead.problem) == (3, "answered 500")
 
@@ -138,9 +138,9 @@ def test_the_history_can_tell_whether_an_alert_was_sent(store: Store) -> None:
         found = claim(store)
         assert found is not None
         if found.notification.event_id == "e1":
-            store.notification_outbox.sent(found.id, at=AT + MINUTE)
+            store.notification_outbox.mark_sent(found.id, at=AT + MINUTE)
         else:
-            store.notification_outbox.failed(
+            store.notification_outbox.mark_failed(
                 found.id, sender="a", problem="answered 410", due_at=None
             )
     alerts = store.notification_outbox.alerts(["e1", "e2", "e3", "e4"])

@@ -20,7 +20,7 @@ from lumos.store import (
     StoreTooOld,
 )
 from lumos.store.database import HEAD, REVISIONS, Database
-from lumos.store.errors import StoreError, clear_errors
+from lumos.store.errors import StoreError, translate_errors
 from store.conftest import AT, dataset, event
 
 
@@ -242,5 +242,5 @@ def test_a_full_disk_is_told_from_one_that_fails(
 ) -> None:
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free))
-    with pytest.raises(kind, match=said), clear_errors(str(tmp_path / "lumos.db")):
+    with pytest.raises(kind, match=said), translate_errors(str(tmp_path / "lumos.db")):
         raise sqlite3.OperationalError("disk I/O error")

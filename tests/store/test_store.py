@@ -119,6 +119,9 @@ def test_an_alias_leads_to_the_dataset_and_follows_a_second_move(store: Store) -
         transaction.save_alias(ORDERS, of="lumos://file/lake/sales", reason="moved", at=AT)
     assert store.get("lumos://file/lake/old").name == "sales"
     assert store.get(ORDERS).name == "sales"
+    assert store.find("old") == "lumos://file/lake/sales"
+    with pytest.raises(UnknownDataset):
+        store.find("older")
 
 
 def test_listing_filters_and_treats_wildcards_as_text(store: Store) -> None:

@@ -123,7 +123,7 @@ def test_a_reporter_may_take_all_back(store: Store) -> None:
     take_in(store, reads(SALES), reporter="log:b")
     with store.transaction() as transaction:
         transaction.usage.count("log:a", {MONDAY: [1]})
-        touched = transaction.usage.forget("log:a")
+        touched = transaction.usage.delete_reporter("log:a")
         transaction.usage.derive(touched, at=AT)
     assert touched == {ORDERS}
     assert store.get(ORDERS).usage is None
@@ -177,7 +177,7 @@ def test_old_reads_are_let_go(store: Store) -> None:
     take_in(store, reads(), reads(day=TUESDAY))
     with store.transaction() as transaction:
         transaction.usage.count("log:a", {MONDAY: [1], TUESDAY: [2]})
-        assert transaction.usage.forget_before(TUESDAY) == {ORDERS}
+        assert transaction.usage.delete_before(TUESDAY) == {ORDERS}
     assert store.usage.periods() == {ORDERS: ReadPeriod(TUESDAY, TUESDAY)}
     assert counted(store, [MONDAY, TUESDAY]) == [2]
     assert [each.urn for each in store.usage.since(MONDAY)] == [ORDERS]

@@ -67,6 +67,7 @@ def everything(lumos: Lumos) -> tuple[list[Reads], list[Any]]:
     return list(store.usage.since(None)), edges
 
 
+@pytest.mark.slow
 def test_spark_counts_as_one_process_does(spark: SparkSession, tmp_path: Path) -> None:  # noqa: ARG001
     given = logs(tmp_path)
     told = []

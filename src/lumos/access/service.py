@@ -13,7 +13,7 @@ from lumos.errors import MisuseError, UnknownName
 from lumos.model.time_expression import parse_duration
 from lumos.store import Store
 from lumos.store.tokens import Role, StoredToken, revoke_token, save_token
-from lumos.store.transaction import current_user, record_audit
+from lumos.store.transaction import current_user
 
 PREFIX: Final = "lumos"
 _SECRET_BYTES: Final = 32
@@ -66,7 +66,7 @@ class Tokens:
         entry = TokenEntry.of(token, at=at)
         with self._make_store().transaction() as transaction:
             save_token(transaction, token)
-            record_audit(transaction, "token create", token.name, at=at, after=entry)
+            transaction.audit("token create", token.name, at=at, after=entry)
         return TokenCreateReport(token=entry, secret=f"{PREFIX}_{token.id}_{secret}")
 
     def list(self) -> TokenListReport:
@@ -95,7 +95,7 @@ class Tokens:
             return TokenRevokeReport(token=before, changed=False)
         with store.transaction() as transaction:
             revoke_token(transaction, found[0].id, at=at)
-            record_audit(transaction, "token revoke", found[0].name, at=at, before=before)
+            transaction.audit("token revoke", found[0].name, at=at, before=before)
         revoked = store.tokens.get(found[0].id)
         assert revoked is not None, "tokens are never deleted"
         return TokenRevokeReport(token=TokenEntry.of(revoked, at=at), changed=True)

@@ -13,7 +13,6 @@ from lumos.model.dataset import Owner
 from lumos.model.json_codec import from_json, to_json
 from lumos.store import Store, Transaction
 from lumos.store.entries import StoredItem
-from lumos.store.transaction import record_audit
 
 ItemT = TypeVar("ItemT", User, Group, GlossaryTerm)
 RegistryItem: TypeAlias = User | Group | GlossaryTerm
@@ -61,7 +60,7 @@ class ItemStore:
                 if isinstance(item, User | Group):
                     self._erase_namesake(transaction, item, action=action)
                 transaction.entries.put_item(StoredItem(kind.collection, item.name, body), at=at)
-                record_audit(transaction, action, label_of(item), at=at)
+                transaction.audit(action, label_of(item), at=at)
                 written.append(label_of(item))
         if written:
             self._writer.publish()
@@ -76,7 +75,7 @@ class ItemStore:
     def erase(self, transaction: Transaction, item: RegistryItem, *, action: str) -> str:
         """Erase an item and return its label; the caller publishes after the transaction."""
         transaction.entries.erase_item(kind_of(item).collection, item.name)
-        record_audit(transaction, action, label_of(item), at=self._writer.now())
+        transaction.audit(action, label_of(item), at=self._writer.now())
         return label_of(item)
 
     def new_owners(self, owners: Iterable[Owner]) -> list[User | Group]:

@@ -65,6 +65,11 @@ def missing_fields(dataset: Dataset, rules: DocumentationRules) -> tuple[str, ..
     return tuple(name for name in rules.required_fields if not _has_field(dataset, name))
 
 
+def has_documentation(dataset: Dataset, name: str) -> bool:
+    """Whether a dataset has a field of documentation; False for names that are none."""
+    return name.casefold() in _REQUIRED and _has_field(dataset, name)
+
+
 def _has_field(dataset: Dataset, name: str) -> bool:
     """Whether a dataset has a required field; any other name is looked up in its properties."""
     if (value := _REQUIRED.get(name.casefold())) is not None:

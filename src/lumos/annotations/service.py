@@ -137,7 +137,7 @@ class LabelEditor(AnnotationEditor):
     ) -> AnnotationReport:
         """Add labels to datasets, or to some of their fields."""
         values: AnnotationValues = {(self._slot, name): "" for name in _check(names, self._noun)}
-        return self._edit("set", dataset, values, fields=fields, dry_run=dry_run)
+        return self._edit("add", dataset, values, fields=fields, dry_run=dry_run)
 
     def remove(
         self,

@@ -21,6 +21,7 @@ from lumos.annotations.rules import (
 )
 from lumos.config.settings import OwnerRules
 from lumos.model.annotation import (
+    REMINDER,
     USER,
     Annotation,
     AnnotationKey,
@@ -38,7 +39,7 @@ from lumos.schemas.version_rules import level_of
 from lumos.schemas.version_writer import VersionWriter, version_event_id
 from lumos.store import KnownDataset, Store, Transaction
 from lumos.store.entries import StoredEntry, is_scanned
-from lumos.store.transaction import current_user, record_audit
+from lumos.store.transaction import current_user
 
 _BATCH_SIZE: Final = 50
 _MAX_PHRASES: Final = 5
@@ -88,7 +89,8 @@ class AnnotationWriter:
     """Writes annotations into one store and publishes them to the configured catalog.
 
     `check_catalog` fails if the catalog is not configured correctly. `publish` publishes changes;
-    inside a `batch_publishing` block, they are published once at its end.
+    inside a `batch_publishing` block, they are published once at its end. `on_edited` is called
+    with the datasets that anyone but a reminder has annotated.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class AnnotationWriter:
         publish: Callable[[], object],
         batch_publishing: Callable[[], AbstractContextManager[None]],
         owner_rules: OwnerRules,
+        on_edited: Callable[[Sequence[str]], None] = lambda _urns: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._open = store
@@ -108,6 +111,7 @@ class AnnotationWriter:
         self.publish = publish
         self.batch_publishing = batch_publishing
         self.owner_rules = owner_rules
+        self._on_edited = on_edited
         self._clock = clock
 
     @property
@@ -151,8 +155,7 @@ class AnnotationWriter:
         if report.changed and not dry_run:
             with store.transaction() as transaction:
                 details = f"{report.changed} of {report.matched} datasets"
-                record_audit(
-                    transaction,
+                transaction.audit(
                     action,
                     target,
                     at=at,
@@ -160,7 +163,10 @@ class AnnotationWriter:
                     before=run.before,
                     after=run.after,
                 )
-            self._versions.on_written([each.urn for each in report.datasets])
+            urns = [each.urn for each in report.datasets]
+            if not reporter.startswith(REMINDER):
+                self._on_edited(urns)
+            self._versions.on_written(urns)
         return report
 
     def _revise(

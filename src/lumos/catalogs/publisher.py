@@ -230,6 +230,9 @@ class _Publishing:
 
     def _record(self, transaction: Any, published: Sequence[_PublishedEntry]) -> None:
         name = self._platform.name
+        if published:
+            details = f"entries: {len(published):,}"
+            transaction.audit("publish", name, at=datetime.now(UTC), details=details)
         for kind in _ORDER:
             done = [each for each in published if each.kind is kind]
             if not done:

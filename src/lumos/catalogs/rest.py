@@ -31,6 +31,8 @@ from lumos.http.client import (
 from lumos.http.httpx_transport import HttpxTransport
 
 _CONNECT: Final = 10.0
+_JSON: Final = "application/json"
+_NO_CONTENT: Final = 204
 _NOT_FOUND: Final = 404
 _ERROR: Final = 400
 _REDIRECTED: Final = 300
@@ -49,7 +51,7 @@ class UnexpectedServer(CatalogUnavailable):
         )
 
 
-class _Failed(Exception):
+class ErrorResponse(Exception):
     """A response with an error status."""
 
     def __init__(self, status: int, text: str, retry_after: str | None) -> None:
@@ -70,9 +72,10 @@ class RestClient:
         path: str,
         login: tuple[str, Secret | None] | None = None,
         headers: Mapping[str, str] | None = None,
+        caller: Caller | None = None,
     ) -> None:
         self.platform = f"{kind}:{settings.address}"
-        self.caller = Caller.of(kind, settings, fault_of)
+        self.caller = caller or Caller.of(kind, settings, fault_of)
         self._kind = kind
         self._settings = settings
         self._path = path
@@ -85,15 +88,21 @@ class RestClient:
             client.close()
 
     def call(
-        self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        content_type: str = _JSON,
     ) -> Any:
         """The JSON of the response, or None if it is empty or a GET finds nothing."""
         content = b"" if body is None else msgspec.json.encode(body)
         headers = {
             **self._authorization,
             **self._headers,
-            "Accept": "application/json",
-            **({"Content-Type": "application/json"} if content else {}),
+            "Accept": _JSON,
+            **({"Content-Type": content_type} if content else {}),
         }
         question = f"?{_query_text(query)}" if query else ""
         url = f"{self._settings.address}{self._path}{path}{question}"
@@ -104,11 +113,14 @@ class RestClient:
                 return None
             if answer.status >= _ERROR:
                 retry_after = answer.headers.get("retry-after")
-                raise _Failed(answer.status, _message(answer.body), retry_after)
+                raise ErrorResponse(answer.status, _message(answer.body), retry_after)
             if answer.status >= _REDIRECTED:
-                raise UnexpectedServer(self.platform, "it redirects, perhaps to a login page")
+                address = shorten(answer.headers.get("location", "another page"))
+                raise UnexpectedServer(self.platform, f"it redirects to {address}")
+            if not answer.body and (method != "GET" or answer.status == _NO_CONTENT):
+                return None
             try:
-                return msgspec.json.decode(answer.body) if answer.body else None
+                return msgspec.json.decode(answer.body)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 raise UnexpectedServer(self.platform, "its response is not JSON") from None
 
@@ -131,8 +143,8 @@ class RestClient:
             return ssl.create_default_context(cafile=None if path is None else str(path))
         except OSError as problem:
             raise MisuseError(
-                f"'{path}' under platform_config.{self._kind}.ca_file is not a file of "
-                f"certificates: {problem.strerror or problem}."
+                f"Cannot read certificates from '{path}' (platform_config.{self._kind}.ca_file): "
+                f"{problem.strerror or problem}."
             ) from None
 
     @cached_property
@@ -149,7 +161,7 @@ class RestClient:
 def fault_of(problem: Exception) -> Fault | None:
     """Classify an exception of a call; None if no call failed."""
     match problem:
-        case _Failed(status=status, text=text, retry_after=retry_after):
+        case ErrorResponse(status=status, text=text, retry_after=retry_after):
             return response_fault(status, text, retry_after)
         case NotConnected() | InvalidRequest():
             return unreachable_fault(problem.reason)

@@ -309,15 +309,22 @@ def default_of(field: msgspec.structs.FieldInfo) -> Any:
 def _merge_sets(
     base: Sequence[Value], theirs: Sequence[Value], ours: Sequence[Value]
 ) -> tuple[Value, ...]:
-    """Merge ordered sets: start with theirs, remove what we removed, append what we added."""
+    """Merge ordered sets: start with theirs, remove what we removed, append what we added.
+
+    If that leaves exactly our members, they keep our order: catalogs that do not store an order
+    return members in another one, for example after an interrupted write.
+    """
     if theirs == base:
         return tuple(ours)
+    if ours == base:
+        return tuple(theirs)
     removed = set(base) - set(ours)
     known = set(theirs) | set(base)
-    return (
+    merged = (
         *(member for member in theirs if member not in removed),
         *(member for member in ours if member not in known),
     )
+    return tuple(ours) if set(merged) == set(ours) else merged
 
 
 def _merge_fields(

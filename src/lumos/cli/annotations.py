@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MAX_LISTED: Final = 20
 MAX_VALUE_LENGTH: Final = 70
-# Commands that add what lists show, where it is not `add`.
+# Commands that add annotations, by noun; for other nouns it is `add`.
 _ADD_COMMANDS: Final = {"documentation": "doc set", "property": "property set"}
 
 Fields = Annotated[
@@ -43,29 +43,29 @@ Mine = Annotated[
 
 @contextmanager
 def dataset_first(
-    lumos: "Lumos", command: str, dataset: str, words: Sequence[str]
+    lumos: "Lumos", command: str, dataset: str, arguments: Sequence[str]
 ) -> Iterator[None]:
-    """If no dataset is found because it did not come first, name the right order."""
+    """If no dataset is found because it is not the first argument, suggest the right order."""
     from lumos.names import NoMatchingDataset
     from lumos.store.errors import UnknownDataset
 
     try:
         yield
     except (UnknownDataset, NoMatchingDataset) as problem:
-        near = problem.nearest if isinstance(problem, UnknownDataset) else ()
-        suggestion = f" {question(near)}" if near else ""
-        for word in words:
-            if lumos.annotations.is_dataset(word):
-                others = [each for each in (dataset, *words) if each != word]
+        nearest = problem.nearest if isinstance(problem, UnknownDataset) else ()
+        suggestion = f" {question(nearest)}" if nearest else ""
+        for argument in arguments:
+            if lumos.annotations.is_dataset(argument):
+                others = [each for each in (dataset, *arguments) if each != argument]
                 raise MisuseError(
-                    f"'{dataset}' is not a dataset, but '{word}' is.{suggestion} The dataset comes "
-                    f"first: lumos {command} {join([word, *others])}"
+                    f"'{dataset}' is not a dataset, but '{argument}' is.{suggestion} The dataset "
+                    f"comes first: lumos {command} {join([argument, *others])}"
                 ) from None
         raise
 
 
 def print_changed(report: "AnnotationReport", names: Names) -> None:
-    """Print what a command changed, a line for each dataset, and how many."""
+    """Print the changes of a command, with a line for each dataset, and their number."""
     listed, more = few(report.datasets, _MAX_LISTED)
     overruled, more_overruled = few(report.overruled, _MAX_LISTED)
     names.look_up(each.urn for each in listed)
@@ -79,8 +79,8 @@ def print_changed(report: "AnnotationReport", names: Names) -> None:
     for item in report.items:
         print_line(f"{item}{' would be written' if report.dry_run else ''}")
     verb = "would change" if report.dry_run else "changed"
-    rest = report.matched - report.changed
-    others = f", {rest:,} unchanged" if rest else ""
+    unchanged = report.matched - report.changed
+    others = f", {unchanged:,} unchanged" if unchanged else ""
     print_line(f"{plural(report.changed, 'dataset')} {verb}{others}.")
     for other in overruled:
         subject = f"{names(other.urn)} {other.field}".strip()
@@ -93,9 +93,11 @@ def print_changed(report: "AnnotationReport", names: Names) -> None:
         print_remark(names(text))
 
 
-def print_list(report: "AnnotationListReport", names: Names, *, noun: str, whole: bool) -> None:
+def print_list(
+    report: "AnnotationListReport", names: Names, *, noun: str, is_summary: bool
+) -> None:
     """Print how often each annotation is used, or all annotations of some datasets."""
-    if whole and not any(listed.state != "said" for listed in report.annotations):
+    if is_summary and not any(listed.state != "said" for listed in report.annotations):
         table = Table(noun.upper(), ">DATASETS", ">FIELDS")
         for label in report.labels:
             table.add(label.name, f"{label.datasets:,}", f"{label.fields:,}")

@@ -25,15 +25,15 @@ from lumos.rendering.text import plural
 if TYPE_CHECKING:
     from lumos.schemas.changes import ChangesTally, EventReport
 
-# Lines on a terminal without --limit.
+# The maximum number of lines on a terminal without --limit.
 _TERMINAL_LIMIT: Final = 100
-# Time, verdict, event and version; the verdict starts after the time.
+# The widths of time, verdict, event and version, and where the verdict starts in a line.
 _WIDTHS: Final = (19, 13, 16, 14)
-_VERDICT: Final = 21
-_NAME: Final = 4
+_VERDICT_START: Final = 21
+_NAME_INDEX: Final = 4
 _MAX_NAME_WIDTH: Final = 40
-# Events whose names are looked up at once.
-_BATCH: Final = 200
+# The number of events whose names are looked up at once.
+_BATCH_SIZE: Final = 200
 
 
 app = typer.Typer()
@@ -95,7 +95,7 @@ def changes(
         else:
             _print_events(tally, options.names)
     except BrokenPipeError:
-        # Typer would report a failure.
+        # Handled here, because Typer would report a failure.
         stop_printing()
     if screenful is not None and tally.summary.events == screenful:
         print_line("There may be older changes: --limit and --since show them.")
@@ -126,18 +126,21 @@ def _print_events(tally: "ChangesTally", names: Names) -> None:
     in_colour = console.is_terminal
     width = 0
     events = iter(tally)
-    while batch := list(islice(events, _BATCH)):
+    while batch := list(islice(events, _BATCH_SIZE)):
         names.look_up(event.urn for event in batch)
         names.look_up(event.summary for event in batch)
         rows = [_cells(event, names) for event in batch]
         if not width:
-            width = min(_MAX_NAME_WIDTH, max(len(escape_line(cells[_NAME])) for cells in rows))
             head = ("TIME (UTC)", "VERDICT", "EVENT", "VERSION", "DATASET", "WHAT")
+            longest = max(len(escape_line(cells[_NAME_INDEX])) for cells in (head, *rows))
+            width = min(_MAX_NAME_WIDTH, longest)
             print_line(_line(head, width))
         for cells in rows:
             if in_colour:
                 line = Text(_line(cells, width))
-                line.stylize(STYLES.get(cells[1].lower(), ""), _VERDICT, _VERDICT + len(cells[1]))
+                line.stylize(
+                    STYLES.get(cells[1].lower(), ""), _VERDICT_START, _VERDICT_START + len(cells[1])
+                )
                 console.print(line)
             else:
                 sys.stdout.write(f"{_line(cells, width)}\n")
@@ -157,7 +160,7 @@ def line_of(event: "EventReport", names: Names) -> str:
 def _cells(event: "EventReport", names: Names) -> tuple[str, ...]:
     verdict = event.changes[0].consumer.value if event.changes else ""
     downstream = "" if event.affected is None else event.affected.summary
-    what = "; ".join(filter(None, (event.summary, downstream)))
+    summary = "; ".join(filter(None, (event.summary, downstream)))
     return (
         event.timestamp.isoformat(" ", "seconds")[:19],
         "BREAKING" if event.breaking else verdict,
@@ -165,7 +168,7 @@ def _cells(event: "EventReport", names: Names) -> tuple[str, ...]:
         f"{event.cloud_version} {event.schema_version}",
         names(event.urn),
         # Summaries may contain line breaks.
-        names(" ".join(what.split())),
+        names(" ".join(summary.split())),
     )
 
 

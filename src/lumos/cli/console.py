@@ -1,4 +1,4 @@
-"""Rich consoles and the progress bar; imported only when something is printed with them."""
+"""Rich consoles and the progress bar; imported late, because Rich is slow to import."""
 
 import re
 import sys
@@ -43,7 +43,7 @@ class SafeConsole(Console):
 
 
 class _TrimmedStream:
-    """A file or a pipe that gets no blanks at the ends of lines."""
+    """A stream that removes blanks at the ends of lines."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -56,8 +56,8 @@ class _TrimmedStream:
 
 
 def create_console(*, stderr: bool = False) -> Console:
-    """A console; on stdout, a file or a pipe gets lines as long as they need to be."""
-    # Names of datasets and fields may look like markup; they are shown as they are.
+    """Create a console; lines in files and pipes are not wrapped."""
+    # Names of datasets and fields may look like markup, but must be printed unchanged.
     settings: dict[str, Any] = {
         "highlight": False, "soft_wrap": True, "markup": False, "emoji": False
     }  # fmt: skip
@@ -69,7 +69,7 @@ def create_console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def show_progress(console: Console) -> "Iterator[Progress]":
-    """A bar with the current step, files per second, elapsed and remaining time."""
+    """Show a bar with the current step, files per second, elapsed and remaining time."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),

@@ -91,7 +91,7 @@ app = typer.Typer(
 
 
 class _CostInputs(SharedOptions):
-    """The options that say what is computed."""
+    """The options that are inputs of a computation: period, method and what-if assumptions."""
 
     period: str | None = None
     method: str | None = None
@@ -101,7 +101,7 @@ class _CostInputs(SharedOptions):
 
     @property
     def inputs(self) -> "CostOptions":
-        """Their values as the SDK takes them."""
+        """The values of the options as arguments of the SDK."""
         moves = (_pair(each, "--move", "events=glacier") for each in self.move or ())
         schedules = (_pair(each, "--schedule", "clean=weekly") for each in self.schedule or ())
         return {
@@ -136,7 +136,7 @@ class CostReportOptions(_CostInputs):
         page: Callable[[], str] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Compute a report and print it or write it to a file, in the format asked for."""
+        """Compute a report and print it or write it to a file, in the requested format."""
         format = choose_format(
             self.format, self.output, _FORMATS, default="text", json=self.json, csv=self.csv
         )
@@ -174,7 +174,7 @@ class PagedReportOptions(CostReportOptions):
 
 @dataclass(kw_only=True)
 class SavingsOptions(CostReportOptions):
-    """The options of reports on savings, which depend on no attribution method."""
+    """The options of reports on savings, which do not depend on the attribution method."""
 
     method: ClassVar[None] = None  # type: ignore[misc]
 
@@ -194,7 +194,7 @@ class CostPageOptions(_CostInputs):
 
 
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:
-    # A URN may contain the sign itself, the value never does.
+    # A URN may contain `=`, a value never does.
     name, sign, value = text.rpartition("=")
     if not (name.strip() and sign and value.strip()):
         raise MisuseError(f"Invalid {option} '{text}'. Write {option} {example}")

@@ -34,7 +34,7 @@ def to_csv(report: CostReportHeader) -> str:
 
 
 def rows_of(report: CostReportHeader) -> Iterator[Cells]:
-    """The head and the rows of a report."""
+    """The header and the rows of a report."""
     match report:
         case CostReport():
             return _report_rows(report)
@@ -69,40 +69,40 @@ def _report_rows(report: CostReport) -> Iterator[Cells]:
     """The parts of a total cost; the column `cost` adds up to it."""
     types = list(report.breakdown.by_type)
     yield ("dataset", "period", "currency", "upstream", "name", "kind", "team", *types, "cost")
-    facts = (report.dataset, report.period, report.currency)
+    common = (report.dataset, report.period, report.currency)
     for each in report.breakdown.by_upstream:
         amounts = (each.by_type.get(name, Decimal(0)) for name in types)
-        yield (*facts, each.urn, each.name, each.kind, each.team, *amounts, each.cost)
-    rest = report.breakdown.others
-    if rest.count:
+        yield (*common, each.urn, each.name, each.kind, each.team, *amounts, each.cost)
+    others = report.breakdown.others
+    if others.count:
         unknown = (None for _ in types)
-        yield (*facts, "", f"{rest.count} others", "", "", *unknown, rest.cost)
+        yield (*common, "", f"{others.count} others", "", "", *unknown, others.cost)
 
 
 def _top_rows(report: CostTopReport) -> Iterator[Cells]:
-    """Datasets, all others and the costs of no dataset; own and retained give the total spend."""
+    """Datasets, all others, and unattributed costs; own and retained add up to the total spend."""
     yield ("period", "currency", "urn", "name", "kind", "team", "own", "total", "retained",
            "before")  # fmt: skip
-    facts = (report.period, report.currency)
+    common = (report.period, report.currency)
     for row in report.datasets:
-        yield (*facts, row.urn, row.name, row.kind, row.team, row.own, row.total, row.retained,
+        yield (*common, row.urn, row.name, row.kind, row.team, row.own, row.total, row.retained,
                row.before)  # fmt: skip
-    rest = report.others
-    if rest.count:
-        yield (*facts, "", f"{rest.count} others", "", "", rest.own, None, rest.retained,
-               rest.before)  # fmt: skip
+    others = report.others
+    if others.count:
+        yield (*common, "", f"{others.count} others", "", "", others.own, None, others.retained,
+               others.before)  # fmt: skip
     for name, amount in report.beside.items():
-        yield (*facts, "", name, "", "", amount, None, amount, None)
+        yield (*common, "", name, "", "", amount, None, amount, None)
 
 
 def _by_rows(report: CostByReport) -> Iterator[Cells]:
-    """Groups and the costs of no dataset; own and retained give the total spend."""
+    """Groups and unattributed costs; own and retained add up to the total spend."""
     yield ("period", "currency", report.by, "datasets", "own", "retained", "before")
-    facts = (report.period, report.currency)
+    common = (report.period, report.currency)
     for group in report.groups:
-        yield (*facts, group.name, group.datasets, group.own, group.retained, group.before)
+        yield (*common, group.name, group.datasets, group.own, group.retained, group.before)
     for name, amount in report.beside.items():
-        yield (*facts, name, None, amount, amount, None)
+        yield (*common, name, None, amount, amount, None)
 
 
 def _trend_rows(report: CostTrendReport) -> Iterator[Cells]:
@@ -131,28 +131,28 @@ def _trend_rows(report: CostTrendReport) -> Iterator[Cells]:
 def _explain_rows(report: CostExplainReport) -> Iterator[Cells]:
     """Paths and one row for those that are not listed; the column `cost` adds up to the total."""
     yield ("dataset", "period", "currency", "origin", "type", "own_cost", "share", "cost", "way")
-    facts = (report.dataset, report.period, report.currency)
+    common = (report.dataset, report.period, report.currency)
     for path in report.paths:
         route = " -> ".join(step.urn for step in path.steps)
-        yield (*facts, path.steps[0].urn, path.type, path.own_cost, path.share, path.cost, route)
+        yield (*common, path.steps[0].urn, path.type, path.own_cost, path.share, path.cost, route)
     if report.rest:
-        yield (*facts, "", "", None, None, report.rest, "paths that are not listed")
+        yield (*common, "", "", None, None, report.rest, "paths that are not listed")
 
 
 def _savings_rows(report: SavingsReport) -> Iterator[Cells]:
-    """What is removed, what remains and what breaks; `monthly` of what is removed is saved."""
+    """Removed, remaining and broken datasets; the `monthly` cost of removed ones is saved."""
     yield ("period", "outcome", "urn", "name", "kind", "owners", "monthly", "currency", "reason")
     period = report.period
     for removed in report.disappears:
         reason = "asked for" if removed.is_asked else NOTHING_ELSE
         yield (period, "disappears", removed.urn, removed.name, removed.kind, removed.team,
                removed.monthly, report.currency, reason)  # fmt: skip
-    for stays in report.stays:
-        yield (period, "stays", stays.urn, stays.name, stays.kind, "", stays.monthly,
-               report.currency, stays.reason)  # fmt: skip
-    rest = report.other_stays
-    if rest.count:
-        yield (period, "stays", "", f"{rest.count} others", "", "", rest.cost, report.currency, "")
+    for kept in report.stays:
+        yield (period, "stays", kept.urn, kept.name, kept.kind, "", kept.monthly,
+               report.currency, kept.reason)  # fmt: skip
+    more = report.other_stays
+    if more.count:
+        yield (period, "stays", "", f"{more.count} others", "", "", more.cost, report.currency, "")
     for broken in report.broken:
         yield (period, "breaks", broken.urn, broken.name, broken.kind, ", ".join(broken.owners),
                None, report.currency, use_text(broken))  # fmt: skip

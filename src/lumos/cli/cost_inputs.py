@@ -161,12 +161,12 @@ def list_(options: CommonOptions) -> None:
 def _parse_amounts(costs: list[str]) -> dict[str, Decimal]:
     amounts: dict[str, Decimal] = {}
     for each in costs:
-        name, mark, text = each.partition("=")
+        name, equals, text = each.partition("=")
         try:
             amount = Decimal(text)
         except InvalidOperation:
             amount = Decimal("nan")
-        if not mark or not amount.is_finite():
+        if not equals or not amount.is_finite():
             raise MisuseError(f"Invalid cost '{each}'. Write storage=120 or other=-12.50")
         if name in amounts:
             raise MisuseError(f"'{name}' is given twice. Keep one of them.")
@@ -203,7 +203,7 @@ def _print_meters(report: "MetersReport") -> None:
 
 
 def _last_day(since: datetime, until: datetime) -> date:
-    """The last day of usage; what ends at midnight ended on the day before."""
+    """The last day of usage; usage until midnight ends on the day before."""
     return max(until - timedelta(microseconds=1), since).date()
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from lumos.cli.cost_screen import (
     WIDTH,
     MoneyFormat,
-    facts,
-    heading,
     money_format,
     percent,
+    period_and_method,
+    print_heading,
     print_remarks,
     print_what_if,
     print_wrapped,
@@ -35,10 +35,10 @@ def print_savings(report: SavingsReport) -> None:
     """The result of `lumos cost savings`."""
     console = stdout()
     money = money_format(report, report.monthly_savings)
-    what = " and ".join(report.asked) if len(report.asked) == 2 else _join_first(report.asked)
+    subject = " and ".join(report.asked) if len(report.asked) == 2 else _join_first(report.asked)
     is_one = len(report.asked) == 1 and not report.asked[0].startswith("all ")
-    console.print(f"If {what} {'is' if is_one else 'are'} removed", style="bold")
-    console.print(facts(report))
+    console.print(f"If {subject} {'is' if is_one else 'are'} removed", style="bold")
+    console.print(period_and_method(report))
     console.print()
     monthly, annual = money(report.monthly_savings), money.format_roughly(report.annual_savings)
     console.print(f"  Saves {monthly} per month, {annual} per year", style="bold")
@@ -50,8 +50,10 @@ def print_savings(report: SavingsReport) -> None:
     attributed = report.attributed_cost
     if attributed is not None and attributed > report.monthly_savings >= 0:
         remains = money(money.difference(report.monthly_savings, attributed))
-        why = "other datasets need it" + (" or it is committed" if report.committed_cost else "")
-        line = f"  Its total cost is {money(attributed)}; {remains} of that remains, because {why}."
+        reason = "other datasets need it" + (" or it is committed" if report.committed_cost else "")
+        line = (
+            f"  Its total cost is {money(attributed)}; {remains} of that remains, because {reason}."
+        )
         print_wrapped(console, line, indent=2)
     print_what_if(console, report, money)
     removed = money.column(each.monthly for each in report.disappears)
@@ -71,7 +73,7 @@ def print_savings(report: SavingsReport) -> None:
             (each.name, each.kind, text, each.reason)
             for each, text in zip(report.stays, stays, strict=True)
         ],
-        beyond=report.other_stays.count,
+        unlisted=report.other_stays.count,
     )
     _print_section(
         console,
@@ -83,7 +85,7 @@ def print_savings(report: SavingsReport) -> None:
         ],
     )  # fmt: skip
     impact = report.impact_analysis
-    heading(console, "RISK")
+    print_heading(console, "RISK")
     console.print(f"  {impact.risk_level}", style=_RISKS[impact.risk_level])
     for reason in impact.reasons:
         print_wrapped(console, f"  - {reason}", indent=4)
@@ -110,7 +112,7 @@ def print_retire(report: RetireReport) -> None:
         console.print("Removing datasets would save nothing in this period.")
         _print_in_use(console, report)
         return
-    console.print(facts(report))
+    console.print(period_and_method(report))
     if report.unneeded:
         amount, share = report.unneeded_savings, percent(report.unneeded_savings, report.spent)
         title = f"Unused: removing these saves {money(amount)} per month ({share} of total spend)"
@@ -125,13 +127,13 @@ def print_retire(report: RetireReport) -> None:
         share = percent(report.monthly_savings, report.spent)
         is_known = any(step.is_verified for step in report.steps)
         condition = "Retiring these" if is_known else "If unread, retiring these"
-        heading(console, f"{condition} saves {monthly} per month ({share} of total spend)")
+        print_heading(console, f"{condition} saves {monthly} per month ({share} of total spend)")
         _print_steps(console, report, money)
-        tried = "No other selection of this size saves more." if report.exact else (
+        certainty = "No other selection of this size saves more." if report.exact else (
             "Selected one after the other; another selection might save more."
         )  # fmt: skip
         console.print()
-        console.print(f"{annual} per year. {tried}", style="dim")
+        console.print(f"{annual} per year. {certainty}", style="dim")
         if not is_known:
             console.print(
                 "No query log shows who reads them. Add one with: lumos usage ingest PATH"
@@ -153,20 +155,20 @@ def _print_in_use(console: "Console", report: RetireReport) -> None:
 
 def _print_steps(console: "Console", report: RetireReport, money: MoneyFormat) -> None:
     amounts = money.balanced(each.monthly_savings for each in report.steps)
-    # The rounded amounts are added up, so that the column is consistent.
+    # Rounded amounts are added, so that both columns are consistent.
     steps = zip(report.steps, amounts, accumulate(amounts), strict=True)
     table = Table(">", ">SAVES", ">CUMULATIVE", "DATASETS", widths=(3,), fold_at=WIDTH)
     for number, (step, amount, total) in enumerate(steps, start=1):
         use = "" if step.is_verified else READERS_UNKNOWN
-        whose = ", ".join(filter(None, (*(team.strip("()") for team in step.teams), use)))
-        datasets = f"{_join_first(step.names, _MAX_ROWS)} ({whose})"
+        teams = ", ".join(filter(None, (*(team.strip("()") for team in step.teams), use)))
+        datasets = f"{_join_first(step.names, _MAX_ROWS)} ({teams})"
         table.add(str(number), money(amount), money(total), datasets)
-        if also := len(step.datasets) - len(step.ends):
+        if additional := len(step.datasets) - len(step.ends):
             table.add(
                 "",
                 "",
                 "",
-                f"and {plural(also, 'more dataset')} that nothing else uses",
+                f"and {plural(additional, 'more dataset')} that nothing else uses",
                 style="dim",
             )
     console.print(table)
@@ -177,16 +179,16 @@ def _print_section(
     title: str,
     rows: Sequence[tuple[str, "NodeKind", str, str]],
     *,
-    beyond: int = 0,
+    unlisted: int = 0,
 ) -> None:
     if not rows:
         return
-    heading(console, title)
+    print_heading(console, title)
     table = Table("", "", "", fold_at=WIDTH)
     for name, kind, amount, note in rows[:_MAX_ROWS]:
         table.add(f"  {shorten_start(display_name(name, kind), 32)}", amount, note)
     console.print(table)
-    if more := max(0, len(rows) - _MAX_ROWS) + beyond:
+    if more := max(0, len(rows) - _MAX_ROWS) + unlisted:
         console.print(f"  and {more:,} more; see --json")
 
 

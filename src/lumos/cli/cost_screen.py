@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 # The width of all reports on cost.
 WIDTH: Final = 80
 _MAX_NAME_LENGTH: Final = 34
-_BAR: Final = 22
+_MAX_BAR_WIDTH: Final = 22
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 # Digits of amounts below one unit of the currency.
-_FINER: Final = 4
-_ROUGH_AMOUNT: Final = 100
+_SMALL_AMOUNT_DIGITS: Final = 4
+_MIN_WITHOUT_CENTS: Final = 100
 
 
 class MoneyFormat:
-    """Formats the amounts of one report: to the cent, or finer if all of it is less than 1."""
+    """Formats the amounts of one report: to the cent, or with more digits if all are below 1."""
 
-    def __init__(self, currency: str, whole: Decimal) -> None:
+    def __init__(self, currency: str, largest: Decimal) -> None:
         self._currency = currency
-        is_small = 0 < abs(whole) < 1
-        self.digits = _FINER if is_small else digits_of(currency)
+        is_small = 0 < abs(largest) < 1
+        self.digits = _SMALL_AMOUNT_DIGITS if is_small else digits_of(currency)
 
     def __call__(self, amount: Decimal) -> str:
         return format_money(micros(amount), self._currency, self.digits)
 
     def format_roughly(self, amount: Decimal) -> str:
         """An extrapolated amount: large ones without cents."""
-        digits = 0 if abs(amount) >= _ROUGH_AMOUNT else self.digits
+        digits = 0 if abs(amount) >= _MIN_WITHOUT_CENTS else self.digits
         return format_money(micros(amount), self._currency, digits)
 
     def signed(self, amount: Decimal) -> str:
@@ -53,54 +53,57 @@ class MoneyFormat:
         text = self(amount)
         return text if text.startswith("-") else f"+{text}"
 
-    def balanced(self, amounts: Iterable[Decimal], rest: int | None = None) -> list[Decimal]:
-        """Amounts rounded so that they give their rounded sum; one may make up for the others."""
+    def balanced(self, amounts: Iterable[Decimal], rest_index: int | None = None) -> list[Decimal]:
+        """Amounts rounded so that they add up to their rounded sum.
+
+        The amount at `rest_index`, if given, absorbs the rounding errors of the others.
+        """
         exact = [micros(amount) for amount in amounts]
-        if rest is None:
+        if rest_index is None:
             rounded_amounts = round_balanced(exact, self.digits)
         else:
-            rounded_amounts = round_balanced_by(exact, self.digits, rest)
+            rounded_amounts = round_balanced_by(exact, self.digits, rest_index)
         return [amount_of(units) for units in rounded_amounts]
 
     def difference(self, before: Decimal, after: Decimal) -> Decimal:
-        """The difference of two amounts as they are shown."""
+        """The difference of two amounts after rounding."""
         rounded_amounts = [round_amount(micros(each), self.digits) for each in (before, after)]
         return amount_of(rounded_amounts[1] - rounded_amounts[0])
 
-    def column(self, amounts: Iterable[Decimal], rest: int | None = None) -> list[str]:
-        """Amounts as text that add up to their sum as text, aligned at the right."""
-        texts = [self(amount) for amount in self.balanced(amounts, rest)]
+    def column(self, amounts: Iterable[Decimal], rest_index: int | None = None) -> list[str]:
+        """Amounts as text, aligned at the right; the rounded amounts add up."""
+        texts = [self(amount) for amount in self.balanced(amounts, rest_index)]
         width = max(map(len, texts), default=0)
         return [f"{text:>{width}}" for text in texts]
 
 
 def money_format(report: "CostReportHeader", *amounts: Decimal) -> MoneyFormat:
-    """The format for a report with such amounts; the largest decides about digits."""
+    """The format for a report with these amounts; the largest one determines the digits."""
     return MoneyFormat(report.currency, max(map(abs, amounts)))
 
 
-def bar(amount: Decimal, limit: Decimal, width: int = _BAR) -> str:
-    """A bar of eighths of characters."""
-    if limit <= 0 or amount <= 0:
+def bar(amount: Decimal, maximum: Decimal, width: int = _MAX_BAR_WIDTH) -> str:
+    """A bar of block characters, with a resolution of an eighth of a character."""
+    if maximum <= 0 or amount <= 0:
         return ""
-    eighths = max(1, round(float(amount / limit) * width * 8))
-    whole, rest = divmod(eighths, 8)
-    return "█" * whole + (_EIGHTHS[rest] if rest else "")
+    eighths = max(1, round(float(amount / maximum) * width * 8))
+    full_blocks, remainder = divmod(eighths, 8)
+    return "█" * full_blocks + (_EIGHTHS[remainder] if remainder else "")
 
 
-def percent(amount: Decimal, whole: Decimal) -> str:
-    """The share of an amount in the whole."""
-    if not whole:
+def percent(amount: Decimal, total: Decimal) -> str:
+    """The share of an amount in a total, in percent."""
+    if not total:
         return ""
-    share = float(amount / whole) * 100
+    share = float(amount / total) * 100
     return "<1%" if 0 < share < 0.5 else f"{share:.0f}%"
 
 
-def shorten_start(name: str, limit: int = _MAX_NAME_LENGTH) -> str:
+def shorten_start(name: str, max_width: int = _MAX_NAME_LENGTH) -> str:
     """A long name shortened at its start, since the end is more specific."""
-    if width_of(name) <= limit:
+    if width_of(name) <= max_width:
         return name
-    while width_of(name) >= limit:
+    while width_of(name) >= max_width:
         name = name[1:]
     return f"…{name}"
 
@@ -112,20 +115,20 @@ def print_wrapped(console: "Console", text: str, *, indent: int) -> None:
 
 
 def print_subject(console: "Console", name: str, urn: str | None) -> None:
-    """The name of what a report is about, with its URN in verbose mode."""
+    """Print the subject of a report, with its URN in verbose mode."""
     shows_urn = urn is not None and is_verbose()
     console.print(name, style="bold", end="  " if shows_urn else "\n")
     if shows_urn:
         console.print(urn, style="dim")
 
 
-def heading(console: "Console", text: str) -> None:
-    """The head of a part of a report."""
+def print_heading(console: "Console", text: str) -> None:
+    """Print the heading of a section."""
     console.print()
     console.print(f"{text}", style="bold")
 
 
-def bars(
+def print_bars(
     console: "Console",
     rows: Sequence[tuple[str, Decimal]],
     money: MoneyFormat,
@@ -133,98 +136,100 @@ def bars(
     more: tuple[str, Decimal] | None = None,
     total: bool = False,
 ) -> None:
-    """Print rows with amounts, shares and bars; `more` is one row for all that are not listed."""
+    """Print rows with amounts, shares and bars; `more` is one row for all unlisted ones."""
     listed = [*rows, *([more] if more else [])]
     if not listed:
         return
-    whole = sum((amount for _, amount in listed), Decimal(0))
+    row_sum = sum((amount for _, amount in listed), Decimal(0))
     amounts = money.column((amount for _, amount in listed), -1 if more else None)
-    width = max(len(money(whole)) if total else 0, *map(len, amounts))
+    width = max(len(money(row_sum)) if total else 0, *map(len, amounts))
     names = [shorten_start(name) for name, _ in listed]
-    room = max(6, min(_BAR, WIDTH - max(map(width_of, names)) - width - 12))
-    limit = max(amount for _, amount in listed)
-    # Shares of a sum that is less than its parts would say nothing.
-    is_whole = whole >= limit and all(abs(amount) <= whole for _, amount in listed)
+    bar_width = max(6, min(_MAX_BAR_WIDTH, WIDTH - max(map(width_of, names)) - width - 12))
+    maximum = max(amount for _, amount in listed)
+    # With credits, a sum may be less than its parts; shares of it would be meaningless.
+    has_shares = row_sum >= maximum and all(abs(amount) <= row_sum for _, amount in listed)
     table = Table("", ">", ">", "", widths=(0, width, 4))
     for name, text, (_, amount) in zip(names, amounts, listed, strict=True):
-        share = percent(amount, whole) if is_whole else ""
-        table.add(f"  {name}", text, share, bar(amount, limit, room))
+        share = percent(amount, row_sum) if has_shares else ""
+        table.add(f"  {name}", text, share, bar(amount, maximum, bar_width))
     if total:
         table.add("", "-" * width, "", "")
-        table.add("", money(whole), "", "")
+        table.add("", money(row_sum), "", "")
     console.print(table)
 
 
-def ledger(
+def print_ledger(
     console: "Console",
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
-    sums: Sequence[str],
-    drawn: Sequence[Decimal],
+    totals: Sequence[str],
+    bar_amounts: Sequence[Decimal],
 ) -> None:
     """Print rows of names and amounts with bars, above their sums."""
-    widths = [max(map(width_of, column)) for column in zip(head, *rows, sums, strict=True)]
-    room = max(4, min(_BAR, WIDTH - sum(widths) - 2 * len(widths)))
-    limit = max(drawn, default=Decimal(0))
+    widths = [max(map(width_of, column)) for column in zip(head, *rows, totals, strict=True)]
+    bar_width = max(4, min(_MAX_BAR_WIDTH, WIDTH - sum(widths) - 2 * len(widths)))
+    maximum = max(bar_amounts, default=Decimal(0))
     table = Table(head[0], *(f">{name}" for name in head[1:]), "")
-    for row, amount in zip(rows, drawn, strict=True):
-        table.add(*row, bar(amount, limit, room))
-    rules = ("-" * width if cell else "" for cell, width in zip(sums[1:], widths[1:], strict=True))
+    for row, amount in zip(rows, bar_amounts, strict=True):
+        table.add(*row, bar(amount, maximum, bar_width))
+    rules = (
+        "-" * width if cell else "" for cell, width in zip(totals[1:], widths[1:], strict=True)
+    )
     table.add("", *rules, "")
-    table.add(*sums, "")
+    table.add(*totals, "")
     console.print(table)
 
 
-def facts(report: "CostReportHeader") -> str:
+def period_and_method(report: "CostReportHeader") -> str:
     """The period of a report and its attribution method."""
     return f"{period_text(report)}, method {report.method}"
 
 
-def legend(console: "Console", *sentences: str) -> None:
-    """What the columns of a table mean."""
+def print_legend(console: "Console", *sentences: str) -> None:
+    """Print the meaning of the columns of a table."""
     console.print()
     for line in fold(" ".join(sentences), WIDTH):
         console.print(line, style="dim")
 
 
 def print_what_if(console: "Console", report: "CostReportHeader", money: MoneyFormat) -> None:
-    """The assumptions of a what-if report, and what they change."""
-    supposed = report.what_if
-    if supposed is None:
+    """Print the assumptions of a what-if report, and their effect on the total."""
+    what_if = report.what_if
+    if what_if is None:
         return
-    heading(console, "WHAT IF")
-    for change in supposed.changes:
+    print_heading(console, "WHAT IF")
+    for change in what_if.changes:
         console.print(f"  {change}")
-    before, after = money(supposed.before), money(supposed.after)
-    style = "green" if supposed.difference < 0 else "red" if supposed.difference > 0 else ""
+    before, after = money(what_if.before), money(what_if.after)
+    style = "green" if what_if.difference < 0 else "red" if what_if.difference > 0 else ""
     console.print(f"  before {before}, after {after}: ", end="")
-    difference = money.difference(supposed.before, supposed.after)
+    difference = money.difference(what_if.before, what_if.after)
     console.print(money.signed(difference), style=style)
 
 
-def print_remarks(report: "CostReportHeader", whole: Decimal, money: MoneyFormat) -> None:
-    """The limits of a report: what is estimated, missing or out of date."""
+def print_remarks(report: "CostReportHeader", total: Decimal, money: MoneyFormat) -> None:
+    """Print the limits of a report: estimates, and missing or outdated inputs."""
     console = stderr()
     if report.assumed or report.remarks:
         console.print()
     if report.assumed:
-        console.print(estimate_text(money(report.assumed), percent(report.assumed, whole)))
+        console.print(estimate_text(money(report.assumed), percent(report.assumed, total)))
     for remark in report.remarks:
         console.print(remark, style="yellow")
 
 
 def print_trend(console: "Console", report: "CostTrendReport", money: MoneyFormat) -> None:
-    """Periods one below the other, the earliest first, each against the one before as months."""
-    asked = "last 30 days" if report.is_recent else report.period
+    """Print one row per period, earliest first, with its change since the period before."""
+    period = "last 30 days" if report.is_recent else report.period
     rows = [(point.period, point) for point in report.points]
     if report.before is None:
-        rows.append((asked, report.now))
+        rows.append((period, report.now))
     else:
-        rows += [(asked, report.before), ("what-if", report.now)]
-    limit = max(point.cost for _, point in rows)
+        rows += [(period, report.before), ("what-if", report.now)]
+    maximum = max(point.cost for _, point in rows)
     texts = [money(point.cost) for _, point in rows]
     widest = max(len(name) for name, _ in rows) + max(map(len, texts))
-    room = max(6, min(36, WIDTH - widest - 14))
+    bar_width = max(6, min(36, WIDTH - widest - 14))
     table = Table("", ">", ">", "", widths=(0, 0, 6))
     before: Decimal | None = None
     for (name, point), text in zip(rows, texts, strict=True):
@@ -232,6 +237,6 @@ def print_trend(console: "Console", report: "CostTrendReport", money: MoneyForma
         if before is not None and before > 0 and point.metered_from is None:
             # Rounded as in the comparison below it.
             change = f"{round(float((point.monthly - before) / abs(before)) * 100, 1):+.0f}%"
-        table.add(f"  {name}", text, change, bar(point.cost, limit, room))
+        table.add(f"  {name}", text, change, bar(point.cost, maximum, bar_width))
         before = point.monthly if point.metered_from is None else None
     console.print(table)

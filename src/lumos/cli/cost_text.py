@@ -1,4 +1,4 @@
-"""Reports on cost as text of at most 80 columns, where names allow."""
+"""Reports on cost as text of at most 80 columns, unless names are very long."""
 
 from datetime import date
 from decimal import Decimal
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from lumos.cli.cost_screen import (
     WIDTH,
     MoneyFormat,
-    bars,
-    facts,
-    heading,
-    ledger,
-    legend,
     money_format,
     percent,
+    period_and_method,
+    print_bars,
+    print_heading,
+    print_ledger,
+    print_legend,
     print_remarks,
     print_subject,
     print_trend,
@@ -65,12 +65,12 @@ if TYPE_CHECKING:
     from lumos.cost.model_file.computation import ModelReport
 
 _MAX_ROWS: Final = 12
-# Larger shares are shown as the whole.
+# Larger shares are printed as 100 %, without a number.
 _FULL_SHARE: Final = 0.9995
-_NONE: Final = UnlistedCosts()
-_QUARTER: Final = 3
+_NO_UNLISTED_COSTS: Final = UnlistedCosts()
+_MONTHS_PER_QUARTER: Final = 3
 _MAX_NAME_LENGTH: Final = 30
-_SUM: Final = "Total spend"
+_TOTAL_LABEL: Final = "Total spend"
 
 
 def print_report(report: CostReportHeader) -> None:
@@ -104,11 +104,11 @@ def _print_report(report: CostReport) -> None:
     costs = (each.cost for each in report.breakdown.by_upstream)
     money = money_format(report, summary.total_cost, *costs)
     print_subject(console, report.name, report.dataset)
-    console.print(facts(report))
+    console.print(period_and_method(report))
     console.print(f"Team: {report.team}")
     console.print()
     own, jobs, attributed = money.balanced(
-        (summary.own_cost, summary.jobs_cost, summary.attributed_cost), rest=2
+        (summary.own_cost, summary.jobs_cost, summary.attributed_cost), rest_index=2
     )
     lines = [("own cost", own, f"the {report.kind} itself")]
     lines += [("job cost", jobs, JOB_COST)] if jobs else []
@@ -118,8 +118,8 @@ def _print_report(report: CostReport) -> None:
     for name, amount, note in lines:
         table.add(f"    {name}", money(amount), note)
     console.print(table)
-    stays, goes = money.column((summary.retained_cost, summary.passed_on_cost))
-    console.print(f"  Retained: {stays.strip()}. Passed on downstream: {goes.strip()}.")
+    retained, passed_on = money.column((summary.retained_cost, summary.passed_on_cost))
+    console.print(f"  Retained: {retained.strip()}. Passed on downstream: {passed_on.strip()}.")
     print_what_if(console, report, money)
     breakdown = report.breakdown
     if report.before is not None:
@@ -129,10 +129,10 @@ def _print_report(report: CostReport) -> None:
     else:
         console.print()
         console.print(f"  {NO_USAGE}")
-    heading(console, "TREND")
+    print_heading(console, "TREND")
     _print_trends(console, report, money)
     if report.optimization:
-        heading(console, "OPTIMIZATION")
+        print_heading(console, "OPTIMIZATION")
         for hint in report.optimization:
             console.print(f"  - {hint}")
         console.print(f"  Potential savings: {money(report.potential_savings)} per month")
@@ -143,18 +143,18 @@ def _print_report(report: CostReport) -> None:
 
 
 def _print_breakdown(console: "Console", breakdown: CostBreakdown, money: MoneyFormat) -> None:
-    heading(console, "BY COST TYPE")
-    bars(console, list(breakdown.by_type.items()), money)
-    heading(console, "BY TEAM (owner of the datasets and jobs that cause the cost)")
+    print_heading(console, "BY COST TYPE")
+    print_bars(console, list(breakdown.by_type.items()), money)
+    print_heading(console, "BY TEAM (owner of the datasets and jobs that cause the cost)")
     teams, others = _limit_rows(list(breakdown.by_team.items()))
-    bars(console, teams, money, more=others)
-    heading(console, "BY UPSTREAM DATASET OR JOB (where the cost arises)")
-    spent = [
+    print_bars(console, teams, money, more=others)
+    print_heading(console, "BY UPSTREAM DATASET OR JOB (where the cost arises)")
+    costs = [
         (shorten_start(display_name(each.name, each.kind), _MAX_NAME_LENGTH), each.cost)
         for each in breakdown.by_upstream
     ]
-    listed, rest = _limit_rows(spent, breakdown.others)
-    bars(console, listed, money, more=rest, total=True)
+    listed, others = _limit_rows(costs, breakdown.others)
+    print_bars(console, listed, money, more=others, total=True)
 
 
 def _print_changes(
@@ -164,24 +164,24 @@ def _print_changes(
     money: MoneyFormat,
 ) -> None:
     names = list(dict.fromkeys((*before, *after)))
-    was, now = (
+    amounts_before, amounts_after = (
         money.balanced(amounts.get(name, Decimal(0)) for name in names)
         for amounts in (before, after)
     )
-    for name, earlier, later in zip(names, was, now, strict=True):
-        if earlier != later:
-            console.print(f"    {name}: {money(earlier)} before, {money(later)} after")
+    for name, old, new in zip(names, amounts_before, amounts_after, strict=True):
+        if old != new:
+            console.print(f"    {name}: {money(old)} before, {money(new)} after")
 
 
 def _limit_rows(
-    rows: "Sequence[tuple[str, Decimal]]", unlisted: UnlistedCosts = _NONE
+    rows: "Sequence[tuple[str, Decimal]]", unlisted: UnlistedCosts = _NO_UNLISTED_COSTS
 ) -> "tuple[Sequence[tuple[str, Decimal]], tuple[str, Decimal] | None]":
-    """The first rows, and all others as one."""
+    """The first rows, and one row for all others."""
     if len(rows) <= _MAX_ROWS:
         return rows, None
-    rest = rows[_MAX_ROWS - 1 :]
-    count = len(rest) + unlisted.count
-    cost = sum((each for _, each in rest), unlisted.cost)
+    unshown = rows[_MAX_ROWS - 1 :]
+    count = len(unshown) + unlisted.count
+    cost = sum((each for _, each in unshown), unlisted.cost)
     return rows[: _MAX_ROWS - 1], (f"{count:,} others", cost)
 
 
@@ -193,27 +193,27 @@ def _print_trends(
         console.print(f"  {NO_RECORDS}")
         return
     for name, compared in (("month", trends.last_month), ("quarter", trends.last_quarter)):
-        what = "vs" if report.what_if is None else "what-if vs"
-        console.print(f"  {what} last {name:<8} {_compared(compared, report, money)}")
+        label = "vs" if report.what_if is None else "what-if vs"
+        console.print(f"  {label} last {name:<8} {_comparison_text(compared, report, money)}")
 
 
-def _compared(
+def _comparison_text(
     compared: CostComparison | None, report: CostReport | CostTrendReport, money: MoneyFormat
 ) -> str:
     if compared is None:
         return f"{'':>6}  not recorded"
     change = "" if compared.percent is None else f"{compared.percent:+.0f}%"
-    several = len(compared.periods) > 1
-    when = " and ".join(compared.periods)
-    if len(compared.periods) == _QUARTER:
-        when = f"{compared.periods[0]} to {compared.periods[-1]}"
-    elif report.is_recent and not several and compared.metered_from is None:
-        # Whoever compares thirty days with a month wants to know how long that is.
-        days = month_of(date.fromisoformat(f"{when}-01")).days
-        when += "" if days == report.days else f" ({days} days)"
+    is_several = len(compared.periods) > 1
+    periods = " and ".join(compared.periods)
+    if len(compared.periods) == _MONTHS_PER_QUARTER:
+        periods = f"{compared.periods[0]} to {compared.periods[-1]}"
+    elif report.is_recent and not is_several and compared.metered_from is None:
+        # The last thirty days are compared with a month, so the length of the month matters.
+        days = month_of(date.fromisoformat(f"{periods}-01")).days
+        periods += "" if days == report.days else f" ({days} days)"
     if part := comparison_text(compared):
-        when += f" ({part})"
-    return f"{change:>6}  {money(compared.cost)}{' per month' if several else ''} in {when}"
+        periods += f" ({part})"
+    return f"{change:>6}  {money(compared.cost)}{' per month' if is_several else ''} in {periods}"
 
 
 def _print_top(report: CostTopReport) -> None:
@@ -221,15 +221,15 @@ def _print_top(report: CostTopReport) -> None:
     console = stdout()
     money = money_format(report, report.spent)
     console.print(f"Total spend {money(report.spent)}", style="bold")
-    console.print(facts(report))
+    console.print(period_and_method(report))
     print_what_if(console, report, money)
     console.print()
-    datasets, rest = report.shown
+    datasets, hidden_rows = report.displayed_rows
     if not datasets and not report.beside:
         console.print(NO_COST)
         print_remarks(report, report.spent, money)
         return
-    others = [rest] if rest.count else []
+    others = [hidden_rows] if hidden_rows.count else []
     names = [
         shorten_start(display_name(each.name, each.kind), _MAX_NAME_LENGTH) for each in datasets
     ]
@@ -238,36 +238,39 @@ def _print_top(report: CostTopReport) -> None:
         *map(unattributed_label, report.beside),
     ]
     listed: list[CostRow | OtherCosts] = [*datasets, *others]
-    beside = list(report.beside.values())
-    index = len(datasets) if others else None
-    own = money.column([*(each.own for each in listed), *beside], index)
-    retained = [*(each.retained for each in listed), *beside]
-    shown = money.column(retained, index)
-    # What nothing reads has one amount, which is not rounded in two ways.
-    totals = [
+    unattributed = list(report.beside.values())
+    rest_index = len(datasets) if others else None
+    own = money.column([*(each.own for each in listed), *unattributed], rest_index)
+    retained = [*(each.retained for each in listed), *unattributed]
+    shown = money.column(retained, rest_index)
+    # The total and the retained cost of a dataset without readers are equal: round them alike.
+    total_texts = [
         shown[index].strip() if each.total == each.retained else money(each.total)
         for index, each in enumerate(datasets)
     ]
-    totals += [""] * (len(names) - len(totals))
-    whole = money(report.spent)
-    head, sums = ["DATASET OR JOB", "OWN", "TOTAL", "RETAINED"], [_SUM, whole, "", whole]
-    cells = [names, own, totals, shown]
+    total_texts += [""] * (len(names) - len(total_texts))
+    total = money(report.spent)
+    headers = ["DATASET OR JOB", "OWN", "TOTAL", "RETAINED"]
+    totals = [_TOTAL_LABEL, total, "", total]
+    columns = [names, own, total_texts, shown]
     ranked = {
         "retained": retained,
-        "own": [*(each.own for each in listed), *beside],
+        "own": [*(each.own for each in listed), *unattributed],
         "total": [each.total for each in datasets],
     }[report.ranked_by]
-    if report.ranked_by == "own":
-        earlier = [each.own_before for each in listed]
-        _add_change(report, earlier, ranked, (head, cells, sums), money, after="OWN", rest=index)
-    else:
-        earlier = [each.before for each in listed]
-        _add_change(
-            report, earlier, retained, (head, cells, sums), money, after="RETAINED", rest=index
-        )
-    drawn = [*ranked, *([Decimal(0)] * (len(names) - len(ranked)))]
-    ledger(console, head, list(zip(*cells, strict=True)), sums, drawn)
-    legend(console, OWN_COST, TOTAL_COST, RETAINED_COST)
+    is_by_own = report.ranked_by == "own"
+    _add_change(
+        report,
+        [each.own_before if is_by_own else each.before for each in listed],
+        ranked if is_by_own else retained,
+        (headers, columns, totals),
+        money,
+        after="OWN" if is_by_own else "RETAINED",
+        rest_index=rest_index,
+    )
+    bar_amounts = [*ranked, *([Decimal(0)] * (len(names) - len(ranked)))]
+    print_ledger(console, headers, list(zip(*columns, strict=True)), totals, bar_amounts)
+    print_legend(console, OWN_COST, TOTAL_COST, RETAINED_COST)
     print_remarks(report, report.spent, money)
 
 
@@ -275,31 +278,32 @@ def _add_change(
     report: CostTopReport | CostByReport,
     earlier: "Sequence[Decimal | None]",
     amounts: "Sequence[Decimal]",
-    columns: tuple[list[str], list[list[str]], list[str]],
+    table: tuple[list[str], list[list[str]], list[str]],
     money: MoneyFormat,
     *,
     after: str,
-    rest: int | None = None,
+    rest_index: int | None = None,
 ) -> None:
     """In a what-if report, add a column with the changes of another column."""
     if report.what_if is None or report.beside_before is None:
         return
-    beside = [report.beside_before.get(name, Decimal(0)) for name in report.beside]
-    before = [*(each or Decimal(0) for each in earlier), *beside]
-    exact = [now - was for now, was in zip(amounts, before, strict=True)]
-    changes = money.balanced(exact, rest)
+    unattributed_before = [report.beside_before.get(name, Decimal(0)) for name in report.beside]
+    before = [*(each or Decimal(0) for each in earlier), *unattributed_before]
+    differences = [now - was for now, was in zip(amounts, before, strict=True)]
+    changes = money.balanced(differences, rest_index)
     difference = money.difference(report.what_if.before, report.what_if.after)
-    # Before and after are rounded each; their difference is shown as between the rounded ones.
-    bent = max(range(len(changes)), key=lambda index: abs(changes[index]), default=rest)
-    if rest is not None and changes[rest]:
-        bent = rest
-    if bent is not None:
-        changes[bent] += difference - sum(changes, Decimal(0))
-    head, cells, sums = columns
-    index = head.index(after) + 1
-    head.insert(index, "CHANGE")
-    cells.insert(index, [money.signed(each) if each else "" for each in changes])
-    sums.insert(index, money.signed(difference))
+    # The totals before and after are rounded, so one change is adjusted to make all changes add up
+    # to the difference of the rounded totals.
+    adjusted = max(range(len(changes)), key=lambda index: abs(changes[index]), default=rest_index)
+    if rest_index is not None and changes[rest_index]:
+        adjusted = rest_index
+    if adjusted is not None:
+        changes[adjusted] += difference - sum(changes, Decimal(0))
+    headers, columns, totals = table
+    index = headers.index(after) + 1
+    headers.insert(index, "CHANGE")
+    columns.insert(index, [money.signed(each) if each else "" for each in changes])
+    totals.insert(index, money.signed(difference))
 
 
 def _print_by(report: CostByReport) -> None:
@@ -307,33 +311,33 @@ def _print_by(report: CostByReport) -> None:
     console = stdout()
     money = money_format(report, report.spent)
     console.print(f"Total spend {money(report.spent)} by {report.by}", style="bold")
-    console.print(facts(report))
+    console.print(period_and_method(report))
     print_what_if(console, report, money)
     console.print()
-    beside = list(report.beside.values())
+    unattributed = list(report.beside.values())
     names = [
         *(shorten_start(each.name, 28) for each in report.groups),
         *map(unattributed_label, report.beside),
     ]
-    counts = [*(f"{each.datasets:,}" for each in report.groups), *([""] * len(beside))]
-    own = money.column([*(each.own for each in report.groups), *beside])
-    retained = [*(each.retained for each in report.groups), *beside]
+    counts = [*(f"{each.datasets:,}" for each in report.groups), *([""] * len(unattributed))]
+    own = money.column([*(each.own for each in report.groups), *unattributed])
+    retained = [*(each.retained for each in report.groups), *unattributed]
     shares = [percent(each, report.spent) for each in retained]
-    whole = money(report.spent)
-    head = [report.by.upper(), "DATASETS", "OWN", "RETAINED", ""]
-    cells = [names, counts, own, money.column(retained), shares]
-    sums = [_SUM, "", whole, whole, ""]
+    total = money(report.spent)
+    headers = [report.by.upper(), "DATASETS", "OWN", "RETAINED", ""]
+    columns = [names, counts, own, money.column(retained), shares]
+    totals = [_TOTAL_LABEL, "", total, total, ""]
     if report.what_if is not None:
         # Two columns of changes leave no room for shares.
-        head.pop(), cells.pop(), sums.pop()
-    spent = [*(each.own for each in report.groups), *beside]
+        headers.pop(), columns.pop(), totals.pop()
+    spent = [*(each.own for each in report.groups), *unattributed]
     for amounts, earlier, name in (
         (spent, [each.own_before for each in report.groups], "OWN"),
         (retained, [each.before for each in report.groups], "RETAINED"),
     ):
-        _add_change(report, earlier, amounts, (head, cells, sums), money, after=name)
-    ledger(console, head, list(zip(*cells, strict=True)), sums, retained)
-    legend(console, group_columns_text(report.by))
+        _add_change(report, earlier, amounts, (headers, columns, totals), money, after=name)
+    print_ledger(console, headers, list(zip(*columns, strict=True)), totals, retained)
+    print_legend(console, group_columns_text(report.by))
     for name in report.beside:
         console.print(unattributed_text(name), style="dim")
     print_remarks(report, report.spent, money)
@@ -343,8 +347,8 @@ def _print_trend(report: CostTrendReport) -> None:
     """The result of `lumos cost trend`."""
     console = stdout()
     money = money_format(report, report.now.cost)
-    what = "Total spend" if report.name is None else f"Total cost of {report.name}"
-    print_subject(console, what, report.dataset)
+    title = "Total spend" if report.name is None else f"Total cost of {report.name}"
+    print_subject(console, title, report.dataset)
     console.print()
     print_trend(console, report, money)
     console.print()
@@ -358,11 +362,11 @@ def _print_explain(report: CostExplainReport) -> None:
     console = stdout()
     money = money_format(report, report.total_cost)
     print_subject(console, report.name, report.dataset)
-    console.print(facts(report))
+    console.print(period_and_method(report))
     console.print()
     amounts = money.column([*(path.cost for path in report.paths), report.rest], -1)
-    whole = money(report.total_cost)
-    width = max(len(whole), *map(len, amounts))
+    total = money(report.total_cost)
+    width = max(len(total), *map(len, amounts))
     for amount, path in zip(amounts, report.paths, strict=False):
         for number, line in enumerate(fold(_path_text(path, money), WIDTH - width - 4)):
             console.print(f"{'' if number else amount:>{width}}  {'  ' if number else ''}{line}")
@@ -370,7 +374,7 @@ def _print_explain(report: CostExplainReport) -> None:
         where = "in cycles" if report.complete else "on paths that are not listed; see --limit"
         console.print(f"{amounts[-1]:>{width}}  {where}")
     console.print("-" * width)
-    console.print(f"{whole:>{width}}  total", style="bold")
+    console.print(f"{total:>{width}}  total", style="bold")
     for cycle in report.cycles:
         names = ", ".join(cycle[:5])
         console.print(f"Lineage cycle, in which cost circulates: {names}", style="yellow")
@@ -383,23 +387,23 @@ def _print_explain(report: CostExplainReport) -> None:
 def _path_text(path: CostPath, money: MoneyFormat) -> str:
     """raw_events storage $500.00 -60%-> cleaned_events -> feature_store"""
     first = path.steps[0]
-    words = [f"{display_name(first.name, first.kind)} {path.type} {money(path.own_cost)}"]
+    parts = [f"{display_name(first.name, first.kind)} {path.type} {money(path.own_cost)}"]
     for before, step in zip(path.steps, path.steps[1:], strict=False):
         share = before.share
         mark = "~" if before.assumed else ""
-        is_whole = share is None or share > _FULL_SHARE
-        arrow = "->" if is_whole else f"-{mark}{(share or 0) * 100:.3g}%->"
-        words.append(f"{arrow} {display_name(step.name, step.kind)}")
-    return " ".join(words)
+        is_full = share is None or share > _FULL_SHARE
+        arrow = "->" if is_full else f"-{mark}{(share or 0) * 100:.3g}%->"
+        parts.append(f"{arrow} {display_name(step.name, step.kind)}")
+    return " ".join(parts)
 
 
 def _print_record(report: CostRecordReport) -> None:
     """The result of `lumos cost record`."""
     money = money_format(report, report.spent)
-    again = " again" if report.is_again else ""
+    suffix = " again" if report.is_again else ""
     console = stdout()
-    what = plural(report.datasets, "dataset or job", "datasets and jobs")
-    console.print(f"Recorded {report.period}{again}: {money(report.spent)} for {what}.")
+    count = plural(report.datasets, "dataset or job", "datasets and jobs")
+    console.print(f"Recorded {report.period}{suffix}: {money(report.spent)} for {count}.")
     if report.aspects_written:
         console.print(
             f"Snapshots now include the cost of {plural(report.aspects_written, 'dataset')}."
@@ -419,18 +423,18 @@ def print_model(report: "ModelReport") -> None:
     console.print(table)
     for component in report.components:
         names = ", ".join(component.urns[:3]) + (", ..." if len(component.urns) > 3 else "")
-        closed = ", which no cost leaves" if component.closed else ""
+        closed_note = ", which no cost leaves" if component.closed else ""
         console.print(
-            f"Lineage cycle of {plural(len(component.urns), 'dataset')} ({names}){closed}: total "
-            f"cost {component.total:,}."
+            f"Lineage cycle of {plural(len(component.urns), 'dataset')} ({names}){closed_note}: "
+            f"total cost {component.total:,}."
         )
     totals = report.totals
     others = {
         "unallocated": totals.unallocated, "idle": totals.idle, "shared": totals.shared,
         "adjustment": totals.adjustment,
     }  # fmt: skip
-    rest = "".join(f", {name} {amount:,}" for name, amount in others.items() if amount)
-    console.print(f"Total spend {totals.spent:,}: retained {totals.retained:,}{rest}.")
+    other_amounts = "".join(f", {name} {amount:,}" for name, amount in others.items() if amount)
+    console.print(f"Total spend {totals.spent:,}: retained {totals.retained:,}{other_amounts}.")
     if totals.assumed:
         share = f"{float(totals.assumed / totals.spent):.0%}" if totals.spent else "0%"
         console.print(estimate_text(f"{totals.assumed:,}", share), style="yellow")

@@ -21,7 +21,7 @@ from lumos.cli.options import (
     print_json,
     with_options,
 )
-from lumos.cli.scan_text import Folded, ShowAll, fold_similar, format_file_count
+from lumos.cli.scan_text import DatasetFamily, ShowAll, fold_similar, format_file_count
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import escape_line
 from lumos.rendering.text import few, format_number, format_size, format_time, plural
@@ -34,15 +34,16 @@ if TYPE_CHECKING:
     from lumos.datasets.reports import ListedDataset, ListReport, ShowReport
     from lumos.model.types import DataType
     from lumos.schemas.changes import SplitDataset
+    from lumos.sdk import Lumos
 
 _TABLE_PROPERTIES: Final = "table."
-_SHOWN_ELSEWHERE: Final = ("comment", "owner")
+_SHOWN_SEPARATELY: Final = ("comment", "owner")
 # The name of a table version in each format.
-_VERSIONS: Final = {"iceberg": "snapshot", "hudi": "instant"}
-# Facts that may take several lines.
-_MULTILINE_FACTS: Final = ("description", "context", "settings", "upstream", "downstream")
+_VERSION_NAMES: Final = {"iceberg": "snapshot", "hudi": "instant"}
+# Labels whose values may have several lines.
+_MULTILINE_LABELS: Final = ("description", "context", "settings", "upstream", "downstream")
 _DEFAULT_OWNER_TYPE: Final = "TECHNICAL_OWNER"
-# Most edges and parts that are listed.
+# The maximum number of edges and parts that are listed.
 _MAX_LISTED: Final = 10
 
 
@@ -104,7 +105,17 @@ def show(options: CommonOptions, dataset: Dataset, platform: ReadFrom = None) ->
     if options.json:
         print_json(report)
     else:
-        _print_dataset(report, options.names, has_prices=options.lumos.cost.has_prices())
+        _print_dataset(report, options.names, has_prices=_has_prices(options.lumos))
+
+
+def _has_prices(lumos: "Lumos") -> bool:
+    """Whether costs can be computed; they may be disabled."""
+    from lumos.config.switches import FeatureDisabled
+
+    try:
+        return lumos.cost.has_prices()
+    except FeatureDisabled:
+        return False
 
 
 def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filtered: bool) -> None:
@@ -120,15 +131,18 @@ def _print_list(report: "ListReport", names: Names, *, show_all: bool, is_filter
     names.look_up(each.urn for each in report.datasets)
     table = Table("DATASET", "FORMAT", "VERSION", "CHANGED (UTC)")
     for dataset in fold_similar(
-        report.datasets, _same_schema(report), lambda each: each.urn, show_all=show_all
+        report.datasets, _schema_families(report), lambda each: each.urn, show_all=show_all
     ):
-        if isinstance(dataset, Folded):
+        if isinstance(dataset, DatasetFamily):
             table.add(dataset.title, "", "", "--all shows them")
             continue
         version = f"{dataset.cloud_version} {dataset.schema_version}"
         changed = format_time(dataset.updated_at)
         table.add(names(dataset.urn), dataset.format or "", version, changed)
     stdout().print(table)
+    if report.has_more:
+        stdout().print()
+        stdout().print("There are more. Raise --limit, or look for a name: lumos search TEXT")
     _print_lineage_only_count(report)
 
 
@@ -149,16 +163,14 @@ def _print_lineage_only(report: "ListReport", names: Names) -> None:
     stdout().print(table)
 
 
-def _same_schema(report: "ListReport") -> "Iterator[Folded]":
-    """Datasets of one folder and format that have the same schema."""
+def _schema_families(report: "ListReport") -> "Iterator[DatasetFamily]":
+    """Families of datasets in one folder that have the same format and schema."""
     families: dict[tuple[str, str | None, str], list[ListedDataset]] = {}
     for each in report.datasets:
         key = (each.urn.rpartition("/")[0], each.format, each.fingerprint)
         families.setdefault(key, []).append(each)
-    for same_schema in families.values():
-        yield Folded(
-            tuple(each.urn for each in same_schema), tuple(each.name for each in same_schema)
-        )
+    for family in families.values():
+        yield DatasetFamily(tuple(each.urn for each in family), tuple(each.name for each in family))
 
 
 def _print_dataset(report: "ShowReport", names: Names, *, has_prices: bool) -> None:
@@ -169,26 +181,26 @@ def _print_dataset(report: "ShowReport", names: Names, *, has_prices: bool) -> N
     console = stdout()
     dataset = report.dataset
     console.print(names(dataset["urn"]), style="bold")
-    facts = Table("", "")
+    details = Table("", "")
     if report.state == "missing":
-        facts.add("state", "gone: the last scan did not find it")
+        details.add("state", "missing: the last scan did not find it")
     elif report.state == "assumed":
-        facts.add("state", "known from lineage only: no scan has found it")
+        details.add("state", "known from lineage only: no scan has found it")
     elif report.split is not None:
-        facts.add("state", f"was {names(report.split.summary)}")
-        facts.add("parts", Text("\n".join(map(escape_line, _parts_of(report.split, names)))))
-    for label, value in _facts_of(dataset, names):
+        details.add("state", f"was {names(report.split.summary)}")
+        details.add("parts", Text("\n".join(map(escape_line, _format_parts(report.split, names)))))
+    for label, value in _labelled_values(dataset, names):
         # Descriptions may have several lines.
-        facts.add(label, Text(value) if label in _MULTILINE_FACTS else value)
+        details.add(label, Text(value) if label in _MULTILINE_LABELS else value)
     if has_prices and not dataset.get("cost"):
         name = names(dataset["urn"])
-        # Only scanned datasets carry recorded costs.
+        # Costs are only recorded for scanned datasets.
         state = "" if report.state == "assumed" else "not recorded; "
-        facts.add("cost", f"{state}compute it with: lumos cost report {quote(name)}")
-    console.print(facts)
+        details.add("cost", f"{state}compute it with: lumos cost report {quote(name)}")
+    console.print(details)
     if dataset["schema"]["fields"]:
         console.print()
-        console.print(_fields_of(dataset))
+        console.print(_fields_table(dataset))
     _print_profile(console, (dataset.get("quality") or {}).get("profile"))
     if definition := dataset.get("definition"):
         console.print()
@@ -212,45 +224,45 @@ def _print_dataset(report: "ShowReport", names: Names, *, has_prices: bool) -> N
         console.print(f"  such as {drift['examples'][0]}")
 
 
-def _facts_of(dataset: dict[str, Any], names: Names) -> "Iterator[tuple[str, str]]":
-    """Everything known apart from the schema, as labels and values."""
+def _labelled_values(dataset: dict[str, Any], names: Names) -> "Iterator[tuple[str, str]]":
+    """Everything that is known except for the schema, as labels and values."""
     location, versioning = dataset.get("location"), dataset.get("versioning")
-    facts = {
-        **_annotations_of(dataset),
+    values = {
+        **_format_annotations(dataset),
         "location": location and location["uri"],
         "partitioning": location and location["partitioning"],
         "format": dataset.get("format"),
-        **_table_of(dataset),
-        "settings": "\n".join(map(escape_line, _settings_of(dataset))),
+        **_table_version(dataset),
+        "settings": "\n".join(map(escape_line, _table_settings(dataset))),
         "version": versioning and f"{versioning['cloud_version']} {versioning['schema_version']}",
-        **_sizes_of(dataset),
-        "schedule": _schedule_of(dataset.get("schedule")),
-        "quality": _quality_of(dataset.get("quality") or {}),
-        **_lineage_of(dataset, names),
-        "usage": _usage_of(dataset.get("usage")),
-        "cost": _cost_of(dataset.get("cost")),
+        **_format_sizes(dataset),
+        "schedule": _format_schedule(dataset.get("schedule")),
+        "quality": _format_quality(dataset.get("quality") or {}),
+        **_format_lineage(dataset, names),
+        "usage": _format_usage(dataset.get("usage")),
+        "cost": _format_cost(dataset.get("cost")),
     }
-    for label, value in facts.items():
+    for label, value in values.items():
         if value:
             yield label, value
 
 
-def _sizes_of(dataset: dict[str, Any]) -> dict[str, str]:
+def _format_sizes(dataset: dict[str, Any]) -> dict[str, str]:
     statistics = dataset.get("statistics")
     if not statistics:
         return {}
-    facts = {"files": format_file_count(statistics["file_count"], dataset.get("format"))}
+    sizes = {"files": format_file_count(statistics["file_count"], dataset.get("format"))}
     if dataset.get("format") != "view":
-        facts["rows"] = format_number(statistics["row_count"], exact=statistics["row_count_exact"])
-        facts["size"] = format_size(
+        sizes["rows"] = format_number(statistics["row_count"], exact=statistics["row_count_exact"])
+        sizes["size"] = format_size(
             statistics["total_size_bytes"], exact=statistics["total_size_exact"]
         )
     if statistics["last_modified"]:
-        facts["modified"] = f"{_time_of(statistics['last_modified'])} UTC"
-    return facts
+        sizes["modified"] = f"{_format_time_text(statistics['last_modified'])} UTC"
+    return sizes
 
 
-def _schedule_of(schedule: dict[str, Any] | None) -> str:
+def _format_schedule(schedule: dict[str, Any] | None) -> str:
     if not schedule:
         return ""
     lag = schedule.get("availability_lag_minutes")
@@ -258,7 +270,7 @@ def _schedule_of(schedule: dict[str, Any] | None) -> str:
     return f"{schedule['cron']} ({schedule.get('timezone', 'UTC')}){after}"
 
 
-def _quality_of(quality: dict[str, Any]) -> str:
+def _format_quality(quality: dict[str, Any]) -> str:
     """Scores and checks; the profile of the columns is shown below the schema."""
     parts = [f"score {quality['score']:.1%}"] if quality.get("score") is not None else []
     parts += [f"{name} {share:.1%}" for name, share in quality.get("dimensions", {}).items()]
@@ -266,16 +278,16 @@ def _quality_of(quality: dict[str, Any]) -> str:
     for check in quality.get("checks", ()):
         by_status.setdefault(check["status"], []).append(check["name"])
     for status, names in sorted(by_status.items()):
-        named = "" if status == "PASSED" else f" ({', '.join(names)})"
-        parts.append(f"{plural(len(names), 'check')} {status.lower()}{named}")
+        failed_names = "" if status == "PASSED" else f" ({', '.join(names)})"
+        parts.append(f"{plural(len(names), 'check')} {status.lower()}{failed_names}")
     if parts and (at := quality.get("measured_at")):
-        parts.append(f"measured {_time_of(at)} UTC")
+        parts.append(f"measured {_format_time_text(at)} UTC")
     if freshness := quality.get("freshness"):
-        parts.append(f"data up to {_time_of(freshness)} UTC")
+        parts.append(f"data up to {_format_time_text(freshness)} UTC")
     return ", ".join(parts)
 
 
-def _usage_of(usage: dict[str, Any] | None) -> str:
+def _format_usage(usage: dict[str, Any] | None) -> str:
     if not usage:
         return ""
     readers = usage.get("readers", ())
@@ -284,12 +296,12 @@ def _usage_of(usage: dict[str, Any] | None) -> str:
         return f"no reads{since}" if since else ""
     reads = plural(sum(each.get("reads", 0) for each in readers), "read")
     last = usage.get("last_accessed")
-    ended = f", the last on {last[:10]}" if last else ""
-    return f"{reads} by {plural(len(readers), 'reader')}{since}{ended}"
+    last_read = f", the last on {last[:10]}" if last else ""
+    return f"{reads} by {plural(len(readers), 'reader')}{since}{last_read}"
 
 
-def _cost_of(cost: dict[str, Any] | None) -> str:
-    """Own and attributed cost of the latest period on record."""
+def _format_cost(cost: dict[str, Any] | None) -> str:
+    """The own and attributed cost of the last recorded period."""
     if not cost:
         return ""
     own, attributed = (cost.get(kind) or {} for kind in ("own", "attributed"))
@@ -301,11 +313,11 @@ def _cost_of(cost: dict[str, Any] | None) -> str:
     return f"{total:,.2f} {cost['currency']} ({cost['period']}): {', '.join(parts)}"
 
 
-def _time_of(text: str) -> str:
+def _format_time_text(text: str) -> str:
     return str(text).replace("T", " ")[:19]
 
 
-def _fields_of(dataset: dict[str, Any]) -> Table:
+def _fields_table(dataset: dict[str, Any]) -> Table:
     """The fields, with a row for each member of a struct."""
     # Imported late: `list` starts faster without it.
     from lumos.model.schema import Field
@@ -313,68 +325,68 @@ def _fields_of(dataset: dict[str, Any]) -> Table:
     from lumos.model.types import parse_type
 
     columns = (dataset.get("statistics") or {}).get("columns") or {}
-    measured = (">NULLS", ">SIZE", "MINIMUM", "MAXIMUM") if columns else ()
-    known = dataset["schema"]["fields"]
-    ids = (">ID",) if any("field_id" in field for field in known) else ()
-    fields = Table("FIELD", "TYPE", "NULL", *ids, *measured, "")
-    blanks = [""] * len(measured)
-    for field in known:
+    headers = (">NULLS", ">SIZE", "MINIMUM", "MAXIMUM") if columns else ()
+    schema_fields = dataset["schema"]["fields"]
+    id_header = (">ID",) if any("field_id" in field for field in schema_fields) else ()
+    fields = Table("FIELD", "TYPE", "NULL", *id_header, *headers, "")
+    blanks = [""] * len(headers)
+    for field in schema_fields:
         type = parse_type(field["type"])
         fields.add(
             field["name"],
-            _outline(type),
+            _outline_type(type),
             "yes" if field["nullable"] else "no",
-            *(str(field.get("field_id", "")) for _ in ids),
-            *(_column_facts(columns.get(field["name"], {})) if measured else ()),
-            _annotations_of_field(field),
+            *(str(field.get("field_id", "")) for _ in id_header),
+            *(_column_statistics(columns.get(field["name"], {})) if headers else ()),
+            _format_field_annotations(field),
         )
         notes = {note["path"]: note for note in field["nested"]}
         for part in nested_parts(Field(name=field["name"], type=type)):
             note = notes.get(part.path, {"path": part.path})
-            annotations = _annotations_of_field(note)
+            annotations = _format_field_annotations(note)
             if part.name is not None or annotations:
                 fields.add(
                     f"  {part.path}",
-                    _outline(part.type),
+                    _outline_type(part.type),
                     "yes" if part.nullable else "no",
-                    *(str(note.get("field_id", "")) for _ in ids),
+                    *(str(note.get("field_id", "")) for _ in id_header),
                     *blanks,
                     annotations,
                 )
     return fields
 
 
-def _outline(type: "DataType") -> str:
-    """A type without the members of its structs, which have rows of their own."""
+def _outline_type(type: "DataType") -> str:
+    """A type without the members of its structs, which have separate rows."""
     from lumos.model.types import Array, Map, Struct, Union
 
     match type:
         case Struct():
             return "STRUCT"
         case Array(element):
-            return f"ARRAY<{_outline(element)}>"
+            return f"ARRAY<{_outline_type(element)}>"
         case Map(key, value):
-            return f"MAP<{_outline(key)}, {_outline(value)}>"
+            return f"MAP<{_outline_type(key)}, {_outline_type(value)}>"
         case Union(options):
-            return f"UNION<{', '.join(map(_outline, options))}>"
+            return f"UNION<{', '.join(map(_outline_type, options))}>"
     return type.text
 
 
-def _table_of(dataset: dict[str, Any]) -> dict[str, str]:
+def _table_version(dataset: dict[str, Any]) -> dict[str, str]:
     """The current version of a table, from its log."""
     properties = _source_properties(dataset)
     version = properties.get(f"{_TABLE_PROPERTIES}version")
     if version is None:
         return {}
     operation = properties.get(f"{_TABLE_PROPERTIES}operation")
-    word = _VERSIONS.get(dataset.get("format") or "", "table version")
+    label = _VERSION_NAMES.get(dataset.get("format") or "", "table version")
     return {
-        word: f"{version} ({operation})" if operation else version,
+        label: f"{version} ({operation})" if operation else version,
         "features": properties.get(f"{_TABLE_PROPERTIES}features", "none"),
     }
 
 
-def _settings_of(dataset: dict[str, Any]) -> list[str]:
+def _table_settings(dataset: dict[str, Any]) -> list[str]:
     """The settings of a table, from its log."""
     properties = _source_properties(dataset)
     if f"{_TABLE_PROPERTIES}version" not in properties:
@@ -382,15 +394,15 @@ def _settings_of(dataset: dict[str, Any]) -> list[str]:
     return [
         f"{name}={text}"
         for name, text in sorted(properties.items())
-        if not name.startswith(_TABLE_PROPERTIES) and name not in _SHOWN_ELSEWHERE
+        if not name.startswith(_TABLE_PROPERTIES) and name not in _SHOWN_SEPARATELY
     ]
 
 
 def _source_properties(dataset: dict[str, Any]) -> dict[str, str]:
-    """The properties that come from the source itself."""
-    mark = f"{dataset['platform']}."
+    """The properties that the source reported, without the prefix of the platform."""
+    prefix = f"{dataset['platform']}."
     properties = (dataset.get("properties") or {}).items()
-    return {name.removeprefix(mark): text for name, text in properties if name.startswith(mark)}
+    return {name.removeprefix(prefix): text for name, text in properties if name.startswith(prefix)}
 
 
 def _print_profile(console: "Console", profile: dict[str, Any] | None) -> None:
@@ -400,39 +412,39 @@ def _print_profile(console: "Console", profile: dict[str, Any] | None) -> None:
 
     console.print()
     rows = f"{plural(profile['rows'], 'row')}{format_sample(profile)}"
-    console.print(f"profile of {_time_of(profile['measured_at'])} UTC: {rows}")
+    console.print(f"profile of {_format_time_text(profile['measured_at'])} UTC: {rows}")
     console.print(profile_table(profile))
     for line in frequent_lines(profile):
         console.print(line)
 
 
-def _annotations_of(dataset: dict[str, Any]) -> dict[str, str | None]:
+def _format_annotations(dataset: dict[str, Any]) -> dict[str, str | None]:
     """Descriptions, owners and labels of a dataset."""
-    documented, governed = dataset.get("documentation") or {}, dataset.get("governance") or {}
+    documentation, governance = dataset.get("documentation") or {}, dataset.get("governance") or {}
     owners = (dataset.get("ownership") or {}).get("owners", ())
-    mark = f"{dataset['platform']}."
+    source_prefix = f"{dataset['platform']}."
     properties = (dataset.get("properties") or {}).items()
     return {
-        "description": documented.get("description"),
-        "context": documented.get("business_context"),
-        "domain": documented.get("domain"),
-        "owners": ", ".join(map(_owner, owners)),
-        "tags": ", ".join(governed.get("tags", ())),
-        "terms": ", ".join(governed.get("terms", ())),
-        "compliance": ", ".join(governed.get("compliance", ())),
+        "description": documentation.get("description"),
+        "context": documentation.get("business_context"),
+        "domain": documentation.get("domain"),
+        "owners": ", ".join(map(_format_owner, owners)),
+        "tags": ", ".join(governance.get("tags", ())),
+        "terms": ", ".join(governance.get("terms", ())),
+        "compliance": ", ".join(governance.get("compliance", ())),
         "properties": ", ".join(
-            f"{name}={text}" for name, text in properties if not name.startswith(mark)
+            f"{name}={text}" for name, text in properties if not name.startswith(source_prefix)
         ),
     }
 
 
-def _owner(owner: dict[str, Any]) -> str:
+def _format_owner(owner: dict[str, Any]) -> str:
     type = owner.get("type", _DEFAULT_OWNER_TYPE)
     return owner["name"] if type == _DEFAULT_OWNER_TYPE else f"{owner['name']} ({type})"
 
 
-def _annotations_of_field(field: dict[str, Any]) -> str:
-    """Everything known about a field apart from its type, in one line."""
+def _format_field_annotations(field: dict[str, Any]) -> str:
+    """Everything that is known about a field except for its type, in one line."""
     parts = [word for word in ("key", "partition") if field.get(word)]
     if (default := field.get("default")) is not None:
         parts.append(" ".join(["default", *(default.split() or ["''"])]))
@@ -445,18 +457,18 @@ def _annotations_of_field(field: dict[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def _parts_of(split: "SplitDataset", names: Names) -> list[str]:
-    """The datasets that one was split into; of very many, the first few."""
+def _format_parts(split: "SplitDataset", names: Names) -> list[str]:
+    """The first of the datasets that a dataset was split into."""
     listed, _ = few(split.parts, _MAX_LISTED)
     names.look_up(listed)
     more = split.part_count - len(listed)
-    rest = [f"and {more:,} more: lumos show --json {names(split.urn)}"] if more else []
-    return [*map(names, listed), *rest]
+    more_line = [f"and {more:,} more: lumos show --json {names(split.urn)}"] if more else []
+    return [*map(names, listed), *more_line]
 
 
-def _lineage_of(dataset: dict[str, Any], names: Names) -> dict[str, str]:
-    """The upstream and downstream datasets of a dataset; of very many, the first few."""
-    facts = {}
+def _format_lineage(dataset: dict[str, Any], names: Names) -> dict[str, str]:
+    """The first upstream and downstream datasets of a dataset."""
+    edges_by_side = {}
     for side in ("upstream", "downstream"):
         urns = [edge["urn"] for edge in (dataset.get("lineage") or {}).get(side, ())]
         if not urns:
@@ -466,15 +478,15 @@ def _lineage_of(dataset: dict[str, Any], names: Names) -> dict[str, str]:
         lines = [plural(len(urns), "dataset"), *(f"  {names(urn)}" for urn in listed)]
         if more:
             lines.append(f"  and {more:,} more: lumos lineage show {names(dataset['urn'])}")
-        facts[side] = "\n".join(map(escape_line, lines))
-    return facts
+        edges_by_side[side] = "\n".join(map(escape_line, lines))
+    return edges_by_side
 
 
-def _column_facts(facts: dict[str, Any]) -> tuple[str, ...]:
-    nulls, bytes = facts.get("null_count"), facts.get("compressed_bytes")
+def _column_statistics(statistics: dict[str, Any]) -> tuple[str, ...]:
+    nulls, bytes = statistics.get("null_count"), statistics.get("compressed_bytes")
     return (
         "" if nulls is None else format_number(nulls),
         "" if bytes is None else format_size(bytes),
-        facts.get("minimum") or "",
-        facts.get("maximum") or "",
+        statistics.get("minimum") or "",
+        statistics.get("maximum") or "",
     )

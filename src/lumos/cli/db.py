@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lumos.schemas.changes import ForgetReport
     from lumos.store.administration import StoreReport, UpgradeReport
 
-# Tables whose rows mean something to users; --verbose shows all.
+# Tables that are meaningful to users; --verbose lists all tables.
 _LABELS: Final = {
     "dataset": "datasets",
     "schema_version": "schema versions",

@@ -18,7 +18,7 @@ from lumos.cli.options import (
     with_options,
     write,
 )
-from lumos.cli.schema_text import CHANGE_WORDS
+from lumos.cli.schema_text import CHANGE_LABELS
 from lumos.cli.screen import Table, stdout, steps
 from lumos.rendering.text import plural, shorten
 
@@ -33,7 +33,7 @@ _MAX_LISTED: Final = 200
 _MAX_SIDE_LENGTH: Final = 80
 _MAX_NAMES: Final = 4
 # The order of aspects; others follow.
-_ORDER: Final = (
+_ASPECT_ORDER: Final = (
     "entry", "schema", "lineage", "ownership", "documentation", "governance", "properties",
     "quality",
 )  # fmt: skip
@@ -42,7 +42,7 @@ _MEASURED_QUALITY: Final = ("profile.", "measured_at", "freshness")
 # The key in a path such as profile.columns[amount].distinct.
 _KEYS: Final = re.compile(r"\[.*\]")
 _ASPECT_WORDS: Final = {"raw": "extras"}
-# As other commands print it; the JSON report has `non-breaking`.
+# The words of other commands; the JSON report has `non-breaking`.
 _IMPACT_WORDS: Final = {"breaking": "BREAKING", "non-breaking": "compatible"}
 _STYLES: Final = {"breaking": "red", "non-breaking": "", "informational": "dim"}
 
@@ -100,10 +100,10 @@ def diff(
     if spark is not None:
         with steps() as progress:
             progress("comparing on Spark")
-            sums = snapshots.diff_on_spark(source, target, to=spark, aspects=aspect or ())
-        options.print(sums, _print_sums)
-        is_different = sums.added or sums.removed or sums.changed
-        raise typer.Exit(BREAKING if sums.breaking else DIFFERENT if is_different else 0)
+            spark_report = snapshots.diff_on_spark(source, target, to=spark, aspects=aspect or ())
+        options.print(spark_report, _print_spark_report)
+        is_different = spark_report.added or spark_report.removed or spark_report.changed
+        raise typer.Exit(BREAKING if spark_report.breaking else DIFFERENT if is_different else 0)
     with steps() as progress:
         report = snapshots.diff(
             source, target, aspects=aspect or (), mapping=mapping, progress=progress
@@ -135,10 +135,10 @@ def _print_report(report: "SnapshotDiffReport", names: Names, *, aspects: Sequen
         console.print(names(key) if kind == "dataset" else f"{kind} {key}", style="bold")
         console.print(_differences_table(group, names))
     summary = report.summary
-    if rest := summary.differences - len(listed) - len(measured):
-        console.print(f"... and {plural(rest, 'more difference')}; --json lists more.")
+    if more := summary.differences - len(listed) - len(measured):
+        console.print(f"... and {plural(more, 'more difference')}; --json lists more.")
     if measured:
-        console.print(_measurements(measured))
+        console.print(_summarize_measurements(measured))
     if listed or measured:
         console.print()
     if not summary.differences:
@@ -155,7 +155,7 @@ def _print_report(report: "SnapshotDiffReport", names: Names, *, aspects: Sequen
 
 
 def _rank(aspect: str) -> int:
-    return _ORDER.index(aspect) if aspect in _ORDER else len(_ORDER)
+    return _ASPECT_ORDER.index(aspect) if aspect in _ASPECT_ORDER else len(_ASPECT_ORDER)
 
 
 def _is_measurement(difference: "Difference") -> bool:
@@ -165,15 +165,15 @@ def _is_measurement(difference: "Difference") -> bool:
     return difference.aspect in _MEASURED
 
 
-def _measurements(measured: "Sequence[Difference]") -> str:
+def _summarize_measurements(measured: "Sequence[Difference]") -> str:
     entries = plural(len({(each.kind, each.key) for each in measured}), "dataset")
     parts = dict.fromkeys(_KEYS.sub("", each.path).rpartition(".")[2] for each in measured)
-    names_of_values = [each.replace("_", " ") for each in parts if each]
-    named = ", ".join(names_of_values[:_MAX_NAMES]) + (
-        ", ..." if len(names_of_values) > _MAX_NAMES else ""
+    value_names = [each.replace("_", " ") for each in parts if each]
+    listed_names = ", ".join(value_names[:_MAX_NAMES]) + (
+        ", ..." if len(value_names) > _MAX_NAMES else ""
     )
     return (
-        f"Measurements of {entries} differ ({plural(len(measured), 'value')}: {named}); "
+        f"Measurements of {entries} differ ({plural(len(measured), 'value')}: {listed_names}); "
         "--verbose lists them."
     )
 
@@ -181,15 +181,15 @@ def _measurements(measured: "Sequence[Difference]") -> str:
 def _print_missing(console: "Console", report: "SnapshotDiffReport") -> None:
     """Print how much of the source the target lacks."""
     for count, noun in ((report.datasets, "dataset"), (report.lineage_edges, "lineage edge")):
-        if lost := count.source - count.target:
-            missing = f"{lost:,} of {plural(count.source, noun)}"
-            verb = "is" if lost == 1 else "are"
+        if missing_count := count.source - count.target:
+            missing = f"{missing_count:,} of {plural(count.source, noun)}"
+            verb = "is" if missing_count == 1 else "are"
             console.print(f"{missing} of {report.source} {verb} not in {report.target}.")
     if tags := report.missing_tags:
         console.print(f"Tags of {report.source} that {report.target} lacks: {', '.join(tags)}.")
 
 
-def _print_sums(report: "SparkDiffReport") -> None:
+def _print_spark_report(report: "SparkDiffReport") -> None:
     differing = plural(report.added + report.removed + report.changed, "dataset")
     stdout().print(
         f"{differing}: {report.added:,} added, {report.removed:,} removed, {report.changed:,} "
@@ -201,13 +201,13 @@ def _print_sums(report: "SparkDiffReport") -> None:
 def _differences_table(differences: "list[Difference]", names: Names) -> Table:
     table = Table("", "", "", "", "", widths=(15, 10, 24, 30))
     for each in differences:
-        whole = f"(whole {each.kind})" if each.aspect == "entry" else ""
+        entry_text = f"(whole {each.kind})" if each.aspect == "entry" else ""
         aspect = "" if each.aspect == "entry" else _ASPECT_WORDS.get(each.aspect, each.aspect)
         sides = " -> ".join(_side(side) for side in (each.before, each.after) if side is not None)
         table.add(
             f"  {aspect}",
-            CHANGE_WORDS.get(each.change, each.change),
-            names(each.path) or whole,
+            CHANGE_LABELS.get(each.change, each.change),
+            names(each.path) or entry_text,
             sides or _side("; ".join(each.notes)),
             _IMPACT_WORDS.get(each.impact, each.impact),
             style=_STYLES[each.impact],

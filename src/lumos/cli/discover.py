@@ -17,7 +17,7 @@ from lumos.cli.options import (
     start_spark_ahead,
 )
 from lumos.cli.scan_text import (
-    Folded,
+    DatasetFamily,
     ShowAll,
     families_of,
     fold_similar,
@@ -80,7 +80,7 @@ def _print_report(report: "DiscoverReport", *, show_all: bool) -> None:
     for dataset in fold_similar(
         report.datasets, families_of(report.suggestions), lambda each: each.urn, show_all=show_all
     ):
-        if isinstance(dataset, Folded):
+        if isinstance(dataset, DatasetFamily):
             table.add(dataset.title, "", "", "", "", "", "--all shows them")
             continue
         location = dataset.location
@@ -95,8 +95,8 @@ def _print_report(report: "DiscoverReport", *, show_all: bool) -> None:
         console.print(table)
         console.print()
     summary = report.summary
-    looked_at = format_scope(summary.files_listed, summary.tables)
-    files = f" in {looked_at}" if looked_at else ""
+    scope = format_scope(summary.files_listed, summary.tables)
+    files = f" in {scope}" if scope else ""
     console.print(
         f"{plural(summary.datasets, 'dataset')}{files}, {summary.seconds:.1f} s. "
         "Nothing was recorded."

@@ -67,7 +67,7 @@ def set_(
     with dataset_first(lumos, "doc set", dataset, [description] if description else []):
         report = lumos.annotations.docs.set(
             dataset,
-            description if file is None else _text(file),
+            description if file is None else _read_text(file),
             context=context,
             domain=domain,
             fields=field or (),
@@ -120,7 +120,7 @@ def list_(
     annotations = options.lumos.annotations
     if not missing:
         report = annotations.docs.list(dataset, fields=field or ())
-        options.print(report, print_list, options.names, noun="documentation", whole=False)
+        options.print(report, print_list, options.names, noun="documentation", is_summary=False)
         return
     incomplete = annotations.missing(dataset)
     options.print(incomplete, _print_missing, options.names)
@@ -157,17 +157,17 @@ def check(
     """
     from lumos.gate.documentation import render_documentation
 
-    wanted = parse_outputs(output)
+    outputs = parse_outputs(output)
     report = options.lumos.gate.documentation(dataset)
-    for format, file in wanted:
+    for format, file in outputs:
         write(render_documentation(report, format), None if file == STDOUT else Path(file))
-    if not any(file == STDOUT for _, file in wanted):
+    if not any(file == STDOUT for _, file in outputs):
         options.print(report, _print_missing, options.names)
     if report.blocks and not warn_only:
         raise typer.Exit(BREAKING)
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return sys.stdin.read() if str(file) == STDIN else file.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -52,45 +52,45 @@ def explain(
 def _print_report(report: "ExplainReport", names: Names) -> None:
     console = stdout()
     console.print(report.path, style="bold")
-    facts = Table("", "")
+    details = Table("", "")
     if report.kind == "file" and report.verdict in _VERDICTS:
         code = f" ({report.code})" if report.code else ""
-        facts.add(_VERDICTS[report.verdict], f"{report.reason}{code}")
+        details.add(_VERDICTS[report.verdict], f"{report.reason}{code}")
     names.look_up(each.urn for each in report.datasets)
     for dataset in report.datasets:
-        _add_dataset(facts, report, dataset, names)
+        _add_dataset(details, report, dataset, names)
     if report.partitions:
         values = (
             each.value if each.key.startswith("{") else f"{each.key}={each.value}"
             for each in report.partitions
         )
-        facts.add("partition", "/".join(values))
+        details.add("partition", "/".join(values))
     if report.shape is not None:
         other = "differs from the dataset's (drift)"
-        facts.add("schema", other if report.drifts else "same as the dataset's")
+        details.add("schema", other if report.drifts else "same as the dataset's")
     if report.kind == "file" and report.verdict == "dataset" and report.code:
-        facts.add("remark", report.code)
+        details.add("remark", report.code)
     for each in report.others:
         files = f"{plural(each.files, 'file')}: " if each.files else ""
-        facts.add("no dataset", f"{files}{each.reason}")
+        details.add("no dataset", f"{files}{each.reason}")
     if report.kind == "folder" and not report.datasets and not report.others:
-        facts.add("no dataset", "it contains no data files")
+        details.add("no dataset", "it contains no data files")
     if report.scanned_at is None:
-        facts.add("decided", f"now, by examining {report.root}")
+        details.add("decided", f"now, by examining {report.root}")
     else:
         new = "; the file is new since then and would be added" if report.is_new else ""
-        facts.add("decided", f"by the scan of {format_time(report.scanned_at)} UTC{new}")
-    console.print(facts)
+        details.add("decided", f"by the scan of {format_time(report.scanned_at)} UTC{new}")
+    console.print(details)
     print_suggestions(report.suggestions)
 
 
 def _add_dataset(
-    facts: Table, report: "ExplainReport", dataset: "ExplainedDataset", names: Names
+    details: Table, report: "ExplainReport", dataset: "ExplainedDataset", names: Names
 ) -> None:
     verb = "belongs to" if report.kind == "file" else "contains"
-    facts.add(verb, names(dataset.urn))
-    facts.add("because", f"{dataset.reason} (rule: {dataset.rule})")
+    details.add(verb, names(dataset.urn))
+    details.add("because", f"{dataset.reason} (rule: {dataset.rule})")
     if report.kind == "folder":
-        whole = plural(dataset.files, "file")
-        here = "all" if dataset.files == dataset.files_here else format_number(dataset.files_here)
-        facts.add("files", f"{here} of its {whole}, {dataset.format}")
+        total = plural(dataset.files, "file")
+        count = "all" if dataset.files == dataset.files_here else format_number(dataset.files_here)
+        details.add("files", f"{count} of its {total}, {dataset.format}")

@@ -120,7 +120,7 @@ def export(
     target = file or output or ""
     with TemporaryDirectory(prefix="lumos-") as folder, steps() as progress:
         if to_stdout := target == STDOUT:
-            target = f"{folder}/snapshot.{_stdout_ending(format)}"
+            target = f"{folder}/snapshot.{_stdout_format(format)}"
         report = options.lumos.snapshot.export(
             target,
             platform=platform,
@@ -144,7 +144,7 @@ def export(
     options.print(report, _print_report)
 
 
-def _stdout_ending(format: str | None) -> str:
+def _stdout_format(format: str | None) -> str:
     """The ending of a snapshot that is written to stdout."""
     if format == "parquet":
         raise MisuseError("A Parquet snapshot is a folder. Name one: lumos export FOLDER.parquet")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lumos.gate.reports import CommentReport, GateInitReport, GateReport, WaiverReport
 
 _STYLES: Final = {"BREAKING": "red", "UNDETERMINED": "yellow", "UNDOCUMENTED": "yellow", "ok": ""}
-_DONE: Final = {
+_COMMENT_STATUS: Final = {
     "created": "Created the comment on",
     "updated": "Updated the comment on",
     "unchanged": "The comment is up to date on",
@@ -114,7 +114,7 @@ def gate(
         raise typer.BadParameter("--dry-run needs --comment, and prints no JSON", context)
     from lumos.gate.outputs import RENDERERS
 
-    wanted = parse_outputs(output)
+    outputs = parse_outputs(output)
     options = CommonOptions(config=config, store=None, json=json)
     report = _known_report(config, base, head, dialect) if lineage is None else None
     if report is None:
@@ -122,15 +122,15 @@ def gate(
             report = options.lumos.gate.check(
                 base, head, dialect=dialect, lineage=lineage, progress=progress
             )
-    for format, file in wanted:
+    for format, file in outputs:
         write(RENDERERS[format](report), None if file == STDOUT else Path(file))
-    if not dry_run and not any(file == STDOUT for _, file in wanted):
+    if not dry_run and not any(file == STDOUT for _, file in outputs):
         options.print(report, _print_report)
     if comment:
         posted = options.lumos.gate.comment(
             report, pr=pr, repository=repository, forge=forge, dry_run=dry_run
         )
-        # Results are on stdout already.
+        # The report is on stdout, so this goes to stderr.
         print_comment(posted, err=not dry_run)
     if code := report.exit_code(strict=strict, warn_only=warn_only):
         raise typer.Exit(code)
@@ -167,7 +167,11 @@ def init(
     options: CommonOptions,
     forge: Annotated[
         Literal["github", "gitlab", "bitbucket", "jenkins"] | None,
-        typer.Option(help="Default: by the CI files and the remote.", show_default=False),
+        typer.Option(
+            metavar="FORGE",
+            help="github, gitlab, bitbucket or jenkins. Default: by the CI files and the remote.",
+            show_default=False,
+        ),
     ] = None,
     base: Annotated[
         str | None,
@@ -222,14 +226,14 @@ def _output(text: str) -> tuple[str, str]:
 
 
 def print_comment(report: "CommentReport", *, err: bool = False) -> None:
-    """Print the comment of a dry run, or what became of it; a failure is on stderr."""
+    """Print the comment of a dry run, or whether it was posted; failures go to stderr."""
     if report.problem is not None:
         print_problem(report.problem)
     elif report.status == "printed":
         write(report.body, None)
     else:
         where = f"{report.repository} {report.pr}{f': {report.url}' if report.url else '.'}"
-        print_line(f"{_DONE[report.status]} {where}", err=err)
+        print_line(f"{_COMMENT_STATUS[report.status]} {where}", err=err)
 
 
 def _known_report(

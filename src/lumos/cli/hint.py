@@ -1,4 +1,4 @@
-"""lumos hint: which files form a dataset, where the automatic grouping is not wanted."""
+"""lumos hint: overrides of the automatic grouping of files into datasets."""
 
 from typing import TYPE_CHECKING, Annotated, Final
 

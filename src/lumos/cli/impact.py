@@ -60,7 +60,12 @@ class ImpactOptions(SharedOptions):
     rehearse: Annotated[bool, typer.Option("--rehearse", hidden=True)] = False
     format: Annotated[
         Literal["text", "json", "markdown", "html", "dot", "mermaid"] | None,
-        typer.Option("--format", help="Default: text, or by the ending of --output."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="text, json, markdown, html, dot or mermaid. Default: text, or by the ending of "
+            "--output.",
+        ),
     ] = None
     output: OutputFile = None
     exit_code: Annotated[

@@ -26,7 +26,7 @@ _MAX_COLUMNS: Final = 6
 _MAX_NAMES: Final = 8
 _NO_OWNER: Final = "no owner"
 _MAX_CLAUSE_LENGTH: Final = 100
-# For more datasets, colours take too long.
+# With more datasets than this, printing in colour takes too long.
 _MAX_COLOURED: Final = 1_000
 
 
@@ -50,7 +50,7 @@ def print_impact(report: ImpactReport | ImpactsReport, names: Names) -> None:
 
 
 def plain_text(report: ImpactReport | ImpactsReport, names: Names) -> str:
-    """The same for a file or a pipe."""
+    """An impact as text for a file or a pipe."""
     lines = (" " * line.indent + escape_line(line.text) for line in _lines(report, names))
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
@@ -64,43 +64,45 @@ def _lines(report: ImpactReport | ImpactsReport, names: Names) -> Iterator[_Line
         for each in report.datasets:
             yield _Line("")
             yield _Line(names(f"{each.headline}."), "bold")
-            yield from _downstream(each, names)
+            yield from _downstream_lines(each, names)
     else:
-        yield from _downstream(report, names)
-    yield from _recommendations([names(each) for each in report.recommendations])
+        yield from _downstream_lines(report, names)
+    yield from _recommendation_lines([names(each) for each in report.recommendations])
 
 
-def _downstream(report: ImpactReport, names: Names) -> Iterator[_Line]:
+def _downstream_lines(report: ImpactReport, names: Names) -> Iterator[_Line]:
     summary = report.summary
     if len(report.changes) > 1:
         for change in report.changes:
             yield _Line(_change_text(change.path, change.before, change.after), indent=2)
     if summary.undetermined:
-        known = summary.datasets - summary.undetermined
+        determined = summary.datasets - summary.undetermined
         share = int(100 * report.coverage)
         yield _Line(
-            f"{known:,} of {plural(summary.datasets, 'dataset')} determined ({share} %).", "dim"
+            f"{determined:,} of {plural(summary.datasets, 'dataset')} determined ({share} %).",
+            "dim",
         )
     affected = [row for row in report.downstream if row.is_listed]
     for owner, rows in _by_owner(affected):
         yield _Line("")
         yield _Line(owner or _NO_OWNER, "bold" if owner else "dim")
         for row in rows:
-            yield from _dataset(row, names)
-    untouched = [row.urn for row in report.downstream if not row.is_listed]
-    if untouched:
+            yield from _dataset_lines(row, names)
+    unaffected = [row.urn for row in report.downstream if not row.is_listed]
+    if unaffected:
         yield _Line("")
-        unaffected = join_names([names(urn) for urn in untouched], _MAX_NAMES)
-        verb = "uses" if len(untouched) == 1 else "use"
+        names_text = join_names([names(urn) for urn in unaffected], _MAX_NAMES)
+        verb = "uses" if len(unaffected) == 1 else "use"
         yield _Line(
-            f"{plural(len(untouched), 'dataset')} {verb} nothing that changes: {unaffected}.", "dim"
+            f"{plural(len(unaffected), 'dataset')} {verb} nothing that changes: {names_text}.",
+            "dim",
         )
 
 
 def _by_owner(
     rows: Iterable[DownstreamReport],
 ) -> list[tuple[str | None, list[DownstreamReport]]]:
-    """Owners with the worst verdict first, and of these the ones with the most datasets."""
+    """Group datasets by owner, sorted by their worst verdict and then by number of datasets."""
     groups: dict[str | None, list[DownstreamReport]] = {}
     for row in rows:
         groups.setdefault(row.owner, []).append(row)
@@ -113,16 +115,16 @@ def _by_owner(
     return sorted(groups.items(), key=severity)
 
 
-def _dataset(row: DownstreamReport, names: Names) -> Iterator[_Line]:
+def _dataset_lines(row: DownstreamReport, names: Names) -> Iterator[_Line]:
     word = row.verdict if row.verdict == "BREAKING" else row.verdict.lower()
-    facts = [f"{row.distance} steps away"] if row.distance > 1 else []
-    facts += [f"also {', '.join(row.owners[1:])}"] if len(row.owners) > 1 else []
-    facts += ["gone"] if row.gone else []
-    noted = f"  ({'; '.join(facts)})" if facts else ""
-    yield _Line(f"{word:<12}  {names(row.urn)}{noted}", STYLES[row.verdict.lower()], 2)
+    notes = [f"{row.distance} steps away"] if row.distance > 1 else []
+    notes += [f"also {', '.join(row.owners[1:])}"] if len(row.owners) > 1 else []
+    notes += ["gone"] if row.gone else []
+    notes_text = f"  ({'; '.join(notes)})" if notes else ""
+    yield _Line(f"{word:<12}  {names(row.urn)}{notes_text}", STYLES[row.verdict.lower()], 2)
     reasons, more = few(row.reasons, _MAX_REASONS)
     for reason in reasons:
-        yield from _reason(reason, names)
+        yield from _reason_lines(reason, names)
     if more:
         yield _Line(f"and {more:,} more reasons", "dim", 16)
     columns, more = few(row.changed, _MAX_COLUMNS)
@@ -132,10 +134,10 @@ def _dataset(row: DownstreamReport, names: Names) -> Iterator[_Line]:
         yield _Line(f"and {more:,} more columns", "dim", 16)
     for path in _path_lines(row, names):
         yield _Line(f"via {path}", "dim", 16)
-    yield from _spark_check(row)
+    yield from _spark_check_lines(row)
 
 
-def _reason(reason: ReasonReport, names: Names) -> Iterator[_Line]:
+def _reason_lines(reason: ReasonReport, names: Names) -> Iterator[_Line]:
     parts = (names(reason.text), format_position(reason.file, reason.line))
     yield _Line(", ".join(filter(None, parts)), indent=16)
     clause = shorten(reason.clause or "", _MAX_CLAUSE_LENGTH)
@@ -144,7 +146,7 @@ def _reason(reason: ReasonReport, names: Names) -> Iterator[_Line]:
 
 
 def _path_lines(row: DownstreamReport, names: Names) -> Iterator[str]:
-    """The paths by which a change reaches a dataset that does not read the changed one."""
+    """The paths by which a change reaches a dataset that does not read the changed one directly."""
     paths = [reason.path for reason in row.reasons[:_MAX_REASONS]]
     paths += [column.path[:-1] for column in row.changed[:_MAX_COLUMNS]]
     for path in dict.fromkeys(path for path in paths if len(path) > 1):
@@ -162,7 +164,7 @@ def _change_text(name: str, before: object, after: object) -> str:
     return f"{name}: {before} -> {after}"
 
 
-def _spark_check(row: DownstreamReport) -> Iterator[_Line]:
+def _spark_check_lines(row: DownstreamReport) -> Iterator[_Line]:
     for check in () if row.spark_check is UNSET else row.spark_check:
         where = format_position(check.file, check.line)
         where = f" ({where})" if where else ""
@@ -172,7 +174,7 @@ def _spark_check(row: DownstreamReport) -> Iterator[_Line]:
         yield _Line(f"Spark: {outcome}{contradicts}{error}{where}", "dim", 16)
 
 
-def _recommendations(texts: Sequence[str]) -> Iterator[_Line]:
+def _recommendation_lines(texts: Sequence[str]) -> Iterator[_Line]:
     if texts:
         yield _Line("")
         yield _Line("Recommendations", "bold")

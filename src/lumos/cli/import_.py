@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lumos.snapshots.reports import ConflictReport, EntryReport, ImportReport, RollbackReport
 
 _MAX_LISTED: Final = 20
-# How a catalog stores what it has no field for.
+# Descriptions of how a catalog stores an aspect for which it has no fields.
 _STORAGE_TEXT: Final = {
     "properties": "in the custom properties",
     "partly": "in part natively, exactly in the custom properties",
@@ -111,8 +111,8 @@ def _print_report(report: "ImportReport | RollbackReport", names: Names) -> None
         else:
             console.print(f"[ok] Imported {report.file} into {report.platform}.")
     else:
-        what = f"The import of {report.file} into {report.platform}"
-        print_rollback(report, names, what=what)
+        subject = f"The import of {report.file} into {report.platform}"
+        print_rollback(report, names, subject=subject)
 
 
 def print_import(report: "ImportReport", names: Names) -> None:
@@ -127,10 +127,10 @@ def print_import(report: "ImportReport", names: Names) -> None:
         counts = (tally.created, tally.changed, tally.unchanged, tally.deleted)
         table.add(kind, *(f"{count:,}" for count in counts))
     console.print(table)
-    for aspect, counts_by_method in sorted(sums.held.items()):
-        for how, count in sorted(counts_by_method.items()):
-            if how != "native":
-                console.print(f"{aspect}: {_STORAGE_TEXT[how]} of {plural(count, 'dataset')}")
+    for aspect, counts_by_storage in sorted(sums.held.items()):
+        for storage, count in sorted(counts_by_storage.items()):
+            if storage != "native":
+                console.print(f"{aspect}: {_STORAGE_TEXT[storage]} of {plural(count, 'dataset')}")
     if sums.seen_here:
         console.print(
             f"{plural(sums.seen_here, 'dataset')} already scanned here: schema, location and size "
@@ -140,13 +140,13 @@ def print_import(report: "ImportReport", names: Names) -> None:
     names.look_up(conflict.key for conflict in conflicts)
     for conflict in conflicts:
         print_conflict(console, conflict, names)
-    if rest := sums.conflicts - len(conflicts):
-        console.print(f"... and {plural(rest, 'more edit')} kept; --json lists them.")
+    if more := sums.conflicts - len(conflicts):
+        console.print(f"... and {plural(more, 'more edit')} kept; --json lists them.")
     refused, _ = few(report.refused, _MAX_LISTED)
     for each in refused:
         print_problem(f"{each.kind} {names(each.key)} was refused: {each.problem}")
-    if rest := sums.refused - len(refused):
-        print_problem(f"... and {rest:,} more refused; --json lists them")
+    if more := sums.refused - len(refused):
+        print_problem(f"... and {more:,} more refused; --json lists them")
     for text in report.remarks:
         print_remark(names(text))
 
@@ -160,26 +160,26 @@ def print_conflict(
 
 
 def _print_entries(console: "Console", changes: "tuple[EntryReport, ...]", names: Names) -> None:
-    listed, rest = few(changes, _MAX_LISTED)
+    listed, more = few(changes, _MAX_LISTED)
     names.look_up(change.key for change in listed)
     for change in listed:
         parts = f"  {', '.join(change.aspects)}" if change.change == "changed" else ""
         console.print(f"{change.change:<9}  {names(change.key)}{parts}")
-    if rest:
-        console.print(f"... and {rest:,} more changes; --json lists them.")
+    if more:
+        console.print(f"... and {more:,} more changes; --json lists them.")
     if changes:
         console.print()
 
 
-def print_rollback(report: "RollbackReport", names: Names, *, what: str) -> None:
-    """Print what a rollback restored, and what stayed."""
+def print_rollback(report: "RollbackReport", names: Names, *, subject: str) -> None:
+    """Print what a rollback restored, and which later edits it kept."""
     console = stdout()
-    edited_entries, rest = few(report.kept, _MAX_LISTED)
+    edited_entries, more = few(report.kept, _MAX_LISTED)
     names.look_up(each.key for each in edited_entries)
     for each in edited_entries:
         edited = f"{', '.join(each.aspects)} edited since the import"
         print_status(console, "kept", f"{names(each.key)}: {edited}")
-    if rest:
-        console.print(f"... and {rest:,} more; --json lists them.")
+    if more:
+        console.print(f"... and {more:,} more; --json lists them.")
     entries = plural(report.restored, "entry", "entries")
-    console.print(f"[ok] {what} was rolled back: {entries} restored, {report.erased:,} removed.")
+    console.print(f"[ok] {subject} was rolled back: {entries} restored, {report.erased:,} removed.")

@@ -16,7 +16,7 @@ from lumos.cli.options import (
     start_spark_ahead,
 )
 from lumos.cli.scan_text import (
-    Folded,
+    DatasetFamily,
     ShowAll,
     families_of,
     fold_similar,
@@ -40,13 +40,14 @@ if TYPE_CHECKING:
 
 _MAX_DATASETS = 50
 _MAX_MISSING = 3
-# Under one change.
+# The maximum number of affected datasets listed for one change.
 _MAX_AFFECTED = 5
-_NO_LINEAGE = (
-    "Who reads this data is not known: lumos lineage ingest PATH takes in SQL, dbt or OpenLineage."
+_UNKNOWN_READERS = (
+    "Readers of this data are unknown. Record SQL, dbt or OpenLineage with: "
+    "lumos lineage ingest PATH"
 )
 # Events that are reported even if no field changed.
-_REPORTED_EVENTS = ("METADATA_CHANGED", "RESTORED", "RENAMED", "MERGED")
+_REPORTED_EVENTS = frozenset(("METADATA_CHANGED", "RESTORED", "RENAMED", "MERGED"))
 
 
 app = typer.Typer()
@@ -113,7 +114,7 @@ def ingest(
     from lumos.discovery.targets import SOURCE_FAILED
     from lumos.model.change import Verdict
 
-    # Before failures: the next scan reports these again, but no change a second time.
+    # Changes take precedence over failures: the next scan reports failures again, changes never.
     exit_by_verdict(
         exit_code=exit_code,
         strict=strict,
@@ -132,16 +133,17 @@ def _print_report(report: "IngestReport", names: Names, *, show_all: bool) -> No
     rows = fold_similar(
         report.datasets, families_of(report.suggestions), lambda each: each.urn, show_all=show_all
     )
-    listed: Sequence[DatasetReport | Folded] = rows
-    rest = 0
+    listed: Sequence[DatasetReport | DatasetFamily] = rows
+    more = 0
     if len(rows) > _MAX_DATASETS and not show_all:
         changed_first = sorted(
-            rows, key=lambda each: not isinstance(each, Folded) and each.change == "unchanged"
+            rows,
+            key=lambda each: not isinstance(each, DatasetFamily) and each.change == "unchanged",
         )
-        listed, rest = few(changed_first, _MAX_DATASETS)
-    names.look_up(each.urn for each in listed if not isinstance(each, Folded))
+        listed, more = few(changed_first, _MAX_DATASETS)
+    names.look_up(each.urn for each in listed if not isinstance(each, DatasetFamily))
     for dataset in listed:
-        if isinstance(dataset, Folded):
+        if isinstance(dataset, DatasetFamily):
             table.add(dataset.title, "", "", "", "", "", "--all shows them")
             continue
         table.add(
@@ -153,11 +155,11 @@ def _print_report(report: "IngestReport", names: Names, *, show_all: bool) -> No
         )
     if report.datasets:
         console.print(table)
-        if rest:
-            console.print(f"... and {rest:,} more datasets; lumos list shows them all.")
+        if more:
+            console.print(f"... and {more:,} more datasets; lumos list shows them all.")
         console.print()
     for dataset in report.datasets:
-        if dataset.changes or dataset.event in _REPORTED_EVENTS:
+        if dataset.changes or _REPORTED_EVENTS.intersection(dataset.events):
             console.print(names(dataset.urn), style="bold", end="  ")
             console.print(_versions(dataset))
             if not dataset.changes:
@@ -166,7 +168,7 @@ def _print_report(report: "IngestReport", names: Names, *, show_all: bool) -> No
                 dataset.changes,
                 dataset.affected,
                 limit=_MAX_AFFECTED,
-                rest=f"lumos history {names(dataset.urn)}",
+                more_command=f"lumos history {names(dataset.urn)}",
             )
             console.print()
     for split in report.splits:
@@ -174,15 +176,15 @@ def _print_report(report: "IngestReport", names: Names, *, show_all: bool) -> No
         console.print(names(split.summary))
     if report.splits:
         console.print()
-    removed = {each.urn: each.affected for each in report.gone}
+    affected_by_removed = {each.urn: each.affected for each in report.gone}
     names.look_up(report.missing)
     for urn in report.missing:
         console.print(f"gone  {names(urn)}")
         print_changes(
             (),
-            removed.get(urn),
+            affected_by_removed.get(urn),
             limit=_MAX_AFFECTED,
-            rest=f"lumos changes {names(urn)} --json",
+            more_command=f"lumos changes {names(urn)} --json",
         )
     summary = report.summary
     scanned = format_scope(summary.files_listed, summary.tables)
@@ -195,7 +197,7 @@ def _print_report(report: "IngestReport", names: Names, *, show_all: bool) -> No
         f"{plural(summary.breaking_changes, 'breaking change')}. {files}{summary.seconds:.1f} s."
     )
     if summary.breaking_changes > len(report.missing) and not report.affected:
-        console.print(_NO_LINEAGE)
+        console.print(_UNKNOWN_READERS)
     print_skipped(summary.files_skipped)
     for each in report.measured:
         console.print(_profile_text(each, names))

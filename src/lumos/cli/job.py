@@ -39,7 +39,8 @@ Steps = Annotated[
     argument(
         "STEP...",
         "KIND or KIND:VALUE: ingest:PATH, ingest:FILE.yaml (its sources), profile:DATASET, "
-        "lineage:PATH, usage:FILE, version:auto, cost-record:PERIOD, sync:CATALOG, export:FILE.",
+        "lineage:PATH, usage:FILE, version:auto, cost-record:PERIOD, sync:CATALOG, "
+        "export:FILE, remind:NAME.",
     ),
 ]
 Attempts = Annotated[
@@ -165,7 +166,8 @@ def worker(
     def print_outcome(job: "JobSummary", outcome: str) -> None:
         if not is_quiet():
             reason = f": {job.error}" if job.error else ""
-            print_line(f"job {job.id}  {job.kind}  {outcome}{reason}", err=True)
+            problems = f", {_count(job)}: lumos job show {job.id}" if job.problems else ""
+            print_line(f"job {job.id}  {job.kind}  {outcome}{reason}{problems}", err=True)
 
     with _signals_handled(stop, abort):
         report = options.lumos.work(
@@ -178,7 +180,7 @@ def worker(
 
 @contextmanager
 def _signals_handled(stop: threading.Event, abort: threading.Event) -> Iterator[None]:
-    """Finish the running jobs at the first signal, stop them at the second."""
+    """Handle signals: the first lets running jobs finish, the second stops them."""
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
@@ -228,13 +230,19 @@ def _remark(job: "JobSummary") -> str:
     if job.state == "running" and job.progress is not None:
         share = "" if job.progress.share is None else f" {job.progress.share:.0%}"
         return f"{job.progress.step}{share}"
-    return f"step {job.completed_steps}/{job.steps}" if job.steps > 1 else ""
+    done = f"step {job.completed_steps}/{job.steps}" if job.steps > 1 else ""
+    problems = _count(job) if job.problems else ""
+    return ", ".join(filter(None, (done, problems)))
+
+
+def _count(job: "JobSummary") -> str:
+    return plural(len(job.problems), "problem")
 
 
 def _print_job(report: "JobReport") -> None:
     console = stdout()
     console.print(f"Job {report.id}  {report.kind}  {report.state}", style="bold")
-    facts: dict[str, Any] = {
+    details: dict[str, Any] = {
         "requested by": report.requested_by,
         "created": format_time(report.created_at),
         "started": format_time(report.started_at) if report.started_at else None,
@@ -247,9 +255,11 @@ def _print_job(report: "JobReport") -> None:
         "worker": report.worker,
         "error": report.error,
     }
-    for name, value in facts.items():
+    for name, value in details.items():
         if value is not None:
             console.print(f"{name:<13} {value}")
+    for problem in report.problems:
+        print_problem(problem)
     if report.log:
         console.print()
     for line in report.log[-_MAX_SHOWN_LINES:]:
@@ -269,7 +279,10 @@ def _print_cancelled(report: "JobReport") -> None:
 
 def _print_finished(report: "JobReport") -> None:
     done = f"{report.completed_steps} of {plural(report.steps, 'step')}" if report.steps > 1 else ""
-    stdout().print(f"Job {report.id} {report.state}{': ' if done else ''}{done}.")
+    problems = f", {_count(report)}" if report.problems else ""
+    stdout().print(f"Job {report.id} {report.state}{': ' if done else ''}{done}{problems}.")
+    for problem in report.problems:
+        print_problem(problem)
     if report.state != "succeeded":
         reason = report.error or f"the job was {report.state}"
         print_problem(f"{reason.rstrip('.')}. Continue with: lumos run --resume {report.id}")

@@ -27,13 +27,13 @@ from lumos.model.job import JobProgress
 from lumos.model.json_codec import from_json
 
 _log = logging.getLogger(__name__)
-# Progress is recorded by the worker every few seconds only.
+# The worker records progress only every few seconds, so more events would be useless.
 _PROGRESS_SECONDS: Final = 0.5
 _CANCEL_SECONDS: Final = 5.0
 
 
 class _JobLog(logging.Handler):
-    """Sends what Lumos logs to the log of the job."""
+    """Sends log records of Lumos to the log of the job."""
 
     def __init__(self, send: Any) -> None:
         super().__init__(logging.INFO)
@@ -44,7 +44,7 @@ class _JobLog(logging.Handler):
 
 
 class _Reporter:
-    """Sends steps of the work, but not a thousand in a second."""
+    """Sends the progress of the job, at most every `_PROGRESS_SECONDS` for the same step."""
 
     def __init__(self, send: Any) -> None:
         self._send = send
@@ -64,8 +64,8 @@ class _Reporter:
 
 
 def main() -> None:
-    """Run the jobs on stdin, and end with everything that was started when stdin is closed."""
-    # Only events go to the worker; whatever else is printed goes to stderr.
+    """Run the jobs on stdin; when stdin is closed, end this process and all that it started."""
+    # The worker reads events from stdout, so all other output goes to stderr.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     lock = threading.Lock()

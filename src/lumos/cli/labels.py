@@ -75,7 +75,7 @@ def _create_group(noun: str, metavar: str, example: str, help: str) -> typer.Typ
     ) -> None:
         """List labels and how often they are used, or the labels of some datasets."""
         report = labels_of(options.lumos).list(dataset, fields=field or ())
-        options.print(report, print_list, options.names, noun=noun, whole=dataset is None)
+        options.print(report, print_list, options.names, noun=noun, is_summary=dataset is None)
 
     return group
 

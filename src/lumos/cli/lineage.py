@@ -113,7 +113,12 @@ def add(
     downstream: Downstream,
     type: Annotated[
         Literal["TRANSFORMED", "COPIED", "VIEW"],
-        typer.Option("--type", case_sensitive=False, help="How the target is made."),
+        typer.Option(
+            "--type",
+            metavar="TYPE",
+            case_sensitive=False,
+            help="How the target is made: transformed, copied or view.",
+        ),
     ] = "TRANSFORMED",
     column: Annotated[
         list[str] | None,
@@ -191,20 +196,20 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
             report.reporters,
             key=lambda each: each.edges.unchanged == each.edges.edges and not each.edges.removed,
         )
-        reporters, rest = few(changed_first, _MAX_LISTED)
+        reporters, more = few(changed_first, _MAX_LISTED)
         console.print(_reporters_table(reporters))
-        if rest:
-            console.print(f"... and {rest:,} more reporters; --json lists them all.")
+        if more:
+            console.print(f"... and {more:,} more reporters; --json lists them all.")
         console.print()
     if report.tables:
         not_found = {each.urn for each in report.not_found}
         uncertain_first = sorted(
             report.tables, key=lambda each: (each.urn not in not_found, each.way not in _UNCERTAIN)
         )
-        listed_items, rest = few(uncertain_first, _MAX_LISTED)
-        console.print(_names_table(listed_items, names, not_found))
-        if rest:
-            console.print(f"... and {rest:,} more names; --json lists them all.")
+        listed, more = few(uncertain_first, _MAX_LISTED)
+        console.print(_names_table(listed, names, not_found))
+        if more:
+            console.print(f"... and {more:,} more names; --json lists them all.")
         console.print()
     for log in report.logs.logs if report.logs else ():
         console.print(
@@ -220,15 +225,15 @@ def _print_report(report: "LineageIngestReport", names: Names) -> None:
             f"({coverage.resolved:,} of {coverage.columns:,})."
         )
     if report.not_found:
-        missing, rest = few(report.not_found, _MAX_NOT_FOUND)
-        listed = ", ".join(
+        missing, more = few(report.not_found, _MAX_NOT_FOUND)
+        examples = ", ".join(
             f"{each.name} (nearest: {names(each.nearest)})" if each.nearest else each.name
             for each in missing
         )
-        more = f" and {rest:,} more; --json lists all" if rest else ""
+        suffix = f" and {more:,} more; --json lists all" if more else ""
         console.print(
             f"{len(report.not_found):,} of {plural(coverage.tables, 'table')} that the files read "
-            f"{'was' if len(report.not_found) == 1 else 'were'} not found: {listed}{more}. "
+            f"{'was' if len(report.not_found) == 1 else 'were'} not found: {examples}{suffix}. "
             "Scan them with: lumos ingest PATH"
         )
     jobs = f", {plural(report.runs, 'run')} of {plural(report.jobs, 'job')}" if report.jobs else ""
@@ -261,8 +266,8 @@ def _names_table(
     names.look_up(each.urn for each in tables)
     table = Table("NAME", "FOUND BY", "DATASET")
     for each in tables:
-        way = "not found" if each.urn in not_found else str(each.way)
-        table.add(each.name, way, names(each.urn))
+        method = "not found" if each.urn in not_found else str(each.way)
+        table.add(each.name, method, names(each.urn))
     return table
 
 
@@ -275,13 +280,13 @@ def _print_warnings(report: "LineageIngestReport") -> None:
         )
     if is_quiet():
         return
-    listed_items, rest = few(report.problems, _MAX_PROBLEMS)
-    for each in listed_items:
+    listed, more = few(report.problems, _MAX_PROBLEMS)
+    for each in listed:
         print_note = print_remark if each.severity == "remark" else print_problem
         position = each.place if each.line is None else f"{each.place}:{each.line}"
         print_note(f"{position}: {each.reason}")
-    if rest:
-        print_problem(f"... and {rest:,} more; --json lists them all")
+    if more:
+        print_problem(f"... and {more:,} more; --json lists them all")
     if report.unrecognised:
         files = join_names(report.unrecognised, _MAX_NOT_FOUND)
         print_remark(f"skipped, no lineage in there: {files}")

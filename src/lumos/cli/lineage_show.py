@@ -84,7 +84,12 @@ def show(
     direct: Direct = False,
     format: Annotated[
         Literal["tree", "json", "dot", "mermaid", "openlineage", "html"] | None,
-        typer.Option("--format", help="Default: tree, or by the ending of --output."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="tree, json, dot, mermaid, openlineage or html. Default: tree, or by the ending "
+            "of --output.",
+        ),
     ] = None,
     output: OutputFile = None,
 ) -> None:
@@ -127,16 +132,16 @@ def path(
     """
     lineage = options.lumos.lineage.view
     if len(ends) == 4:
-        # Datasets and columns apart, as in earlier versions.
+        # Earlier versions took datasets and columns as separate arguments.
         start: tuple[str, str | None] = ends[0], ends[1]
-        goal: tuple[str, str | None] = ends[2], ends[3]
+        end: tuple[str, str | None] = ends[2], ends[3]
     elif len(ends) == 2:
-        start, goal = (lineage.split(each) for each in ends)
+        start, end = (lineage.split(each) for each in ends)
     else:
         raise MisuseError(
             "Name two columns or two datasets: lumos lineage path orders.amount revenue.total"
         )
-    report = lineage.paths(start, goal, limit=limit, direct=direct)
+    report = lineage.paths(start, end, limit=limit, direct=direct)
     options.print(report, _print_paths, options.names)
     if not report.paths:
         raise typer.Exit(3)
@@ -161,9 +166,9 @@ def _print_tree(picture: "Picture", side: str, names: Names) -> None:
         return
     for direction in ("upstream", "downstream"):
         if side in ("both", direction):
-            draw = _Tree(picture, boxes, direction, names).draw()
-            # A tree that is not wrapped loses what is wider than the terminal.
-            console.print(draw, soft_wrap=not console.is_terminal)
+            tree = _Tree(picture, boxes, direction, names).draw()
+            # Without wrapping, the parts of a tree that are wider than a terminal would be lost.
+            console.print(tree, soft_wrap=not console.is_terminal)
     if picture.cycles:
         console.print(f"{plural(len(picture.cycles), 'cycle')}:", style="yellow")
         for cycle in picture.cycles:
@@ -174,17 +179,17 @@ def _print_tree(picture: "Picture", side: str, names: Names) -> None:
 
 
 class _TreeStep(NamedTuple):
-    """A step of a tree: its end, facts about it, and whether it passes values on."""
+    """A step of a tree: its end, details to print, and whether values flow along it."""
 
     urn: str
     column: str | None
-    facts: tuple[str, ...]
+    details: tuple[str, ...]
     is_direct: bool = True
     origins: str = ""
 
 
 class _Tree:
-    """Everything upstream or downstream, each dataset or column in full once."""
+    """A tree of everything upstream or downstream; each dataset or column is expanded once."""
 
     def __init__(
         self, picture: "Picture", boxes: "dict[str, Box]", direction: str, names: Names
@@ -216,23 +221,23 @@ class _Tree:
 
         tree = Tree(Text(self._direction, style="bold"), guide_style="dim")
         self._drawn.add((*self._start, True))
-        # Without recursion: a chain may be longer than Python's stack.
-        waiting = [(tree, self._start, frozenset({self._start}), True)]
-        while waiting:
-            branch, node, above, was_direct = waiting.pop()
+        # A stack instead of recursion: a chain may be longer than Python's recursion limit.
+        stack = [(tree, self._start, frozenset({self._start}), True)]
+        while stack:
+            branch, node, ancestors, was_direct = stack.pop()
             for step in self._steps_by_node.get(node, ()):
                 end = (step.urn, step.column)
                 is_direct = step.is_direct and was_direct
                 line = self._line(step, is_direct=is_direct)
                 is_drawn = bool({(*end, True), (*end, is_direct)} & self._drawn)
-                if end in above:
+                if end in ancestors:
                     line.append("  (cycle)", style="yellow")
                 elif is_drawn:
                     line.append("  (see above)", style="dim")
-                grown = branch.add(line)
-                if not is_drawn and end not in above:
+                subtree = branch.add(line)
+                if not is_drawn and end not in ancestors:
                     self._drawn.add((*end, is_direct))
-                    waiting.append((grown, end, above | {end}, is_direct))
+                    stack.append((subtree, end, ancestors | {end}, is_direct))
         if not self._steps_by_node.get(self._start):
             tree.add(Text("nothing", style="dim"))
         return tree
@@ -246,25 +251,25 @@ class _Tree:
             line.append(f"  {escape_line(step.column)}", style="bold")
         elif self._of_column:
             line.append("  (all columns)")
-        facts = [*step.facts]
-        facts += [] if is_direct else ["indirect"]
-        facts += [f"owner {', '.join(box.owners)}"] if box.owners else []
+        details = [*step.details]
+        details += [] if is_direct else ["indirect"]
+        details += [f"owner {', '.join(box.owners)}"] if box.owners else []
         if not box.state:
-            facts.append("not scanned")
+            details.append("not scanned")
         elif box.state != "live":
-            facts.append("split" if box.state == "split" else "gone")
-        facts += [step.origins] if step.origins else []
-        line.append(f"  {' · '.join(facts)}", style="dim")
+            details.append("split" if box.state == "split" else "gone")
+        details += [step.origins] if step.origins else []
+        line.append(f"  {' · '.join(details)}", style="dim")
         return line
 
 
 def _step_text(step: "PictureStep") -> "Iterator[str]":
     if step.columns:
         first = step.columns[0]
-        text = _detail(first.transformation or "", first.file, first.line)
+        text = _format_detail(first.transformation or "", first.file, first.line)
     elif step.uses:
         use = step.uses[0]
-        text = _detail(f"{use.usage}: {use.expression or use.upstream}", use.file, use.line)
+        text = _format_detail(f"{use.usage}: {use.expression or use.upstream}", use.file, use.line)
     else:
         return
     if text:
@@ -279,7 +284,7 @@ def _arrow_text(arrow: "Arrow") -> "Iterator[str]":
         yield ", ".join((*columns, *usages))
 
 
-def _detail(text: str, file: str | None, line: int | None) -> str:
+def _format_detail(text: str, file: str | None, line: int | None) -> str:
     position = "" if file is None else f"{file}:{line}" if line else file
     return ", ".join(filter(None, (shorten(text, _MAX_TEXT_LENGTH), position)))
 
@@ -306,26 +311,27 @@ def _print_paths(report: "PathReport", names: Names) -> None:
     for number, steps in enumerate(report.paths, start=1):
         console.print()
         console.print(f"{number}. {plural(len(steps), 'step')}", style="bold")
-        first = steps[0].upstream
-        console.print(
-            f"   {names(first) if of_datasets else _node(names(first), steps[0].upstream_column)}"
-        )
+        name = names(steps[0].upstream)
+        column = steps[0].upstream_column
+        console.print(f"   {name if of_datasets else _node_text(name, column)}")
         for step in steps:
             name = names(step.downstream)
-            console.print(f"   -> {name if of_datasets else _node(name, step.downstream_column)}")
+            console.print(
+                f"   -> {name if of_datasets else _node_text(name, step.downstream_column)}"
+            )
             details = ", ".join(step.origins) if of_datasets else _step_details(step)
             console.print(f"      {details}", style="dim")
 
 
-def _node(name: str, column: str | None) -> str:
+def _node_text(name: str, column: str | None) -> str:
     return f"{name}  {column}" if column is not None else f"{name}  (all columns)"
 
 
 def _step_details(step: "ColumnPathStep") -> str:
     for mapping in step.columns:
         text = mapping.transformation or (mapping.derivation or "value").lower()
-        return _detail(text, mapping.file, mapping.line) + f" · {', '.join(step.origins)}"
+        return _format_detail(text, mapping.file, mapping.line) + f" · {', '.join(step.origins)}"
     for use in step.uses:
         text = f"used in {use.usage}: {use.expression or use.upstream}"
-        return _detail(text, use.file, use.line) + f" · {', '.join(step.origins)}"
+        return _format_detail(text, use.file, use.line) + f" · {', '.join(step.origins)}"
     return ", ".join(step.origins)

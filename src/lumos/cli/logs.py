@@ -11,12 +11,12 @@ from lumos.cli.text import escape, escape_line
 LogFormat = Literal["text", "json"]
 
 
-class _Lines(logging.Formatter):
-    """One line for each record, with its facts."""
+class _LineFormatter(logging.Formatter):
+    """Formats a record as one line, with its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        facts: dict[str, Any] = getattr(record, "facts", {})
-        message = [f"{name}={value}" for name, value in facts.items()]
+        fields: dict[str, Any] = getattr(record, "facts", {})
+        message = [f"{name}={value}" for name, value in fields.items()]
         message = [_time_of(record), record.levelname.lower(), record.getMessage(), *message]
         line = escape_line(" ".join(message))
         if not record.exc_info:
@@ -24,8 +24,8 @@ class _Lines(logging.Formatter):
         return f"{line}\n{escape(self.formatException(record.exc_info))}"
 
 
-class _Json(logging.Formatter):
-    """One JSON object for each record."""
+class _JsonFormatter(logging.Formatter):
+    """Formats a record as a JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {
@@ -47,11 +47,11 @@ def _time_of(record: logging.LogRecord) -> str:
 def set_up(*, format: LogFormat, verbose: bool, quiet: bool) -> None:
     """Log to stderr: warnings, everything with `verbose` or as JSON, only errors with `quiet`."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Json() if format == "json" else _Lines())
+    handler.setFormatter(_JsonFormatter() if format == "json" else _LineFormatter())
     logger = logging.getLogger("lumos")
     logger.handlers = [handler]
     logger.propagate = False
-    # Libraries log what they raise as well, and a traceback at every Ctrl-C.
+    # Libraries also log the errors that they raise, and a traceback at every Ctrl-C.
     logging.getLogger().addHandler(logging.NullHandler())
     is_verbose = verbose or format == "json"
     logger.setLevel(logging.ERROR if quiet else logging.INFO if is_verbose else logging.WARNING)

@@ -15,7 +15,6 @@ from itertools import islice, takewhile
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
 
 from lumos.cli import (
     audit,
@@ -60,7 +59,8 @@ from lumos.cli import (
     watch,
 )
 from lumos.cli.logs import LogFormat
-from lumos.cli.options import SERVER, stop_printing
+from lumos.cli.options import SERVER_VARIABLE, stop_printing
+from lumos.cli.switches import SwitchedGroup
 from lumos.cli.text import DEBUG, QUIET, VERBOSE, escape
 from lumos.config.secret import mask_arguments
 from lumos.errors import FAILED, LumosError, MisuseError
@@ -71,7 +71,7 @@ _GLOBAL_OPTIONS: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug
 _LOCAL_COMMANDS: Final = frozenset({"discover", "doctor", "ingest", "init", "serve", "watch"})
 
 
-class _Commands(TyperGroup):
+class _Commands(SwitchedGroup):
     """All commands; wrong arguments are reported like every other error."""
 
     def make_context(self, *args: Any, **options: Any) -> Any:
@@ -98,7 +98,7 @@ def _report_misuse() -> Iterator[None]:
     except typer.TyperException as problem:
         sentence = problem.format_message().removeprefix("Invalid value: ").strip()
         if not sentence:
-            # A group of commands without a command: its help was printed.
+            # Typer has printed help, because the name of a command is missing after its group.
             raise
         context = getattr(problem, "ctx", None)
         command = "lumos" if context is None else context.command_path
@@ -146,21 +146,21 @@ app.add_typer(token.app, name="token")
 app.add_typer(audit.app, name="audit")
 
 
-def _join_lines_of_help(group: typer.Typer) -> None:
-    """Join the lines of each paragraph of help, so that only the terminal wraps them."""
+def _unwrap_help(group: typer.Typer) -> None:
+    """Join the lines of each paragraph of help, so that they are wrapped to the terminal only."""
     for each in group.registered_commands:
         paragraphs = (each.help or inspect.getdoc(each.callback) or "").split("\n\n")
         each.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
-    for below in group.registered_groups:
-        if below.typer_instance is not None:
-            _join_lines_of_help(below.typer_instance)
+    for subgroup in group.registered_groups:
+        if subgroup.typer_instance is not None:
+            _unwrap_help(subgroup.typer_instance)
 
 
-_join_lines_of_help(app)
+_unwrap_help(app)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"lumos {__version__}")
         raise typer.Exit
 
@@ -206,14 +206,14 @@ def _options(
         os.environ.pop(switch, None)
         if is_on:
             os.environ[switch] = "1"
-    os.environ.pop(SERVER, None)
+    os.environ.pop(SERVER_VARIABLE, None)
     if server:
         if (command := context.invoked_subcommand) in _LOCAL_COMMANDS:
             raise MisuseError(
                 f"lumos {command} does not work on a server: it is about this machine. "
                 "Run it without --server and LUMOS_SERVER."
             )
-        os.environ[SERVER] = server
+        os.environ[SERVER_VARIABLE] = server
 
 
 def command() -> None:
@@ -221,14 +221,15 @@ def command() -> None:
 
     A normal exit would free all objects of a scan one by one.
     """
-    # Little of a scan forms cycles; looking for them less often saves a tenth of the driver's time.
+    # A scan creates few reference cycles, so less frequent garbage collection saves a tenth of the
+    # driver's time.
     gc.set_threshold(50_000, 20, 50)
     code: int | str | None = 0
     try:
         main()
-    except SystemExit as leaving:
-        code = leaving.code
-    # A second Ctrl-C does not wait.
+    except SystemExit as exit_request:
+        code = exit_request.code
+    # A second Ctrl-C ends the wait.
     with suppress(KeyboardInterrupt):
         _wait_for_threads()
     if not isinstance(code, int):
@@ -248,7 +249,7 @@ def _wait_for_threads() -> None:
 
 
 def main() -> None:
-    """Run the command; failures become one sentence on stderr and the right exit code."""
+    """Run the command; a failure is printed as one sentence on stderr and sets the exit code."""
     _prepare_streams()
     try:
         _check_encoding()
@@ -266,7 +267,7 @@ def main() -> None:
         if problem.errno == errno.ENOSPC:
             _fail("No room left on the disk. Free some and run the command again.", FAILED)
         if problem.filename is None:
-            # Not about a local file: the message of a remote store says everything.
+            # An error of a remote store, whose message is complete.
             _fail(str(problem), FAILED)
         path = problem.filename
         if isinstance(problem, PermissionError):
@@ -277,21 +278,21 @@ def main() -> None:
 
 
 def _check_encoding() -> None:
-    """Reject arguments and variables that are not UTF-8, which no store can hold."""
-    given = [(f"argument '{word}'", word) for word in sys.argv[1:]]
+    """Reject arguments and variables that are not UTF-8, because stores cannot contain them."""
+    texts = [(f"argument '{word}'", word) for word in sys.argv[1:]]
     if _has_working_directory():
-        given.append(("name of the working directory", os.getcwd()))
-    given += [
+        texts.append(("name of the working directory", os.getcwd()))
+    texts += [
         (f"environment variable {name}", value)
         for name, value in os.environ.items()
         if name.startswith("LUMOS_")
     ]
-    for what, text in given:
+    for label, text in texts:
         try:
             text.encode()
         except UnicodeEncodeError:
             raise MisuseError(
-                f"The {what} is not valid UTF-8. Use UTF-8; a file or a folder with such "
+                f"The {label} is not valid UTF-8. Use UTF-8; a file or a folder with such "
                 "a name has to be renamed first."
             ) from None
 
@@ -310,29 +311,29 @@ def _prepare_streams() -> None:
         stream = getattr(sys, name)
         if stream is None:
             # Otherwise the next opened file gets the descriptor, and output is written to it.
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            if nowhere != number:
-                os.dup2(nowhere, number)
+            null_device = os.open(os.devnull, os.O_RDWR)
+            if null_device != number:
+                os.dup2(null_device, number)
             setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
         elif number and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _move_options_first(words: list[str]) -> list[str]:
-    """The arguments with those options first that belong to every command."""
-    own: list[str] = []
-    rest: list[str] = []
-    waiting = iter(words)
-    for word in waiting:
+    """Move the global options before the command, where Typer expects them."""
+    global_options: list[str] = []
+    others: list[str] = []
+    remaining = iter(words)
+    for word in remaining:
         if word == "--":
-            rest += [word, *waiting]
+            others += [word, *remaining]
         elif word in _GLOBAL_OPTIONS or word.startswith(("--log-format=", "--server=")):
-            own.append(word)
+            global_options.append(word)
         elif word in ("--log-format", "--server"):
-            own += [word, *islice(waiting, 1)]
+            global_options += [word, *islice(remaining, 1)]
         else:
-            rest.append(word)
-    return own + rest
+            others.append(word)
+    return global_options + others
 
 
 def _fail(sentence: str, exit_code: int) -> None:

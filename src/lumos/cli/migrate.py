@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lumos.snapshots.reports import MigratedCount
 
 _MAX_LISTED: Final = 20
-_HOLDINGS: Final = {
+_STORAGE_TEXT: Final = {
     "native": "native",
     "properties": "in custom properties",
     "store": "only in the store and the snapshot",
@@ -47,7 +47,7 @@ _HOLDINGS: Final = {
 
 
 class ErrorChoice(enum.StrEnum):
-    """What to do about a dataset that cannot be migrated."""
+    """Whether a dataset that cannot be migrated stops the migration or is skipped."""
 
     STOP = "stop"
     SKIP = "skip"
@@ -137,24 +137,24 @@ def migrate(
         if not check.is_unchanged:
             raise typer.Exit(1)
         return
-    skips: OnError = "skip" if on_error is ErrorChoice.SKIP else "stop"
+    error_policy: OnError = "skip" if on_error is ErrorChoice.SKIP else "stop"
     if plan:
         with steps() as progress:
             planned = migration.plan(
-                source, target, mapping=mapping, on_error=skips, progress=progress
+                source, target, mapping=mapping, on_error=error_policy, progress=progress
             )
         options.print(planned, _print_plan, options.names)
         return
     with steps() as progress:
         if rollback:
-            undone = migration.roll_back(source, target, progress=progress)
+            rolled_back = migration.roll_back(source, target, progress=progress)
         elif dry_run:
             report = migration.try_migrate(
                 source,
                 target,
                 mapping=mapping,
                 keep=output,
-                on_error=skips,
+                on_error=error_policy,
                 progress=progress,
             )
         else:
@@ -165,12 +165,12 @@ def migrate(
                 mapping=mapping,
                 keep=output,
                 certificate=certificate,
-                on_error=skips,
+                on_error=error_policy,
                 progress=progress,
             )
     if rollback:
-        what = f"The migration from {source} to {target}"
-        options.print(undone, print_rollback, options.names, what=what)
+        subject = f"The migration from {source} to {target}"
+        options.print(rolled_back, print_rollback, options.names, subject=subject)
         return
     options.print(report, _print_report, options.names)
     if not report.is_whole:
@@ -218,11 +218,11 @@ def _print_plan(plan: "MigrationPlan", names: Names) -> None:
     console.print()
     table = Table("ASPECT", ">ENTRIES", "IN THE TARGET")
     for name, aspect in plan.aspects.items():
-        table.add(name, f"{aspect.source:,}", _HOLDINGS[aspect.holding])
+        table.add(name, f"{aspect.source:,}", _STORAGE_TEXT[aspect.holding])
     console.print(table)
     console.print()
     if plan.lossy:
-        console.print("Not held exactly", style="bold")
+        console.print("Not stored exactly", style="bold")
         for loss in plan.lossy:
             entries = plural(loss.entries, "entry", "entries")
             such_as = ", ".join(names(each) for each in loss.examples)
@@ -232,13 +232,13 @@ def _print_plan(plan: "MigrationPlan", names: Names) -> None:
         print_problem(f"{names(each.key)} cannot be migrated: {each.problem}")
     _print_needs(console, plan.dry_run.needs)
     calls = plan.calls
-    made = (
+    calls_text = (
         f"At least {calls.read:,} reads and {calls.write:,} writes, measured at "
         f"{plan.round_trip * 1000:.0f} ms each"
         if calls.total
         else "No calls of a server"
     )
-    console.print(f"{made}; about {format_duration(plan.seconds)} in all.")
+    console.print(f"{calls_text}; about {format_duration(plan.seconds)} in all.")
     console.print()
     console.print("Runbook", style="bold")
     for number, step in enumerate(plan.runbook, start=1):
@@ -249,18 +249,18 @@ def _print_plan(plan: "MigrationPlan", names: Names) -> None:
 
 def _print_check(check: "CertificateCheck", names: Names) -> None:
     console = stdout()
-    when = format_time(check.finished_at)
-    migrated = f"{check.source} to {check.target}, {when} UTC"
+    time = format_time(check.finished_at)
+    migrated = f"{check.source} to {check.target}, {time} UTC"
     status = "ok" if check.was_whole else "warn"
     exceptions = plural(check.exceptions, "exception")
     print_status(console, status, f"The certificate is intact: {migrated}, {exceptions}")
-    for keys, what in ((check.missing, "is missing now"), (check.changed, "was changed since")):
-        listed, rest = few(keys, _MAX_LISTED)
+    for keys, problem in ((check.missing, "is missing now"), (check.changed, "was changed since")):
+        listed, more = few(keys, _MAX_LISTED)
         names.look_up(listed)
         for key in listed:
-            print_problem(f"{names(key)} {what}")
-        if rest:
-            print_problem(f"... and {rest:,} more; --json lists them")
+            print_problem(f"{names(key)} {problem}")
+        if more:
+            print_problem(f"... and {more:,} more; --json lists them")
     same = check.entries - len(check.missing) - len(check.changed)
     status = "ok" if check.is_unchanged else "warn"
     print_status(console, status, f"{same:,}/{check.entries:,} entries are as they were migrated")
@@ -274,15 +274,15 @@ def _print_verified(console: "Console", verified: "Verification", names: Names) 
     for name, aspect in verified.aspects.items():
         if aspect.target < aspect.source:
             _print_migrated(console, aspect, f"entries with {name}")
-    for keys, what in (
+    for keys, problem in (
         (verified.missing, "is missing"),
         (verified.unlike, "differs from what was sent"),
     ):
-        listed, rest = few(keys, _MAX_LISTED)
+        listed, more = few(keys, _MAX_LISTED)
         for key in listed:
-            print_problem(f"{names(key)} {what}")
-        if rest:
-            print_problem(f"... and {rest:,} more; --json lists them")
+            print_problem(f"{names(key)} {problem}")
+        if more:
+            print_problem(f"... and {more:,} more; --json lists them")
     if verified.is_whole and (differing := verified.summary.entries):
         entries = plural(differing, "entry", "entries")
         differences = plural(verified.summary.differences, "difference")
@@ -291,38 +291,38 @@ def _print_verified(console: "Console", verified: "Verification", names: Names) 
         )
 
 
-def _print_migrated(console: "Console", count: "MigratedCount | AspectCount", what: str) -> None:
-    """How much of the source the target has as well."""
+def _print_migrated(console: "Console", count: "MigratedCount | AspectCount", nouns: str) -> None:
+    """Print how many entries of the source are in the target."""
     status = "ok" if count.source == count.target else "warn"
-    print_status(console, status, f"{count.target:,}/{count.source:,} {what} migrated")
+    print_status(console, status, f"{count.target:,}/{count.source:,} {nouns} migrated")
 
 
 def _print_needs(console: "Console", needs: "Sequence[UnmappedName]") -> None:
-    """What must be decided by hand, as lines to paste into a mapping."""
+    """Print names that need a manual mapping, as lines to paste into a mapping file."""
     for kind, needs_of_kind in groupby(needs, key=lambda need: need.kind):
         count = len(list(needs_of_kind))
         verb = "requires" if count == 1 else "require"
         print_remark(f"{plural(count, kind)} {verb} manual mapping")
-    pasted = [need for need in needs if need.like]
-    if not pasted:
+    suggested = [need for need in needs if need.like]
+    if not suggested:
         return
-    if any(need.by_title for need in pasted):
-        why = "Similar to names in the target, or named by ids in the source; to map them"
+    if any(need.by_title for need in suggested):
+        reason = "Similar to names in the target, or named by ids in the source; to map them"
     else:
-        why = "Similar to names in the target; to map them"
-    console.print(f"{why}, give --mapping a file with:")
-    for kind, needs_of_kind in groupby(pasted, key=lambda need: need.kind):
+        reason = "Similar to names in the target; to map them"
+    console.print(f"{reason}, give --mapping a file with:")
+    for kind, needs_of_kind in groupby(suggested, key=lambda need: need.kind):
         console.print(f"  {kind}s:")
-        listed, rest = few(list(needs_of_kind), _MAX_LISTED)
+        listed, more = few(list(needs_of_kind), _MAX_LISTED)
         for need in listed:
             others = f"  # or {', '.join(need.like[1:])}" if need.like[1:] else ""
             console.print(f"    {_quote_yaml(need.name)}: {_quote_yaml(need.like[0])}{others}")
-        if rest:
-            console.print(f"    # and {rest:,} more; --json lists them")
+        if more:
+            console.print(f"    # and {more:,} more; --json lists them")
 
 
 def _quote_yaml(name: str) -> str:
-    """A name as YAML reads it again."""
+    """A name as a YAML scalar, quoted if needed."""
     from lumos.model.json_codec import to_json
 
     is_plain = name.replace(".", "").replace("_", "").replace("-", "").isalnum()

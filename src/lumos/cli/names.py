@@ -1,4 +1,4 @@
-"""Names of datasets on screens: short ones, and URNs with --verbose."""
+"""Names of datasets in output: short names, or URNs with --verbose."""
 
 import sys
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, earlier spellings that stay valid, and output."""
+"""Arguments and options that commands share, earlier options that stay valid, and output."""
 
 import inspect
 import os
@@ -36,9 +36,9 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # Exit codes of --exit-code.
 BREAKING: Final = 10
 UNDETERMINED: Final = 11
-# The value of --server, for the command that is running.
-SERVER: Final = "_LUMOS_SERVER"
-# The name of a file that means stdout, or stdin.
+# The environment variable with the value of --server while a command runs.
+SERVER_VARIABLE: Final = "_LUMOS_SERVER"
+# File names that mean stdin and stdout.
 STDIN: Final = "-"
 STDOUT: Final = "-"
 
@@ -48,7 +48,7 @@ P = ParamSpec("P")
 
 
 def local_path(path: AnyPath) -> AnyPath:
-    """Reject a URL: as a path, it would create folders whose names contain its password."""
+    """Reject a URL, which would create folders whose names may contain a password."""
     if path is not None and _URL.match(str(path)):
         raise typer.BadParameter(f"'{path}' is a URL. Give a path on this machine.")
     return path
@@ -109,18 +109,18 @@ Snapshot = Annotated[Path, argument("FILE", "The snapshot.")]
 OptionalSnapshot = Annotated[Path | None, argument("[FILE]", "The snapshot.")]
 
 # Options.
-_A_PLATFORM: Final = (
+_PLATFORM_HELP: Final = (
     "a configured catalog, KIND:ADDRESS such as datahub-file:metadata.json, or local"
 )
 Platform = Annotated[
-    str, typer.Option("--platform", metavar="PLATFORM", help=f"The catalog: {_A_PLATFORM}.")
+    str, typer.Option("--platform", metavar="PLATFORM", help=f"The catalog: {_PLATFORM_HELP}.")
 ]
 ReadFrom = Annotated[
     str | None,
     typer.Option(
         "--platform",
         metavar="PLATFORM",
-        help=f"The catalog to read instead of the store: {_A_PLATFORM}.",
+        help=f"The catalog to read instead of the store: {_PLATFORM_HELP}.",
     ),
 ]
 Platforms = Annotated[
@@ -187,7 +187,12 @@ NoAcceptRemovals = Annotated[bool, typer.Option("--no-accept-removals", hidden=T
 # A file with a proposed schema.
 FileKind = Annotated[
     Literal["lumos", "json-schema", "avro", "sql", "dbt", "parquet"] | None,
-    typer.Option("--as", help="The kind of file. Default: by its content."),
+    typer.Option(
+        "--as",
+        metavar="KIND",
+        help="The kind of file: lumos, json-schema, avro, sql, dbt or parquet. "
+        "Default: by its content.",
+    ),
 ]
 Dialect = Annotated[
     str | None,
@@ -199,7 +204,11 @@ Dialect = Annotated[
 ]
 TypeDialect = Annotated[
     Literal["postgres", "snowflake", "bigquery", "hive"] | None,
-    typer.Option(help="The SQL dialect of types. Default: the dataset's."),
+    typer.Option(
+        metavar="DIALECT",
+        help="The SQL dialect of types: postgres, snowflake, bigquery or hive. "
+        "Default: the dataset's.",
+    ),
 ]
 FileModel = Annotated[
     str | None,
@@ -210,7 +219,7 @@ FileModel = Annotated[
 
 
 class SharedOptions:
-    """The values of options that several commands take, and what commands do with them."""
+    """The values of options that several commands share, and the objects that depend on them."""
 
     config: Path | None = None
     store: Path | None = None
@@ -218,12 +227,12 @@ class SharedOptions:
 
     @cached_property
     def lumos(self) -> "Lumos":
-        """Lumos with that configuration and store."""
+        """Lumos with the configuration and store of the options."""
         return open_lumos(self.config, self.store)
 
     @cached_property
     def names(self) -> Names:
-        """The names of datasets in that store."""
+        """The names of datasets in the store."""
         return Names(self.lumos)
 
     def print(
@@ -239,7 +248,7 @@ class SharedOptions:
 
 @dataclass(kw_only=True)
 class JsonOptions(SharedOptions):
-    """--json alone."""
+    """The option --json."""
 
     json: AsJson = False
 
@@ -262,23 +271,23 @@ class CommonOptions(SharedOptions):
 
 
 def with_options(function: "Callable[..., None]") -> "Callable[..., None]":
-    """Add the fields of the options class, the type of the parameter `options`, to a command."""
+    """Add the fields of the class of the parameter `options` as options to a command."""
     signature = inspect.signature(function)
-    group = signature.parameters["options"].annotation
+    options_class = signature.parameters["options"].annotation
     own = [each for name, each in signature.parameters.items() if name != "options"]
     shared = [
         inspect.Parameter(
             each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type
         )
-        for each in fields(group)
+        for each in fields(options_class)
     ]
 
     @wraps(function)
-    def command(*args: Any, **given: Any) -> None:
-        values = {each.name: given.pop(each.name, each.default) for each in shared}
-        options = group(**values)
+    def command(*args: Any, **arguments: Any) -> None:
+        values = {each.name: arguments.pop(each.name, each.default) for each in shared}
+        options = options_class(**values)
         try:
-            function(options, *args, **given)
+            function(options, *args, **arguments)
         except MisuseError as problem:
             if not isinstance(options, JsonOptions | ConfigOptions):
                 problem.args = (options.names.in_error(str(problem)),)
@@ -289,8 +298,8 @@ def with_options(function: "Callable[..., None]") -> "Callable[..., None]":
     return command
 
 
-class _Command(TyperCommand):
-    """A command that also takes earlier spellings of its arguments, which help does not show.
+class _CommandWithEarlierOptions(TyperCommand):
+    """A command that also accepts earlier options, which help does not show.
 
     `first` and `last` are former options that are now the first or the last positional argument;
     `renamed` are options that have another name now.
@@ -301,37 +310,37 @@ class _Command(TyperCommand):
     renamed: ClassVar["Mapping[str, str]"] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, self._current_spelling(ctx, args))
+        return super().parse_args(ctx, self._to_current_options(ctx, args))
 
-    def _current_spelling(self, ctx: Any, arguments: "Iterable[str]") -> list[str]:
+    def _to_current_options(self, ctx: Any, arguments: "Iterable[str]") -> list[str]:
         first: list[str] = []
-        rest: list[str] = []
+        others: list[str] = []
         last: list[str] = []
-        waiting = iter(arguments)
-        for word in waiting:
+        remaining = iter(arguments)
+        for word in remaining:
             if word == "--":
-                rest += [word, *waiting]
+                others += [word, *remaining]
                 break
             name, equals, value = word.partition("=")
             if name in self.renamed:
-                rest.append(f"{self.renamed[name]}{equals}{value}")
+                others.append(f"{self.renamed[name]}{equals}{value}")
             elif name in self.first or name in self.last:
-                given = value if equals else next(waiting, None)
-                if given is None:
+                given_value = value if equals else next(remaining, None)
+                if given_value is None:
                     raise typer.BadParameter(f"Option '{name}' requires an argument.", ctx)
-                (first if name in self.first else last).append(given)
+                (first if name in self.first else last).append(given_value)
             else:
-                rest.append(word)
-        return [*first, *rest, *last]
+                others.append(word)
+        return [*first, *others, *last]
 
 
 def earlier_options(
     *, first: "Iterable[str]" = (), last: "Iterable[str]" = (), **renamed: str
 ) -> type[TyperCommand]:
-    """The class of a command that had other options before: `keep="--output"` renames --keep."""
+    """The class of a command with renamed options: `keep="--output"` accepts --keep as --output."""
     names = {f"--{old.replace('_', '-')}": new for old, new in renamed.items()}
-    spelled = {"first": frozenset(first), "last": frozenset(last), "renamed": names}
-    return type("_CommandWithEarlierOptions", (_Command,), spelled)
+    attributes = {"first": frozenset(first), "last": frozenset(last), "renamed": names}
+    return type("_CommandWithEarlierOptions", (_CommandWithEarlierOptions,), attributes)
 
 
 def add_command(
@@ -340,7 +349,7 @@ def add_command(
     *aliases: str,
     **options: Any,
 ) -> "Callable[[Callable[..., None]], Callable[..., None]]":
-    """Add a command under its name, and under earlier names that help does not show."""
+    """Add a command with its name, and with earlier names that help does not show."""
 
     def add(function: "Callable[..., None]") -> "Callable[..., None]":
         app.command(name, **options)(function)
@@ -353,7 +362,7 @@ def add_command(
 
 def open_lumos(config: Path | None, store: Path | None = None) -> "Lumos":
     """Lumos with the values of --config and --store, or on the server of --server."""
-    if server := os.environ.get(SERVER):
+    if server := os.environ.get(SERVER_VARIABLE):
         if store is not None:
             raise MisuseError("--store and --server contradict each other. Give one.")
         from lumos.server.client import connect
@@ -375,15 +384,15 @@ def is_catalog(name: str) -> bool:
 
 def check_data_platform(lumos: "Lumos", name: str | None) -> None:
     """Reject a platform that no dataset is stored on, such as the name of a catalog."""
-    known = lumos.data_platforms() if name else ()
-    if name and known and name not in known:
+    platforms = lumos.data_platforms() if name else ()
+    if name and platforms and name not in platforms:
         from lumos.errors import UnknownName
 
         step = f"To search a catalog: lumos search TEXT --platform {name}"
         raise UnknownName(
             "data platform",
             name,
-            known,
+            platforms,
             listed="Datasets are on",
             next=step if is_catalog(name) else "",
         )
@@ -409,12 +418,12 @@ def start_spark_ahead(paths: "Sequence[str]", config: Path | None, *, short: boo
 def choose_format(
     format: str | None,
     output: Path | None,
-    endings: "Mapping[str, str]",
+    extensions: "Mapping[str, str]",
     *,
     default: str,
     **switches: bool,
 ) -> str:
-    """The format that --format, options such as --json, or the ending of --output ask for."""
+    """The format by --format, by options such as --json, or by the extension of --output."""
     requested = {f"--{name}": name for name, is_given in switches.items() if is_given}
     requested |= {f"--format {format}": format} if format else {}
     if len(set(requested.values())) > 1:
@@ -423,11 +432,11 @@ def choose_format(
         return next(iter(requested.values()))
     if output is None:
         return default
-    ending = output.suffix.lower()
-    if ending not in endings:
-        known = ", ".join(endings)
-        raise MisuseError(f"Unknown format of {output}. Use one of these endings: {known}.")
-    return endings[ending]
+    extension = output.suffix.lower()
+    if extension not in extensions:
+        valid = ", ".join(extensions)
+        raise MisuseError(f"Unknown format of {output}. Use one of these endings: {valid}.")
+    return extensions[extension]
 
 
 def write(text: str, output: Path | None, *, remark: str = "") -> None:
@@ -444,7 +453,7 @@ def write(text: str, output: Path | None, *, remark: str = "") -> None:
 
 
 def check_strict(*, strict: bool, exit_code: bool) -> None:
-    """Remark that --strict alone does nothing."""
+    """Print a remark if --strict has no effect."""
     if strict and not exit_code:
         print_remark("--strict has no effect without --exit-code")
 
@@ -452,7 +461,7 @@ def check_strict(*, strict: bool, exit_code: bool) -> None:
 def exit_by_verdict(
     *, exit_code: bool, strict: bool, is_breaking: object, is_undetermined: object
 ) -> None:
-    """Exit with the code that --exit-code and --strict promise."""
+    """Exit with the code for a verdict, as requested by --exit-code and --strict."""
     if exit_code and is_breaking:
         raise typer.Exit(BREAKING)
     if exit_code and strict and is_undetermined:

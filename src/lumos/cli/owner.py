@@ -179,16 +179,16 @@ def _print_owner(report: "OwnerAddReport") -> None:
 def _print_one(report: "OwnerShowReport", names: Names) -> None:
     owner = report.owner
     stdout().print(owner.name, style="bold")
-    facts = Table("", "")
-    facts.add("kind", owner.kind)
+    details = Table("", "")
+    details.add("kind", owner.kind)
     for label, value in (
         ("name", owner.display_name),
         ("e-mail", owner.email),
         ("members", ", ".join(owner.members)),
     ):
         if value:
-            facts.add(label, value)
-    stdout().print(facts)
+            details.add(label, value)
+    stdout().print(details)
     if not report.owned:
         print_line(
             f"Owns nothing yet. Assign a dataset with: lumos owner assign DATASET {owner.name}"
@@ -198,7 +198,7 @@ def _print_one(report: "OwnerShowReport", names: Names) -> None:
     names.look_up(each.urn for each in listed)
     table = Table("DATASET", "TYPE")
     for each in listed:
-        table.add(names(each.urn), ", ".join(one["type"] for one in each.owners))
+        table.add(names(each.urn), ", ".join(role["type"] for role in each.owners))
     print_line("")
     stdout().print(table)
     if more:
@@ -217,7 +217,7 @@ def _print_list(report: "OwnerListReport", names: Names, *, unowned: bool) -> No
         names.look_up(each.urn for each in listed)
         table = Table("") if unowned else Table("DATASET", "OWNERS")
         for each in listed:
-            owners = ", ".join(f"{one['name']} ({one['type']})" for one in each.owners)
+            owners = ", ".join(f"{role['name']} ({role['type']})" for role in each.owners)
             table.add(names(each.urn), *(() if unowned else (owners or "-",)))
         stdout().print(table)
         if more:

@@ -75,11 +75,11 @@ def _print_report(report: "ProfileReport", names: Names) -> None:
     console.print()
     for line in frequent_lines(plain):
         console.print(line)
-    known = f", {report.files_known:,} known before" if report.files_known else ""
+    reused = f", {report.files_known:,} known before" if report.files_known else ""
     completeness = "" if report.completeness is None else f", {report.completeness:.2%} complete"
     console.print(
         f"{plural(report.profile.rows, 'row')}{format_sample(plain)}{completeness}. "
-        f"{plural(report.files_read, 'file')} read{known}, in {report.seconds:.1f} s."
+        f"{plural(report.files_read, 'file')} read{reused}, in {report.seconds:.1f} s."
     )
     if report.withheld:
         withheld = ", ".join(report.withheld)
@@ -87,13 +87,13 @@ def _print_report(report: "ProfileReport", names: Names) -> None:
 
 
 def format_sample(profile: dict[str, Any]) -> str:
-    """The share of rows that a profile was computed from, unless it is all."""
+    """The share of rows that a profile was computed from; empty if it is all rows."""
     share = profile.get("sampled")
     return "" if share is None else f" (a sample of {share:.2%})"
 
 
 def profile_table(profile: dict[str, Any]) -> Table:
-    """What was measured, a row for each column."""
+    """The measurements of a profile, with a row for each column."""
     table = Table(
         "COLUMN", ">FILLED", ">DISTINCT", "MINIMUM", "MEDIAN", "MAXIMUM", "MEAN", "LENGTH", "",
         compact=True,

@@ -64,7 +64,7 @@ def remove(
 def list_(options: CommonOptions, dataset: OptionalDatasets = None, field: Fields = None) -> None:
     """List properties and how often they are used, or the values of some datasets."""
     report = options.lumos.annotations.properties.list(dataset, fields=field or ())
-    options.print(report, print_list, options.names, noun="property", whole=dataset is None)
+    options.print(report, print_list, options.names, noun="property", is_summary=dataset is None)
 
 
 def _properties(pairs: list[str]) -> dict[str, str]:

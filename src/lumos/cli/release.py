@@ -85,7 +85,7 @@ def list_(options: CommonOptions) -> None:
 @app.command(epilog="Example: lumos release refresh 2026.11")
 @with_options
 def refresh(options: CommonOptions, name: _Release) -> None:
-    """Look now for the data of all datasets that are still waiting."""
+    """Look now for the data of those datasets of a release that are still waiting."""
     options.print(options.lumos.releases.refresh(name), _print_release, options.names)
 
 
@@ -244,7 +244,7 @@ def _print_schedules(report: "DatasetSchedulesReport", names: Names) -> None:
         table.add(
             names(each.urn),
             f"{each.schedule.cron} ({each.schedule.timezone})",
-            _lag(each.schedule),
+            _format_lag(each.schedule),
             format_time(each.next_run),
             format_time(each.next_available),
         )
@@ -262,12 +262,12 @@ def _print_learnt(report: "LearntSchedulesReport", names: Names) -> None:
         table.add(
             names(each.urn),
             f"{each.schedule.cron} ({each.schedule.timezone})",
-            _lag(each.schedule),
+            _format_lag(each.schedule),
             f"{each.confidence:.0%}",
             f"{text}; set" if each.applied else text,
         )
     stdout().print(table)
 
 
-def _lag(schedule: "Schedule") -> str:
+def _format_lag(schedule: "Schedule") -> str:
     return format_duration(schedule.availability_lag_minutes * 60)

@@ -1,4 +1,4 @@
-"""What commands that scan print: sizes, problems, and datasets with the same columns."""
+"""Output of commands that scan: sizes, problems, and datasets with the same columns."""
 
 from collections.abc import Callable, Iterable, Sequence
 from shlex import quote
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _MAX_LINES: Final = 3
 _MAX_NAMES: Final = 3
 _MAX_PATTERNS: Final = 10
-# More similar datasets than this are one row.
-_MAX_ROWS: Final = 20
+# Larger families of similar datasets are folded into one row.
+_MAX_UNFOLDED: Final = 20
 _MAX_PROBLEMS: Final = 20
-# Table formats of lakes: tables may be empty, and yet consist of files.
-_LAKE_TABLES: Final = ("delta", "hudi", "iceberg")
+# Table formats of lakes: a table without files has the file count 0.
+_TABLE_FORMATS: Final = ("delta", "hudi", "iceberg")
 
 T = TypeVar("T")
 
@@ -30,52 +30,52 @@ ShowAll = Annotated[
 ]
 
 
-class Folded(NamedTuple):
-    """Several datasets in one row."""
+class DatasetFamily(NamedTuple):
+    """Similar datasets, which may be folded into one row."""
 
     datasets: tuple[str, ...]
     names: tuple[str, ...]
 
     @property
     def title(self) -> str:
-        """The first and the last name, and how many there are."""
+        """The first and the last name, and the number of datasets."""
         ordered = sorted(self.names)
         return f"{ordered[0]} ... {ordered[-1]} ({len(self.datasets):,} similar datasets)"
 
 
 def fold_similar(
     datasets: Sequence[T],
-    families: Iterable[Folded],
+    families: Iterable[DatasetFamily],
     urn_of: Callable[[T], str],
     *,
     show_all: bool,
-) -> list[T | Folded]:
-    """The rows of a screen: datasets, and one row for each large family."""
-    row_of = {
+) -> list[T | DatasetFamily]:
+    """The rows of a list of datasets; each large family is one row."""
+    family_of = {
         urn: each
         for each in families
-        if len(each.datasets) > _MAX_ROWS and not show_all
+        if len(each.datasets) > _MAX_UNFOLDED and not show_all
         for urn in each.datasets
     }
-    rows: list[T | Folded] = []
-    seen: set[Folded] = set()
+    rows: list[T | DatasetFamily] = []
+    added: set[DatasetFamily] = set()
     for dataset in datasets:
-        folded = row_of.get(urn_of(dataset))
-        if folded is None:
+        family = family_of.get(urn_of(dataset))
+        if family is None:
             rows.append(dataset)
-        elif folded not in seen:
-            seen.add(folded)
-            rows.append(folded)
+        elif family not in added:
+            added.add(family)
+            rows.append(family)
     return rows
 
 
-def families_of(suggestions: "Iterable[Suggestion]") -> Iterable[Folded]:
+def families_of(suggestions: "Iterable[Suggestion]") -> Iterable[DatasetFamily]:
     """The datasets that a scan suggests to join."""
-    return (Folded(each.datasets, each.names) for each in suggestions)
+    return (DatasetFamily(each.datasets, each.names) for each in suggestions)
 
 
 def print_suggestions(suggestions: "Sequence[Suggestion]") -> None:
-    """One line for datasets that have the same columns, and the command that joins them."""
+    """Print a line for each set of datasets with the same columns, and how to join them."""
     console = stdout()
     listed, more_groups = few(suggestions, _MAX_LINES)
     for each in listed:
@@ -94,30 +94,30 @@ def _advice(suggestion: "Suggestion") -> str:
         return f"Join them with: lumos hint add {patterns} --name {quote(suggestion.name)}"
     if suggestion.join_similar:
         return "Join them with 'join_similar: true' on the source."
-    return "No short pattern matches them alone; --json lists them."
+    return "No short pattern matches only these datasets; --json lists them."
 
 
 def format_file_count(count: int, format: str | None) -> str:
-    """The number of files; nothing for a database. A table of a lake may have none."""
-    return f"{count:,}" if count or format in _LAKE_TABLES else ""
+    """The number of files; empty for a table of a database, and 0 for a lake table without any."""
+    return f"{count:,}" if count or format in _TABLE_FORMATS else ""
 
 
 def format_statistics(dataset: "DatasetReport") -> tuple[str, str, str]:
-    """Files, rows and bytes; tables have no files, and views nothing of their own."""
-    facts = dataset.statistics
-    if facts is None:
+    """Files, rows and bytes; a database table has no files, and a view has no data."""
+    statistics = dataset.statistics
+    if statistics is None:
         return "?", "?", "?"
     if dataset.format == "view":
         return "", "", ""
     return (
-        format_file_count(facts.file_count, dataset.format),
-        format_number(facts.row_count, exact=facts.row_count_exact),
-        format_size(facts.total_size_bytes, exact=facts.total_size_exact),
+        format_file_count(statistics.file_count, dataset.format),
+        format_number(statistics.row_count, exact=statistics.row_count_exact),
+        format_size(statistics.total_size_bytes, exact=statistics.total_size_exact),
     )
 
 
 def format_scope(files: int, tables: int) -> str:
-    """How much a scan listed: `3 files and 2 tables`."""
+    """The number of files and tables that a scan listed: `3 files and 2 tables`."""
     counts = ((files, "file"), (tables, "table"))
     return " and ".join(plural(count, noun) for count, noun in counts if count)
 
@@ -125,9 +125,9 @@ def format_scope(files: int, tables: int) -> str:
 def print_skipped(files: int) -> None:
     """Print how many files belong to no dataset."""
     if files:
-        verb = "was" if files == 1 else "were"
+        verbs = "is not data was" if files == 1 else "are not data were"
         stdout().print(
-            f"{plural(files, 'file')} {verb} skipped as not data; lumos explain PATH shows why."
+            f"{plural(files, 'file')} that {verbs} skipped; lumos explain PATH shows why."
         )
 
 
@@ -146,9 +146,9 @@ def print_problems(problems: "Sequence[Problem]") -> None:
     """Print the first problems of a scan on stderr, unless --quiet was given."""
     if is_quiet():
         return
-    listed, rest = few(problems, _MAX_PROBLEMS)
+    listed, more = few(problems, _MAX_PROBLEMS)
     for each in listed:
         print_note = print_remark if each.remark else print_problem
         print_note(f"{each.path}: {each.reason} ({each.code})")
-    if rest:
-        print_problem(f"... and {rest:,} more; --json lists them")
+    if more:
+        print_problem(f"... and {more:,} more; --json lists them")

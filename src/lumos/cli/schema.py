@@ -28,8 +28,9 @@ from lumos.cli.options import (
     output_option,
     with_options,
 )
-from lumos.cli.schema_text import STYLES, alert, changes_table, print_changes
+from lumos.cli.schema_text import STYLES, changes_table, print_changes, verdict_text
 from lumos.cli.screen import Table, stdout, steps
+from lumos.cli.switches import SwitchedGroup
 from lumos.cli.text import print_remark
 from lumos.errors import MisuseError
 from lumos.rendering.text import format_time, plural
@@ -45,10 +46,12 @@ if TYPE_CHECKING:
     )
 
 _DIFF_FILE: Final = "schema_diff.json"
-# Datasets that break downstream, for each change of a version.
+# The maximum number of downstream datasets that are listed for each change.
 _MAX_AFFECTED: Final = 50
 
-app = typer.Typer(help="Compare schemas and show their history.", no_args_is_help=True)
+app = typer.Typer(
+    cls=SwitchedGroup, help="Compare schemas and show their history.", no_args_is_help=True
+)
 # `lumos history` is short for `lumos schema history`.
 history_app = typer.Typer()
 
@@ -126,7 +129,7 @@ def diff(
     else:
         report = schemas.diff(before, after, output=target)
     options.json |= output == STDOUT
-    _finish(options, report, exit_code=exit_code, strict=strict)
+    _print_and_exit(options, report, exit_code=exit_code, strict=strict)
 
 
 @app.command(
@@ -160,7 +163,7 @@ def predict(
         dataset, proposed, kind=kind, model=model, dialect=dialect, output=target
     )
     options.json |= output == STDOUT
-    _finish(options, report, exit_code=exit_code, strict=strict)
+    _print_and_exit(options, report, exit_code=exit_code, strict=strict)
 
 
 @app.command(
@@ -277,7 +280,9 @@ def export(
     options.print(report, _print_export)
 
 
-def _finish(options: CommonOptions, report: "DiffReport", *, exit_code: bool, strict: bool) -> None:
+def _print_and_exit(
+    options: CommonOptions, report: "DiffReport", *, exit_code: bool, strict: bool
+) -> None:
     options.print(report, _print_diff, options.names)
     for text in getattr(report, "remarks", None) or ():
         print_remark(options.names(text))
@@ -310,7 +315,7 @@ def _print_diff(report: "DiffReport", names: Names) -> None:
 
 
 def _severity(dataset: "DatasetDiff") -> int:
-    """Sort datasets like changes, by what is worst for consumers."""
+    """Sort key of a dataset: the rank of its worst verdict for consumers."""
     ranks = list(STYLES)
     return min((ranks.index(change.consumer.value) for change in dataset.changes), default=0)
 
@@ -323,24 +328,24 @@ def _versions(dataset: "DatasetDiff") -> str:
 def _print_history(report: "HistoryReport", names: Names) -> None:
     console = stdout()
     console.print(names(report.urn), style="bold")
-    waiting = list(report.milestones)
+    milestones = list(report.milestones)
     for version in report.versions:
-        while waiting and waiting[0].timestamp > version.timestamp:
-            event = waiting.pop(0)
+        while milestones and milestones[0].timestamp > version.timestamp:
+            event = milestones.pop(0)
             console.print()
-            what = names(event.summary)
-            console.print(f"{event.cloud_version}  {format_time(event.timestamp)}  {what}")
+            summary = names(event.summary)
+            console.print(f"{event.cloud_version}  {format_time(event.timestamp)}  {summary}")
         console.print()
         console.print(f"{version.schema_version}", style="bold", end="  ")
         level = version.breaking_change_alert
-        facts = (
+        details = (
             version.cloud_version,
             format_time(version.timestamp),
             version.author or version.cause,
             names(version.summary),
             f"[alert {level.lower()}]" if level else "",
         )
-        console.print("  ".join(filter(None, facts)))
+        console.print("  ".join(filter(None, details)))
         if version.breaking and not any(each.consumer == "breaking" for each in version.changes):
             console.print("  declared BREAKING", style=STYLES["breaking"])
         if not version.changes:
@@ -349,7 +354,7 @@ def _print_history(report: "HistoryReport", names: Names) -> None:
             version.changes,
             version.affected,
             limit=_MAX_AFFECTED,
-            rest=f"lumos history {report.urn} --json",
+            more_command=f"lumos history {report.urn} --json",
         )
 
 
@@ -365,7 +370,7 @@ def _print_timeline(report: "TimelineReport", names: Names) -> None:
             format_time(entry.timestamp),
             str(entry.field_count),
             " ".join(f"{sign}{count}" for sign, count in counts if count),
-            alert(entry.verdict),
+            verdict_text(entry.verdict),
         )
     console.print(table)
 

@@ -1,4 +1,4 @@
-"""Schema changes as text: what changed, the verdict and what breaks downstream."""
+"""Schema changes as text: the change, its verdict and the downstream datasets that break."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
@@ -20,7 +20,7 @@ STYLES: Final = {
     "compatible": "green",
     "informational": "dim",
 }
-CHANGE_WORDS: Final = {
+CHANGE_LABELS: Final = {
     "added": "added",
     "removed": "removed",
     "type_changed": "changed",
@@ -32,8 +32,8 @@ CHANGE_WORDS: Final = {
     "partitioning": "partition",
     "reordered": "reordered",
 }
-# What false and true mean for each kind of change.
-_SWITCHES: Final = {
+# Labels for false and true, by kind of change.
+_BOOLEAN_LABELS: Final = {
     "nullability": ("NOT NULL", "NULL"),
     "key": ("no key", "key"),
     "partitioning": ("no partition", "partition"),
@@ -54,16 +54,20 @@ def changes_table(changes: "Iterable[ChangeRow]", *, notes: bool = False) -> Tab
             if notes or note.startswith(RENAME_NOTE):
                 verdict.append(f"\n  {note}", style="dim")
         text = "columns" if change.kind == "reordered" else "(whole dataset)"
-        table.add(f"  {CHANGE_WORDS[change.kind]}", change.path or text, _sides(change), verdict)
+        table.add(f"  {CHANGE_LABELS[change.kind]}", change.path or text, _sides(change), verdict)
     return table
 
 
 def print_changes(
-    changes: "Iterable[ChangeRow]", affected: "AffectedReport | None", *, limit: int, rest: str
+    changes: "Iterable[ChangeRow]",
+    affected: "AffectedReport | None",
+    *,
+    limit: int,
+    more_command: str,
 ) -> None:
-    """Print changes, each with the datasets downstream that it breaks or may break.
+    """Print changes, each with at most `limit` downstream datasets that it breaks or may break.
 
-    Of these, `limit` are named for each change; `rest` is the command that names the others.
+    `more_command` is the command that lists the other ones.
     """
     console = stdout()
     uses: dict[str, list[tuple[str, str]]] = {}
@@ -80,7 +84,7 @@ def print_changes(
         for sentence, style in lines[:limit]:
             console.print(f"    {sentence}", style=style)
         if (more := len(lines) - limit + unnamed) > 0:
-            console.print(f"    ... and {more:,} more: {rest}")
+            console.print(f"    ... and {more:,} more: {more_command}")
         unnamed = 0
 
     rows: list[ChangeRow] = []
@@ -97,12 +101,12 @@ def print_changes(
         console.print(f"    {affected.summary}: {affected.problem}", style=STYLES["undetermined"])
 
 
-def alert(verdict: "Verdict | None") -> "Text":
-    """The verdicts that raise the major version; the others need no text."""
+def verdict_text(verdict: "Verdict | None") -> "Text":
+    """A verdict that raises the major version as text; empty for other verdicts."""
     from rich.text import Text
 
-    words = {"breaking": "BREAKING", "undetermined": "undetermined"}
-    return Text(words.get(verdict or "", ""), style=STYLES.get(verdict or "", ""))
+    texts = {"breaking": "BREAKING", "undetermined": "undetermined"}
+    return Text(texts.get(verdict or "", ""), style=STYLES.get(verdict or "", ""))
 
 
 def _verdict(change: "ChangeRow") -> "Text":
@@ -120,17 +124,17 @@ def _verdict(change: "ChangeRow") -> "Text":
 def _sides(change: "ChangeRow") -> "Text":
     from rich.text import Text
 
-    words = _SWITCHES.get(change.kind, ("no", "yes"))
+    labels = _BOOLEAN_LABELS.get(change.kind, ("no", "yes"))
     text = Text()
     for side, style in ((change.before, "red"), (change.after, "green")):
         if side is not None:
             text.append(" -> " if text else "", style="dim")
-            text.append(_side(side, words), style=style)
+            text.append(_side(side, labels), style=style)
     return text
 
 
-def _side(side: "ChangeValue", words: tuple[str, str]) -> str:
+def _side(side: "ChangeValue", labels: tuple[str, str]) -> str:
     if isinstance(side, bool):
-        return words[side]
+        return labels[side]
     text = ", ".join(side) if isinstance(side, tuple) else str(side)
     return shorten(escape(text), _MAX_SIDE_LENGTH)

@@ -1,6 +1,6 @@
-"""What commands print on a terminal: consoles, tables and progress.
+"""Output on a terminal: consoles, tables and progress.
 
-Rich is imported by the functions, so that help and JSON do not wait for it.
+Rich is imported by the functions, because help and JSON do not need it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-# Longer tables are printed without colours and folding, which would take seconds.
+# Longer tables are printed without colours and folding, because these would take seconds.
 _MAX_STYLED_ROWS: Final = 1_000
 _STATUS_STYLES: Final = {
     "ok": "green", "kept": "yellow", "warn": "yellow", "error": "bold red"
@@ -63,9 +63,9 @@ class Table:
     """Rows in columns: styled and folded to the width of a terminal, plain lines elsewhere.
 
     A column whose name starts with `>` is aligned at the right. Without any names there is no
-    header. `empty` is printed instead of a table without rows. `widths` are the least widths of
-    the first columns. `compact` leaves out columns without content. With `fold_at`, the last
-    column is folded so that no line is longer, on a terminal or not.
+    header. `empty` is printed instead of a table without rows. `widths` are the minimum widths of
+    the first columns. `compact` omits columns without content. With `fold_at`, the last column is
+    folded so that no line is longer than this, on a terminal or not.
     """
 
     def __init__(
@@ -141,20 +141,23 @@ class Table:
         ]
         is_right = [self._is_right[column] for column in visible]
         widths = [
-            max(self._widths[column], *(width_of(line) for cells, _ in rows for line in cells[at]))
-            for at, column in enumerate(visible)
+            max(
+                self._widths[column],
+                *(width_of(line) for cells, _ in rows for line in cells[index]),
+            )
+            for index, column in enumerate(visible)
         ]
         if self._fold_at is not None:
-            room = self._fold_at - sum(widths[:-1]) - len(_GAP) * (len(visible) - 1)
+            width = self._fold_at - sum(widths[:-1]) - len(_GAP) * (len(visible) - 1)
             for cells, _ in rows:
-                cells[-1] = [part for line in cells[-1] for part in fold(line, room)] or [""]
+                cells[-1] = [part for line in cells[-1] for part in fold(line, width)] or [""]
         for cells, style in rows:
             for line in zip_longest(*cells, fillvalue=""):
                 yield join_columns(line, widths, is_right), style
 
 
 def fold(text: str, width: int, *, indent: str = "") -> list[str]:
-    """Lines of at most `width` characters; words stay whole, so that names can be copied."""
+    """Lines of at most `width` characters; words are not broken, so that names can be copied."""
     return wrap(
         text,
         max(1, width),
@@ -176,7 +179,7 @@ def join_columns(
 
 
 def width_of(text: str) -> int:
-    """The columns of a terminal that a text takes; some characters take two."""
+    """The width of a text on a terminal; some characters are two columns wide."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len

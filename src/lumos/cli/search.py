@@ -51,7 +51,7 @@ def search(
     """Find datasets by words in their name, path, fields, descriptions, tags and owners."""
     lumos = options.lumos
     if platform is not None and not is_catalog(platform):
-        # Earlier releases called --data-platform so.
+        # In earlier releases, --platform had the meaning of --data-platform.
         platform, data_platform = None, data_platform or platform
     if platform is None:
         check_data_platform(lumos, data_platform)
@@ -76,20 +76,20 @@ def _print_report(report: "SearchReport", names: Names) -> None:
         _print_lineage_only(report, names)
         return
     names.look_up(each.urn for each in report.results)
-    many = "" if report.all_counted else "at least "
-    console.print(f"Results ({many}{plural(report.total, 'dataset')}):")
+    prefix = "" if report.all_counted else "at least "
+    console.print(f"Results ({prefix}{plural(report.total, 'dataset')}):")
     for number, result in enumerate(report.results, start=1):
         console.print()
         console.print(f"{number}. ", end="")
         console.print(names(result.urn), style="bold", end="  ")
         console.print(result.location or result.urn, style="dim")
-        console.print(f"   {_facts(result)}")
+        console.print(f"   {_summary_line(result)}")
         if result.fields:
-            console.print(f"   {_fields(result)}")
+            console.print(f"   {_fields_line(result)}")
     if report.total > len(report.results):
         console.print()
         console.print(
-            f"... the best {len(report.results)} of {many}{report.total:,}; --limit shows more."
+            f"... the best {len(report.results)} of {prefix}{report.total:,}; --limit shows more."
         )
     if report.lineage_only:
         console.print()
@@ -106,7 +106,7 @@ def _print_lineage_only(report: "SearchReport", names: Names) -> None:
         )
 
 
-def _fields(result: "SearchResult") -> str:
+def _fields_line(result: "SearchResult") -> str:
     more = len(result.fields) - _MAX_FIELDS
     names = ", ".join(map(escape_line, result.fields[:_MAX_FIELDS]))
     return f"Fields: {names}{f' and {more:,} more' if more > 0 else ''}"
@@ -116,15 +116,15 @@ def _title(word: str) -> str:
     return word.upper() if word in _ABBREVIATIONS else word.capitalize()
 
 
-def _facts(result: "SearchResult") -> str:
+def _summary_line(result: "SearchResult") -> str:
     format = f" ({_title(result.format)})" if result.format else ""
-    facts = [f"Platform: {_title(result.platform)}{format}"]
+    parts = [f"Platform: {_title(result.platform)}{format}"]
     if result.owners:
-        facts.append(f"Owner: {', '.join(result.owners)}")
+        parts.append(f"Owner: {', '.join(result.owners)}")
     if result.quality is not None:
-        facts.append(f"Quality: {result.quality:.1%}")
+        parts.append(f"Quality: {result.quality:.1%}")
     if result.schema_version:
-        facts.append(f"Schema: {result.schema_version}")
+        parts.append(f"Schema: {result.schema_version}")
     if result.last_modified is not None:
-        facts.append(f"Last updated: {format_age(result.last_modified, datetime.now(UTC))}")
-    return " | ".join(facts)
+        parts.append(f"Last updated: {format_age(result.last_modified, datetime.now(UTC))}")
+    return " | ".join(parts)

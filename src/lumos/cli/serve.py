@@ -35,10 +35,19 @@ def serve(
     tls_key: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Private key of the certificate, PEM.")
     ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=64,
+            help="Jobs that the server runs at a time; 0 leaves them to lumos worker.",
+        ),
+    ] = 1,
     config: ConfigFile = None,
     store: StorePath = None,
 ) -> None:
-    """Serve the store over HTTP, for lumos --server, the SDK and other programs.
+    """Serve the store over HTTP, for lumos --server, the SDK and other programs, and run jobs.
 
     Only this machine can use it without a token. On other addresses every request needs one.
     Logs go to stderr, as JSON unless stderr is a terminal.
@@ -54,5 +63,6 @@ def serve(
         require_token=require_token,
         certificate=tls_certificate,
         key=tls_key,
+        workers=workers,
         started=lambda url: print_remark(f"Serving on {url}. Stop it with Ctrl-C."),
     )

@@ -79,20 +79,20 @@ def _print_report(report: "SyncReport", names: Names) -> None:
             f"{summary.datasets_unchanged:,} unchanged, {summary.datasets_missing:,} missing",
         )
     for catalog in report.published:
-        _show_published(console, catalog, names)
+        _print_published(console, catalog, names)
 
 
-def _show_published(console: "Console", report: "PublishReport", names: Names) -> None:
-    conflicts, rest = few(report.conflicts, _MAX_LISTED)
+def _print_published(console: "Console", report: "PublishReport", names: Names) -> None:
+    conflicts, more = few(report.conflicts, _MAX_LISTED)
     for conflict in conflicts:
         print_conflict(console, conflict, names)
-    if rest:
-        console.print(f"... and {rest:,} more; --json lists them.")
-    refused, rest = few(report.refused, _MAX_LISTED)
+    if more:
+        console.print(f"... and {more:,} more; --json lists them.")
+    refused, more = few(report.refused, _MAX_LISTED)
     for each in refused:
         print_problem(f"{each.kind} {names(each.key)} was refused: {each.problem}")
-    if rest:
-        print_problem(f"... and {rest:,} more; --json lists them")
+    if more:
+        print_problem(f"... and {more:,} more; --json lists them")
     if report.published + report.hidden + report.items:
         parts = [f"{plural(report.published, 'dataset')} published, {report.unchanged:,} unchanged"]
         parts += [f"{report.hidden:,} hidden"] if report.hidden else []

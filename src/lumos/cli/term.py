@@ -97,8 +97,8 @@ def remove(
         list[str],
         argument(
             "[DATASET] TERM...",
-            "The terms to take off a dataset. Without a dataset, one term to take out of the "
-            "glossary, which nothing is about any more.",
+            "The terms to remove from a dataset. Without a dataset, one unused term to remove from "
+            "the glossary.",
         ),
     ],
     field: Fields = None,
@@ -126,7 +126,7 @@ def undefine(
     options: CommonOptions,
     term: Annotated[str, argument("TERM", "Its name.")],
 ) -> None:
-    """Take a term out of the glossary: lumos term remove TERM."""
+    """Remove a term from the glossary: lumos term remove TERM."""
     _remove_from_glossary(options, term)
 
 
@@ -143,7 +143,7 @@ def list_(options: CommonOptions, dataset: OptionalDatasets = None, field: Field
     if dataset is None:
         options.print(report, _print_glossary)
     else:
-        options.print(report, print_list, options.names, noun="term", whole=False)
+        options.print(report, print_list, options.names, noun="term", is_summary=False)
 
 
 @add_command(
@@ -193,9 +193,9 @@ def set_(
     lumos = options.lumos
     term, *more = words
     if more:
-        # The earlier spelling of `lumos term add DATASET TERM`.
-        on_data = _add_terms(lumos, term, more, field or (), definition, parent, dry_run=dry_run)
-        options.print(on_data, print_changed, options.names)
+        # In earlier versions, this was `lumos term add DATASET TERM`.
+        annotated = _add_terms(lumos, term, more, field or (), definition, parent, dry_run=dry_run)
+        options.print(annotated, print_changed, options.names)
         return
     if field or dry_run:
         raise MisuseError(

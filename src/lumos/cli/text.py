@@ -1,7 +1,7 @@
 """Text on a terminal: lines, remarks and problems.
 
 Names and comments may contain characters that a terminal interprets or that break a line; these
-are escaped. JSON is not for a terminal and stays as it is.
+are escaped. JSON output is not escaped.
 """
 
 import os
@@ -22,12 +22,12 @@ _LINE_BREAK: Final = re.compile(r"[\t\n]")
 
 
 def escape(text: str) -> str:
-    """Spell out all characters that a terminal interprets; line breaks and tabs stay."""
+    """Escape all characters that a terminal interprets, except line breaks and tabs."""
     return _CONTROL.sub(_escape_character, text)
 
 
 def escape_line(text: str) -> str:
-    """Spell out line breaks and tabs, too, so that a text stays on one line."""
+    """Escape line breaks and tabs as well, so that a text stays on one line."""
     return _LINE_BREAK.sub(_escape_character, escape(text))
 
 
@@ -52,7 +52,7 @@ def print_problem(text: str) -> None:
 
 
 def is_verbose() -> bool:
-    """Whether screens show URNs instead of names."""
+    """Whether --verbose was given: URNs are printed instead of names."""
     return bool(os.environ.get(VERBOSE))
 
 

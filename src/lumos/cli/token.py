@@ -53,7 +53,7 @@ def revoke(
 
 
 def _print_created(report: "TokenCreateReport") -> None:
-    # Alone on stdout, so that it can go into a file or a variable.
+    # Only the token goes to stdout, so that it can be redirected to a file or a variable.
     print_line(report.secret)
     token = report.token
     end = (

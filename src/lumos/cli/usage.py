@@ -83,7 +83,7 @@ def ingest(
     """Count reads in query logs, and record the lineage of statements that write."""
     with steps() as progress:
         report = options.lumos.usage.ingest(
-            *paths, dialect=dialect, name=name, columns=_mapping(columns), progress=progress
+            *paths, dialect=dialect, name=name, columns=_parse_mapping(columns), progress=progress
         )
     options.print(report, _print_ingest, options.names)
 
@@ -143,11 +143,11 @@ def remove(
     options.print(options.lumos.usage.forget(log), _print_removed)
 
 
-def _mapping(text: str | None) -> dict[str, str] | None:
+def _parse_mapping(text: str | None) -> dict[str, str] | None:
     if text is None:
         return None
     pairs = [pair.partition("=") for pair in text.split(",")]
-    if not all(field and mark and column for field, mark, column in pairs):
+    if not all(field and equals and column for field, equals, column in pairs):
         raise MisuseError(
             f"'{text}' is not a list of FIELD=COLUMN. Write: --columns user=WHO,time=WHEN,..."
         )
@@ -159,16 +159,16 @@ def _print_ingest(report: "UsageIngestReport", names: Names) -> None:
     for log in report.logs:
         console.print(log.log.removeprefix("log:"), style="bold", end="  ")
         dialect = f", {log.dialect}" if log.dialect and log.dialect not in log.kind else ""
-        console.print(f"{log.kind}{dialect}, {_period(log)}")
-        console.print(f"  {_counts(log)}")
+        console.print(f"{log.kind}{dialect}, {_format_period(log)}")
+        console.print(f"  {_format_counts(log)}")
         console.print(
             f"  {plural(log.queries, 'distinct statement')}, {log.understood:,} parsed, "
             f"{plural(log.edges, 'lineage edge')}"
         )
     console.print(f"Reads of {plural(report.datasets, 'dataset')} recorded.")
     if report.found_again:
-        homes = plural(report.found_again, "table")
-        console.print(f"{homes} of earlier logs matched to datasets.")
+        tables_found = plural(report.found_again, "table")
+        console.print(f"{tables_found} of earlier logs matched to datasets.")
     if report.unknown:
         verb = "matches" if report.unknown_tables == 1 else "match"
         tables = ", ".join(f"{each.name} ({each.reads:,})" for each in report.unknown[:5])
@@ -184,13 +184,13 @@ def _print_ingest(report: "UsageIngestReport", names: Names) -> None:
         print_problem(names(text))
 
 
-def _period(log: "LogReport") -> str:
+def _format_period(log: "LogReport") -> str:
     if log.since is None:
         return "no reads"
     return f"{log.since}" if log.since == log.until else f"{log.since} to {log.until}"
 
 
-def _counts(log: "LogReport") -> str:
+def _format_counts(log: "LogReport") -> str:
     parts = [f"{log.statements:,} statements", f"{log.counted:,} counted"]
     if log.counted_before:
         parts.append(f"{log.counted_before:,} counted before")
@@ -215,7 +215,7 @@ def _print_removed(report: "ForgottenReport") -> None:
 def _print_show(report: "UsageShowReport", names: Names) -> None:
     console = stdout()
     console.print(names(report.urn), style="bold")
-    console.print(_evidence(report))
+    console.print(_evidence_text(report))
     if not report.readers:
         return
     console.print(f"{plural(report.reads, 'read')}, {plural(len(report.readers), 'reader')}")
@@ -223,7 +223,7 @@ def _print_show(report: "UsageShowReport", names: Names) -> None:
     readers = Table("READER", ">READS", ">BYTES", ">ROWS", "LAST READ (UTC)", compact=True)
     for each in report.readers:
         last_read = format_time(each.last_read) if each.last_read else ""
-        readers.add(each.name, f"{each.reads:,}", *_volume(each.bytes, each.rows), last_read)
+        readers.add(each.name, f"{each.reads:,}", *_format_volume(each.bytes, each.rows), last_read)
     console.print(readers)
     if report.columns:
         console.print()
@@ -242,13 +242,15 @@ def _print_show(report: "UsageShowReport", names: Names) -> None:
     console.print()
     days = Table("DAY", ">READS", ">READERS", ">BYTES", ">ROWS", compact=True)
     for day in report.days[-_MAX_DAYS:]:
-        days.add(str(day.day), f"{day.reads:,}", f"{day.readers:,}", *_volume(day.bytes, day.rows))
+        days.add(
+            str(day.day), f"{day.reads:,}", f"{day.readers:,}", *_format_volume(day.bytes, day.rows)
+        )
     console.print(days)
     if len(report.days) > _MAX_DAYS:
         console.print(f"... the last {_MAX_DAYS} of {len(report.days):,} days; --json has all.")
 
 
-def _volume(bytes: int | None, rows: int | None) -> tuple[str, str]:
+def _format_volume(bytes: int | None, rows: int | None) -> tuple[str, str]:
     """Bytes and rows that were read, if known."""
     return (
         "" if bytes is None else format_size(bytes),
@@ -256,7 +258,7 @@ def _volume(bytes: int | None, rows: int | None) -> tuple[str, str]:
     )
 
 
-def _evidence(report: "UsageShowReport") -> str:
+def _evidence_text(report: "UsageShowReport") -> str:
     if report.is_imported:
         last = (
             f" It was last read on {report.last_accessed:%Y-%m-%d}." if report.last_accessed else ""
@@ -264,10 +266,10 @@ def _evidence(report: "UsageShowReport") -> str:
         return f"From a snapshot; no query log covers this dataset.{last}"
     if report.known_since is None:
         return "Unknown: no query log covers this dataset. Add one with: lumos usage ingest PATH"
-    known = f"Query logs cover it from {report.known_since} on."
+    coverage = f"Query logs cover it from {report.known_since} on."
     if report.readers:
-        return known
-    return f"No reads{f' since {report.since}' if report.since else ''}. {known}"
+        return coverage
+    return f"No reads{f' since {report.since}' if report.since else ''}. {coverage}"
 
 
 def _print_unread(report: "UnreadReport", names: Names) -> None:
@@ -288,18 +290,18 @@ def _print_unread(report: "UnreadReport", names: Names) -> None:
         f"{report.read:,} read{through}."
     )
     if report.columns is not None and report.columns_not_judged:
-        many = plural(report.columns_not_judged, "dataset")
-        print_remark(f"{many} had reads whose columns are unknown")
+        count = plural(report.columns_not_judged, "dataset")
+        print_remark(f"{count} had reads whose columns are unknown")
     for group in report.not_judged:
-        many = plural(group.datasets, "dataset")
-        print_remark(f"{many} in {group.place} not judged: {group.reason}")
+        count = plural(group.datasets, "dataset")
+        print_remark(f"{count} in {group.place} not judged: {group.reason}")
 
 
 def _print_top(report: "UsageTopReport", names: Names) -> None:
     console = stdout()
     if not report.datasets:
-        known = "No query logs yet." if report.known_since is None else "No reads in this period."
-        console.print(f"{known} Ingest logs with: lumos usage ingest PATH")
+        reason = "No query logs yet." if report.known_since is None else "No reads in this period."
+        console.print(f"{reason} Ingest logs with: lumos usage ingest PATH")
         return
     names.look_up(each.urn for each in report.datasets)
     table = Table(
@@ -310,7 +312,7 @@ def _print_top(report: "UsageTopReport", names: Names) -> None:
             names(each.urn) if each.name else f"{names(each.urn)} (not scanned)",
             f"{each.reads:,}",
             f"{each.readers:,}",
-            *_volume(each.bytes, each.rows),
+            *_format_volume(each.bytes, each.rows),
             format_time(each.last_read),
         )
     console.print(table)

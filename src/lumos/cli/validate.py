@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from lumos.snapshots.reports import ValidateReport
 
 _MAX_LISTED: Final = 50
-# Problems after which the counts may be incomplete.
+# Codes of problems that may make counts incomplete.
 _COUNT_CODES: Final = frozenset({"count", "truncated", "too_large"})
-# Problems after which the snapshot may differ from what was written.
+# Codes of problems that mean the snapshot may differ from the one that was written.
 _INTEGRITY_CODES: Final = frozenset({"hash", "count", "truncated", "format", "duplicate", "order"})
 
 
@@ -62,9 +62,9 @@ def _print_report(report: "ValidateReport") -> None:
     for problem in listed:
         status = "error" if problem.severity == "error" else "warn"
         print_status(console, status, str(problem))
-    rest = report.errors + report.warnings - len(listed)
-    if rest:
-        console.print(f"... and {plural(rest, 'more problem')}; --json lists more.")
+    more = report.errors + report.warnings - len(listed)
+    if more:
+        console.print(f"... and {plural(more, 'more problem')}; --json lists more.")
     if report.errors and codes == {"reference"}:
         console.print(f"To import it anyway: lumos import {report.file} --allow-dangling")
     verdict = "valid" if report.valid else "not valid"

@@ -7,7 +7,7 @@ import typer
 
 from lumos.cli.names import Names
 from lumos.cli.options import CommonOptions, Dataset, DryRun, OptionalDatasets, with_options
-from lumos.cli.schema_text import alert
+from lumos.cli.schema_text import verdict_text
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import print_line
 from lumos.rendering.text import few, format_time, plural
@@ -64,8 +64,9 @@ def bump(
     level: Annotated[
         Literal["major", "minor", "patch", "none"] | None,
         typer.Option(
-            help="Which part of the schema version to raise. Default: minor for "
-            "SCHEMA_CHANGE, else patch.",
+            metavar="LEVEL",
+            help="Which part of the schema version to raise: major, minor, patch or none. "
+            "Default: minor for SCHEMA_CHANGE, else patch.",
             show_default=False,
         ),
     ] = None,
@@ -144,36 +145,36 @@ def _print_show(report: "VersionShowReport", names: Names) -> None:
     console = stdout()
     console.print(names(report.urn), style="bold")
     before = f", {report.previous_version} before" if report.previous_version else ""
-    facts = Table("", "")
-    facts.add("cloud version", f"{report.cloud_version}{before}")
-    facts.add("schema version", report.schema_version)
-    by = report.author or report.cause
-    facts.add("changed", format_time(report.timestamp) + (f" by {by}" if by else ""))
-    facts.add("", f"{report.change_type.value}: {names(report.change_details.summary)}")
+    details = Table("", "")
+    details.add("cloud version", f"{report.cloud_version}{before}")
+    details.add("schema version", report.schema_version)
+    author = report.author or report.cause
+    details.add("changed", format_time(report.timestamp) + (f" by {author}" if author else ""))
+    details.add("", f"{report.change_type.value}: {names(report.change_details.summary)}")
     if report.state == "missing":
-        facts.add("state", "gone: the last scan did not find it")
+        details.add("state", "missing: the last scan did not find it")
     elif report.state == "split":
-        facts.add("state", "split into other datasets")
-    console.print(facts)
+        details.add("state", "split into other datasets")
+    console.print(details)
     console.print()
     table = Table("SCHEMA", "CLOUD", "SINCE (UTC)", "EVENT", "", "WHAT")
-    for moment, cells in sorted(_steps(report), key=lambda step: step[0], reverse=True):
-        schema_version, cloud_version, event, verdict, what = cells
+    for time, cells in sorted(_steps(report), key=lambda step: step[0], reverse=True):
+        schema_version, cloud_version, event, verdict, summary = cells
         table.add(
             schema_version,
             cloud_version,
-            format_time(moment),
+            format_time(time),
             event,
-            alert(verdict),
-            names(what),
+            verdict_text(verdict),
+            names(summary),
         )
     console.print(table)
 
 
 def _steps(report: "VersionShowReport") -> "Iterator[tuple[datetime, tuple[Any, ...]]]":
     for entry in report.version_history:
-        what = "; ".join(entry.changes) or "first seen"
-        cells = (entry.schema_version, entry.version, entry.change_type, entry.verdict, what)
+        summary = "; ".join(entry.changes) or "first seen"
+        cells = (entry.schema_version, entry.version, entry.change_type, entry.verdict, summary)
         yield entry.timestamp, cells
     for each in report.milestones:
         yield each.timestamp, ("", each.cloud_version, each.event, None, each.summary)
@@ -239,8 +240,8 @@ def _print_scan(report: "VersionScanReport", names: Names, *, every: bool) -> No
     stdout().print(table)
     sums = report.summary
     verb = "needs" if sums.outdated == 1 else "need"
-    needed = f"{sums.outdated:,} {verb} a new version" if sums.outdated else "all up to date"
+    summary_text = f"{sums.outdated:,} {verb} a new version" if sums.outdated else "all up to date"
     updated = f", {sums.updated:,} updated" if sums.updated else ""
-    print_line(f"{plural(sums.datasets, 'dataset')}: {needed}{updated}.")
+    print_line(f"{plural(sums.datasets, 'dataset')}: {summary_text}{updated}.")
     if sums.outdated and not sums.updated:
         print_line("Update them with: lumos version scan --update")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lumos.schemas.changes import EventReport
 
 _RESTART_DELAY: Final = 10.0
-# `timeout` and others send the same signal twice within this time; people do not.
+# Programs such as `timeout` send the same signal twice within this time; users do not.
 _DUPLICATE_SECONDS: Final = 0.5
 
 
@@ -64,11 +64,11 @@ def watch(
             on_event=printer.print_event,
             stop=signals.stop,
             begun=partial(_print_started, once=once),
-            # Spark takes Ctrl-C for itself when it starts.
+            # Spark replaces the handler of Ctrl-C when it starts.
             started=signals.install,
         )
     except KeyboardInterrupt:
-        # While Spark starts, Ctrl-C is its own for a moment.
+        # Spark's own handler was active while Spark was starting.
         signals.handle(signal.SIGINT)
         return
     except SparkLost:
@@ -94,7 +94,7 @@ def _print_started(source: str, interval: float, *, once: bool) -> None:
 
 
 class _SignalHandler:
-    """Stop after the running scan at the first signal, at once at the second."""
+    """Stops after the running scan at the first signal, and immediately at the second."""
 
     def __init__(self) -> None:
         self.stop = threading.Event()
@@ -118,7 +118,7 @@ class _SignalHandler:
             return
         self.received, self._received_at = self.received + 1, monotonic()
         if self.received > 1:
-            # Abandons the current work: scans can be killed at any time without harm.
+            # Exits without cleaning up: scans can be killed at any time without harm.
             os._exit(128 + number)
         self.stop.set()
         if not is_quiet():

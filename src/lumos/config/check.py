@@ -13,6 +13,7 @@ from lumos.config.platforms import LOCAL, ServerPlatform
 from lumos.config.prices import features_of, method_of, prices_of
 from lumos.config.settings import Settings, WatchedSource
 from lumos.config.sources import STORE_OF_SCHEME, SUPPORTED_SCHEMES
+from lumos.config.switches import SWITCHES
 from lumos.errors import MisuseError, did_you_mean
 
 _NOT_USED_YET: Final = {
@@ -26,7 +27,6 @@ _LIBRARIES: Final = {
     "openmetadata": ("httpx", "openmetadata"),
 }
 _NEEDS_ADDRESS: Final = ("atlas", "openmetadata")
-_SWITCHES: Final = ("auto_detection", "schema_tracking", "cost_attribution")
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,20 +169,23 @@ def _watching(settings: Settings) -> Iterator[Note]:
 
 
 def _notifications(settings: Settings) -> Iterator[Note]:
-    if settings.notifications.reminders:
-        yield _note(settings, "info", "notifications", "Reminders are not sent yet.")
-    if settings.notifications.changes and find_spec("apprise") is None:
+    configured = settings.notifications
+    if configured.reminders and not configured.channels:
+        text = "Reminders are not sent, because there is no channel. Add one to 'channels'."
+        yield _note(settings, "warning", "notifications", text)
+    if (configured.changes or configured.reminders) and find_spec("apprise") is None:
         text = "Messages are kept but not sent: that needs apprise, pip install 'lumos[notify]'"
         yield _note(settings, "warning", "notifications", text)
 
 
 def _features(settings: Settings) -> Iterator[Note]:
-    if any(isinstance(value, bool) for value in settings.features.values()):
-        yield _note(settings, "info", "features", "Switches are not used yet.")
     for name, value in settings.features.items():
-        if isinstance(value, bool) and name not in _SWITCHES:
-            text = f"Unknown switch '{name}'.{did_you_mean(name, _SWITCHES)}"
-            yield _note(settings, "warning", f"features.{name}", text)
+        if isinstance(value, bool) and name not in SWITCHES:
+            hint = did_you_mean(name, SWITCHES) or f" Known: {', '.join(SWITCHES)}."
+            yield _note(settings, "warning", f"features.{name}", f"Unknown switch '{name}'.{hint}")
+    for name in settings.switches.disabled:
+        text = f"{SWITCHES[name].noun} is disabled and hidden."
+        yield _note(settings, "info", f"features.{name}", text)
 
 
 def _state(settings: Settings) -> Iterator[Note]:

@@ -251,6 +251,16 @@ class PlatformConfig(Section, frozen=True, kw_only=True):
             return section
         return self.others.get(platform)
 
+    def address_of(self, platform: str) -> str | None:
+        """The address of a platform that is given as KIND or KIND:ADDRESS, if it has one."""
+        kind, _, address = platform.partition(":")
+        section = self.of(kind)
+        if isinstance(section, ServerPlatform):
+            return (section.at(address) if address else section).address
+        if isinstance(section, AmundsenPlatform):
+            return section.server
+        return address if address.startswith(("http://", "https://")) else None
+
     def named(self) -> tuple[str, ...]:
         """The platforms with settings."""
         ours = (name for name in PLATFORMS if getattr(self, name) is not None)

@@ -27,9 +27,12 @@ from lumos.config.section import (
 from lumos.config.server import ServerSettings
 from lumos.config.sources import DatasetHint, Names, SourceSettings
 from lumos.config.sql_names import NAME_TEMPLATE, NAME_TEMPLATE_HELP, SqlName
+from lumos.config.switches import Switches
 from lumos.errors import MisuseError, UnknownName, did_you_mean
 from lumos.model.change import EventType, Verdict
+from lumos.model.cron import parse_cron, parse_timezone
 from lumos.model.dataset_pattern import DatasetPattern
+from lumos.model.quiet_hours import parse_quiet_hours
 from lumos.model.urn import DEFAULT_ENVIRONMENT
 from lumos.model.version import DEFAULT_PREFIX
 
@@ -135,13 +138,66 @@ class ChangeRule(Section, frozen=True, kw_only=True):
             DatasetPattern(pattern)
 
 
+ReminderKind: TypeAlias = Literal["missing_docs", "digest"]
+DATASET_OWNER: Final = "dataset_owner"
+# The placeholders of a reminder that have a value for each dataset, and those with one value.
+DATASET_PLACEHOLDERS: Final = (
+    "dataset_name",
+    "urn",
+    "location",
+    "missing",
+    "undocumented_since",
+    "deprecation_date",
+)
+_REMINDER_PLACEHOLDERS: Final[dict[str, tuple[str, ...]]] = {
+    "missing_docs": (
+        "owner_name",
+        "catalog_url",
+        "dataset_count",
+        "deprecation_tag",
+        "deprecate_after_days",
+        "time",
+        *DATASET_PLACEHOLDERS,
+    ),
+    "digest": (
+        "owner_name",
+        "catalog_url",
+        "since",
+        "change_count",
+        "breaking_count",
+        "breaking",
+        "changes",
+        "time",
+    ),
+}
+# In the address of a channel: a mailbox for each owner.
+OWNER_IN_ADDRESS: Final = ("{owner_email}", "{owner_name}")
+
+
 class Reminder(Section, frozen=True, kw_only=True):
-    """A message sent on a schedule (cron), to owners or named people, over named channels."""
+    """Messages on a schedule (cron), one for each recipient: missing documentation, or changes.
+
+    Recipients are `dataset_owner`, which stands for the owners of datasets, and names of users and
+    groups, who are reminded of all datasets. Without `channels`, all channels are used.
+    """
 
     schedule: str
-    recipients: Names = ()
+    recipients: Names = (DATASET_OWNER,)
+    title: str = ""
     template: str = ""
     channels: Names = ()
+    kind: ReminderKind | None = None
+    timezone: str = "UTC"
+    quiet_hours: str | None = None
+    opt_out: Names = ()
+    deprecate_after_days: Days = 30
+    deprecation_tag: Annotated[str, Meta(min_length=1)] = "deprecation-candidate"
+
+    def __post_init__(self) -> None:
+        parse_cron(self.schedule)
+        parse_timezone(self.timezone)
+        if self.quiet_hours is not None:
+            parse_quiet_hours(self.quiet_hours)
 
 
 class Notifications(Section, frozen=True, kw_only=True):
@@ -152,6 +208,8 @@ class Notifications(Section, frozen=True, kw_only=True):
     channels: dict[str, Secret] = field(default_factory=dict)
     changes: tuple[ChangeRule, ...] = ()
     max_tries: Annotated[int, Meta(ge=1, description="a number of tries, at least 1")] = 60
+    # Where people edit documentation, if that is not the address of the catalog.
+    catalog_url: Address | None = None
     reminders: dict[str, Reminder] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -159,13 +217,33 @@ class Notifications(Section, frozen=True, kw_only=True):
             for channel in rule.channels:
                 if channel not in self.channels:
                     raise UnknownName("channel", channel, self.channels)
+                if self.is_per_owner(channel):
+                    raise MisuseError(
+                        f"The address of the channel '{channel}' depends on an owner. Such "
+                        "channels are for reminders; use another one for changes."
+                    )
+        for name, reminder in self.reminders.items():
+            for channel in reminder.channels:
+                if channel not in self.channels:
+                    raise UnknownName("channel", channel, self.channels)
+            for text in (reminder.title, reminder.template):
+                _check_placeholders(text, _REMINDER_PLACEHOLDERS[self.reminder_kind(name)])
+
+    def reminder_kind(self, name: str) -> ReminderKind:
+        """What a reminder is about: as configured, or else by its name."""
+        is_digest = "digest" in name.casefold()
+        return self.reminders[name].kind or ("digest" if is_digest else "missing_docs")
+
+    def is_per_owner(self, channel: str) -> bool:
+        """Whether the address of a channel contains the mail address or the name of an owner."""
+        return any(each in self.channels[channel].reveal() for each in OWNER_IN_ADDRESS)
 
 
-def _check_placeholders(text: str) -> None:
+def _check_placeholders(text: str, known: tuple[str, ...] = PLACEHOLDERS) -> None:
     for match in _IN_BRACES.finditer(text):
         name = match.group(1)
-        if name is not None and name not in PLACEHOLDERS:
-            hint = did_you_mean(name, PLACEHOLDERS) or f" Known: {', '.join(PLACEHOLDERS)}."
+        if name is not None and name not in known:
+            hint = did_you_mean(name, known) or f" Known: {', '.join(known)}."
             raise MisuseError(
                 f"A template names {{{name}}}, which is not a known placeholder.{hint} "
                 f"Write {{{{{name}}}}} to write the word in braces."
@@ -418,6 +496,11 @@ class Settings(Section, frozen=True, kw_only=True):
         environment = self.environment.upper()
         environment = _ENVIRONMENTS.get(environment, environment)
         msgspec.structs.force_setattr(self, "environment", environment)
+
+    @property
+    def switches(self) -> Switches:
+        """Which features are enabled."""
+        return Switches(self.features, self.origin.file)
 
     def to_masked_dict(self) -> dict[str, Any]:
         """The settings as plain values for display, secrets masked."""

@@ -1,1 +1,1 @@
-"""Cost: what was spent, attributed along lineage, and what could be saved."""
+"""Costs of datasets and jobs: attribution along lineage, reports and possible savings."""

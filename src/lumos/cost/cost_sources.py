@@ -23,13 +23,13 @@ from lumos.progress import Progress, no_progress
 from lumos.store import Store
 from lumos.store.costs import EPOCH, MeterChange, StoredOverride, time_range_text
 from lumos.store.errors import AmbiguousName, UnknownDataset
-from lumos.store.transaction import current_user, record_audit
+from lumos.store.transaction import current_user
 
 _BATCH: Final = 500
 
 
 class IngestedMeter(Report, frozen=True, kw_only=True):
-    """What was imported for one reporter; `jobs` counts the jobs and datasets with usage."""
+    """The import of one reporter; `jobs` counts the jobs and datasets with usage."""
 
     reporter: str
     kind: str
@@ -104,13 +104,13 @@ class CostSources:
         self,
         settings: Settings,
         store: Callable[[], Store],
-        make_store: Callable[[], Store],
+        create_store: Callable[[], Store],
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._settings = settings
         self._store = store
-        self._make_store = make_store
+        self._create_store = create_store
         self._clock = clock
 
     def ingest(
@@ -123,11 +123,11 @@ class CostSources:
     ) -> MeteringReport:
         """Import usage from Spark event logs, dbt run results, CSV tables, or folders of these.
 
-        `name` is the reporter name for all files, `engine` the engine if a file does not
-        name one; `replace` first deletes what the same reporter imported before. An
+        `name` is the reporter name for all files, and `engine` the engine of files that do not
+        name one. With `replace`, earlier imports of the same reporter are deleted first. An
         unreadable file is reported and skipped; a table with invalid rows is rejected.
         """
-        store = self._make_store()
+        store = self._create_store()
         ingest = _MeterImport(store, self._currency, self._clock(), name=name, replace=replace)
         for meter in find_meters(paths):
             progress(meter.name)
@@ -152,7 +152,7 @@ class CostSources:
             for each in reading.metered
         )
         names = dict.fromkeys(
-            each.target for each in metered if not (each.is_reserved or finder.metered(each))
+            each.target for each in metered if not (each.is_reserved or finder.charged_nodes(each))
         )
         if not names:
             return report
@@ -171,7 +171,7 @@ class CostSources:
         )
 
     def forget(self, reporter: str) -> ForgottenMeter:
-        """Delete everything that a reporter imported."""
+        """Delete all imported usage of a reporter."""
         store = self._store()
         known = [each.reporter for each in store.costs.meters()]
         if reporter not in known and f"table:{reporter}" in known:
@@ -181,8 +181,8 @@ class CostSources:
                 "meter", reporter, known, listed="Meters", next="See all with: lumos cost meters"
             )
         with store.transaction() as transaction:
-            rows = transaction.costs.forget(reporter)
-            record_audit(transaction, "cost.forget", reporter, at=self._clock())
+            rows = transaction.costs.delete_usage(reporter)
+            transaction.audit("cost remove", reporter, at=self._clock())
         return ForgottenMeter(reporter=reporter, rows=rows)
 
     def set(
@@ -223,7 +223,7 @@ class CostSources:
                     )
                 )
                 details = f"{cost_type} {amount_of(amount)} {self._currency} since {first}"
-                record_audit(transaction, "cost.set", urn, at=at, details=details)
+                transaction.audit("cost set", urn, at=at, details=details)
         return self.overrides(urn)
 
     def unset(self, target: str, types: Iterable[str] = ()) -> OverridesReport:
@@ -233,11 +233,9 @@ class CostSources:
         stored = store.costs.overrides()
         urn = target if target in {each.urn for each in stored} else _resolve_urn(store, target)
         with store.transaction() as transaction:
-            removed = transaction.costs.unset_override({urn, target}, names)
+            removed = transaction.costs.delete_overrides({urn, target}, names)
             if removed:
-                record_audit(
-                    transaction, "cost.unset", urn, at=self._clock(), details=" ".join(names)
-                )
+                transaction.audit("cost unset", urn, at=self._clock(), details=" ".join(names))
         if not removed:
             known = [each.urn for each in stored]
             raise UnknownName(
@@ -302,7 +300,7 @@ class _MeterImport:
         self.problems: list[str] = []
 
     def add(self, reading: MeterReading) -> None:
-        """Collect a reading; raises if its amounts are in another currency."""
+        """Collect a reading; raises CurrencyMix if its amounts are in another currency."""
         currencies = {each.currency for each in reading.metered if each.currency is not None}
         if currencies - {self._currency}:
             where = f"{reading.meter.name} and the configuration are in"
@@ -320,35 +318,38 @@ class _MeterImport:
                         usages = by_subject.setdefault((reporter, each.subject), [])
                         usages.append((each, reading.meter.name))
         for (reporter, _), usages in by_subject.items():
-            usages.sort(key=lambda one: (one[0].started_at, one[0].ended_at))
-            for (one, file), (other, another) in pairwise(usages):
-                if one != other and one.overlaps(other):
+            usages.sort(key=lambda pair: (pair[0].started_at, pair[0].ended_at))
+            for (usage, file), (next_usage, other_file) in pairwise(usages):
+                if usage != next_usage and usage.overlaps(next_usage):
                     raise MisuseError(
-                        f"{file} and {another} both have the name {reporter} and different usage "
-                        f"of {one.target} {time_range_text(one)}. Keep one of them, or import "
-                        "each with its own --name."
+                        f"{file} and {other_file} both have the name {reporter} and different "
+                        f"usage of {usage.target} {time_range_text(usage)}. Keep one of them, or "
+                        "import each with its own --name."
                     )
 
     def write(self) -> MeteringReport:
-        """Write all readings in one transaction and return what changed."""
-        at, forgotten = self._at, set()
+        """Write all readings in one transaction and report the changes."""
+        at, deleted = self._at, set()
         meters: list[IngestedMeter] = []
         with self._store.transaction() as transaction:
             costs = transaction.costs
             for (reporter, kind), readings in self.readings.items():
-                if self._replace and reporter not in forgotten:
-                    costs.forget(reporter)
-                    forgotten.add(reporter)
+                if self._replace and reporter not in deleted:
+                    costs.delete_usage(reporter)
+                    deleted.add(reporter)
                 change = MeterChange()
                 for start in range(0, len(readings), _BATCH):
                     batch = readings[start : start + _BATCH]
                     rows = [each for reading in batch for each in reading.metered]
-                    done = costs.meter(reporter, rows, at=at, whole_runs=kind != "table")
-                    change = MeterChange(*(a + b for a, b in zip(change, done, strict=True)))
+                    added = costs.add_usage(reporter, rows, at=at, replace_runs=kind != "table")
+                    change = MeterChange(*(a + b for a, b in zip(change, added, strict=True)))
                 meters.append(_import_summary(reporter, kind, readings, change))
-                record_audit(transaction, "cost.ingest", reporter, at=at)
+                transaction.audit("cost.ingest", reporter, at=at)
         remarks = [
-            each for batch in self.readings.values() for one in batch for each in one.remarks
+            remark
+            for readings in self.readings.values()
+            for reading in readings
+            for remark in reading.remarks
         ]
         return MeteringReport(
             meters=tuple(meters), remarks=tuple(remarks), problems=tuple(self.problems)
@@ -386,9 +387,9 @@ def _resolve_urn(store: Store, name: str) -> str:
 
 
 def _cost_type(name: str) -> CostType:
-    for known in COST_TYPES:
-        if known == name.strip().lower():
-            return known
+    for cost_type in COST_TYPES:
+        if cost_type == name.strip().lower():
+            return cost_type
     raise UnknownName("cost type", name, COST_TYPES, listed="Cost types")
 
 

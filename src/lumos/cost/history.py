@@ -28,7 +28,7 @@ _BATCH: Final = 500
 def record(store: Store, ledger: CostLedger, *, aspects: bool, at: datetime) -> tuple[int, int]:
     """Record a period; return the number of recorded nodes and of written cost aspects.
 
-    Datasets carry only the cost of the latest recorded period.
+    Cost aspects of datasets are only written for the latest recorded period.
     """
     inputs = ledger.inputs
     latest = max((each.last for each in store.costs.periods()), default=inputs.period.last)
@@ -57,7 +57,7 @@ def _figures(ledger: CostLedger) -> Iterator[CostFigure]:
 
 
 def _write_aspects(store: Store, ledger: CostLedger, at: datetime) -> int:
-    """Write the cost aspect of each dataset where it changed."""
+    """Write the cost aspects of datasets whose costs have changed."""
     before = store.aspects("cost")
     known = {each.urn for each in store.dataset_locations() if each.state == "live"}
     changed = (
@@ -93,8 +93,8 @@ def _costs(ledger: CostLedger, at: datetime) -> Iterator[tuple[str, Cost]]:
 
 
 def _by_type(ledger: CostLedger, amounts: Integers) -> dict[str, float]:
-    named = zip(ledger.graph.types, amounts.tolist(), strict=True)
-    return {name: amount / MICRO for name, amount in named if amount}
+    amounts_by_type = zip(ledger.graph.types, amounts.tolist(), strict=True)
+    return {name: amount / MICRO for name, amount in amounts_by_type if amount}
 
 
 def _is_same(before: Cost | None, after: Cost) -> bool:
@@ -106,18 +106,22 @@ def _is_same(before: Cost | None, after: Cost) -> bool:
 class CostHistory:
     """The recorded periods that a ledger is compared with, for one dataset or the total spend.
 
-    Only records in the same currency count. The cost of a dataset depends on the method, so
-    records by another method are left out; the total spend does not.
+    Only records in the same currency are used. The cost of a dataset depends on the method, so
+    records by another method are omitted; the total spend does not depend on it.
     """
 
     def __init__(self, store: Store, ledger: CostLedger, urn: str | None) -> None:
         costs = store.costs
         recorded = [each for each in costs.periods() if each.currency == ledger.inputs.currency]
-        self._others = {each.method for each in recorded if urn and each.method != ledger.method}
+        self._other_methods = {
+            each.method for each in recorded if urn and each.method != ledger.method
+        }
         self._method = ledger.method
         self._period = ledger.inputs.period
         self._metered_since = costs.metered_since()
-        self._periods = {each.name: each for each in recorded if each.method not in self._others}
+        self._periods = {
+            each.name: each for each in recorded if each.method not in self._other_methods
+        }
         if urn is None:
             costs_by_period = costs.totals()
         else:
@@ -131,28 +135,28 @@ class CostHistory:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is not compared."""
+        """Remarks on records and periods that are not compared."""
         methods = [
             f"Records computed with {each} are not compared with costs by {self._method}."
-            for each in sorted(self._others)
+            for each in sorted(self._other_methods)
         ]
-        since = self._partly_metered(self._period)
+        since = self._metering_start_in(self._period)
         if since is None or not self._costs:
             return tuple(methods)
         text = metered_text(since, self._period)
         return (*methods, f"{self._period.name} is not compared with other periods: {text}.")
 
     def points(self, *, until: Period) -> tuple[TrendPoint, ...]:
-        """Whole months before a period, the earliest first; other periods if there is no month."""
+        """Recorded months before a period, oldest first; if there are none, other periods."""
         recorded = [self._periods[name] for name in self._costs]
         end = until.last if until.kind == "recent" else until.first - timedelta(days=1)
         recorded = [each for each in recorded if each.last <= end]
         months = [each for each in recorded if _period(each).kind == "month"]
         return tuple(self._point(each) for each in months or recorded)
 
-    def trends(self, period: Period, now: int) -> CostTrends:
+    def trends(self, period: Period, cost: int) -> CostTrends:
         """The monthly cost of a period compared with the month and the quarter before it."""
-        monthly = Fraction(now) / period.months
+        monthly = Fraction(cost) / period.months
         month = self._compare([month_before(period)], monthly)
         quarter = self._compare(quarter_before(period), monthly)
         return CostTrends(
@@ -163,30 +167,32 @@ class CostHistory:
         )
 
     def _compare(self, months: Sequence[Period], monthly: Fraction) -> CostComparison | None:
-        """The mean of those months that are recorded; of those metered in full, if there are any.
+        """Compare a monthly cost with the mean of recorded months, preferably fully metered ones.
 
-        There is no percentage if one side is metered for a part of its days only.
+        Without a percentage if either side is metered for only some of its days.
         """
         recorded = [each for each in months if each.name in self._costs]
-        whole = [each for each in recorded if not self._partly_metered(each)]
-        known = whole or recorded
-        if not known:
+        fully_metered = [each for each in recorded if not self._metering_start_in(each)]
+        compared = fully_metered or recorded
+        if not compared:
             return None
-        mean = Fraction(sum(self._sum(each.name) for each in known), len(known))
+        mean = Fraction(sum(self._total_cost(each.name) for each in compared), len(compared))
         percent = None
-        if mean > 0 and whole and not self._partly_metered(self._period):
+        # A percentage of an amount that is shown as 0 says nothing.
+        has_base = mean * 100 >= MICRO
+        if has_base and fully_metered and not self._metering_start_in(self._period):
             percent = round(float((monthly - mean) / abs(mean) * 100), 1)
         return CostComparison(
-            periods=tuple(each.name for each in known),
+            periods=tuple(each.name for each in compared),
             cost=amount_of(round(mean)),
             percent=percent,
-            metered_from=None if whole else self._metered_since,
+            metered_from=None if fully_metered else self._metered_since,
         )
 
-    def _partly_metered(self, period: Period) -> date | None:
-        return partly_metered(self._metered_since, period)
+    def _metering_start_in(self, period: Period) -> date | None:
+        return metering_start_in(self._metered_since, period)
 
-    def _sum(self, name: str) -> int:
+    def _total_cost(self, name: str) -> int:
         return sum(self._costs[name].values())
 
     def _point(self, period: RecordedPeriod) -> TrendPoint:
@@ -200,10 +206,10 @@ class CostHistory:
             monthly=amount_of(round(cost / _period(period).months)),
             by_type={name: amount_of(amount) for name, amount in by_type.items() if amount},
             recorded_at=period.computed_at,
-            metered_from=self._partly_metered(_period(period)),
+            metered_from=self._metering_start_in(_period(period)),
         )
 
-    def now(self, ledger: CostLedger, urn: str | None) -> TrendPoint:
+    def current_point(self, ledger: CostLedger, urn: str | None) -> TrendPoint:
         """The current cost of a dataset, or the total spend, as a point of a trend."""
         if urn is None:
             cost, by_type = ledger.spent, spent_by_type(ledger)
@@ -218,17 +224,17 @@ class CostHistory:
             cost=amount_of(cost),
             monthly=amount_of(ledger.monthly(cost)),
             by_type=by_type,
-            metered_from=self._partly_metered(self._period),
+            metered_from=self._metering_start_in(self._period),
         )
 
 
-def partly_metered(since: date | None, period: Period) -> date | None:
-    """The day since which usage is metered, if the period began before it."""
+def metering_start_in(since: date | None, period: Period) -> date | None:
+    """The day on which metering started, if the period began before that day."""
     return since if since is not None and since > period.first else None
 
 
 def spent_by_type(ledger: CostLedger) -> dict[str, Decimal]:
-    """The total spend by cost type; unattributed costs count as `other`."""
+    """The total spend by cost type; unattributed costs are of the type `other`."""
     by_type = {
         name: int(amount)
         for name, amount in zip(ledger.graph.types, ledger.graph.costs.sum(axis=1), strict=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lumos.cost.solver.graph import Bools, CostGraph, Integers
 
 
-# In parentheses, so that they cannot be confused with real names.
+# In parentheses, to distinguish them from real names.
 NO_LABEL: Final[Mapping[GroupBy, str]] = {
     "team": "(no owner)",
     "domain": "(no domain)",
@@ -57,12 +57,14 @@ class NodeLabels:
         return ", ".join(self.of("team", urn))
 
     def of(self, by: GroupBy, urn: str) -> tuple[str, ...]:
-        """The groups of a dataset or job; a job without its own has those of its outputs."""
-        found = self._own(by, urn)
-        if not found and urn in self._jobs:
+        """The groups of a dataset or job; a job without a group has those of its outputs."""
+        labels = self._own_labels(by, urn)
+        if not labels and urn in self._jobs:
             outputs = self._jobs[urn].outputs
-            found = tuple(dict.fromkeys(each for one in outputs for each in self._own(by, one)))
-        return found or (NO_LABEL[by],)
+            labels = tuple(
+                dict.fromkeys(label for output in outputs for label in self._own_labels(by, output))
+            )
+        return labels or (NO_LABEL[by],)
 
     def owners(self, urn: str) -> tuple[str, ...]:
         """All owners of a dataset or job, people and groups.
@@ -97,7 +99,7 @@ class NodeLabels:
         """All tags in use."""
         return frozenset(name for each in self._governance.values() for name in each.tags)
 
-    def _own(self, by: GroupBy, urn: str) -> tuple[str, ...]:
+    def _own_labels(self, by: GroupBy, urn: str) -> tuple[str, ...]:
         job = self._jobs.get(urn)
         match by:
             case "platform":
@@ -119,8 +121,8 @@ class NodeLabels:
 
     @cached_property
     def _datasets(self) -> dict[str, tuple[str, str]]:
-        listed = self._store.dataset_locations()
-        return {each.urn: (each.name, each.platform) for each in listed}
+        locations = self._store.dataset_locations()
+        return {each.urn: (each.name, each.platform) for each in locations}
 
     @cached_property
     def _distinct_names(self) -> dict[str, str]:
@@ -135,7 +137,7 @@ class NodeLabels:
 
     @cached_property
     def _ownership(self) -> dict[str, Ownership]:
-        """Owners by dataset; those of tables that no scan has found come from the lineage."""
+        """Owners by dataset; those of tables that were never scanned come from lineage reports."""
         reported = {
             urn: Ownership(owners=tuple(Owner(name=name) for name in names))
             for urn, names in self._store.lineage.owners().items()
@@ -170,7 +172,10 @@ _NO_LINEAGE: Final = (
 
 
 class CostLedger:
-    """What was spent in a period, and how it is attributed along lineage, in micro-units."""
+    """The costs of a period and their attribution along lineage, in micro-units.
+
+    Docstrings give the shapes of arrays: k is the number of cost types, n the number of nodes.
+    """
 
     def __init__(
         self,
@@ -201,39 +206,39 @@ class CostLedger:
 
     @cached_property
     def totals(self) -> "Integers":
-        """[n] total (loaded) cost, summed over cost types; totals of nodes overlap."""
+        """[n] total (loaded) cost, including upstream cost, summed over cost types."""
         return np.asarray(self.attribution.loaded.sum(axis=0))
 
     @cached_property
     def retained(self) -> "Integers":
-        """[n] cost that no downstream node takes on, summed over cost types."""
+        """[n] cost that is not passed on downstream, summed over cost types."""
         return np.asarray(self.attribution.retained.sum(axis=0))
 
     @cached_property
     def needed(self) -> "Bools":
         """[n] whether an end use depends on the node."""
-        against = Adjacency(self.graph.nodes, self.graph.downstream, self.graph.upstream)
-        return np.asarray(against.origins(np.flatnonzero(self.graph.live)) >= 0)
+        upstream_adjacency = Adjacency(self.graph.nodes, self.graph.downstream, self.graph.upstream)
+        return np.asarray(upstream_adjacency.origins(np.flatnonzero(self.graph.live)) >= 0)
 
     @property
     def unattributed(self) -> dict[str, int]:
         """Nonzero costs that are not attributed along lineage, by reserved name."""
-        named = {
+        amounts = {
             UNALLOCATED: self.inputs.unallocated,
             IDLE: self.inputs.idle,
             SHARED: self.inputs.shared,
             ADJUSTMENT: self.inputs.adjustment,
         }
-        return {name: amount for name, amount in named.items() if amount}
+        return {name: amount for name, amount in amounts.items() if amount}
 
     @property
     def spent(self) -> int:
-        """Everything that was spent, unattributed costs included."""
+        """The total spend, including unattributed costs."""
         return int(self.own.sum()) + sum(self.unattributed.values())
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The limits of the figures of this period."""
+        """Remarks on the completeness of the figures of this period."""
         remarks = list(self.inputs.remarks)
         if not self.graph.edges:
             remarks.append(_NO_LINEAGE)
@@ -246,7 +251,7 @@ class CostLedger:
 
     @property
     def avoidable(self) -> "Bools | None":
-        """[n] whether the own cost ends when the node is removed; None if all costs do."""
+        """[n] whether removing a node ends its own cost; None if that is so for all nodes."""
         return self.inputs.avoidable
 
     def saved_by(self, nodes: "Integers") -> "Integers":
@@ -264,8 +269,8 @@ class CostLedger:
 
     def monthly(self, amount: int) -> int:
         """An amount of the period converted to one month."""
-        found: Fraction = amount / self.inputs.period.months
-        return round(found)
+        monthly: Fraction = amount / self.inputs.period.months
+        return round(monthly)
 
     def kind(self, node: int) -> NodeKind:
         """Whether a node is a dataset or a job."""
@@ -280,17 +285,17 @@ class CostLedger:
         return self.labels.name(self.urn(node))
 
     def team(self, node: int) -> str:
-        """The owning teams of a node."""
+        """The teams that own a node, joined by commas."""
         return self.labels.team(self.urn(node))
 
     def is_verified(self, node: int) -> bool:
-        """Whether reads of this node would be known."""
+        """Whether usage data covers this node, so that missing reads mean that it is unused."""
         return self.urn(node) not in self.inputs.unverified
 
     def by_type(self, amounts: Iterable[Any]) -> dict[str, Decimal]:
         """Nonzero amounts by cost type."""
-        named = zip(self.graph.types, amounts, strict=True)
-        return {type: amount_of(int(amount)) for type, amount in named if amount}
+        amounts_by_type = zip(self.graph.types, amounts, strict=True)
+        return {type: amount_of(int(amount)) for type, amount in amounts_by_type if amount}
 
     def row(self, node: int) -> CostRow:
         """A node with its costs as a report row."""
@@ -306,7 +311,7 @@ class CostLedger:
         )
 
     def contributions_to(self, node: int) -> Contributions:
-        """What each upstream node contributes to the total cost of a node."""
+        """The contribution of each upstream node to the total cost of a node."""
         if node not in self._contributions:
             self._contributions[node] = contributions(self.graph, self.attribution, node)
         return self._contributions[node]
@@ -315,23 +320,25 @@ class CostLedger:
         """[k] the part of the own cost of a dataset's writing jobs that is attributed to it."""
         edges = np.flatnonzero(self.graph.downstream == node)
         upstream = self.graph.upstream[edges]
-        writing = self.graph.is_job[upstream] & (upstream != node)
-        edges, upstream = edges[writing], upstream[writing]
+        is_writer = self.graph.is_job[upstream] & (upstream != node)
+        edges, upstream = edges[is_writer], upstream[is_writer]
         shares = self.attribution.shares.values[:, edges]
-        carried = (self.graph.costs[:, upstream] * shares).sum(axis=1)
-        return np.asarray(np.rint(carried), np.int64)
+        attributed = (self.graph.costs[:, upstream] * shares).sum(axis=1)
+        return np.asarray(np.rint(attributed), np.int64)
 
     def with_writers(self, nodes: Iterable[int]) -> list[int]:
-        """The nodes and the jobs that write only these; removing a dataset removes its jobs."""
-        chosen = np.zeros(self.graph.nodes, dtype=np.bool_)
-        chosen[list(nodes)] = True
+        """The nodes, and the jobs that write nothing else: these are removed with the nodes."""
+        is_chosen = np.zeros(self.graph.nodes, dtype=np.bool_)
+        is_chosen[list(nodes)] = True
         is_flow = self.graph.upstream != self.graph.downstream
         upstream, downstream = self.graph.upstream[is_flow], self.graph.downstream[is_flow]
-        writes_one = np.bincount(upstream, chosen[downstream], minlength=self.graph.nodes) > 0
-        writes_other = np.bincount(upstream, ~chosen[downstream], minlength=self.graph.nodes) > 0
+        writes_chosen = np.bincount(upstream, is_chosen[downstream], minlength=self.graph.nodes) > 0
+        writes_other = np.bincount(upstream, ~is_chosen[downstream], minlength=self.graph.nodes) > 0
         return [
             int(each)
-            for each in np.flatnonzero(chosen | (self.graph.is_job & writes_one & ~writes_other))
+            for each in np.flatnonzero(
+                is_chosen | (self.graph.is_job & writes_chosen & ~writes_other)
+            )
         ]
 
     def cycle_of(self, node: int) -> tuple[str, ...]:

@@ -50,17 +50,17 @@ from lumos.rendering.charts import Bar, bars, columns, in_order, shorten_name
 from lumos.rendering.document import TableRow, Tile
 from lumos.rendering.flow import FlowBand, FlowNode, flow
 
-_BARS: Final = 12
+_MAX_BARS: Final = 12
 
 _MAX_NAME_LENGTH: Final = 60
-_FLOW_KEY: Final = (
+_FLOW_LEGEND: Final = (
     ("spent", "own cost and the jobs that write it"),
     ("whole", "upstream cost"),
     ("kept", "retained: not passed on downstream"),
     ("unneeded", "retained and unused: no use is known"),
 )
 _EQUAL_SPLIT: Final = "split equally, no usage data"
-_NONE: Final = UnlistedCosts()
+_NO_UNLISTED_COSTS: Final = UnlistedCosts()
 
 Money = Callable[[int], str]
 
@@ -125,7 +125,7 @@ def dataset_page(ledger: CostLedger, report: CostReport, trend: CostTrendReport 
         html.section(
             "Cost by team",
             "By the owner of the datasets and jobs that cause the cost.",
-            bars(_balanced(_limit_rows(teams), report), [""], money, label="Cost by team"),
+            bars(_round_bars(_limit_rows(teams), report), [""], money, label="Cost by team"),
         )
     ]
     if trend is not None:
@@ -143,7 +143,7 @@ def dataset_page(ledger: CostLedger, report: CostReport, trend: CostTrendReport 
                 "Cost by upstream dataset or job",
                 "The dataset itself and everything upstream.",
                 bars(
-                    _balanced(_limit_rows(upstream, breakdown.others), report),
+                    _round_bars(_limit_rows(upstream, breakdown.others), report),
                     types,
                     money,
                     label="Cost by upstream dataset",
@@ -176,23 +176,23 @@ def _page(title: str, report: CostReportHeader, content: Sequence[str], *, about
     )
 
 
-def _money(report: CostReportHeader, whole: Decimal) -> Money:
-    digits = _digits(report.currency, micros(whole))
+def _money(report: CostReportHeader, total: Decimal) -> Money:
+    digits = _digits(report.currency, micros(total))
     return lambda units: format_money(units, report.currency, digits)
 
 
 def _flow_section(
     heading: str,
     explanation: str,
-    stops: Sequence[FlowNode],
+    nodes: Sequence[FlowNode],
     bands: Sequence[FlowBand],
     money: Money,
 ) -> str:
     if not bands:
         return html.section(heading, "No cost flows along lineage in this period.")
-    picture = flow(stops, bands, money)
-    used_colours = [(name, words) for name, words in _FLOW_KEY if f'class="{name}"' in picture]
-    return html.section(heading, explanation, picture, html.named_key(used_colours))
+    diagram = flow(nodes, bands, money)
+    used_colours = [(name, text) for name, text in _FLOW_LEGEND if f'class="{name}"' in diagram]
+    return html.section(heading, explanation, diagram, html.named_key(used_colours))
 
 
 def _spend_tiles(
@@ -202,7 +202,7 @@ def _spend_tiles(
     unattributed = sum(map(micros, top.beside.values()))
     unneeded = int(ledger.own[~ledger.needed].sum())
     share = _percent(Decimal(unneeded), Decimal(spent))
-    which = ", ".join(unattributed_label(name).strip("()") for name in top.beside)
+    unattributed_names = ", ".join(unattributed_label(name).strip("()") for name in top.beside)
     most_expensive = top.datasets[0] if top.datasets else None
     return [
         Tile("Total spend", money(spent), _period_unit(top)),
@@ -213,18 +213,18 @@ def _spend_tiles(
             shorten_name(most_expensive.name, _MAX_NAME_LENGTH) if most_expensive else "",
         ),
         Tile("Unused", money(unneeded), f"{share} of total spend has no known use"),
-        Tile("Not attributed", money(unattributed), which or "all cost is attributed"),
+        Tile("Not attributed", money(unattributed), unattributed_names or "all cost is attributed"),
         Tile("Estimated", _percent(top.assumed, top.spent), _EQUAL_SPLIT),
     ]
 
 
 def _dataset_tiles(report: CostReport, money: Money) -> list[Tile]:
     summary = report.summary
-    whole = micros(summary.total_cost)
+    total = micros(summary.total_cost)
     parts = [summary.own_cost, summary.jobs_cost, summary.attributed_cost]
     own, jobs, attributed = _rounded_amounts([micros(each) for each in parts], report, 2)
     return [
-        Tile("Total cost", money(whole), _period_unit(report)),
+        Tile("Total cost", money(total), _period_unit(report)),
         Tile("Own cost", money(own), f"the {report.kind} itself"),
         *([Tile("Job cost", money(jobs), JOB_COST)] if jobs else []),
         Tile("Upstream cost", money(attributed), UPSTREAM_COST),
@@ -238,7 +238,7 @@ def _period_unit(report: CostReportHeader) -> str:
 
 
 def _change_tile(report: CostReportHeader, trends: CostTrends, money: Money) -> Tile:
-    """The effect of a what-if report; it is not compared with recorded months."""
+    """The change to the last month, or for a what-if report the change by its assumptions."""
     what_if = report.what_if
     if what_if is None:
         return _trend_tile(trends, money)
@@ -251,46 +251,46 @@ def _change_tile(report: CostReportHeader, trends: CostTrends, money: Money) -> 
 
 
 def _trend_tile(trends: CostTrends, money: Money) -> Tile:
-    compared = trends.last_month
-    if compared is None or compared.percent is None:
-        part = "" if compared is None else comparison_text(compared)
-        return Tile("vs last month", "-", part or "not recorded yet")
-    tone = "up" if compared.percent > 0 else "down" if compared.percent < 0 else ""
+    comparison = trends.last_month
+    if comparison is None or comparison.percent is None:
+        reason = "" if comparison is None else comparison_text(comparison)
+        return Tile("vs last month", "-", reason or "not recorded yet")
+    tone = "up" if comparison.percent > 0 else "down" if comparison.percent < 0 else ""
     quarter = trends.vs_last_quarter
-    more = "" if quarter is None else f", {quarter:+.0f}% vs last quarter"
-    note = f"{money(micros(compared.cost))} in {compared.periods[0]}{more}"
-    return Tile("vs last month", f"{compared.percent:+.0f}%", note, tone)
+    quarter_text = "" if quarter is None else f", {quarter:+.0f}% vs last quarter"
+    note = f"{money(micros(comparison.cost))} in {comparison.periods[0]}{quarter_text}"
+    return Tile("vs last month", f"{comparison.percent:+.0f}%", note, tone)
 
 
 def _top_bars(top: CostTopReport) -> list[Bar]:
     """The retained cost of the first rows, divided among the cost types like their totals."""
-    found = []
-    for row in top.datasets[:_BARS]:
-        whole = sum(row.by_type.values(), Decimal(0))
+    bars_of_rows = []
+    for row in top.datasets[:_MAX_BARS]:
+        total = sum(row.by_type.values(), Decimal(0))
         parts = {
-            name: round(micros(row.retained) * amount / whole) if whole else 0
+            name: round(micros(row.retained) * amount / total) if total else 0
             for name, amount in row.by_type.items()
         }
-        found.append(Bar(row.name, micros(row.retained), parts if row.retained > 0 else {}))
-    return found
+        bars_of_rows.append(Bar(row.name, micros(row.retained), parts if row.retained > 0 else {}))
+    return bars_of_rows
 
 
-def _limit_rows(rows: Sequence[Bar], unlisted: UnlistedCosts = _NONE) -> list[Bar]:
+def _limit_rows(rows: Sequence[Bar], unlisted: UnlistedCosts = _NO_UNLISTED_COSTS) -> list[Bar]:
     """The first rows, and a row for the sum of all others."""
-    if len(rows) <= _BARS:
+    if len(rows) <= _MAX_BARS:
         return list(rows)
-    rest = rows[_BARS - 1 :]
+    others = rows[_MAX_BARS - 1 :]
     parts: dict[str, int] = {}
-    for row in rest:
+    for row in others:
         for name, amount in row.parts.items():
             parts[name] = parts.get(name, 0) + amount
-    amount = sum(row.amount for row in rest) + micros(unlisted.cost)
-    return [*rows[: _BARS - 1], Bar(f"{len(rest) + unlisted.count:,} others", amount, parts)]
+    amount = sum(row.amount for row in others) + micros(unlisted.cost)
+    return [*rows[: _MAX_BARS - 1], Bar(f"{len(others) + unlisted.count:,} others", amount, parts)]
 
 
-def _balanced(rows: Sequence[Bar], report: CostReportHeader) -> list[Bar]:
-    rest = len(rows) - 1 if len(rows) == _BARS else None
-    amounts = _rounded_amounts([row.amount for row in rows], report, rest)
+def _round_bars(rows: Sequence[Bar], report: CostReportHeader) -> list[Bar]:
+    others_index = len(rows) - 1 if len(rows) == _MAX_BARS else None
+    amounts = _rounded_amounts([row.amount for row in rows], report, others_index)
     return [row._replace(amount=amount) for row, amount in zip(rows, amounts, strict=True)]
 
 
@@ -313,8 +313,8 @@ def _trend_section(heading: str, explanation: str, trend: CostTrendReport, money
     hint = "" if trend.points else f" {NO_RECORDS}"
     if not trend.is_monthly:
         hint += " The requested period is shown as the cost of one month."
-    picture = columns(rows, types, money, label="Cost by month")
-    return html.section(heading, explanation + hint, picture, html.key(types))
+    chart = columns(rows, types, money, label="Cost by month")
+    return html.section(heading, explanation + hint, chart, html.key(types))
 
 
 def _point_name(point: TrendPoint, trend: CostTrendReport) -> str:
@@ -329,31 +329,45 @@ def _point_name(point: TrendPoint, trend: CostTrendReport) -> str:
 
 def _team_table(teams: CostByReport, money: Money) -> str:
     unattributed = [(name, micros(amount)) for name, amount in teams.beside.items()]
-    rest = [amount for _, amount in unattributed]
-    own = _rounded_amounts([*(micros(each.own) for each in teams.groups), *rest], teams)
-    kept = _rounded_amounts([*(micros(each.retained) for each in teams.groups), *rest], teams)
+    unattributed_amounts = [amount for _, amount in unattributed]
+    own = _rounded_amounts(
+        [*(micros(each.own) for each in teams.groups), *unattributed_amounts], teams
+    )
+    retained = _rounded_amounts(
+        [*(micros(each.retained) for each in teams.groups), *unattributed_amounts], teams
+    )
     names = [(each.name, f"{each.datasets:,}", "") for each in teams.groups]
     names += [(unattributed_text(name), "", "beside") for name, _ in unattributed]
-    shares = [_percent(Decimal(stays), Decimal(sum(kept))) for stays in kept]
-    rows = [
-        TableRow((name, count, money(mine), money(stays), share), tone)
-        for (name, count, tone), mine, stays, share in zip(names, own, kept, shares, strict=True)
+    shares = [
+        _percent(Decimal(retained_cost), Decimal(sum(retained))) for retained_cost in retained
     ]
-    rows.append(TableRow(("Total spend", "", money(sum(own)), money(sum(kept)), ""), "sum"))
+    rows = [
+        TableRow((name, count, money(own_cost), money(retained_cost), share), tone)
+        for (name, count, tone), own_cost, retained_cost, share in zip(
+            names, own, retained, shares, strict=True
+        )
+    ]
+    rows.append(TableRow(("Total spend", "", money(sum(own)), money(sum(retained)), ""), "sum"))
     head = ("Team", "Datasets", "Own cost", "Retained cost", "Share")
     return html.table(head, rows, numbers=head[1:])
 
 
 def _top_table(top: CostTopReport, money: Money) -> str:
-    listed, others = top.shown
+    listed, others = top.displayed_rows
     unattributed = [(name, micros(amount)) for name, amount in top.beside.items()]
-    rest = [amount for _, amount in unattributed]
+    unattributed_amounts = [amount for _, amount in unattributed]
     others_row = len(listed)
     own = _rounded_amounts(
-        [*(micros(each.own) for each in listed), micros(others.own), *rest], top, others_row
+        [*(micros(each.own) for each in listed), micros(others.own), *unattributed_amounts],
+        top,
+        others_row,
     )
     retained = _rounded_amounts(
-        [*(micros(each.retained) for each in listed), micros(others.retained), *rest],
+        [
+            *(micros(each.retained) for each in listed),
+            micros(others.retained),
+            *unattributed_amounts,
+        ],
         top,
         others_row,
     )
@@ -394,32 +408,32 @@ def _top_table(top: CostTopReport, money: Money) -> str:
     return html.table(head, rows, numbers=head[2:])
 
 
-def _total(row: CostRow, stays: int, money: Money) -> str:
-    """The total cost; if it equals the retained cost, both are rounded alike."""
-    return money(stays if row.total == row.retained else micros(row.total))
+def _total(row: CostRow, retained_cost: int, money: Money) -> str:
+    """The total cost as text; if it equals the retained cost, both are rounded to the same text."""
+    return money(retained_cost if row.total == row.retained else micros(row.total))
 
 
 def _rounded_amounts(
-    amounts: Sequence[int], report: CostReportHeader, rest: int | None = None
+    amounts: Sequence[int], report: CostReportHeader, absorbing: int | None = None
 ) -> list[int]:
-    """Rounded amounts that add up; with `rest`, that one absorbs the rounding differences."""
+    """Rounded amounts that add up; the one at index `absorbing` takes the rounding differences."""
     digits = _digits(report.currency, sum(amounts))
     return (
         round_balanced(amounts, digits)
-        if rest is None
-        else round_balanced_by(amounts, digits, rest)
+        if absorbing is None
+        else round_balanced_by(amounts, digits, absorbing)
     )
 
 
-def _digits(currency: str, whole: int) -> int:
+def _digits(currency: str, total: int) -> int:
     """The number of decimals: four below one unit of money, where cents are too coarse."""
-    return 4 if 0 < abs(whole) < MICRO else digits_of(currency)
+    return 4 if 0 < abs(total) < MICRO else digits_of(currency)
 
 
-def _remarks(report: CostReportHeader, whole: Decimal, money: Money) -> list[str]:
+def _remarks(report: CostReportHeader, total: Decimal, money: Money) -> list[str]:
     notes = list(report.remarks)
     if report.assumed:
-        share = _percent(report.assumed, whole)
+        share = _percent(report.assumed, total)
         notes.insert(0, estimate_text(money(micros(report.assumed)), share))
     if report.what_if is not None:
         what_if = report.what_if
@@ -430,90 +444,99 @@ def _remarks(report: CostReportHeader, whole: Decimal, money: Money) -> list[str
     return [html.section("Notes", "", html.bullet_list(notes), tone="remarks")]
 
 
-def _percent(amount: Decimal, whole: Decimal) -> str:
-    share = round(float(amount / whole) * 100) if whole else 0
+def _percent(amount: Decimal, total: Decimal) -> str:
+    share = round(float(amount / total) * 100) if total else 0
     return f"{share}%"
 
 
 # A diagram with more nodes is unreadable.
-MAX_STOPS: Final = 22
+MAX_FLOW_NODES: Final = 22
 
 
 def spend_flow(
-    ledger: CostLedger, *, max_nodes: int = MAX_STOPS
+    ledger: CostLedger, *, max_nodes: int = MAX_FLOW_NODES
 ) -> tuple[list[FlowNode], list[FlowBand]]:
     """The cost flow through the most expensive datasets, as nodes and bands."""
-    kept = ledger.retained.astype(np.float64)
-    return _flow(ledger, np.ones((len(ledger.graph.types), 1)), kept, max_nodes)
+    retained = ledger.retained.astype(np.float64)
+    return _flow(ledger, np.ones((len(ledger.graph.types), 1)), retained, max_nodes)
 
 
 def flow_to(
-    ledger: CostLedger, node: int, *, max_nodes: int = MAX_STOPS
+    ledger: CostLedger, node: int, *, max_nodes: int = MAX_FLOW_NODES
 ) -> tuple[list[FlowNode], list[FlowBand]]:
     """The cost flow from upstream into one dataset, as nodes and bands."""
-    made = ledger.contributions_to(node)
+    contributions = ledger.contributions_to(node)
     arriving = np.zeros(ledger.attribution.loaded.shape)
-    # Cost in a cycle arrives repeatedly; only its first arrival counts here.
-    again = made.reach[:, made.nodes == node]
-    arriving[:, made.nodes] = made.reach / np.where(again > 0, again, 1)
-    kept = np.zeros(ledger.graph.nodes)
-    kept[node] = ledger.retained[node]
-    return _flow(ledger, arriving, kept, max_nodes)
+    # In a cycle, cost returns to the node, so its own reach exceeds 1; count only first arrivals.
+    own_reach = contributions.reach[:, contributions.nodes == node]
+    arriving[:, contributions.nodes] = contributions.reach / np.where(own_reach > 0, own_reach, 1)
+    retained = np.zeros(ledger.graph.nodes)
+    retained[node] = ledger.retained[node]
+    return _flow(ledger, arriving, retained, max_nodes)
 
 
 def _flow(
-    ledger: CostLedger, arriving: Floats, kept: Floats, max_nodes: int
+    ledger: CostLedger, arriving: Floats, retained: Floats, max_nodes: int
 ) -> tuple[list[FlowNode], list[FlowBand]]:
+    """The most expensive nodes and the flows between them.
+
+    `arriving` ([k, n]) is the share of each node's cost to include, `retained` ([n]) the cost that
+    each node retains. Jobs are merged into their outputs: cost flows directly from the inputs of a
+    job to its outputs, and the own cost of the job is added to that of its outputs.
+    """
     graph, shares = ledger.graph, ledger.attribution.shares.values
     totals = (ledger.attribution.loaded * arriving).sum(axis=0)
     own = (graph.costs * arriving).sum(axis=0)
-    wide = np.broadcast_to(arriving, ledger.attribution.loaded.shape)
-    moving = np.flatnonzero(graph.upstream != graph.downstream)
-    above, below = graph.upstream[moving], graph.downstream[moving]
-    flows = np.zeros(len(moving))
+    arriving_by_type = np.broadcast_to(arriving, ledger.attribution.loaded.shape)
+    edges = np.flatnonzero(graph.upstream != graph.downstream)
+    upstream, downstream = graph.upstream[edges], graph.downstream[edges]
+    flows = np.zeros(len(edges))
     for row in range(len(graph.types)):
         loaded = ledger.attribution.loaded[row]
-        flows += loaded[above] * shares[row, moving] * wide[row, below]
-    # Jobs are merged into their outputs unless they retain cost or feed other jobs.
-    passing = graph.is_job & (kept < 1)
-    between_jobs = passing[above] & passing[below]
-    passing[above[between_jobs]] = False
-    passing[below[between_jobs]] = False
-    candidates = np.flatnonzero(~passing & (totals > 0))
+        flows += loaded[upstream] * shares[row, edges] * arriving_by_type[row, downstream]
+    # Jobs that retain cost or that read from or write to other merged jobs stay separate nodes.
+    is_merged_job = graph.is_job & (retained < 1)
+    is_between_jobs = is_merged_job[upstream] & is_merged_job[downstream]
+    is_merged_job[upstream[is_between_jobs]] = False
+    is_merged_job[downstream[is_between_jobs]] = False
+    candidates = np.flatnonzero(~is_merged_job & (totals > 0))
     order = candidates[np.lexsort((candidates, -totals[candidates]))]
-    chosen = set(map(int, order[:max_nodes]))
-    near = np.isin(above, list(chosen)) | np.isin(below, list(chosen))
-    into: dict[int, list[tuple[int, float]]] = defaultdict(list)
-    out_of: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    listed = set(map(int, order[:max_nodes]))
+    is_adjacent = np.isin(upstream, list(listed)) | np.isin(downstream, list(listed))
+    incoming: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    outgoing: dict[int, list[tuple[int, float]]] = defaultdict(list)
     bands: dict[tuple[int, int], float] = defaultdict(float)
-    direct = defaultdict(float, {node: float(own[node]) for node in chosen})
-    for u, d, amount in zip(above[near], below[near], flows[near], strict=True):
-        if passing[d]:
-            into[int(d)].append((int(u), float(amount)))
-        elif passing[u]:
-            out_of[int(u)].append((int(d), float(amount)))
-        elif u in chosen and d in chosen:
-            bands[int(u), int(d)] += float(amount)
-    for job, leaving in out_of.items():
+    direct = defaultdict(float, {node: float(own[node]) for node in listed})
+    for source, target, amount in zip(
+        upstream[is_adjacent], downstream[is_adjacent], flows[is_adjacent], strict=True
+    ):
+        if is_merged_job[target]:
+            incoming[int(target)].append((int(source), float(amount)))
+        elif is_merged_job[source]:
+            outgoing[int(source)].append((int(target), float(amount)))
+        elif source in listed and target in listed:
+            bands[int(source), int(target)] += float(amount)
+    for job, outputs in outgoing.items():
         if totals[job] <= 0:
             continue
-        for d, amount in leaving:
-            portion = amount / float(totals[job])
-            direct[d] += float(own[job]) * portion
-            for u, arrives in into.get(job, ()):
-                bands[u, d] += arrives * portion
-    stops = [
+        for target, amount in outputs:
+            share = amount / float(totals[job])
+            direct[target] += float(own[job]) * share
+            for source, arriving_amount in incoming.get(job, ()):
+                bands[source, target] += arriving_amount * share
+    flow_nodes = [
         FlowNode(
             key=ledger.urn(node),
             name=ledger.name(node),
             team=ledger.team(node),
             total=round(float(totals[node])),
             direct=round(direct[node]),
-            kept=round(float(kept[node])),
+            kept=round(float(retained[node])),
             unneeded=not ledger.needed[node],
         )
-        for node in sorted(chosen)
+        for node in sorted(listed)
     ]
-    return stops, [
-        FlowBand(ledger.urn(u), ledger.urn(d), round(each)) for (u, d), each in bands.items()
+    return flow_nodes, [
+        FlowBand(ledger.urn(source), ledger.urn(target), round(each))
+        for (source, target), each in bands.items()
     ]

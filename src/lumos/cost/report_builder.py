@@ -30,11 +30,10 @@ from lumos.cost.reports import (
     UpstreamCost,
     WhatIfReport,
 )
-from lumos.cost.solver.attribution import AttributionPath as AttributionPath
-from lumos.cost.solver.attribution import Contributions, explain_paths
+from lumos.cost.solver.attribution import AttributionPath, Contributions, explain_paths
 from lumos.model.money import amount_of
 
-# Longer lists are cut: there may be a million rows.
+# Longer lists are truncated, since there may be a million rows.
 MAX_ROWS: Final = 1000
 _OVERLAP: Final = "(counted under several tags)"
 _MISSING_GROUP_HINTS: Final = {
@@ -84,7 +83,7 @@ def cost_report(
     before: CostLedger | None,
     changes: tuple[str, ...],
 ) -> CostReport:
-    """The cost of one dataset or job, and what it consists of."""
+    """The cost of one dataset or job and its breakdown."""
     jobs = ledger.job_costs(node)
     own, total = int(ledger.own[node]), int(ledger.totals[node])
     direct = own + int(jobs.sum())
@@ -145,10 +144,10 @@ def _breakdown(ledger: CostLedger, node: int) -> CostBreakdown:
     contributing = np.flatnonzero(contributions.amounts.any(axis=0))
     listed = contributing[np.lexsort((contributing, -sums[contributing]))][:MAX_ROWS]
     unlisted = len(contributing) - len(listed)
-    teams_first = sorted(by_team.items(), key=lambda each: (-each[1], each[0]))
+    ordered_teams = sorted(by_team.items(), key=lambda each: (-each[1], each[0]))
     return CostBreakdown(
         by_type=ledger.by_type(ledger.attribution.loaded[:, node]),
-        by_team={team: amount_of(amount) for team, amount in teams_first},
+        by_team={team: amount_of(amount) for team, amount in ordered_teams},
         by_upstream=tuple(_upstream(ledger, contributions, int(index)) for index in listed),
         others=UnlistedCosts(count=unlisted, cost=amount_of(int(sums.sum() - sums[listed].sum()))),
     )
@@ -170,8 +169,8 @@ def _upstream(ledger: CostLedger, contributions: Contributions, index: int) -> U
 
 def divide_amount(amount: int, names: tuple[str, ...]) -> list[tuple[str, int]]:
     """Split an amount into equal parts that add up to it."""
-    part, rest = divmod(amount, len(names))
-    return [(name, part + (number < rest)) for number, name in enumerate(names)]
+    part, remainder = divmod(amount, len(names))
+    return [(name, part + (number < remainder)) for number, name in enumerate(names)]
 
 
 def top_report(
@@ -183,20 +182,24 @@ def top_report(
     changes: tuple[str, ...],
 ) -> CostTopReport:
     """The datasets and jobs with the highest cost."""
-    ranked = {"retained": ledger.retained, "total": ledger.totals, "own": ledger.own}[ranked_by]
-    order = np.lexsort((np.arange(len(ranked)), -ledger.own, -ranked))
-    listed = [int(node) for node in order[:limit] if ranked[node] or ledger.own[node]]
-    rest = np.ones(len(ranked), dtype=np.bool_)
-    rest[listed] = False
-    costing = rest & ((ledger.own != 0) | (ledger.retained != 0))
+    amounts = {"retained": ledger.retained, "total": ledger.totals, "own": ledger.own}[ranked_by]
+    order = np.lexsort((np.arange(len(amounts)), -ledger.own, -amounts))
+    listed = [int(node) for node in order[:limit] if amounts[node] or ledger.own[node]]
+    is_unlisted = np.ones(len(amounts), dtype=np.bool_)
+    is_unlisted[listed] = False
+    has_unlisted_cost = is_unlisted & ((ledger.own != 0) | (ledger.retained != 0))
     rows = [ledger.row(node) for node in listed]
-    only = ledger.row(int(np.flatnonzero(costing)[0])) if costing.sum() == 1 else None
+    only = (
+        ledger.row(int(np.flatnonzero(has_unlisted_cost)[0]))
+        if has_unlisted_cost.sum() == 1
+        else None
+    )
     what_if: dict[str, Any] = {}
-    rest_before: dict[str, Decimal] = {}
+    others_before: dict[str, Decimal] = {}
     if before is not None:
         rows = [_with_before(row, before) for row in rows]
         only = only and _with_before(only, before)
-        rest_before = {
+        others_before = {
             "before": amount_of(int(before.retained.sum()))
             - sum((row.before or Decimal(0) for row in rows), Decimal(0)),
             "own_before": amount_of(int(before.own.sum()))
@@ -210,11 +213,11 @@ def top_report(
         spent=amount_of(ledger.spent),
         datasets=tuple(rows),
         others=OtherCosts(
-            count=int(costing.sum()),
-            own=amount_of(int(ledger.own[rest].sum())),
-            retained=amount_of(int(ledger.retained[rest].sum())),
+            count=int(has_unlisted_cost.sum()),
+            own=amount_of(int(ledger.own[is_unlisted].sum())),
+            retained=amount_of(int(ledger.retained[is_unlisted].sum())),
             only=only,
-            **rest_before,
+            **others_before,
         ),
         beside=unattributed_costs(ledger),
         by_type=spent_by_type(ledger),
@@ -288,12 +291,12 @@ _EMPTY_GROUP: Final = _Group()
 def _group_costs(ledger: CostLedger, by: GroupBy) -> dict[str, _Group]:
     """The sums of each group, in micro-units.
 
-    The cost of a dataset with several teams is divided among them. With several tags it counts
-    fully for each tag, and one row subtracts what is counted more than once.
+    The cost of a dataset with several teams is divided among them. With several tags, it is counted
+    in full for each tag, and one row subtracts the repeated amounts.
     """
     groups: dict[str, _Group] = defaultdict(_Group)
-    counts = ~ledger.graph.is_job | (ledger.own != 0) | (ledger.retained != 0)
-    for node in map(int, np.flatnonzero(counts)):
+    is_counted = ~ledger.graph.is_job | (ledger.own != 0) | (ledger.retained != 0)
+    for node in map(int, np.flatnonzero(is_counted)):
         names = ledger.labels.of(by, ledger.urn(node))
         own, retained = int(ledger.own[node]), int(ledger.retained[node])
         if by == "tag" and len(names) > 1:
@@ -323,15 +326,15 @@ def explain_report(
     changes: tuple[str, ...],
 ) -> CostExplainReport:
     """The lineage paths along which cost reaches a dataset or job, the largest first."""
-    found = explain_paths(ledger.graph, ledger.attribution, node, limit=limit)
+    explanation = explain_paths(ledger.graph, ledger.attribution, node, limit=limit)
     paths = [
         (int(path.amounts[row]), _path(ledger, path, int(row)))
-        for path in found.paths
+        for path in explanation.paths
         for row in np.flatnonzero(path.amounts)
     ]
     paths.sort(key=lambda each: (-abs(each[0]), len(each[1].steps)))
     total = int(ledger.totals[node])
-    rest = total - sum(amount for amount, _ in paths)
+    remainder = total - sum(amount for amount, _ in paths)
     what_if = None
     if before is not None:
         what_if = what_if_report(
@@ -345,8 +348,8 @@ def explain_report(
         name=ledger.name(node),
         total_cost=amount_of(total),
         paths=tuple(path for _, path in paths),
-        rest=amount_of(rest),
-        complete=found.complete,
+        rest=amount_of(remainder),
+        complete=explanation.complete,
         cycles=(cycle,) if cycle else (),
     )
 

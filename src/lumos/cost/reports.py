@@ -1,8 +1,9 @@
 """Report types of the cost commands; field names are a public contract.
 
 Amounts are decimals of one currency, exact to the micro-unit. `total` is the cost of a dataset
-including everything upstream; totals overlap and are never added up. `retained` is the part that no
-downstream dataset takes on; summed over all datasets, `retained` and `own` both give the spend.
+including everything upstream; totals of datasets overlap and must not be added up. `retained` is
+the part that is not passed on downstream. Summed over all datasets, both `retained` and `own` give
+the total spend.
 """
 
 from datetime import date, datetime
@@ -31,7 +32,7 @@ class CostReportHeader(Report, frozen=True, kw_only=True):
     """The fields that all cost reports share.
 
     `assumed` is the part of the headline amount that is split equally because usage is unknown.
-    `is_monthly` says that the amounts are for one month.
+    `is_monthly` means that the amounts are for one month.
     """
 
     format_version: str = FORMAT_VERSION
@@ -57,10 +58,10 @@ class CostReportHeader(Report, frozen=True, kw_only=True):
 
 
 class CostSummary(Report, frozen=True, kw_only=True):
-    """The cost of a dataset at a glance.
+    """The cost of a dataset in its parts.
 
     `direct` is its own cost and that of the jobs that write it, `attributed` the cost from
-    everything further upstream, `passed_on` the part that downstream datasets take on.
+    everything further upstream, `passed_on` the part that is attributed to downstream datasets.
     """
 
     total_cost: Decimal
@@ -73,7 +74,7 @@ class CostSummary(Report, frozen=True, kw_only=True):
 
 
 class UpstreamCost(Report, frozen=True, kw_only=True):
-    """What one upstream dataset or job, or the dataset itself, adds to a total."""
+    """The contribution of an upstream dataset or job, or of the dataset itself, to a total."""
 
     urn: str
     name: str
@@ -85,7 +86,7 @@ class UpstreamCost(Report, frozen=True, kw_only=True):
 
 
 class UnlistedCosts(Report, frozen=True, kw_only=True):
-    """Number and cost of entries that are left out of a long list."""
+    """Number and cost of entries that are omitted from a long list."""
 
     count: int = 0
     cost: Decimal = Decimal(0)
@@ -185,8 +186,8 @@ class CostTopReport(CostReportHeader, frozen=True, kw_only=True):
     by_type: dict[str, Decimal]
 
     @property
-    def shown(self) -> tuple[tuple[CostRow, ...], OtherCosts]:
-        """The rows and the rest as displayed: a rest of one row is displayed as a row."""
+    def displayed_rows(self) -> tuple[tuple[CostRow, ...], OtherCosts]:
+        """The rows and the sum of the others, for display; a single other row becomes a row."""
         only = self.others.only
         if only is None:
             return self.datasets, self.others
@@ -215,7 +216,7 @@ class CostByReport(CostReportHeader, frozen=True, kw_only=True):
 
 
 class TrendPoint(Report, frozen=True, kw_only=True):
-    """The cost of one period, also converted to one month for comparison.
+    """The cost of one period; `monthly` is the cost converted to one month, for comparison.
 
     `recorded_at` is None for the current cost; `metered_from` is set if metering began after the
     first day.
@@ -256,7 +257,7 @@ class CostPathStep(Report, frozen=True, kw_only=True):
 
 
 class CostPath(Report, frozen=True, kw_only=True):
-    """A lineage path from where cost is spent to the dataset in question."""
+    """A lineage path from the node that causes a cost to the explained dataset."""
 
     type: str
     own_cost: Decimal
@@ -268,7 +269,7 @@ class CostPath(Report, frozen=True, kw_only=True):
 class CostExplainReport(CostReportHeader, frozen=True, kw_only=True):
     """The result of `lumos cost explain`; `paths` and `rest` add up to the total.
 
-    If it is `complete`, all paths are listed and the rest comes from rounding and cycles only.
+    If `complete`, all paths are listed, and `rest` comes from rounding and cycles only.
     """
 
     dataset: str
@@ -341,11 +342,11 @@ class SavingsBreakdown(Report, frozen=True, kw_only=True):
 
 
 class SavingsReport(CostReportHeader, frozen=True, kw_only=True):
-    """The result of `lumos cost savings`: the cost that really disappears.
+    """The result of `lumos cost savings`: the cost that ends if datasets are removed.
 
     `asked` is the request as text; `feature_name` is set if exactly one feature was requested.
-    `committed_cost` is still due after the removal. `attributed_cost` is the total cost of the
-    datasets, for comparison; it is not what would be saved.
+    `committed_cost` must still be paid after the removal. `attributed_cost` is the total cost of
+    the datasets, for comparison; it differs from the savings.
     """
 
     asked: tuple[str, ...]
@@ -367,7 +368,7 @@ class SavingsReport(CostReportHeader, frozen=True, kw_only=True):
 
 
 class RetireStep(Report, frozen=True, kw_only=True):
-    """Unread end uses to retire together, and `datasets`, everything that only they need."""
+    """Unread end uses to retire together; `datasets` are these and all that only they need."""
 
     datasets: tuple[str, ...]
     ends: tuple[str, ...]
@@ -379,10 +380,10 @@ class RetireStep(Report, frozen=True, kw_only=True):
 
 
 class RetireReport(CostReportHeader, frozen=True, kw_only=True):
-    """The result of `lumos cost retire`; `exact` says that no other choice saves more.
+    """The result of `lumos cost retire`; `exact` means that no other choice saves more.
 
-    `unneeded` is what no end use needs today; it can be removed anyway and is not part of the
-    steps. `in_use` counts the end uses with recorded reads, which are never proposed.
+    `unneeded` are the nodes that no end use needs today; they can be removed in any case and are
+    not in the steps. `in_use` counts the end uses with recorded reads, which are never proposed.
     """
 
     steps: tuple[RetireStep, ...]

@@ -42,29 +42,31 @@ def savings_report(
     ledger: CostLedger,
     nodes: list[int],
     *,
-    asked_for: tuple[str, ...],
+    request: tuple[str, ...],
     feature: str | None,
     before: CostLedger | None,
     changes: tuple[str, ...],
 ) -> SavingsReport:
-    """What removing datasets and jobs saves per month, which cost remains, and what breaks."""
+    """The monthly savings of removing datasets and jobs, remaining costs, and broken datasets."""
     savings = savings_of(ledger.graph, ledger.with_writers(nodes), ledger.avoidable)
-    saved = ledger.saved_by(savings.gone)
+    saved = ledger.saved_by(savings.obsolete)
     monthly = int(saved.sum())
     what_if = None
     if before is not None:
         previous_nodes = [before.node_by_urn[ledger.urn(node)] for node in nodes]
-        gone = savings_of(before.graph, before.with_writers(previous_nodes), before.avoidable).gone
-        what_if = what_if_report(changes, int(before.saved_by(gone).sum()), monthly)
+        obsolete = savings_of(
+            before.graph, before.with_writers(previous_nodes), before.avoidable
+        ).obsolete
+        what_if = what_if_report(changes, int(before.saved_by(obsolete).sum()), monthly)
     by_type = ledger.by_type(saved.sum(axis=1))
     requested = set(nodes)
     stays, other_stays = _remaining_costs(ledger, savings)
-    affected = [*savings.gone.tolist(), *savings.broken.tolist()]
+    affected = [*savings.obsolete.tolist(), *savings.broken.tolist()]
     datasets = tuple(ledger.urn(node) for node in affected if not ledger.graph.is_job[node])
     return SavingsReport(
         **report_header(ledger, assumed=0, remarks=_remarks(ledger, savings)),
         what_if=what_if,
-        asked=asked_for or tuple(ledger.name(node) for node in nodes),
+        asked=request or tuple(ledger.name(node) for node in nodes),
         feature_name=feature,
         datasets_affected=datasets,
         monthly_savings=amount_of(monthly),
@@ -74,7 +76,7 @@ def savings_report(
         committed_cost=amount_of(ledger.monthly(int(savings.unavoidable.sum()))),
         breakdown=SavingsBreakdown(**by_type, affected_datasets=len(datasets)),
         impact_analysis=_impact(ledger, savings, requested),
-        disappears=removed_nodes(ledger, savings.gone, saved.sum(axis=0), requested),
+        disappears=removed_nodes(ledger, savings.obsolete, saved.sum(axis=0), requested),
         stays=stays,
         other_stays=other_stays,
         broken=tuple(
@@ -100,7 +102,7 @@ def savings_report(
 
 
 def removed_nodes(
-    ledger: CostLedger, gone: Integers, saved: Integers, requested: Collection[int] = ()
+    ledger: CostLedger, removed: Integers, saved: Integers, requested: Collection[int] = ()
 ) -> tuple[RemovedNode, ...]:
     """The removed nodes with their savings: the requested ones first, then the most expensive."""
     rows = [
@@ -113,7 +115,7 @@ def removed_nodes(
             is_asked=node in requested,
             is_verified=ledger.is_verified(node),
         )
-        for node, amount in zip(gone.tolist(), saved, strict=True)
+        for node, amount in zip(removed.tolist(), saved, strict=True)
     ]
     return tuple(sorted(rows, key=lambda row: (not row.is_asked, -row.monthly, row.urn)))
 
@@ -122,25 +124,27 @@ def _remaining_costs(
     ledger: CostLedger, savings: Savings
 ) -> tuple[tuple[RemainingCost, ...], UnlistedCosts]:
     """The committed cost of removed nodes, then the most expensive nodes that remain."""
-    own = ledger.own[savings.staying]
+    own = ledger.own[savings.remaining]
     order = np.argsort(-own, kind="stable")
     order = order[own[order] != 0]
     rows = (
         *_committed_costs(ledger, savings),
         *(
-            _needed_node(ledger, int(savings.staying[index]), int(savings.needed_by[index]))
+            _needed_node(ledger, int(savings.remaining[index]), int(savings.needed_by[index]))
             for index in order[:MAX_ROWS]
         ),
     )
-    rest = own[order[MAX_ROWS:]]
-    return rows, UnlistedCosts(count=len(rest), cost=amount_of(ledger.monthly(int(rest.sum()))))
+    unlisted = own[order[MAX_ROWS:]]
+    return rows, UnlistedCosts(
+        count=len(unlisted), cost=amount_of(ledger.monthly(int(unlisted.sum())))
+    )
 
 
 def _committed_costs(ledger: CostLedger, savings: Savings) -> Iterator[RemainingCost]:
-    """Committed costs of removed nodes, which are still due."""
+    """Committed costs of removed nodes, which must still be paid."""
     if ledger.avoidable is None:
         return
-    for node in savings.gone.tolist():
+    for node in savings.obsolete.tolist():
         if not ledger.avoidable[node] and ledger.own[node]:
             yield _remaining_cost(ledger, node, "committed: still due after removal")
 
@@ -214,10 +218,10 @@ def _is_read(ledger: CostLedger, node: int) -> bool:
 
 
 def _remarks(ledger: CostLedger, savings: Savings) -> tuple[str, ...]:
-    due = int(savings.unavoidable.sum())
-    if not due:
+    committed = int(savings.unavoidable.sum())
+    if not committed:
         return ()
-    amount = format_money(ledger.monthly(due), ledger.inputs.currency)
+    amount = format_money(ledger.monthly(committed), ledger.inputs.currency)
     return (f"{amount} per month is committed and still due.",)
 
 
@@ -235,14 +239,18 @@ def retire_report(
 ) -> RetireReport:
     """At most `top` unread end uses that save most together, and nodes that no end use needs."""
     in_use = _read_end_uses(ledger)
-    plan = plan_retirement(ledger.graph, top, ledger.avoidable, kept=in_use)
-    saved = [int(ledger.saved_by(group.gone).sum()) for group in plan.groups]
+    plan = plan_retirement(ledger.graph, top, ledger.avoidable, excluded=in_use)
+    saved = [int(ledger.saved_by(group.obsolete).sum()) for group in plan.groups]
     sums = [sum(saved[: index + 1]) for index in range(len(saved))]
     unneeded = _unneeded(ledger, plan)
     what_if = None
     if before is not None:
-        earlier = plan_retirement(before.graph, top, before.avoidable, kept=_read_end_uses(before))
-        saved_before = sum(int(before.saved_by(group.gone).sum()) for group in earlier.groups)
+        plan_before = plan_retirement(
+            before.graph, top, before.avoidable, excluded=_read_end_uses(before)
+        )
+        saved_before = sum(
+            int(before.saved_by(group.obsolete).sum()) for group in plan_before.groups
+        )
         what_if = what_if_report(changes, saved_before, sum(saved))
     return RetireReport(
         **report_header(ledger, assumed=0),
@@ -272,7 +280,7 @@ def _step(ledger: CostLedger, group: RetirementGroup, monthly: int, total: int) 
     ends = group.ends.tolist()
     teams = (team for node in ends for team in ledger.labels.of("team", ledger.urn(node)))
     return RetireStep(
-        datasets=tuple(ledger.urn(node) for node in group.gone.tolist()),
+        datasets=tuple(ledger.urn(node) for node in group.obsolete.tolist()),
         ends=tuple(ledger.urn(node) for node in ends),
         names=tuple(ledger.name(node) for node in ends),
         teams=tuple(dict.fromkeys(teams)),
@@ -291,22 +299,22 @@ def _unneeded(ledger: CostLedger, plan: RetirementPlan) -> tuple[RemovedNode, ..
 def saving_hints(
     store: Store, settings: Settings, ledger: CostLedger, node: int
 ) -> list[SavingHint]:
-    """Unread datasets, and runs whose results are not read, the largest savings first."""
-    ending = _unread(ledger, node)
-    if ending is not None:
+    """Hints on an unread dataset and on runs whose outputs are not read, largest savings first."""
+    unread = _unread_hint(ledger, node)
+    if unread is not None:
         # Removing the dataset also removes the jobs that only it needs, so their runs are not
         # listed.
-        return [ending]
+        return [unread]
     upstream = [
         int(each) for each in ledger.contributions_to(node).nodes if ledger.graph.is_job[each]
     ]
-    known = _RecordedReads(store, settings)
-    found = [_idle_runs(store, ledger, job, known) for job in upstream]
-    return sorted(filter(None, found), key=lambda hint: -hint.monthly)
+    recorded_reads = _RecordedReads(store, settings)
+    hints = [_idle_runs_hint(store, ledger, job, recorded_reads) for job in upstream]
+    return sorted(filter(None, hints), key=lambda hint: -hint.monthly)
 
 
 class _RecordedReads:
-    """Since which day reads by people are recorded, by dataset."""
+    """The day since which reads are recorded, by dataset; reads by jobs are ignored."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
@@ -328,12 +336,12 @@ class _RecordedReads:
         return reads_known_since(self._store, self._sources.get, jobs)
 
 
-def _unread(ledger: CostLedger, node: int) -> SavingHint | None:
+def _unread_hint(ledger: CostLedger, node: int) -> SavingHint | None:
     is_end = not (ledger.graph.upstream == node).any()
     if not (is_end and ledger.is_verified(node)) or ledger.urn(node) in ledger.inputs.read:
         return None
-    gone = savings_of(ledger.graph, ledger.with_writers([node]), ledger.avoidable).gone
-    monthly = int(ledger.saved_by(gone).sum())
+    obsolete = savings_of(ledger.graph, ledger.with_writers([node]), ledger.avoidable).obsolete
+    monthly = int(ledger.saved_by(obsolete).sum())
     if monthly <= 0:
         return None
     saved = format_money(monthly, ledger.inputs.currency)
@@ -342,8 +350,8 @@ def _unread(ledger: CostLedger, node: int) -> SavingHint | None:
     )
 
 
-def _idle_runs(
-    store: Store, ledger: CostLedger, job: int, known: _RecordedReads
+def _idle_runs_hint(
+    store: Store, ledger: CostLedger, job: int, recorded_reads: _RecordedReads
 ) -> SavingHint | None:
     """The runs of a job whose outputs were not read before the next run."""
     period = ledger.inputs.period
@@ -355,7 +363,7 @@ def _idle_runs(
     ]
     if not runs:
         return None
-    since = max(known.since(ledger.urn(int(each))) for each in outputs)
+    since = max(recorded_reads.since(ledger.urn(int(each))) for each in outputs)
     observed = sorted(day for day in runs if day >= since)
     reads = {
         each.day
@@ -376,7 +384,7 @@ def _idle_runs(
 
 
 def _are_reads_recorded(ledger: CostLedger, node: int) -> bool:
-    """Whether all reads of a dataset, also those by jobs, would be recorded."""
+    """Whether all reads of a dataset are recorded, including reads by jobs."""
     edges = np.flatnonzero((ledger.graph.upstream == node) & (ledger.graph.downstream != node))
     is_counted = not np.isnan(ledger.graph.weights[:, edges]).any()
     return ledger.is_verified(node) and is_counted

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from lumos.config import Settings
 from lumos.config.prices import NoPrices, engine_of, features_of, method_of, prices_of, provider_of
-from lumos.cost.history import CostHistory, partly_metered, record
+from lumos.cost.history import CostHistory, metering_start_in, record
 from lumos.cost.inputs.graph import CostInputs, build_inputs
 from lumos.cost.ledger import CostLedger, NodeLabels
 from lumos.cost.model_file.computation import ModelReport, compute
@@ -47,10 +47,9 @@ from lumos.model.period import Period, month_before, month_of, period_of, recent
 from lumos.names import NoMatchingDataset, find_matching, find_urn
 from lumos.store import Store
 from lumos.store.errors import AmbiguousName, UnknownDataset
-from lumos.store.transaction import record_audit
 
 _PAGE_ROWS: Final = 40
-_NOT_A_MONTH: Final = "Trends use whole months; other periods only where no month is recorded."
+_NOT_A_MONTH: Final = "Trends use whole months; other periods only if no month is recorded."
 
 
 class CostOptions(TypedDict, total=False):
@@ -105,7 +104,7 @@ class Costs:
     def top(
         self, limit: int = 20, *, ranked_by: Ranking = "retained", **options: Unpack[CostOptions]
     ) -> CostTopReport:
-        """The datasets that cost most."""
+        """The most expensive datasets and jobs."""
         computed = self._compute(options)
         return top_report(computed.ledger, limit=limit, ranked_by=ranked_by, **computed.assumptions)
 
@@ -142,7 +141,7 @@ class Costs:
         tag: str | None = None,
         **options: Unpack[CostOptions],
     ) -> SavingsReport:
-        """What removing datasets saves per month; they are given by name, feature or tag."""
+        """The monthly savings of removing datasets, which are given by name, feature or tag."""
         if not urns and feature is None and tag is None:
             raise MisuseError("Name what to remove: lumos cost savings DATASET, --feature or --tag")
         computed = self._compute(options)
@@ -158,7 +157,7 @@ class Costs:
         return savings_report(
             ledger,
             nodes,
-            asked_for=(*groups, *urns) if groups else (),
+            request=(*groups, *urns) if groups else (),
             feature=None if urns or tag is not None else feature,
             **computed.assumptions,
         )
@@ -182,11 +181,9 @@ class Costs:
         with self._publishing():
             datasets, written = record(store, ledger, aspects=aspects, at=at)
         with store.transaction() as transaction:
-            record_audit(
-                transaction, "cost record", requested.name, at=at, details=f"{datasets} figures"
-            )
+            transaction.audit("cost record", requested.name, at=at, details=f"{datasets} figures")
         remarks = [] if requested.kind == "month" else [_NOT_A_MONTH]
-        if (since := partly_metered(store.costs.metered_since(), requested)) is not None:
+        if (since := metering_start_in(store.costs.metered_since(), requested)) is not None:
             remarks.append(f"Trends do not compare with it: {metered_text(since, requested)}.")
         return CostRecordReport(
             **report_header(ledger, remarks=tuple(remarks)),
@@ -237,14 +234,14 @@ class Costs:
         if before is not None:
             previous = before.spent if urn is None else int(before.totals[before.node_by_urn[urn]])
             what_if["what_if"] = what_if_report(computed.changes, previous, cost)
-            what_if["before"] = history.now(before, urn)
+            what_if["before"] = history.current_point(before, urn)
         return CostTrendReport(
             **report_header(ledger, assumed=assumed, remarks=history.remarks),
             **what_if,
             dataset=urn,
             name=None if node is None else ledger.name(node),
             points=history.points(until=period),
-            now=history.now(ledger, urn),
+            now=history.current_point(ledger, urn),
             trends=history.trends(period, cost),
         )
 
@@ -259,15 +256,15 @@ class Costs:
         return nodes
 
     def _compute(self, options: CostOptions) -> _Computation:
-        """The ledger of the period; for a what-if report also the one without the assumptions."""
-        text = options.get("period")
-        period = recent(self._today) if text is None else self._period(text)
-        changes = tuple(_changes(options))
+        """The ledger of the period and, for a what-if report, the one without the assumptions."""
+        requested = options.get("period")
+        period = recent(self._today) if requested is None else self._period(requested)
+        changes = tuple(_assumption_texts(options))
         ledger = self._ledger(options, period)
         if not changes:
             return _Computation(ledger, None, ())
-        plain: CostOptions = {"method": options.get("method")}
-        return _Computation(ledger, self._ledger(plain, period), changes)
+        without_assumptions: CostOptions = {"method": options.get("method")}
+        return _Computation(ledger, self._ledger(without_assumptions, period), changes)
 
     def _ledger(self, options: CostOptions, period: Period) -> CostLedger:
         inputs: CostInputs = build_inputs(
@@ -288,15 +285,15 @@ class Costs:
 
     def _providers_and_engines(self, ledger: CostLedger) -> tuple[list[str], list[str]]:
         """The providers of stored and configured data, and the engines of known jobs."""
-        found = Counter(
+        counts = Counter(
             (bool(ledger.graph.is_job[node]), platform)
             for node, urn in enumerate(ledger.graph.urns)
             for platform in self._labels.of("platform", urn)
         )
-        named = [name for (is_job, name), _ in found.most_common() if not is_job]
-        named += [each.type for each in self._settings.sources]
-        engines = [engine_of(name) for (is_job, name), _ in found.most_common() if is_job]
-        return list(dict.fromkeys(map(provider_of, named))), list(dict.fromkeys(engines))
+        platforms = [name for (is_job, name), _ in counts.most_common() if not is_job]
+        platforms += [each.type for each in self._settings.sources]
+        engines = [engine_of(name) for (is_job, name), _ in counts.most_common() if is_job]
+        return list(dict.fromkeys(map(provider_of, platforms))), list(dict.fromkeys(engines))
 
     def _method(self, requested: str | None) -> AttributionMethod:
         if requested is None:
@@ -322,7 +319,7 @@ class Costs:
         return NodeLabels(self._store)
 
 
-def _changes(options: CostOptions) -> list[str]:
+def _assumption_texts(options: CostOptions) -> list[str]:
     """The assumptions of a what-if report as text."""
     return [
         *(f"price {key} at {price}" for key, price in options.get("prices", {}).items()),
@@ -342,7 +339,7 @@ def _frequency_text(schedule: str) -> str:
 
 
 def find_node(store: Store, ledger: CostLedger, name: str) -> int:
-    """The dataset or job with a URN or a name; unknown names raise an error with similar names."""
+    """The node of a dataset or job, given by URN or name; raises UnknownDataset."""
     if name in ledger.node_by_urn:
         return ledger.node_by_urn[name]
     try:

@@ -10,7 +10,7 @@ from lumos.rendering.text import plural
 if TYPE_CHECKING:
     from lumos.cost.reports import BrokenNode, CostComparison, CostReportHeader, NodeKind
 
-# How unattributed costs are displayed; JSON and CSV keep the reserved names.
+# Labels and explanations of unattributed costs for display; JSON and CSV have the reserved names.
 NOT_ATTRIBUTED: Final = {
     UNALLOCATED: ("(unallocated)", "metered, but for no known dataset or job"),
     IDLE: ("(idle)", "paid for but not used"),
@@ -43,7 +43,7 @@ def unattributed_text(name: str) -> str:
 
 
 def display_name(name: str, kind: "NodeKind") -> str:
-    """The name of a dataset, or of a job marked as one."""
+    """The name of a dataset, or the name of a job with the suffix ` (job)`."""
     return f"{name} (job)" if kind == "job" else name
 
 
@@ -63,19 +63,19 @@ def period_text(report: "CostReportHeader") -> str:
 
 
 def metered_text(since: date, period: Period) -> str:
-    """Which part of a period is metered: `metered from 2024-05-18, 14 of 31 days`."""
+    """The metered part of a period: `metered from 2024-05-18, 14 of 31 days`."""
     days = max(0, (period.last - since).days + 1)
     return f"metered from {since}, {days} of {plural(period.days, 'day')}"
 
 
-def comparison_text(compared: "CostComparison") -> str:
-    """The months of a comparison that are metered in part only, or nothing."""
-    if compared.metered_from is None:
+def comparison_text(comparison: "CostComparison") -> str:
+    """Since when the compared months are metered, if only partly; otherwise empty."""
+    if comparison.metered_from is None:
         return ""
-    if len(compared.periods) > 1:
-        return f"metered from {compared.metered_from}"
-    first_day = date.fromisoformat(f"{compared.periods[0]}-01")
-    return metered_text(compared.metered_from, month_of(first_day))
+    if len(comparison.periods) > 1:
+        return f"metered from {comparison.metered_from}"
+    first_day = date.fromisoformat(f"{comparison.periods[0]}-01")
+    return metered_text(comparison.metered_from, month_of(first_day))
 
 
 def group_columns_text(by: str) -> str:
@@ -88,7 +88,7 @@ def group_columns_text(by: str) -> str:
 
 
 def estimate_text(amount: str, share: str) -> str:
-    """How much of a report rests on equal splits."""
+    """The part of a report that is estimated by equal splits."""
     return (
         f"{amount} ({share}) is estimated: no usage data says how much each downstream dataset "
         "reads, so it is split equally."

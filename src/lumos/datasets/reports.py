@@ -88,12 +88,13 @@ class ListedDataset(Report, frozen=True, kw_only=True):
 class ListReport(Report, frozen=True, kw_only=True):
     """The report of `lumos list`.
 
-    `lineage_only_count` tables are known from lineage and not scanned; `lineage_only` lists them
-    on request.
+    `has_more` if a limit left out datasets. `lineage_only_count` tables are known from lineage and
+    not scanned; `lineage_only` lists them on request.
     """
 
     format_version: str = FORMAT_VERSION
     datasets: tuple[ListedDataset, ...]
+    has_more: bool = False
     lineage_only_count: int = 0
     lineage_only: tuple[str, ...] = ()
 

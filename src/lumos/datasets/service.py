@@ -1,7 +1,9 @@
 """The service behind `lumos list`, `search` and `show`."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
+
+import msgspec
 
 from lumos.config.secret import mask_arguments
 from lumos.datasets.reports import ListedDataset, ListReport, SearchReport, SearchResult, ShowReport
@@ -19,9 +21,15 @@ class Datasets:
     """Lists, finds and shows the datasets of one store."""
 
     def __init__(
-        self, store: Callable[[], Store], *, existing_store: Callable[[], Store | None]
+        self,
+        store: Callable[[], Store],
+        *,
+        existing_store: Callable[[], Store | None],
+        hidden_aspects: Sequence[str] = (),
     ) -> None:
         self._store = store
+        # Those of disabled features.
+        self._hidden_aspects = hidden_aspects
         self._existing_store = existing_store
 
     def list(
@@ -49,10 +57,13 @@ class Datasets:
             count = store.lineage.count_outside(contains)
             return ListReport(datasets=(), lineage_only_count=count, lineage_only=tables)
         filter = DatasetFilter(
-            platform=platform, format=format, contains=contains, limit=limit, after=after
-        )
+            platform=platform, format=format, contains=contains, after=after,
+            limit=None if limit is None else limit + 1,
+        )  # fmt: skip
+        datasets = tuple(map(ListedDataset.of, store.list(filter)))
         return ListReport(
-            datasets=tuple(map(ListedDataset.of, store.list(filter))),
+            datasets=datasets[:limit],
+            has_more=limit is not None and len(datasets) > limit,
             lineage_only_count=0 if platform or format else store.lineage.count_outside(contains),
         )
 
@@ -91,10 +102,14 @@ class Datasets:
         store = self._store()
         urn = find_urn(store, name, with_lineage=True)
         if store.entries.get(urn) is None:
-            return ShowReport.of(_from_lineage(store, urn), state="assumed")
+            return ShowReport.of(self._visible(_from_lineage(store, urn)), state="assumed")
         state = store.state(urn)
         split = last_split(store, urn) if state == "split" else None
-        return ShowReport.of(store.get(urn), state=state, split=split)
+        return ShowReport.of(self._visible(store.get(urn)), state=state, split=split)
+
+    def _visible(self, dataset: Dataset) -> Dataset:
+        hidden = dict.fromkeys(self._hidden_aspects)
+        return msgspec.structs.replace(dataset, **hidden) if hidden else dataset
 
     def data_platforms(self) -> tuple[str, ...]:
         """The platforms that datasets are stored on: s3, file, postgres and the like."""

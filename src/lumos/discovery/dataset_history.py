@@ -1,4 +1,4 @@
-"""The history of a dataset: renames, merges and splits, and the past that a table's log reports."""
+"""The history of a dataset: renames, merges and splits, and schema changes in a table's log."""
 
 import hashlib
 from collections import Counter
@@ -30,14 +30,14 @@ from lumos.model.urn import Urn
 from lumos.schemas.wording import split_summary
 from lumos.store import KnownDataset, Transaction
 
-# Aspects that people and tools annotate. Measured aspects start again with each part of a split.
+# Aspects that users and tools annotate. Measured aspects are not inherited by parts of a split.
 _INHERITED: Final = ("documentation", "ownership", "governance", "properties", "schedule")
 _MAX_PARTS: Final = 1_000
 
 
-def event_id(*facts: str) -> str:
-    """An id by the facts of a change, so that recording the same change twice has no effect."""
-    return hashlib.blake2b("\n".join(facts).encode(), digest_size=16).hexdigest()
+def event_id(*parts: str) -> str:
+    """A hash that identifies a change, so that recording the same change twice has no effect."""
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def dataset_name(found: FoundDataset, urn: Urn) -> str:
@@ -46,49 +46,50 @@ def dataset_name(found: FoundDataset, urn: Urn) -> str:
 
 
 class InheritedAnnotations(NamedTuple):
-    """What a part inherits from the dataset that it was split from."""
+    """The aspects and annotations that a part inherits from the dataset that was split."""
 
     aspects: Mapping[str, Any] = {}
     annotations: Mapping[str, AnnotationMap] = {}
 
 
 class DatasetSuccession:
-    """Continues the history of predecessors in a scan of one source."""
+    """Records renames, merges and splits, so that datasets continue their predecessors' history."""
 
     def __init__(self, urn_of: Callable[[str], Urn], *, source: str, at: datetime) -> None:
         self._urn_of = urn_of
         self._source = source
         self._at = at
 
-    def begin(
+    def continue_predecessors(
         self, transaction: Transaction, found: FoundDataset, urn: Urn, *, name: str
-    ) -> ChangeEvent | None:
-        """Rename the predecessor of a dataset, and merge others if it is recorded by then."""
-        event = None
+    ) -> tuple[ChangeEvent, ...]:
+        """Rename the predecessor of a dataset; if it is then recorded, merge the others into it."""
+        renamed: tuple[ChangeEvent, ...] = ()
         old = self._known(transaction, found.renamed_from)
         if old is not None and transaction.known(str(urn)) is None:
             transaction.rename(old, to=str(urn), name=name, at=self._at)
-            event = self._save_event(transaction, EventType.RENAMED, urn, old, old, found)
-        return self.complete(transaction, found, urn) or event
+            renamed = (self._save_event(transaction, EventType.RENAMED, urn, old, old, found),)
+        return (*renamed, *self.merge_predecessors(transaction, found, urn))
 
-    def complete(
+    def merge_predecessors(
         self, transaction: Transaction, found: FoundDataset, urn: Urn
-    ) -> ChangeEvent | None:
+    ) -> tuple[ChangeEvent, ...]:
         """Merge the datasets that are now part of this one, if it is recorded."""
-        event = None
+        events = []
         for path in filter(None, (found.renamed_from, *found.merged_from)):
-            old, now = self._known(transaction, path), transaction.known(str(urn))
-            if old is not None and now is not None and old.state == "live":
+            old, current = self._known(transaction, path), transaction.known(str(urn))
+            if old is not None and current is not None and old.state == "live":
                 transaction.merge_into(old, into=str(urn), at=self._at)
-                event = self._save_event(transaction, EventType.MERGED, urn, old, now, found)
-        return event
+                event = self._save_event(transaction, EventType.MERGED, urn, old, current, found)
+                events.append(event)
+        return tuple(events)
 
-    def origin(
+    def split_origin(
         self, transaction: Transaction, found: FoundDataset, known: KnownDataset | None
     ) -> KnownDataset | None:
-        """Return the dataset that a found one was split from.
+        """Return the dataset that a found one was split from; None if it is already recorded.
 
-        This includes a part that is found later than the others, such as an unreadable file.
+        A part may be found later than the others, such as a file that could not be read before.
         """
         old = self._known(transaction, found.split_from)
         if old is None or old.state == "missing" or (old.state == "split" and known is not None):
@@ -98,30 +99,30 @@ class DatasetSuccession:
     def inherit(
         self, transaction: Transaction, old: KnownDataset, found: FoundDataset, urn: Urn
     ) -> InheritedAnnotations:
-        """The annotations of a split dataset that fit a part, unless the part has its own."""
-        own = {name for name in _INHERITED if transaction.aspect(str(urn), name) is not None}
+        """The annotations of a split dataset that apply to a part, unless it has its own."""
+        own_aspects = {
+            name for name in _INHERITED if transaction.aspect(str(urn), name) is not None
+        }
         aspects = {name: transaction.aspect(old.urn, name) for name in _INHERITED}
-        before = transaction.annotations.get(old.urn)
+        old_annotations = transaction.annotations.get(old.urn)
         if properties := aspects["properties"]:
-            # The source's own annotations describe the old dataset, not its parts.
-            reported = before.get(DATA_SOURCE, {})
+            # Annotations that the source reported describe the old dataset, not its parts.
+            reported = old_annotations.get(DATA_SOURCE, {})
             aspects["properties"] = {
                 name: text
                 for name, text in properties.items()
                 if AnnotationKey("", "property", name) not in reported
             }
         paths = {"", *field_paths(found.schema)}
-        stated: AnnotationsByReporter = {}
+        inherited: AnnotationsByReporter = {}
         if not claimed_keys(transaction.annotations.get(str(urn))):
-            stated = drop_uncontested_source_annotations(before, fields_only=False)
+            inherited = drop_uncontested_source_annotations(old_annotations, fields_only=False)
         annotations = {
-            reporter: {
-                key: word for key, word in annotations_of_reporter.items() if key.path in paths
-            }
-            for reporter, annotations_of_reporter in match_field_case(stated, found.schema).items()
+            reporter: {key: annotation for key, annotation in reported.items() if key.path in paths}
+            for reporter, reported in match_field_case(inherited, found.schema).items()
         }
         return InheritedAnnotations(
-            {name: value for name, value in aspects.items() if value and name not in own},
+            {name: value for name, value in aspects.items() if value and name not in own_aspects},
             refresh_source_annotations(
                 annotations, found.schema, found.source_metadata, urn.platform
             ),
@@ -141,14 +142,14 @@ class DatasetSuccession:
         is_continued = old.urn in urns
         # The cloud version of a part that keeps the URN changes with the split itself. So it cannot
         # distinguish a repeated scan from a second split after the parts were merged again.
-        started_at = (
+        generation = (
             transaction.last_event_id(old.urn, EventType.MERGED)
             if is_continued
             else old.cloud_version
         )
         location: Location | None = transaction.aspect(old.urn, "location")
         event = ChangeEvent(
-            event_id=event_id(old.urn, EventType.SPLIT, started_at or "", *urns),
+            event_id=event_id(old.urn, EventType.SPLIT, generation or "", *urns),
             urn=old.urn,
             type=EventType.SPLIT,
             at=self._at,
@@ -183,21 +184,21 @@ class DatasetSuccession:
         type: EventType,
         urn: Urn,
         old: KnownDataset,
-        now: KnownDataset,
+        current: KnownDataset,
         found: FoundDataset,
     ) -> ChangeEvent:
-        verb = "was" if type is EventType.RENAMED else "took in"
+        verb = "was" if type is EventType.RENAMED else "joined with"
         event = ChangeEvent(
             event_id=event_id(str(urn), type, old.urn, old.cloud_version),
             urn=str(urn),
             type=type,
             at=self._at,
             cause="scan",
-            cloud_version=now.cloud_version,
-            schema_version=now.schema_version,
+            cloud_version=current.cloud_version,
+            schema_version=current.schema_version,
             source_path=found.location.uri,
             old_schema=old.schema_hash,
-            new_schema=now.schema_hash,
+            new_schema=current.schema_hash,
             summary=f"{verb} {old.urn}",
             metadata={"source": self._source, "from": old.urn},
         )
@@ -206,43 +207,43 @@ class DatasetSuccession:
 
 
 def _labels(parts: Mapping[Urn, FoundDataset]) -> list[str]:
-    """The names of datasets, with their folder if several have the same name."""
+    """The names of parts, with their folder if several parts have the same name."""
     ordered = sorted(parts.items(), key=lambda part: str(part[0]))
     names = [dataset_name(found, urn) for urn, found in ordered]
-    times = Counter(names)
+    counts = Counter(names)
     return [
-        name if times[name] == 1 else "/".join(urn.path[-2:])
+        name if counts[name] == 1 else "/".join(urn.path[-2:])
         for name, (urn, _) in zip(names, ordered, strict=True)
     ]
 
 
-# Later than any scan, so that the time of the scan is used instead.
-_UNKNOWN: Final = datetime.max.replace(tzinfo=UTC)
+# Later than any scan; `ChangeClock` replaces it by the time of the scan.
+_UNKNOWN_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class ChangeTime(NamedTuple):
-    """When a change happened, who made it, and whether to notify people.
+    """When a change happened, who made it, and whether to send notifications.
 
-    `recorded_at` orders the change among all others; None means the time itself.
+    `recorded_at` is the position of the change in the order of all changes; None means `at`.
     """
 
     at: datetime
     cause: Cause = "scan"
     author: str | None = None
     recorded_at: datetime | None = None
-    is_news: bool = True
+    should_notify: bool = True
     metadata: dict[str, str | int] = {}  # noqa: RUF012 - a tuple's default, never written to
 
 
 class SchemaSteps(NamedTuple):
-    """The schemas between the recorded one and the present one, and the origin of the latter."""
+    """The schemas between the recorded and the current one, and the log entry of the current."""
 
     steps: tuple[PastSchema, ...]
-    present: PastSchema | None
+    current: PastSchema | None
 
 
 class LastRecordedSchema(NamedTuple):
-    """The recorded schema, the time of the scan that recorded it, and the table's identity then."""
+    """The recorded schema, the time of the scan that recorded it, and the identity of the table."""
 
     schema: Schema
     at: datetime
@@ -251,50 +252,51 @@ class LastRecordedSchema(NamedTuple):
 
 def schema_steps(
     table: TableState,
-    present: Schema,
-    before: LastRecordedSchema | None,
+    current: Schema,
+    recorded: LastRecordedSchema | None,
     *,
     identity: str | None = None,
 ) -> SchemaSteps:
-    """The steps from the recorded schema, or from the beginning, to the present one."""
+    """The steps from the recorded schema, or from the beginning of the log, to the current one."""
     past = table.past
-    is_in_log = bool(past) and past[-1].schema.full == present.full
-    last, between = (past[-1], past[:-1]) if is_in_log else (None, past)
-    if last is not None and before is not None and last.at <= before.at:
-        # The log's own history does not contain this change, such as other partition columns. It
-        # happened with the table's last commit, or with one that wrote no data.
-        at = table.at if table.at > before.at else _UNKNOWN
+    is_in_log = bool(past) and past[-1].schema.full == current.full
+    last, earlier = (past[-1], past[:-1]) if is_in_log else (None, past)
+    if last is not None and recorded is not None and last.at <= recorded.at:
+        # The log does not list this change of the schema (such as a change of partition columns).
+        # It was made with the table's last commit, or with one that wrote no data.
+        at = table.at if table.at > recorded.at else _UNKNOWN_TIME
         last = msgspec.structs.replace(last, at=at, exact_time=False)
-    if before is None:
+    if recorded is None:
         if last is None:
-            last = PastSchema(schema=present, at=table.at, version=table.version, exact_time=False)
-        return SchemaSteps(between, last)
-    if identity != before.identity and past and past[0].at > before.at:
-        # Another table at the same location, so its whole log is new.
-        return SchemaSteps(between, last)
+            last = PastSchema(schema=current, at=table.at, version=table.version, exact_time=False)
+        return SchemaSteps(earlier, last)
+    if identity != recorded.identity and past and past[0].at > recorded.at:
+        # This is another table at the same location, so all entries of its log are new.
+        return SchemaSteps(earlier, last)
     # Snapshots are not ordered by name, and logs lose their beginning, so compare schemas.
     matching = [
-        number for number, each in enumerate(past) if each.schema.shape == before.schema.shape
+        number for number, each in enumerate(past) if each.schema.shape == recorded.schema.shape
     ]
     if not matching:
         return SchemaSteps((), last)
-    # A schema that was restored occurs twice in the log: use the last one that the scan has seen.
+    # A schema that was restored occurs twice in the log. The last scan recorded the later one of
+    # those that existed then.
     last_seen = max(
-        (number for number in matching if past[number].at <= before.at), default=matching[-1]
+        (number for number in matching if past[number].at <= recorded.at), default=matching[-1]
     )
-    return SchemaSteps(between[last_seen + 1 :], last)
+    return SchemaSteps(earlier[last_seen + 1 :], last)
 
 
 def has_new_schema(table: TableState, *, since: datetime, now: datetime) -> bool:
-    """Whether the log has a newer schema change, even if the schema is the same in the end."""
+    """Whether the log has a newer schema change, even if a later one has reverted it."""
     return len(table.past) > 1 and since < table.past[-1].at <= now
 
 
 class ChangeClock:
     """Adjusts the times in a table's log to the recorded history.
 
-    Clocks of writers may be wrong: no change happens before the one that it follows, or after the
-    scan that found it.
+    Clocks of writers may be wrong. So a change never gets an earlier time than the one before it,
+    or a later time than the scan that found it.
     """
 
     def __init__(self, *, since: datetime | None, now: datetime) -> None:
@@ -303,19 +305,19 @@ class ChangeClock:
         self._now = now
 
     def time_of(self, step: PastSchema, *, is_creation: bool = False) -> ChangeTime:
-        """When a step happened; of the past of a new table, only its creation is reported."""
+        """When a step happened; of a new table's changes, only the creation is notified."""
         at = min(step.at if self._last is None else max(step.at, self._last), self._now)
         self._last = at
-        facts: dict[str, str | int] = {"table_version": step.version}
+        metadata: dict[str, str | int] = {"table_version": step.version}
         if step.operation is not None:
-            facts["operation"] = step.operation
+            metadata["operation"] = step.operation
         if not step.exact_time or at != step.at:
-            facts["time"] = "approximate"
+            metadata["time"] = "approximate"
         return ChangeTime(
             at=at,
             cause="log",
             author=step.author,
             recorded_at=None if self._is_first_scan else self._now,
-            is_news=is_creation or not self._is_first_scan,
-            metadata=facts,
+            should_notify=is_creation or not self._is_first_scan,
+            metadata=metadata,
         )

@@ -57,9 +57,9 @@ _SCANNED_ASPECTS = ("location", "statistics", "drift")
 
 
 class RecordingOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset after it was recorded; without an event, nothing has changed.
+    """A dataset after it was recorded; `event` is None if nothing has changed.
 
-    `earlier` are the changes since the last scan that its log reports, before the last one.
+    `earlier` are the other events of this scan: former names, and changes that its log reports.
     """
 
     dataset: Dataset
@@ -67,7 +67,7 @@ class RecordingOutcome(msgspec.Struct, frozen=True, kw_only=True):
     earlier: tuple[ChangeEvent, ...] = ()
 
     def as_recorded(self, events: Mapping[str, ChangeEvent]) -> "RecordingOutcome":
-        """The same dataset with its events as the store has them, by id."""
+        """The outcome with its events replaced by the stored ones, which are given by id."""
         if self.event is None:
             return self
         return msgspec.structs.replace(
@@ -88,6 +88,7 @@ class DatasetRecorder:
         prefix: str,
         urn_of: Callable[[str], Urn],
         at: datetime,
+        tracks_schemas: bool = True,
     ) -> None:
         self._store = store
         self.locations: dict[str, Location] = store.aspects("location", source=source)
@@ -96,6 +97,8 @@ class DatasetRecorder:
         self._source = source
         self._prefix = prefix
         self._at = at
+        # If not, schemas are replaced without events, and versions stay.
+        self._tracks_schemas = tracks_schemas
 
     @cached_property
     def _statistics(self) -> dict[str, Statistics]:
@@ -116,13 +119,13 @@ class DatasetRecorder:
     def record(
         self, datasets: Iterable[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
     ) -> Iterator[RecordingOutcome]:
-        """Record found datasets; those that are the same in `known` need no transaction."""
+        """Record found datasets; unchanged ones, by their records in `known`, are not written."""
         remaining = iter(datasets)
-        while some := list(islice(remaining, _BATCH_SIZE)):
-            yield from map(self._with_labels, self._record_batch(some, known))
+        while batch := list(islice(remaining, _BATCH_SIZE)):
+            yield from map(self._with_labels, self._record_batch(batch, known))
 
     def _with_labels(self, outcome: RecordingOutcome) -> RecordingOutcome:
-        """With the labels of the dataset, which decide whether column ranges may be shown."""
+        """Add the labels of the dataset, which decide whether column ranges may be shown."""
         statistics = outcome.dataset.statistics
         if statistics is None or not statistics.columns:
             return outcome
@@ -133,59 +136,59 @@ class DatasetRecorder:
     def _record_batch(
         self, datasets: Sequence[tuple[Urn, FoundDataset]], known: Mapping[str, KnownDataset]
     ) -> Iterator[RecordingOutcome]:
-        named = {str(urn): (urn, found) for urn, found in datasets}
-        annotated = {
-            name: _with_field_annotations(found, self._annotations.get(name, {}))
-            for name, (_, found) in named.items()
+        by_urn = {str(urn): (urn, found) for urn, found in datasets}
+        with_annotations = {
+            key: _with_field_annotations(found, self._annotations.get(key, {}))
+            for key, (_, found) in by_urn.items()
         }
-        changed = {
-            name
-            for name in named
-            if name not in known
-            or not self._is_unchanged(annotated[name], known[name])
+        to_record = {
+            key
+            for key in by_urn
+            if key not in known
+            or not self._is_unchanged(with_annotations[key], known[key])
             # Scans of nested folders may have recorded parts as separate datasets.
-            or named[name][1].split_from is not None
-            or named[name][1].merged_from
+            or by_urn[key][1].split_from is not None
+            or by_urn[key][1].merged_from
         }
-        updated = {
-            name
-            for name, (urn, found) in named.items()
-            if name not in changed
-            and known[name].source == self._source
-            and (self._has_new_facts(name, found) or known[name].name != dataset_name(found, urn))
+        to_update = {
+            key
+            for key, (urn, found) in by_urn.items()
+            if key not in to_record
+            and known[key].source == self._source
+            and (self._needs_update(key, found) or known[key].name != dataset_name(found, urn))
         }
-        remembered = {
-            name
-            for name, (_, found) in named.items()
+        to_remember = {
+            key
+            for key, (_, found) in by_urn.items()
             if found.memory is not None and found.memory.body != found.memory.recalled
         }
 
-        def attempt(transaction: Transaction) -> tuple[dict[str, RecordingOutcome], Transaction]:
+        def write(transaction: Transaction) -> tuple[dict[str, RecordingOutcome], Transaction]:
             outcomes: dict[str, RecordingOutcome] = {}
-            for name, (urn, found) in sorted(named.items()):
-                if name in changed:
-                    outcomes[name] = self._record(transaction, found, urn)
+            for key, (urn, found) in sorted(by_urn.items()):
+                if key in to_record:
+                    outcomes[key] = self._record(transaction, found, urn)
                     continue
-                if name in updated:
-                    self._update_facts(transaction, found, name)
-                if name in remembered and not self._is_outdated(transaction, found, name):
-                    self._remember(transaction, found, name)
+                if key in to_update:
+                    self._update_unchanged(transaction, found, key)
+                if key in to_remember and not self._is_outdated(transaction, found, key):
+                    self._save_schema_memory(transaction, found, key)
             return outcomes, transaction
 
-        self._store.save_schemas(annotated[name].schema for name in changed)
+        self._store.save_schemas(with_annotations[key].schema for key in to_record)
         self._store.save_schemas(
-            memory.schema for name in remembered if (memory := named[name][1].memory) is not None
+            memory.schema for key in to_remember if (memory := by_urn[key][1].memory) is not None
         )
         outcomes: dict[str, RecordingOutcome] = {}
-        if changed or updated or remembered:
-            outcomes, transaction = self._store.transact(attempt)
+        if to_record or to_update or to_remember:
+            outcomes, transaction = self._store.transact(write)
             # The transaction has added the downstream impact to the events.
-            recorded = {event.event_id: event for event in transaction.new_events}
-            outcomes = {name: each.as_recorded(recorded) for name, each in outcomes.items()}
-        for name, (urn, _) in named.items():
-            yield outcomes.get(name) or unchanged_dataset(annotated[name], urn, known[name])
+            saved_events = {event.event_id: event for event in transaction.new_events}
+            outcomes = {key: each.as_recorded(saved_events) for key, each in outcomes.items()}
+        for key, (urn, _) in by_urn.items():
+            yield outcomes.get(key) or unchanged_dataset(with_annotations[key], urn, known[key])
 
-    def _has_new_facts(self, urn: str, found: FoundDataset) -> bool:
+    def _needs_update(self, urn: str, found: FoundDataset) -> bool:
         # Statistics of files change with the files; those of databases change at any time.
         has_new_statistics = (
             bool(found.statistics.columns) or self._has_new_storage_class(urn, found)
@@ -202,13 +205,13 @@ class DatasetRecorder:
         """Whether files moved to another storage class, which does not change their content."""
         by_class = found.statistics.bytes_by_class
         if not by_class or by_class.keys() == {_DEFAULT_STORAGE_CLASS}:
-            # Files only return to the standard class by being rewritten.
+            # Files only return to the standard class if they are rewritten, which is a change.
             return False
-        known = self._statistics.get(urn)
-        return known is None or known.bytes_by_class != by_class
+        recorded = self._statistics.get(urn)
+        return recorded is None or recorded.bytes_by_class != by_class
 
     def _has_new_source_annotations(self, urn: str, found: FoundDataset) -> bool:
-        """Whether annotations of the source changed that people have overridden."""
+        """Whether the source changed annotations that users have overridden."""
         annotations = self._annotations.get(urn, {})
         if found.source_metadata is None or not claimed_keys(annotations):
             return False
@@ -216,14 +219,14 @@ class DatasetRecorder:
             annotations, found.schema, found.source_metadata, Urn.parse(urn).platform
         )
 
-    def _update_facts(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
-        """Save new facts about unchanged data: statistics, location, name, annotations."""
+    def _update_unchanged(self, transaction: Transaction, found: FoundDataset, urn: str) -> None:
+        """Save new statistics, location, name and annotations of a dataset with unchanged data."""
         self._save_if_changed(transaction, urn, "statistics", found.statistics)
         self._save_if_changed(transaction, urn, "location", found.location)
         known = transaction.known(urn)
         name = dataset_name(found, Urn.parse(urn))
         if known is not None and known.name != name:
-            # An earlier version named it differently, such as with its extension.
+            # An earlier version of Lumos used another name, such as one with the extension.
             known = msgspec.structs.replace(known, name=name)
             transaction.save(known)
         if known is not None:
@@ -243,7 +246,8 @@ class DatasetRecorder:
     def _is_outdated(transaction: Transaction, found: FoundDataset, urn: str) -> bool:
         """Whether a scan of another root has recorded the dataset since this scan loaded it.
 
-        The results of this scan may then be older. The next scan compares again.
+        The results of this scan may then be older, so they are not recorded; the next scan compares
+        again.
         """
         if found.memory is None:
             return False
@@ -251,7 +255,7 @@ class DatasetRecorder:
         return recorded not in (None, found.memory.recalled, found.memory.body)
 
     @staticmethod
-    def _remember(transaction: Transaction, found: FoundDataset, urn: str) -> None:
+    def _save_schema_memory(transaction: Transaction, found: FoundDataset, urn: str) -> None:
         """Save the memory of the schemas of the dataset's files for the next scan."""
         memory = found.memory
         if memory is not None and memory.body != memory.recalled:
@@ -284,7 +288,7 @@ class DatasetRecorder:
     def record_splits(
         self, transaction: Transaction, datasets: Iterable[tuple[Urn, FoundDataset]]
     ) -> tuple[ChangeEvent, ...]:
-        """Record which datasets were split, once all of their parts are recorded."""
+        """Record which datasets were split; all of their parts must be recorded already."""
         parts: dict[str, dict[Urn, FoundDataset]] = {}
         for urn, found in datasets:
             if found.split_from is not None:
@@ -309,83 +313,101 @@ class DatasetRecorder:
         )
 
     def _record(self, transaction: Transaction, found: FoundDataset, urn: Urn) -> RecordingOutcome:
-        moved = self._succession.begin(transaction, found, urn, name=dataset_name(found, urn))
+        renames = self._succession.continue_predecessors(
+            transaction, found, urn, name=dataset_name(found, urn)
+        )
         known = transaction.known(str(urn))
         is_live = known is not None and known.state == "live"
         if known is not None and is_live and self._is_outdated(transaction, found, str(urn)):
             return unchanged_dataset(found, urn, known)
-        outcome = self._record_found(transaction, found, urn, known, moved)
-        self._remember(transaction, found, str(urn))
+        outcome = self._save_found(transaction, found, urn, known, renames)
+        self._save_schema_memory(transaction, found, str(urn))
         return outcome
 
-    def _record_found(
+    def _save_found(
         self,
         transaction: Transaction,
         found: FoundDataset,
         urn: Urn,
         known: KnownDataset | None,
-        moved: ChangeEvent | None,
+        renames: tuple[ChangeEvent, ...],
     ) -> RecordingOutcome:
         succession = self._succession
-        recorded = {} if known is None else transaction.annotations.get(known.urn)
+        stored = {} if known is None else transaction.annotations.get(known.urn)
         metadata = found.source_metadata
-        if known is not None and self._lost_its_log(recorded, found, known):
+        if known is not None and self._became_loose_files(stored, found, known):
             metadata = SourceMetadata()
         inherited = InheritedAnnotations()
-        if (origin := succession.origin(transaction, found, known)) is None:
+        if (origin := succession.split_origin(transaction, found, known)) is None:
             found = msgspec.structs.replace(found, split_from=None)
         elif known is None or known.urn != origin.urn:
             inherited = succession.inherit(transaction, origin, found, urn)
         annotations = inherited.annotations
         if not claimed_keys(annotations):
             reported = msgspec.structs.replace(found, source_metadata=metadata)
-            annotations = self._refresh_annotations(transaction, recorded, reported, known, urn)
-        before = None
+            annotations = self._refresh_annotations(transaction, stored, reported, known, urn)
+        last_metadata = None
         if metadata is not None and known is not None:
             aspects = self._load_source_aspects(transaction, known)
-            before = RecordedMetadata(aspects, recorded)
+            last_metadata = RecordedMetadata(aspects, stored)
         past = self._record_past(transaction, found, urn, known, annotations)
         found = _with_field_annotations(found, annotations)
         dataset = dataset_of(found, urn, **inherited.aspects)
-        if metadata is not None and before is not None:
+        if metadata is not None and last_metadata is not None:
             dataset = annotate_scanned_dataset(
-                apply_source_metadata(dataset, metadata, before=before), annotations
+                apply_source_metadata(dataset, metadata, before=last_metadata), annotations
             )
         elif metadata is not None:
             dataset = annotate_scanned_dataset(dataset, annotations)
-        seen = _sighting(found)
-        if found.table is not None and before is not None:
-            is_same = is_same_metadata(before, found, metadata or SourceMetadata())
-            seen = msgspec.structs.replace(seen, has_new_source_metadata=not is_same)
+        observed = _to_observed(found)
+        if found.table is not None and last_metadata is not None:
+            is_same = is_same_metadata(last_metadata, found, metadata or SourceMetadata())
+            observed = msgspec.structs.replace(observed, has_new_source_metadata=not is_same)
         decision = decide_event(
-            seen, self._recorded_dataset(transaction, past.known), prefix=self._prefix
+            observed, self._recorded_dataset(transaction, past.known), prefix=self._prefix
         )
         if decision is None:
             assert past.known is not None
-            transaction.annotations.put(str(urn), annotations, before=recorded)
+            transaction.annotations.put(str(urn), annotations, before=stored)
             if metadata is not None:
-                self._update_facts(transaction, found, str(urn))
-            if found.table is not None and before is not None:
+                self._update_unchanged(transaction, found, str(urn))
+            if found.table is not None and last_metadata is not None:
                 self._save_if_changed(transaction, str(urn), "properties", dataset.properties)
             if inherited.aspects:
                 transaction.save_aspects(str(urn), inherited.aspects, writer=_WRITER, at=self._at)
-            *earlier, last = (*past.steps, moved) if moved else past.steps or (None,)
-            as_before = unchanged_dataset(found, urn, past.known)
-            return msgspec.structs.replace(as_before, event=last, earlier=tuple(earlier))
+            *earlier, last = (*past.steps, *renames) or (None,)
+            outcome = unchanged_dataset(found, urn, past.known)
+            return msgspec.structs.replace(outcome, event=last, earlier=tuple(earlier))
         if known is None or known.state != "live":
             transaction.drop_alias(str(urn))
-        dataset = _with_versions(dataset, str(decision.cloud_version), str(decision.schema_version))
-        moment = past.present if decision.schema_changed else None
-        event = self._save(
-            transaction, found, urn, decision, past.known, before, moment or ChangeTime(self._at)
+        if self._is_untracked(decision, past.known):
+            assert past.known is not None
+            dataset = _with_versions(dataset, past.known.cloud_version, past.known.schema_version)
+        else:
+            dataset = _with_versions(
+                dataset, str(decision.cloud_version), str(decision.schema_version)
+            )
+        time = past.current_time if decision.schema_changed else None
+        event = self._save_event(
+            transaction,
+            found,
+            urn,
+            decision,
+            past.known,
+            last_metadata,
+            time or ChangeTime(self._at),
         )
-        self._save_aspects(transaction, dataset, before, inherited)
-        transaction.annotations.put(str(urn), annotations, before=recorded)
-        succession.complete(transaction, found, urn)
-        return RecordingOutcome(dataset=dataset, event=past.created or event, earlier=past.steps)
+        self._save_aspects(transaction, dataset, last_metadata, inherited)
+        transaction.annotations.put(str(urn), annotations, before=stored)
+        merges = succession.merge_predecessors(transaction, found, urn)
+        return RecordingOutcome(
+            dataset=dataset,
+            event=past.created or event,
+            earlier=(*renames, *merges, *past.steps),
+        )
 
     @staticmethod
-    def _lost_its_log(
+    def _became_loose_files(
         annotations: AnnotationsByReporter, found: FoundDataset, known: KnownDataset
     ) -> bool:
         """Whether a table has become loose files, so that the metadata of its log is obsolete."""
@@ -404,42 +426,45 @@ class DatasetRecorder:
     ) -> "_RecordedPast":
         """Record the schema changes in a table's log since the last scan, or all if it is new."""
         table = found.table
-        is_followed = known is None or (known.format == found.format and known.state == "live")
-        if table is None or not is_followed:
+        is_continued = known is None or (known.format == found.format and known.state == "live")
+        if table is None or not is_continued or not self._tracks_schemas:
             return _RecordedPast(known)
         clock = ChangeClock(since=None if known is None else known.updated_at, now=self._at)
-        on_record = self._recorded_dataset(transaction, known)
-        last = None
-        if known is not None and on_record is not None:
+        recorded = self._recorded_dataset(transaction, known)
+        last_schema = None
+        if known is not None and recorded is not None:
             location: Location | None = transaction.aspect(known.urn, "location")
             identity = location.identity if location is not None else None
-            last = LastRecordedSchema(on_record.schema, known.updated_at, identity)
-        path = schema_steps(table, found.schema, last, identity=found.location.identity)
+            last_schema = LastRecordedSchema(recorded.schema, known.updated_at, identity)
+        history = schema_steps(table, found.schema, last_schema, identity=found.location.identity)
         created = None
         steps: list[ChangeEvent] = []
-        for step in path.steps:
-            then = _with_field_annotations(
+        for step in history.steps:
+            dataset = _with_field_annotations(
                 msgspec.structs.replace(found, schema=step.schema), annotations
             )
-            then = msgspec.structs.replace(then, content=event_id(step.version, step.schema.full))
-            seen = _sighting(then)
+            dataset = msgspec.structs.replace(
+                dataset, content=event_id(step.version, step.schema.full)
+            )
+            observed = _to_observed(dataset)
             decision = decide_event(
-                seen, self._recorded_dataset(transaction, known), prefix=self._prefix
+                observed, self._recorded_dataset(transaction, known), prefix=self._prefix
             )
             if decision is None or not decision.schema_changed:
                 continue
-            moment = clock.time_of(step, is_creation=known is None)
-            event = self._save(transaction, then, urn, decision, known, None, moment)
+            time = clock.time_of(step, is_creation=known is None)
+            event = self._save_event(transaction, dataset, urn, decision, known, None, time)
+            assert event is not None, "the past is only recorded if schemas are tracked"
             if known is None:
                 created = event
             elif created is None:
                 steps.append(event)
             known = transaction.known(str(urn))
-        if path.present is None:
+        if history.current is None:
             return _RecordedPast(known, None, created, tuple(steps))
-        present = msgspec.structs.replace(path.present, version=table.version)
-        moment = clock.time_of(present, is_creation=known is None)
-        return _RecordedPast(known, moment, created, tuple(steps))
+        current = msgspec.structs.replace(history.current, version=table.version)
+        time = clock.time_of(current, is_creation=known is None)
+        return _RecordedPast(known, time, created, tuple(steps))
 
     @staticmethod
     def _refresh_annotations(
@@ -486,17 +511,17 @@ class DatasetRecorder:
             **aspects,
         )
 
-    def _save(
+    def _save_event(
         self,
         transaction: Transaction,
         found: FoundDataset,
         urn: Urn,
         decision: EventDecision,
         known: KnownDataset | None,
-        before: RecordedMetadata | None,
-        moment: ChangeTime,
-    ) -> ChangeEvent:
-        origin = self._origin(found)
+        last_metadata: RecordedMetadata | None,
+        time: ChangeTime,
+    ) -> ChangeEvent | None:
+        split_origin = self._split_origin(found)
         record = KnownDataset(
             urn=str(urn),
             name=dataset_name(found, urn),
@@ -509,20 +534,24 @@ class DatasetRecorder:
             schema_hash=transaction.save_schema(found.schema),
             fingerprint=found.schema.full,
             content=found.content,
-            created_at=moment.at if known is None else known.created_at,
+            created_at=time.at if known is None else known.created_at,
             updated_at=self._at,
         )
+        if known is not None and self._is_untracked(decision, known):
+            versions = {name: getattr(known, name) for name in ("cloud_version", "schema_version")}
+            transaction.save(msgspec.structs.replace(record, **versions))
+            return None
         event = ChangeEvent(
             event_id=event_id(
                 record.urn, decision.type, record.cloud_version, found.content, found.schema.full
             ),
             urn=record.urn,
             type=decision.type,
-            at=moment.at,
-            cause=moment.cause,
+            at=time.at,
+            cause=time.cause,
             cloud_version=record.cloud_version,
             schema_version=record.schema_version,
-            author=moment.author,
+            author=time.author,
             source_path=found.location.uri,
             old_schema=None if known is None else known.schema_hash,
             new_schema=record.schema_hash,
@@ -533,27 +562,31 @@ class DatasetRecorder:
                     None,
                     (
                         summary_of(decision.type, decision.findings, decision.flags),
-                        "" if before is None else describe_differences(before, found),
-                        "" if origin in (None, record.urn) else f"split from {origin}",
+                        "" if last_metadata is None else describe_differences(last_metadata, found),
+                        "" if split_origin in (None, record.urn) else f"split from {split_origin}",
                     ),
                 )
             ),
-            metadata=self._event_metadata(found, moment),
+            metadata=self._event_metadata(found, time),
         )
         transaction.save(record)
-        transaction.save_event(event, notify=moment.is_news, recorded_at=moment.recorded_at)
+        transaction.save_event(event, notify=time.should_notify, recorded_at=time.recorded_at)
         if decision.schema_changed:
             transaction.save_schema_version(record, event)
         return event
+
+    def _is_untracked(self, decision: EventDecision, known: KnownDataset | None) -> bool:
+        is_change = decision.type is EventType.SCHEMA_CHANGED and known is not None
+        return is_change and not self._tracks_schemas
 
     def _save_aspects(
         self,
         transaction: Transaction,
         dataset: Dataset,
-        before: RecordedMetadata | None,
+        last_metadata: RecordedMetadata | None,
         inherited: InheritedAnnotations,
     ) -> None:
-        recorded = None if before is None else before.dataset
+        recorded = None if last_metadata is None else last_metadata.dataset
         reported = [
             name
             for name in SOURCE_ASPECTS
@@ -563,43 +596,45 @@ class DatasetRecorder:
         aspects = {name: getattr(dataset, name) for name in names}
         transaction.save_aspects(dataset.urn, aspects, writer=_WRITER, at=self._at)
 
-    def _origin(self, found: FoundDataset) -> str | None:
+    def _split_origin(self, found: FoundDataset) -> str | None:
         """The URN of the dataset that this one was split from."""
         return None if found.split_from is None else str(self._urn_of(found.split_from))
 
-    def _event_metadata(self, found: FoundDataset, moment: ChangeTime) -> dict[str, str | int]:
-        """Return facts about the dataset at the time of the event, or those in its log."""
+    def _event_metadata(self, found: FoundDataset, time: ChangeTime) -> dict[str, str | int]:
+        """Counts of the dataset at the time of the event, and metadata of the commit in its log."""
         statistics, table = found.statistics, found.table
-        facts: dict[str, str | int | None] = {
+        metadata: dict[str, str | int | None] = {
             "source": self._source,
             "format": found.format,
-            "split_from": self._origin(found),
+            "split_from": self._split_origin(found),
         }
-        if table is None or moment.metadata.get("table_version", table.version) == table.version:
-            facts |= {
+        if table is None or time.metadata.get("table_version", table.version) == table.version:
+            metadata |= {
                 "files": None if found.is_reported_by_source else statistics.file_count,
                 "bytes": statistics.total_size_bytes if statistics.total_size_exact else None,
                 "rows": statistics.row_count if statistics.row_count_exact else None,
                 "table_version": None if table is None else table.version,
                 "operation": None if table is None else table.operation,
             }
-        facts |= moment.metadata
-        return {name: fact for name, fact in facts.items() if fact is not None}
+        metadata |= time.metadata
+        return {name: value for name, value in metadata.items() if value is not None}
 
 
 class _RecordedPast(NamedTuple):
-    """The record of a table after its past, the time of its present schema, and its creation.
+    """The result of recording the schema changes in a table's log.
 
-    If the table was known, `steps` are its changes since.
+    `known` is the record of the table after these changes, and `current_time` is when its current
+    schema was written. `created` is the event of a new table. If the table was known, `steps` are
+    the changes since the last scan.
     """
 
     known: KnownDataset | None
-    present: ChangeTime | None = None
+    current_time: ChangeTime | None = None
     created: ChangeEvent | None = None
     steps: tuple[ChangeEvent, ...] = ()
 
 
-def _sighting(found: FoundDataset) -> ObservedDataset:
+def _to_observed(found: FoundDataset) -> ObservedDataset:
     return ObservedDataset(
         schema=found.schema,
         content=found.content,
@@ -613,7 +648,7 @@ def _with_field_annotations(
     found: FoundDataset, annotations: AnnotationsByReporter
 ) -> FoundDataset:
     """A found dataset with the effective annotations of its fields."""
-    if not any(key.path for own in annotations.values() for key in own):
+    if not any(key.path for reported in annotations.values() for key in reported):
         return found
     return msgspec.structs.replace(
         found,
@@ -625,7 +660,7 @@ def _with_field_annotations(
 
 
 def unchanged_dataset(found: FoundDataset, urn: Urn, known: KnownDataset) -> RecordingOutcome:
-    """A recorded dataset with the facts that were found now."""
+    """The outcome for a dataset that did not change."""
     dataset = dataset_of(found, urn)
     return RecordingOutcome(
         dataset=_with_versions(dataset, known.cloud_version, known.schema_version)

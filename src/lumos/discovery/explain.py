@@ -30,7 +30,7 @@ _MAX_REASONS: Final = 20
 
 
 class NothingToExplain(MisuseError):
-    """A path that does not exist and was not seen by the last scan."""
+    """A path that does not exist and that the last scan did not find."""
 
     def __init__(self, path: str, *, advice: str = "See all datasets with: lumos list") -> None:
         super().__init__(
@@ -51,22 +51,22 @@ def explain(
     """Explain a path or, if it does not exist, the dataset of that name."""
     if not text:
         raise MisuseError("The path to explain is empty. Name a file or folder: lumos explain PATH")
-    opened_store = store()
+    open_store = store()
     not_found: NothingToExplain | None = None
     if not text.startswith(SCHEME):
         try:
-            return _explain_path(settings, text, opened_store, state)
+            return _explain_path(settings, text, open_store, state)
         except NothingToExplain as problem:
             not_found = problem
-    if opened_store is None:
+    if open_store is None:
         raise not_found or UnknownDataset(text)
     try:
-        dataset = opened_store.get(find_urn(opened_store, text))
+        dataset = open_store.get(find_urn(open_store, text))
     except UnknownDataset as unknown:
         if not_found is None:
             raise
         raise NothingToExplain(os.path.abspath(text), advice=str(unknown)) from None
-    return _explain_dataset(settings, dataset, opened_store, state)
+    return _explain_dataset(settings, dataset, open_store, state)
 
 
 def _explain_dataset(
@@ -78,34 +78,34 @@ def _explain_dataset(
             f"{dataset.urn} does not consist of scanned files. "
             f"To see what is known about it: lumos show {quote(dataset.name)}"
         )
-    fixed, wildcard, _ = location.uri.partition("*")
-    path = fixed.rpartition("/")[0] if wildcard else fixed
+    folder, wildcard, _ = location.uri.partition("*")
+    path = folder.rpartition("/")[0] if wildcard else folder
     report = _explain_path(settings, path, store, state)
-    own = tuple(each for each in report.datasets if each.urn == dataset.urn)
+    datasets = tuple(each for each in report.datasets if each.urn == dataset.urn)
     return msgspec.structs.replace(
-        report, path=location.uri, datasets=own or report.datasets, others=(), suggestions=()
+        report, path=location.uri, datasets=datasets or report.datasets, others=(), suggestions=()
     )
 
 
-def _explain_path(settings: Settings, path: str, opened: Store | None, state: str) -> ExplainReport:
+def _explain_path(settings: Settings, path: str, store: Store | None, state: str) -> ExplainReport:
     """Explain a path by the last scan of its root, or by reading its folder now."""
     location = (
         canonical_address(path, settings.sources) if is_address(path) else os.path.abspath(path)
     )
-    root = _find_root(settings, location, opened.scans() if opened is not None else ())
+    root = _find_root(settings, location, store.scans() if store is not None else ())
     contents = _load_contents(settings, root, state)
     urn_of = urns_for(settings, root.selection.root)
     table = contents.tables.containing(location)
     if table is not None:
-        others = [each for each in contents.tables.sharing(location) if each is not table]
-        return _report_of_table(location, root, [table, *others], urn_of)
+        others = [each for each in contents.tables.possible_owners(location) if each is not table]
+        return _report_table(location, root, [table, *others], urn_of)
     explained = list(contents.files_below(location))
     is_folder = bool(explained) or _is_folder(location, root.selection)
     skipped = contents.why_skipped(location, is_folder=is_folder)
     if skipped is not None:
         explained = [skipped]
     elif not explained and is_folder and not contents.tables.below(location):
-        # The folder was not scanned, or was empty then.
+        # The folder was not scanned, or was empty when it was scanned.
         root = _ExplainedRoot(root.selection._replace(root=location), None)
         explained = list(_load_contents(settings, root, state).files_below(location))
     elif not explained and not is_folder:
@@ -113,7 +113,7 @@ def _explain_path(settings: Settings, path: str, opened: Store | None, state: st
             explained = [contents.file(location)]
         except FileNotFoundError:
             raise NothingToExplain(location) from None
-    report = _report(location, root, explained, urn_of)
+    report = _report_files(location, root, explained, urn_of)
     if report.kind == "folder":
         suggestions = contents.suggestions({each.group.dataset for each in explained if each.group})
         report = msgspec.structs.replace(
@@ -125,7 +125,7 @@ def _explain_path(settings: Settings, path: str, opened: Store | None, state: st
                 for each in suggestions
             ),
         )
-    tables = tuple(_table(each, urn_of) for each in contents.tables.below(location))
+    tables = tuple(_explain_table(each, urn_of) for each in contents.tables.below(location))
     return msgspec.structs.replace(report, datasets=(*report.datasets, *tables))
 
 
@@ -155,7 +155,7 @@ def _find_root(settings: Settings, path: str, scans: Iterable[FinishedScan]) -> 
 
 
 def _folder_above_partitions(path: str) -> str:
-    """The folder that contains a path and all partitions next to it."""
+    """The innermost folder above a path that is not a partition."""
     from lumos.discovery.grouping.patterns import is_partition
 
     is_folder = not is_address(path) and os.path.isdir(path)
@@ -188,7 +188,7 @@ def _is_folder(path: str, selection: FileSelection) -> bool:
     return any(isinstance(each, TableRoot) or each.path.startswith(f"{path}/") for each in listings)
 
 
-def _report(
+def _report_files(
     path: str, root: _ExplainedRoot, explained: "list[ExplainedFile]", urn_of: Callable[[str], Urn]
 ) -> ExplainReport:
     files = Counter(each.group.dataset for each in explained if each.group is not None)
@@ -200,7 +200,9 @@ def _report(
         scanned_at=None if root.scan is None else root.scan.finished_at,
         verdict="folder",
         reason="",
-        datasets=tuple(_dataset(groups[each], urn_of, files[each]) for each in sorted(groups)),
+        datasets=tuple(
+            _explain_group(groups[each], urn_of, files[each]) for each in sorted(groups)
+        ),
     )
     if len(explained) != 1 or explained[0].path != path:
         counts = Counter((each.verdict, each.reason) for each in explained if each.group is None)
@@ -223,17 +225,17 @@ def _report(
     )
 
 
-def _report_of_table(
+def _report_table(
     path: str, root: _ExplainedRoot, tables: "Sequence[LakeTable]", urn_of: Callable[[str], Urn]
 ) -> ExplainReport:
-    """Explain a table, or a file or folder of one, which other tables may share.
+    """Explain a table, or a file or folder of a table, which may also belong to other tables.
 
-    A file that one table has removed may still be data of its clone.
+    A file that one table has removed may still be live in a clone of the table.
     """
     roles = [(table, table.explain(path)) for table in tables]
     owners = [(table, role) for table, role in roles if role.verdict == "dataset"]
-    needed = [role for _, role in (*owners, *roles) if role.verdict in ("dataset", "log")]
-    role = needed[0] if needed else roles[0][1]
+    relevant_roles = [role for _, role in (*owners, *roles) if role.verdict in ("dataset", "log")]
+    role = relevant_roles[0] if relevant_roles else roles[0][1]
     is_folder = path == tables[0].root or _is_folder(path, root.selection)
     storage = storage_of(path, root.selection.access)
     if not is_folder and role.verdict == "not_live" and not storage.exists(path):
@@ -247,21 +249,21 @@ def _report_of_table(
         scanned_at=None if root.scan is None else root.scan.finished_at,
         verdict="folder" if is_data_folder else role.verdict,
         reason="" if is_data_folder else role.reason,
-        datasets=tuple(_table_at(path, table, role, urn_of) for table, role in owners),
+        datasets=tuple(_explain_path_in_table(path, table, role, urn_of) for table, role in owners),
         others=others if is_folder and not owners else (),
     )
 
 
-def _table_at(
+def _explain_path_in_table(
     path: str, table: "LakeTable", role: "PathInTable", urn_of: Callable[[str], Urn]
 ) -> ExplainedDataset:
-    dataset = _table(table, urn_of)
+    dataset = _explain_table(table, urn_of)
     if path == table.root and table.facts is not None:
         return dataset
     return msgspec.structs.replace(dataset, files_here=role.files_here)
 
 
-def _table(table: "LakeTable", urn_of: Callable[[str], Urn]) -> ExplainedDataset:
+def _explain_table(table: "LakeTable", urn_of: Callable[[str], Urn]) -> ExplainedDataset:
     files = 0 if table.facts is None else table.facts.files
     return ExplainedDataset(
         urn=str(urn_of(table.root)),
@@ -274,7 +276,9 @@ def _table(table: "LakeTable", urn_of: Callable[[str], Urn]) -> ExplainedDataset
     )
 
 
-def _dataset(group: "DatasetGroup", urn_of: Callable[[str], Urn], files: int) -> ExplainedDataset:
+def _explain_group(
+    group: "DatasetGroup", urn_of: Callable[[str], Urn], files: int
+) -> ExplainedDataset:
     return ExplainedDataset(
         urn=str(urn_of(group.dataset)),
         location=group.location,

@@ -59,11 +59,11 @@ def ingest(
     sections: Sequence[SourceSettings] = (),
     unattended: bool = False,
 ) -> IngestReport:
-    """Scan the sections, or else the paths, or else the configured sources; record what changed.
+    """Scan the sections, or else the paths, or else the configured sources; record changes.
 
     A failing source does not stop the others. Every change is committed to the store together with
-    its notifications and its entry in the catalog outbox. If the process is killed, the next one
-    publishes and sends the rest. Spark is only started for lakes and samples.
+    its notifications and its entry in the catalog outbox. If the process is killed, the next run
+    publishes and sends what is left in both outboxes. Spark is only started for lakes and samples.
     """
     started = monotonic()
     if publisher is not None:
@@ -92,7 +92,8 @@ def ingest(
                             discovery, accept_removals=accept_removals, unattended=unattended
                         )
                     scans.append(recorded)
-                    if isinstance(target, DatabaseTarget):
+                    has_lineage = settings.switches.is_on("lineage")
+                    if isinstance(target, DatabaseTarget) and has_lineage:
                         failures += _record_view_lineage(scanner.store, recorded)
                 except StorageFault as fault:
                     failed = scanner.explain_fault(target, fault)
@@ -124,13 +125,13 @@ def ingest(
 def _record_view_lineage(store: Store, recorded: RecordedScan) -> tuple[Problem, ...]:
     """Record the lineage of views; returns the definitions that could not be parsed."""
     # Imported late: the SQL parser is only needed for databases.
-    from lumos.lineage.views import follow_views
+    from lumos.lineage.views import record_view_lineage
 
-    return follow_views(store, recorded)
+    return record_view_lineage(store, recorded)
 
 
 def _clean_up(settings: Settings, store: Store, report: IngestReport) -> None:
-    """Update the readable copies of changed schemas, and delete old events of new data."""
+    """Export changed schemas, and delete old events that only report new data."""
     changed = [each.urn for each in report.datasets if each.change != "unchanged"]
     mirror_schemas(store, changed, storage=settings.storage)
     forget_old_events(store, None, days=settings.storage.modified_retention_days)
@@ -146,32 +147,32 @@ def build_report(
     """The report of several scans; `targets` are the addresses that were scanned."""
     datasets: dict[str, DatasetReport] = {}
     # Two sources may report the same problem.
-    problems = {(each.path, each.code, each.reason): each for each in failures}
+    all_problems = (*failures, *(each for scan in scans for each in scan.discovery.problems))
+    problems = {(each.path, each.code, each.reason): each for each in all_problems}
     for each in scans:
         datasets.update(
             {outcome.dataset.urn: _dataset_report(outcome) for outcome in each.outcomes}
         )
-        problems.update({(m.path, m.code, m.reason): m for m in each.discovery.problems})
     changes = [report.change for report in datasets.values()]
     verdicts = [row.consumer for report in datasets.values() for row in report.changes]
-    found = [each.discovery for each in scans]
+    discoveries = [each.discovery for each in scans]
     missing = tuple(urn for each in scans for urn in each.missing)
-    held = tuple(urn for each in scans for urn in each.held)
+    unconfirmed = tuple(urn for each in scans for urn in each.unconfirmed)
     return IngestReport(
         summary=IngestSummary(
-            files_listed=sum(discovery.files_listed for discovery in found),
-            files_read=sum(discovery.files_read for discovery in found),
+            files_listed=sum(discovery.files_listed for discovery in discoveries),
+            files_read=sum(discovery.files_read for discovery in discoveries),
             files_unchanged=sum(
-                discovery.files_listed - discovery.files_read for discovery in found
+                discovery.files_listed - discovery.files_read for discovery in discoveries
             ),
-            files_failed=sum(discovery.files_failed for discovery in found),
-            files_skipped=sum(discovery.files_skipped for discovery in found),
-            tables=sum(discovery.tables for discovery in found),
-            tables_read=sum(discovery.tables_read for discovery in found),
+            files_failed=sum(discovery.files_failed for discovery in discoveries),
+            files_skipped=sum(discovery.files_skipped for discovery in discoveries),
+            tables=sum(discovery.tables for discovery in discoveries),
+            tables_read=sum(discovery.tables_read for discovery in discoveries),
             datasets_new=changes.count("new"),
             datasets_changed=changes.count("changed"),
             datasets_unchanged=changes.count("unchanged"),
-            datasets_missing=len(missing) + len(held),
+            datasets_missing=len(missing) + len(unconfirmed),
             breaking_changes=verdicts.count(Verdict.BREAKING) + len(missing),
             undetermined_changes=verdicts.count(Verdict.UNDETERMINED),
             seconds=round(seconds, 3),
@@ -179,7 +180,7 @@ def build_report(
         roots=tuple(targets),
         datasets=tuple(datasets.values()),
         missing=missing,
-        held=held,
+        held=unconfirmed,
         gone=tuple(
             GoneDataset(urn=event.urn, affected=AffectedReport.of(event))
             for each in scans

@@ -1,4 +1,4 @@
-"""`lumos discover`: what a scan would find, without recording it."""
+"""`lumos discover`: reports the datasets that a scan finds, without recording them."""
 
 import tempfile
 import uuid
@@ -66,7 +66,7 @@ def _preview(
         discoveries.append((source, discovery))
     if targets.lakes:
         discoveries += _scan_lakes(settings, targets.lakes, state, progress)
-    found = [discovery for _, discovery in discoveries]
+    all_discoveries = [discovery for _, discovery in discoveries]
     datasets = tuple(
         dataset_of(each, source.urn(each.path, environment=settings.environment))
         for source, discovery in discoveries
@@ -74,17 +74,17 @@ def _preview(
     )
     return DiscoverReport(
         summary=DiscoverSummary(
-            files_listed=sum(each.files_listed for each in found),
-            files_failed=sum(each.files_failed for each in found),
-            files_skipped=sum(each.files_skipped for each in found),
-            tables=sum(each.tables for each in found),
+            files_listed=sum(each.files_listed for each in all_discoveries),
+            files_failed=sum(each.files_failed for each in all_discoveries),
+            files_skipped=sum(each.files_skipped for each in all_discoveries),
+            tables=sum(each.tables for each in all_discoveries),
             datasets=len(datasets),
-            complete=all(each.complete for each in found),
+            complete=all(each.complete for each in all_discoveries),
             seconds=round(monotonic() - started, 3),
         ),
         roots=tuple(each.address for each in targets.all),
         datasets=tuple(DatasetReport.of(dataset, change="new") for dataset in datasets),
-        problems=tuple(problem for each in found for problem in each.problems),
+        problems=tuple(problem for each in all_discoveries for problem in each.problems),
         suggestions=tuple(
             suggestion
             for source, discovery in discoveries
@@ -119,7 +119,7 @@ def _scan_lakes(
                     after="found",
                     state_access=access,
                     excluded_uri=state,
-                    watch=report,
+                    report_progress=report,
                 )
             yield source, discovery
 
@@ -134,7 +134,7 @@ def _temporary_state(settings: Settings, state: str) -> Iterator[tuple[str, Stor
         with tempfile.TemporaryDirectory(prefix="lumos-") as folder:
             yield folder, DEFAULT_ACCESS
         return
-    # The executors of a cluster can only write to the state of scans.
+    # The executors of a cluster cannot write to a local folder, but to the folder of scan states.
     access = access_of(state, settings.sources)
     check_state(state, access)
     folder = f"{state}/discover-{uuid.uuid4().hex[:8]}"

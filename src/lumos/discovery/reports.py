@@ -36,10 +36,11 @@ class VersioningReport(Report, frozen=True, kw_only=True):
 
 
 class DatasetReport(Report, frozen=True, kw_only=True):
-    """A dataset of a scan, how it changed, and the event that was recorded.
+    """A dataset of a scan, how it changed, and the last event that was recorded.
 
-    If a log reports several changes since the last scan, all of them are listed. `affected` lists
-    the downstream datasets that break; null if no downstream dataset is known.
+    If a table's log reports several changes since the last scan, all of them are listed; `events`
+    are the types of all events, such as RENAMED and MODIFIED. `affected` lists the downstream
+    datasets that break; it is null if no downstream dataset is known.
     """
 
     urn: str
@@ -53,6 +54,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
     change: ScanChange
     changes: tuple[ChangeRow, ...]
     event: str | None
+    events: tuple[str, ...]
     summary: str
     flags: tuple[str, ...]
     drift: tuple[DriftedShape, ...]
@@ -82,6 +84,7 @@ class DatasetReport(Report, frozen=True, kw_only=True):
                 row for each in events for row in change_rows(dataset.urn, each.findings)
             ),
             event=None if event is None else event.type.value,
+            events=tuple(each.type.value for each in events),
             summary="; ".join(each.summary for each in events),
             flags=flags_of(dataset.schema),
             drift=dataset.drift or (),
@@ -126,9 +129,10 @@ class GoneDataset(Report, frozen=True, kw_only=True):
 class IngestReport(Report, frozen=True, kw_only=True):
     """The report of `lumos ingest`; `held` are missing datasets that were not recorded as deleted.
 
-    `gone` lists for each of the `missing` datasets what breaks without it. `splits` are datasets
-    that were split because their files are grouped differently now. `catalog` is what was published
-    to the configured catalog, if there is one. `measured` are the datasets that were profiled.
+    `gone` lists for each of the `missing` datasets the downstream datasets that break. `splits` are
+    datasets that were split because their files are grouped differently now. `catalog` reports what
+    was published to the configured catalog, if there is one. `measured` are the datasets that were
+    profiled.
     """
 
     format_version: str = FORMAT_VERSION
@@ -147,19 +151,19 @@ class IngestReport(Report, frozen=True, kw_only=True):
     @property
     def affected(self) -> tuple[AffectedReport, ...]:
         """The downstream effects of all changes, as far as they are known."""
-        found = [each.affected for each in self.datasets]
-        found += [each.affected for each in self.gone]
-        return tuple(each for each in found if each is not None)
+        effects = [each.affected for each in self.datasets]
+        effects += [each.affected for each in self.gone]
+        return tuple(each for each in effects if each is not None)
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of all changes and their downstream effects."""
         if self.summary.breaking_changes or any(each.breaking for each in self.affected):
             return Verdict.BREAKING
-        is_open = any(each.undetermined or each.problem for each in self.affected)
+        is_undetermined = any(each.undetermined or each.problem for each in self.affected)
         return (
             Verdict.UNDETERMINED
-            if is_open or self.summary.undetermined_changes
+            if is_undetermined or self.summary.undetermined_changes
             else Verdict.COMPATIBLE
         )
 
@@ -216,9 +220,8 @@ class FileCount(Report, frozen=True, kw_only=True):
 class ExplainReport(Report, frozen=True, kw_only=True):
     """The report of `lumos explain`; `scanned_at` is null if the files were read without a scan.
 
-    `verdict` is one of dataset, hidden, excluded, not_data, accompanies, unreadable and folder, in
-    a table also log and not_live.
-    `is_new` if the last scan did not find the file.
+    `verdict` is one of dataset, hidden, excluded, not_data, accompanies, unreadable and folder; for
+    paths in a table also log and not_live. `is_new` is set if the last scan did not find the file.
     """
 
     format_version: str = FORMAT_VERSION

@@ -1,4 +1,4 @@
-"""Takes samples of databases in Spark tasks."""
+"""Samples databases in Spark tasks."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -11,22 +11,22 @@ from lumos.discovery.lake.job import task_count
 from lumos.sources.interface import SampleReader
 from lumos.spark.tasks import Task, run_tasks
 
-_TASKS: Final = pa.schema([("piece", pa.binary())])
-_ANSWERS: Final = pa.schema([("task", pa.int64()), ("answer", pa.binary())])
+_TASK_COLUMNS: Final = pa.schema([("task_body", pa.binary())])
+_RESULTS: Final = pa.schema([("task", pa.int64()), ("result", pa.binary())])
 
 
-def run_samples(spark: SparkSession, pieces: list[bytes], observer: SampleReader) -> list[bytes]:
-    """Run an observer on parts of a database in Spark tasks; returns its results in order."""
-    rows = [(piece,) for piece in pieces]
-    return run_tasks(spark, _TASKS, rows, _worker(observer), _ANSWERS, tasks=task_count(spark))
+def run_samples(spark: SparkSession, tasks: list[bytes], reader: SampleReader) -> list[bytes]:
+    """Run a reader on sample tasks of a database in Spark; return its results in order."""
+    rows = [(task,) for task in tasks]
+    return run_tasks(spark, _TASK_COLUMNS, rows, _worker(reader), _RESULTS, tasks=task_count(spark))
 
 
-def _worker(observer: SampleReader) -> Task:
+def _worker(reader: SampleReader) -> Task:
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with closing(observer):
+        with closing(reader):
             for batch in batches:
-                answers = [observer(piece) for piece in batch.column("piece").to_pylist()]
-                numbered = [batch.column("task"), pa.array(answers, pa.binary())]
-                yield pa.record_batch(numbered, schema=_ANSWERS)
+                results = [reader(task) for task in batch.column("task_body").to_pylist()]
+                columns = [batch.column("task"), pa.array(results, pa.binary())]
+                yield pa.record_batch(columns, schema=_RESULTS)
 
     return work

@@ -28,27 +28,28 @@ _log = logging.getLogger(__name__)
 class RecordedScan(NamedTuple):
     """The discovery of a scan and what was recorded.
 
-    `missing` datasets are recorded as deleted; `held` ones may be missing and are kept.
+    `missing` datasets are recorded as deleted. `unconfirmed` ones were not found either, but may
+    still exist, so they are kept.
     """
 
     discovery: Discovery
     outcomes: tuple[RecordingOutcome, ...]
     missing: tuple[str, ...]
-    held: tuple[str, ...]
+    unconfirmed: tuple[str, ...]
     splits: tuple[ChangeEvent, ...] = ()
     removals: tuple[ChangeEvent, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
 
 
-class _RecordedAs(NamedTuple):
+class _RecordedIdentity(NamedTuple):
     """The URN and path under which a dataset is recorded.
 
-    `whole` is the recorded dataset of which the scan only read a part.
+    `containing` is set if the scan only read a part of a recorded dataset.
     """
 
     urn: Urn
     path: str
-    whole: KnownDataset | None = None
+    containing: KnownDataset | None = None
     remark: Problem | None = None
 
 
@@ -65,7 +66,7 @@ class ScanRecorder:
         self._urn_of = partial(source.urn, environment=settings.environment)
 
     def load_memories(self, paths: Collection[str]) -> dict[str, "StoredMemory"]:
-        """The schema memories of the datasets of paths, whichever root was scanned."""
+        """The schema memories of datasets by path, whichever scan has stored them."""
         known = self._store.known(source=self._scan.source)
         identities = self._identify(paths, known)
         return load_memories(
@@ -78,7 +79,7 @@ class ScanRecorder:
         """Record the datasets in small transactions, then removals, splits and the scan in one.
 
         `accept_removals` deletes any number of missing datasets. An `unattended` scan without
-        changes writes no audit entry: there may be thousands a day.
+        changes writes no audit entry, since there may be thousands a day.
         """
         store, scan, source = self._store, self._scan, self._source
         known = store.known(source=scan.source)
@@ -86,6 +87,7 @@ class ScanRecorder:
             store,
             source=scan.source,
             prefix=self._settings.cloud_version_prefix,
+            tracks_schemas=self._settings.switches.is_on("schema_tracking"),
             urn_of=self._urn_of,
             at=scan.finished_at,
         )
@@ -99,29 +101,31 @@ class ScanRecorder:
             remarks = [each.remark for each in identities.values() if each.remark is not None]
             discovery = msgspec.structs.replace(discovery, problems=(*remarks, *discovery.problems))
             outcomes = [
-                unchanged_dataset(each, urn, whole)
+                unchanged_dataset(each, urn, containing)
                 for urn, each in found
-                if (whole := identities[each.path].whole) is not None
+                if (containing := identities[each.path].containing) is not None
             ]
             found = [
                 (identity.urn, msgspec.structs.replace(each, path=identity.path))
                 for _, each in found
-                if (identity := identities[each.path]).whole is None
+                if (identity := identities[each.path]).containing is None
             ]
             found = self._merge_parts(found)
             # Scans of other roots may have recorded some of the datasets.
-            elsewhere = store.live({str(urn) for urn, _ in found} - known.keys())
+            recorded_elsewhere = store.live({str(urn) for urn, _ in found} - known.keys())
             recorded = known | {
-                urn: each for urn, each in elsewhere.items() if each.source != IMPORTED
+                urn: each for urn, each in recorded_elsewhere.items() if each.source != IMPORTED
             }
         outcomes += recorder.record(found, recorded)
-        seen = {outcome.dataset.urn for outcome in outcomes}
-        seen |= {
+        present = {outcome.dataset.urn for outcome in outcomes}
+        present |= {
             str(self._urn_of(path))
             for _, each in found
             for path in filter(None, (each.renamed_from, *each.merged_from, each.split_from))
         }
-        missing, held = self._find_missing(discovery, known, seen, accept_removals=accept_removals)
+        missing, unconfirmed = self._find_missing(
+            discovery, known, present, accept_removals=accept_removals
+        )
         has_changes = bool(missing) or any(outcome.event is not None for outcome in outcomes)
         with store.transaction() as transaction:
             # A split can only be recorded when all of its parts are.
@@ -135,7 +139,7 @@ class ScanRecorder:
             discovery,
             tuple(outcomes),
             missing=tuple(each.urn for each in missing),
-            held=tuple(each.urn for each in held),
+            unconfirmed=tuple(each.urn for each in unconfirmed),
             splits=splits,
             removals=tuple(
                 event for event in transaction.new_events if event.type is EventType.DELETED
@@ -147,18 +151,18 @@ class ScanRecorder:
 
     def _identify(
         self, paths: Collection[str], known: Mapping[str, KnownDataset]
-    ) -> dict[str, _RecordedAs]:
+    ) -> dict[str, _RecordedIdentity]:
         """Return the dataset that each path of a lake is recorded as.
 
         The pattern of a dataset may begin above the scanned root, so that the root only contains a
-        part of it. If a scan of a parent folder records the whole, the part changes nothing. If a
-        scan of another folder records the same pattern, this one gets a URN by its own folder.
+        part of it. If a scan of a parent folder records the dataset, the part is not recorded. If a
+        scan of another folder records the same pattern, this dataset gets a URN in its own folder.
         """
         from lumos.discovery.grouping.patterns import folder_dataset
 
         source, urn_of = self._scan.source, self._urn_of
         root = source.partition(":")[2].rstrip("/")
-        identities = {path: _RecordedAs(urn_of(path), path) for path in paths}
+        identities = {path: _RecordedIdentity(urn_of(path), path) for path in paths}
         outside = {path for path in paths if not _is_inside(path, root)}
         recorded = self._store.live({str(identities[path].urn) for path in outside})
         for path in outside:
@@ -167,21 +171,21 @@ class ScanRecorder:
             if other is not None and other.source == source:
                 other = None
             folder = "" if other is None else other.source.partition(":")[2].rstrip("/")
-            own = f"{root}{path.removeprefix(folder_dataset(root))}"
+            own_path = f"{root}{path.removeprefix(folder_dataset(root))}"
             if other is not None and _is_inside(root, folder):
                 reason = f"This folder is a part of {urn}, which the scan of {folder} records."
                 remark = Problem(path=root, code="inside_dataset", reason=reason, remark=True)
-                identities[path] = _RecordedAs(urn, path, other, remark)
+                identities[path] = _RecordedIdentity(urn, path, other, remark)
             elif other is not None and not _is_inside(folder, root):
                 reason = (
                     f"{folder} contains a dataset with the same path pattern, {urn}. This one is "
-                    f"recorded as {urn_of(own)}. To make them one dataset, scan a folder above "
-                    "both."
+                    f"recorded as {urn_of(own_path)}. To make them one dataset, scan a folder "
+                    "above both."
                 )
                 remark = Problem(path=root, code="same_pattern", reason=reason, remark=True)
-                identities[path] = _RecordedAs(urn_of(own), own, None, remark)
-            elif str(urn_of(own)) in known:
-                identities[path] = _RecordedAs(urn_of(own), own)
+                identities[path] = _RecordedIdentity(urn_of(own_path), own_path, None, remark)
+            elif str(urn_of(own_path)) in known:
+                identities[path] = _RecordedIdentity(urn_of(own_path), own_path)
         return identities
 
     def _merge_parts(self, found: list[tuple[Urn, FoundDataset]]) -> list[tuple[Urn, FoundDataset]]:
@@ -203,10 +207,10 @@ class ScanRecorder:
             for _, each in found:
                 if not _is_inside(each.path, pattern):
                     continue
-                own = f"{root}{each.path.removeprefix(pattern)}"
-                record = known.get(str(self._urn_of(own)))
+                own_path = f"{root}{each.path.removeprefix(pattern)}"
+                record = known.get(str(self._urn_of(own_path)))
                 if record is not None and record.state == "live":
-                    parts.setdefault(each.path, []).append(own)
+                    parts.setdefault(each.path, []).append(own_path)
         return [
             (
                 urn,
@@ -221,7 +225,7 @@ class ScanRecorder:
         self,
         discovery: Discovery,
         known: Mapping[str, KnownDataset],
-        seen: set[str],
+        present: set[str],
         *,
         accept_removals: bool,
     ) -> tuple[list[KnownDataset], list[KnownDataset]]:
@@ -231,35 +235,35 @@ class ScanRecorder:
         if isinstance(source, TableSource):
             # Tables that the configuration no longer selects are not missing.
             live = [dataset for dataset in live if source.covers(Urn.parse(dataset.urn).path_text)]
-        absent = [dataset for dataset in live if dataset.urn not in seen]
+        absent = [dataset for dataset in live if dataset.urn not in present]
         unreadable = {
             str(self._urn_of(problem.path)) for problem in discovery.problems if not problem.remark
         }
         if isinstance(source, TableSource):
-            # A table that could not be read exists.
+            # A table that could not be read still exists.
             absent = [dataset for dataset in absent if not _is_in_any(dataset, unreadable)]
         max_removed = self._settings.scan.max_removed_share * len(live)
         if accept_removals:
-            # Even then, datasets in folders that could not be read are kept.
-            held = [each for each in absent if _is_in_any(each, unreadable)]
+            # Datasets in folders that could not be read are kept in any case.
+            unconfirmed = [each for each in absent if _is_in_any(each, unreadable)]
         elif not discovery.complete or len(absent) > max_removed:
-            held = absent
+            unconfirmed = absent
         else:
             is_lake = isinstance(source, LakeSource)
-            held = [
+            unconfirmed = [
                 each
                 for each in absent
                 if _is_in_any(each, unreadable) or (is_lake and _may_contain(each, unreadable))
             ]
-        held_urns = {each.urn for each in held}
-        return [each for each in absent if each.urn not in held_urns], held
+        unconfirmed_urns = {each.urn for each in unconfirmed}
+        return [each for each in absent if each.urn not in unconfirmed_urns], unconfirmed
 
 
 def load_memories(store: Store, urns: Mapping[str, str]) -> dict[str, "StoredMemory"]:
-    """The schema memories of live datasets, by the keys of their URNs.
+    """The schema memories of live datasets; `urns` and the result have the same keys.
 
     A dataset that was imported, or recorded by a version that stored memories in manifests, has no
-    memory yet: one is made from its recorded schema and drift.
+    memory yet. It gets one from its recorded schema and drift.
     """
     from lumos.discovery.lake.dataset_schema import decode_memory, memory_from_record
 
@@ -302,16 +306,16 @@ def match_renamed_tables(
 ) -> list[tuple[Urn, FoundDataset]]:
     """The tables of a database, with their earlier names if they were renamed.
 
-    A name that is still in use stays with the table that has it now: for their readers, two tables
-    that swap names are two tables whose contents changed. A table that another section of the
-    configuration recorded has only moved, because identities are unique in a database.
+    A table whose earlier name is still in use is not treated as renamed: if two tables swap names,
+    readers see two tables whose contents changed. Identities are unique in a database, so a table
+    that another section of the configuration recorded is found as well.
     """
     present = {str(urn) for urn, _ in found}
-    # Of several tables with one identity over time, the live one comes last.
-    before = sorted(known.values(), key=lambda each: (each.state == "live", each.updated_at))
+    # If several records have the same identity, the live one is last and takes precedence.
+    records = sorted(known.values(), key=lambda each: (each.state == "live", each.updated_at))
     earlier = {
         location.identity: Urn.parse(each.urn).path_text
-        for each in before
+        for each in records
         if (location := locations.get(each.urn)) is not None
         and location.identity is not None
         and each.urn not in present
@@ -327,14 +331,14 @@ def match_renamed_tables(
 def _log_scan(scan: FinishedScan, recorded: RecordedScan) -> None:
     changes = [outcome.event for outcome in recorded.outcomes if outcome.event is not None]
     for event in (*changes, *recorded.splits):
-        facts = {
+        fields = {
             "urn": event.urn,
             "event": event.type.value,
             "cloud_version": event.cloud_version,
             "schema_version": event.schema_version,
             "breaking": event.breaking,
         }
-        _log.info("dataset changed", extra={"facts": facts})
+        _log.info("dataset changed", extra={"facts": fields})
     totals = {
         "source": scan.source,
         "files": recorded.discovery.files_listed,

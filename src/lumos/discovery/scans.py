@@ -1,4 +1,4 @@
-"""One scan of one source: its lock, its manifest, and how it discovers datasets."""
+"""Scans of one source: locking, manifests, and the discovery of its datasets."""
 
 import hashlib
 import logging
@@ -60,19 +60,19 @@ def check_state(state_uri: str, access: StorageAccess) -> None:
 
 
 class OpenScan(NamedTuple):
-    """A scan that holds the lock of its source; `before` is the manifest of the last scan."""
+    """A scan that holds the lock of its source; `last_manifest` names that of the last scan."""
 
     target: ScanTarget
     scan: FinishedScan
-    before: str | None
+    last_manifest: str | None
     recorder: ScanRecorder
 
 
 class SourceScanner:
-    """Scans one target after the other; starts Spark for the first lake and stops it at the end.
+    """Scans targets one after the other; starts Spark for the first lake and stops it at the end.
 
     The store is opened when it is first needed, after everything else has been checked. `short`
-    tunes Spark for a short job.
+    configures Spark for a short job.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class SourceScanner:
     def begin(self, target: ScanTarget) -> Iterator[OpenScan]:
         """Lock a target while it is scanned and recorded.
 
-        If that fails, the manifest of the last scan stays and that of this scan is deleted.
+        If that fails, the manifest of the last scan is kept and that of this scan is deleted.
         """
         if isinstance(target, LakeTarget):
             _ = self._spark
@@ -129,21 +129,21 @@ class SourceScanner:
                 manifest=scan_id,
                 finished_at=datetime.now(UTC),
             )
-            before = None if last is None else last.manifest
+            last_manifest = None if last is None else last.manifest
             recorder = ScanRecorder(self._settings, self.store, target.source, scan)
-            needed = {name for name in (before,) if name is not None}
+            referenced = {name for name in (last_manifest,) if name is not None}
             try:
-                yield OpenScan(target, scan, before, recorder)
-                needed.add(scan.manifest)
+                yield OpenScan(target, scan, last_manifest, recorder)
+                referenced.add(scan.manifest)
             finally:
                 if isinstance(target, LakeTarget):
                     from lumos.discovery.lake.manifest import ManifestStore
 
                     folder = state_folder(self._state, target.source_id)
-                    ManifestStore(folder, self._state_access).delete_all_but(needed)
+                    ManifestStore(folder, self._state_access).delete_all_but(referenced)
 
     def discover(self, scan: OpenScan) -> Discovery:
-        """The datasets of a target."""
+        """Discover the datasets of a target."""
         match scan.target:
             case LakeTarget():
                 return self._discover_lake(scan.target, scan)
@@ -151,12 +151,14 @@ class SourceScanner:
                 step = f"Reading {source.address}"
                 self._progress(step)
                 if isinstance(source, SampledSource):
-                    known = stored_schema_loader(self.store, source, self._settings.environment)
-                    return sample_source(source, known, self._settings, self._progress)
+                    load_schema = stored_schema_loader(
+                        self.store, source, self._settings.environment
+                    )
+                    return sample_source(source, load_schema, self._settings, self._progress)
                 return source.read(lambda share: self._progress(step, share=share))
 
     def explain_fault(self, target: ScanTarget, fault: StorageFault) -> LumosError:
-        """The error for a storage fault: StateNotUsable if the state fails too, else ScanFailed."""
+        """The error for a storage fault: StateNotUsable or ScanFailed."""
         try:
             check_state(self._state, self._state_access)
         except StateNotUsable as unusable:
@@ -192,14 +194,14 @@ class SourceScanner:
             self._spark,
             target.selection,
             state=state_folder(self._state, target.source_id),
-            before=scan.before,
+            before=scan.last_manifest,
             after=scan.scan.manifest,
             state_access=self._state_access,
             column_stats=self._column_stats,
             excluded_uri=self._state,
             inherited=self._inherited_grouping(target.source_id),
             load_memories=scan.recorder.load_memories,
-            watch=lambda files, share: self._progress(step, files=files, share=share),
+            report_progress=lambda files, share: self._progress(step, files=files, share=share),
         )
 
     def _inherited_grouping(self, source_id: str) -> "GroupingState | None":
@@ -219,9 +221,9 @@ class SourceScanner:
 
 
 def sample_source(
-    source: SampledSource, known: EarlierSchemas, settings: Settings, progress: Progress
+    source: SampledSource, load_schema: EarlierSchemas, settings: Settings, progress: Progress
 ) -> Discovery:
-    """The datasets of a database without schemas, from samples that Spark takes."""
+    """Discover the datasets of a database without schemas, from samples that Spark takes."""
     progress("Starting Spark")
     from lumos.discovery.sampling_job import run_samples
     from lumos.spark.session import spark_session
@@ -233,15 +235,15 @@ def sample_source(
         libraries=_LIBRARIES.get(source.kind, ()),
     ) as session:
         progress(f"Reading {source.address}")
-        return source.read_samples(partial(run_samples, session), known)
+        return source.read_samples(partial(run_samples, session), load_schema)
 
 
 def stored_schema_loader(store: Store, source: SampledSource, environment: str) -> EarlierSchemas:
     """Return a function that loads the stored schema of a live dataset of a sampled source."""
-    name = f"{source.identity}:{source.scope}"
-    recorded, annotations = store.known(source=name), store.annotations.reported(name)
+    source_id = f"{source.identity}:{source.scope}"
+    recorded, annotations = store.known(source=source_id), store.annotations.reported(source_id)
 
-    def known(path: str) -> EarlierSchema | None:
+    def load_schema(path: str) -> EarlierSchema | None:
         urn = str(source.urn(path, environment=environment))
         record = recorded.get(urn)
         if record is None or record.state != "live":
@@ -252,4 +254,4 @@ def stored_schema_loader(store: Store, source: SampledSource, environment: str) 
         properties = reported_properties(annotations.get(urn, {}), dataset.platform)
         return EarlierSchema(dataset.schema, properties)
 
-    return known
+    return load_schema

@@ -26,10 +26,10 @@ EventSubscription = Callable[[Callable[[ChangeEvent], object]], AbstractContextM
 
 
 class DiscoveryService:
-    """Scans sources, records and publishes what changed, and explains how files are grouped.
+    """Scans sources, records and publishes changes, and explains how files are grouped.
 
-    `settings` gives the current settings, since hints may change them. `subscribe` calls a function
-    for each change that is recorded inside of its context.
+    `settings` returns the current settings, which `lumos hint add` may change. `subscribe` returns
+    a context in which a function is called for each recorded change.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class DiscoveryService:
         profile: bool,
         progress: Progress,
     ) -> IngestReport:
-        """Scan the paths, or else the configured sources; record and publish what changed."""
+        """Scan the paths, or else the configured sources; record and publish changes."""
         return self._scan(
             paths,
             publisher=self._publisher,
@@ -84,7 +84,7 @@ class DiscoveryService:
         begun: Callable[[str, float], None],
         started: Callable[[], None],
     ) -> "WatchReport":
-        """Scan the watched sources repeatedly; record and publish what changed."""
+        """Scan the watched sources repeatedly; record and publish changes."""
         from lumos.discovery.watcher import SourceWatcher
 
         watcher = SourceWatcher(
@@ -94,7 +94,7 @@ class DiscoveryService:
             begun=begun,
             started=started,
         )
-        # A store that cannot be opened would make every scan fail.
+        # Fail now if the store cannot be opened, because every scan would fail later.
         self._store.create()
         with self._reporting(on_event), self._publisher.backing_off():
             return watcher.run(stop, once=once, interval=interval)
@@ -107,7 +107,7 @@ class DiscoveryService:
         force: bool,
         progress: Progress,
     ) -> DiscoverReport:
-        """Show what the paths contain without recording it."""
+        """Report the datasets of the paths without recording them."""
         from lumos.discovery.preview import discover
 
         return discover(

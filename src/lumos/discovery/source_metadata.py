@@ -1,8 +1,8 @@
-"""Metadata that a source reports in addition to schemas, merged with annotations of people.
+"""Metadata that a source reports in addition to schemas, merged with annotations of users.
 
-The last reported metadata is stored as annotations of the data source. So it is known whether a
-description came from the source and is updated with it, or from a person and stays. It is also
-shown in the properties, prefixed with the platform's name.
+The last reported metadata is stored as annotations of the data source. So a description that came
+from the source is updated by it, and one that a user wrote is not. The metadata is also shown in
+the properties, prefixed with the platform's name.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +35,7 @@ _LABELS: Final = {COMMENT_PROPERTY: "description", OWNER_PROPERTY: "owner"}
 
 
 class RecordedMetadata(NamedTuple):
-    """A dataset as it is recorded, with its annotations; `dataset` has the reported aspects."""
+    """The recorded metadata of a dataset: the aspects that its source reports, and annotations."""
 
     dataset: Dataset
     annotations: Mapping[str, AnnotationMap] = {}
@@ -80,7 +80,7 @@ def is_unchanged(
 def is_same_metadata(
     before: RecordedMetadata, found: FoundDataset, metadata: SourceMetadata
 ) -> bool:
-    """Whether the metadata of a source is the same, apart from what changes with every commit."""
+    """Whether the metadata of a source is the same, except for values of the last commit."""
     old, new = before.properties, source_properties(metadata)
     return _partitioning(before.dataset) == found.location.partitioning and all(
         old.get(name) == new.get(name) for name in (old.keys() | new.keys()) - _VOLATILE_PROPERTIES
@@ -88,27 +88,29 @@ def is_same_metadata(
 
 
 def describe_differences(before: RecordedMetadata, found: FoundDataset) -> str:
-    """The metadata that changed, as text: `description, owner changed`."""
+    """Describe the metadata that changed, such as `description, owner changed`."""
     changed = list(
-        dict.fromkeys(_changed_metadata(before, found, found.source_metadata or SourceMetadata()))
+        dict.fromkeys(
+            _find_changed_metadata(before, found, found.source_metadata or SourceMetadata())
+        )
     )
-    types = list(_other_native_types(before.dataset, found))
+    type_changes = list(_find_changed_native_types(before.dataset, found))
     parts = [f"{', '.join(changed)} changed"] if changed else []
-    parts += [f"type of {each}" for each in types[:_MAX_TYPES]]
-    if (more := len(types) - _MAX_TYPES) > 0:
+    parts += [f"type of {each}" for each in type_changes[:_MAX_TYPES]]
+    if (more := len(type_changes) - _MAX_TYPES) > 0:
         parts.append(f"{more} more types changed")
     return "; ".join(parts)
 
 
-def _other_native_types(before: Dataset, found: FoundDataset) -> Iterator[str]:
-    """Columns whose native type changed, but not their type: `a changed: json -> jsonb`."""
+def _find_changed_native_types(before: Dataset, found: FoundDataset) -> Iterator[str]:
+    """Describe columns of which only the native type changed: `a changed: json -> jsonb`."""
     for field in found.schema.fields:
         old = before.schema.field(field.name) if before.schema else None
         if old and old.type == field.type and old.native_type != field.native_type:
             yield f"{field.name} changed: {old.native_type} -> {field.native_type}"
 
 
-def _changed_metadata(
+def _find_changed_metadata(
     before: RecordedMetadata, found: FoundDataset, metadata: SourceMetadata
 ) -> Iterator[str]:
     dataset = before.dataset
@@ -141,23 +143,23 @@ def _properties(
 
 
 def _documentation(
-    known: Documentation | None, earlier: AnnotationMap, description: str | None
+    recorded: Documentation | None, earlier: AnnotationMap, description: str | None
 ) -> Documentation | None:
-    written = known or Documentation()
+    current = recorded or Documentation()
     reported = earlier.get(AnnotationKey("", "description"))
-    is_followed = reported is not None and written.description == reported.value
-    if written.description is not None and not is_followed:
-        return known
-    updated = msgspec.structs.replace(written, description=description)
-    return None if updated == Documentation() and known is None else updated
+    is_from_source = reported is not None and current.description == reported.value
+    if current.description is not None and not is_from_source:
+        return recorded
+    updated = msgspec.structs.replace(current, description=description)
+    return None if updated == Documentation() and recorded is None else updated
 
 
 def _ownership(
-    known: Ownership | None, earlier: AnnotationMap, owner: Owner | None
+    recorded: Ownership | None, earlier: AnnotationMap, owner: Owner | None
 ) -> Ownership | None:
-    current = known.owners if known else ()
+    current = recorded.owners if recorded else ()
     others = [
         each for each in current if AnnotationKey("", "owner", owner_key(each)) not in earlier
     ]
     owners = [owner, *others] if owner is not None and owner not in others else others
-    return Ownership(owners=tuple(owners)) if owners or known is not None else None
+    return Ownership(owners=tuple(owners)) if owners or recorded is not None else None

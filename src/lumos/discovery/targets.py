@@ -1,4 +1,4 @@
-"""What a scan reads: paths and configured sources, resolved to lakes and databases."""
+"""Resolves paths and configured sources to the lakes and databases that a scan reads."""
 
 import logging
 import os
@@ -58,7 +58,7 @@ ScanTarget: TypeAlias = LakeTarget | DatabaseTarget
 
 
 class ScanTargets(NamedTuple):
-    """Everything that a scan reads, and the sources that cannot be used."""
+    """The lakes and databases that a scan reads, and the sources that cannot be used."""
 
     lakes: list[LakeTarget]
     databases: list[DatabaseTarget]
@@ -86,10 +86,10 @@ def resolve_targets(
     *,
     skip_unusable: bool = False,
 ) -> ScanTargets:
-    """What to scan for the sections, or else for the paths, or else for the configured sources.
+    """The targets of the sections, or else of the paths, or else of the configured sources.
 
-    All targets are checked here, before anything is scanned. `skip_unusable` skips sources that
-    cannot be used, unless none can.
+    All targets are checked here, before anything is scanned. With `skip_unusable`, sources that
+    cannot be used are skipped, unless all are unusable.
     """
     lakes: list[LakeTarget] = []
     databases: list[DatabaseTarget] = []
@@ -122,7 +122,7 @@ def select_sections(settings: Settings, paths: Sequence[str]) -> list[Section]:
         section_of(path, settings.sources) for path in paths if is_address(path)
     ]
     if local := tuple(path for path in paths if not is_address(path)):
-        # Rejected before any message could repeat it.
+        # Reject a password before any message repeats it.
         if any(mask_secret_text(path) == MASK and not os.path.exists(path) for path in local):
             raise MisuseError(
                 "One of the paths does not exist and looks like a connection string with a "
@@ -139,7 +139,7 @@ def select_sections(settings: Settings, paths: Sequence[str]) -> list[Section]:
 
 
 def _scannable(sections: Sequence[Any]) -> list[Any]:
-    """The sections whose source types are installed; the others are named in a warning."""
+    """The sections whose source types are installed; logs a warning for each of the others."""
     installed = plugins.names(plugins.SOURCES)
     for section in sections:
         if section.type not in installed:
@@ -172,7 +172,7 @@ def source_name(source: Any) -> str:
 
 
 def _check_instances(databases: Sequence[DatabaseTarget]) -> None:
-    """Refuse two databases whose tables would have the same URNs."""
+    """Raise MisuseError if the tables of two databases would have the same URNs."""
     addresses: dict[str, str] = {}
     for each in databases:
         first = addresses.setdefault(each.source_id, each.address)
@@ -211,7 +211,7 @@ def _without_nested(lakes: Sequence[LakeTarget]) -> list[LakeTarget]:
 
 
 def selection_for(settings: Settings, root: str) -> FileSelection:
-    """What a scan of a root reads, by the source that has the root or by the default settings."""
+    """The files that a scan of a root reads, by the settings of its source or the defaults."""
     selection = FileSelection(root, access=access_of(root, settings.sources))
     for section in settings.sources:
         if isinstance(section, FileStoreSettings) and root in file_roots(section):
@@ -226,37 +226,39 @@ def selection_for(settings: Settings, root: str) -> FileSelection:
 
 
 def urns_for(settings: Settings, root: str) -> Callable[[str], Urn]:
-    """Returns the URN of each path in a root."""
-    known = (
+    """Return a function that returns the URN of a path in a root."""
+    configured = (
         create_source(section)
         for section in settings.sources
         if isinstance(section, FileStoreSettings) and root in file_roots(section)
     )
     section = section_of(root, settings.sources) if is_address(root) else None
-    source = next(known, None) or create_source(section or FileSourceSettings(paths=(root,)))
+    source = next(configured, None) or create_source(section or FileSourceSettings(paths=(root,)))
     return lambda path: source.urn(path, environment=settings.environment)
 
 
-def hints_for(settings: Settings, root: str, own: Sequence[FileHint] = ()) -> tuple[FileHint, ...]:
-    """The hints for a root: `own`, then those of its sources, then those for all scans.
+def hints_for(
+    settings: Settings, root: str, source_hints: Sequence[FileHint] = ()
+) -> tuple[FileHint, ...]:
+    """The hints for a root: `source_hints`, then those of its sources, then those for all scans.
 
     The hints of a source also apply if its root, or a folder in it, is scanned by path or watched
-    in a separate section. Otherwise the same files would be grouped in two ways.
+    in a separate section. Otherwise the same files would be grouped differently.
     """
     configured = (
-        hint if root == top else _with_absolute_paths(hint, top)
+        hint if root == section_root else _with_absolute_paths(hint, section_root)
         for section in _file_sections(settings)
         if section.datasets
-        for top in file_roots(section)
-        if is_below(root, top)
+        for section_root in file_roots(section)
+        if is_below(root, section_root)
         for hint in hints_of(section.datasets)
     )
-    return tuple(dict.fromkeys((*own, *configured, *hints_of(settings.scan.datasets))))
+    return tuple(dict.fromkeys((*source_hints, *configured, *hints_of(settings.scan.datasets))))
 
 
-def _with_absolute_paths(hint: FileHint, top: str) -> FileHint:
+def _with_absolute_paths(hint: FileHint, section_root: str) -> FileHint:
     paths = tuple(
-        path if is_below(path, top) else f"{top.rstrip('/')}/{path.strip('/')}"
+        path if is_below(path, section_root) else f"{section_root.rstrip('/')}/{path.strip('/')}"
         for path in hint.paths
     )
     return hint._replace(path=paths if len(paths) > 1 else paths[0])
@@ -265,10 +267,10 @@ def _with_absolute_paths(hint: FileHint, top: str) -> FileHint:
 def joins_similar(settings: Settings, root: str) -> bool:
     """Whether a source that has the root, or a folder above it, joins similar datasets."""
     return any(
-        is_below(root, top)
+        is_below(root, section_root)
         for section in _file_sections(settings)
         if section.join_similar
-        for top in file_roots(section)
+        for section_root in file_roots(section)
     )
 
 

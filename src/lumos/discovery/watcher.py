@@ -1,4 +1,4 @@
-"""`lumos watch`: scans sources again and again, each at its own interval, on one Spark session."""
+"""`lumos watch`: scans sources repeatedly, each at its own interval, with one Spark session."""
 
 import logging
 import random
@@ -37,20 +37,19 @@ _SMALL_UI_HISTORY: Final = {
     "spark.ui.retainedTasks": "1000",
     "spark.sql.ui.retainedExecutions": "20",
 }
-# The share of an interval by which polls are randomly moved forward, so that watchers that were
-# started together do not poll together.
+# The maximum share of an interval by which a poll is randomly brought forward, so that watchers
+# that were started together do not poll together.
 _JITTER: Final = 0.1
 # The longest wait after failures, unless the interval of the source is longer.
-MAX_WAIT: Final = 900.0
+MAX_BACKOFF: Final = 900.0
 _MAX_DOUBLINGS: Final = 20
 _log = logging.getLogger(__name__)
 
 
 class WatchReport(Report, frozen=True, kw_only=True):
-    """How often a watcher polled sources, how often that failed, and what successful scans found.
+    """The number of polls (`looks`) and of failed ones, and what successful scans found.
 
-    Datasets that were scanned several times count each time; `changes` are new, changed and missing
-    ones.
+    A dataset is counted once for each scan. `changes` are new, changed and missing datasets.
     """
 
     format_version: str = FORMAT_VERSION
@@ -62,7 +61,11 @@ class WatchReport(Report, frozen=True, kw_only=True):
 
 
 class SourceWatcher:
-    """Watches the sources of a configuration; `scan` scans one of them and records changes."""
+    """Watches the sources of a configuration.
+
+    `scan` scans one source and records changes. `begun` is called with the name and interval of
+    each source, and `started` after each start of Spark.
+    """
 
     def __init__(
         self,
@@ -78,19 +81,19 @@ class SourceWatcher:
         self._send = send
         self._begun = begun
         self._spark = _SharedSpark(settings.spark, started)
-        self._lost: LumosError | None = None
-        self._found: Counter[str] = Counter()
+        self._spark_lost: LumosError | None = None
+        self._totals: Counter[str] = Counter()
 
     def run(self, stop: threading.Event, *, once: bool, interval: float | None) -> WatchReport:
         """Watch until `stop` is set; raises SparkLost if the JVM of Spark ends."""
-        chosen = list(watched_sources(self._settings))
+        watched = list(watched_sources(self._settings))
         sources = [
             PolledSource(
                 source_name(each.source),
                 interval or each.polling_interval,
                 partial(self._poll_source, each.source, _ProblemLog(), stop),
             )
-            for each in chosen
+            for each in watched
         ]
         for source in sources:
             self._begun(source.name, source.interval)
@@ -98,7 +101,7 @@ class SourceWatcher:
         if self._settings.notifications.channels:
             polled.append(PolledSource("messages", _SENDING_INTERVAL, self._send))
         with self._spark:
-            self._start_spark(chosen, stop)
+            self._start_spark(watched, stop)
             counts = poll(
                 polled,
                 clock=monotonic,
@@ -107,26 +110,26 @@ class SourceWatcher:
                 failed=partial(_log_failure, once=once),
                 once=once,
             )
-        if self._lost is not None:
-            raise self._lost
-        found = self._found
+        if self._spark_lost is not None:
+            raise self._spark_lost
+        totals = self._totals
         return WatchReport(
-            looks=counts.looks,
+            looks=counts.polls,
             failures=counts.failures,
-            scans=found["scans"],
-            datasets=found["datasets"],
-            changes=found["changes"],
+            scans=totals["scans"],
+            datasets=totals["datasets"],
+            changes=totals["changes"],
         )
 
-    def _start_spark(self, chosen: list[WatchedSource], stop: threading.Event) -> None:
+    def _start_spark(self, watched: list[WatchedSource], stop: threading.Event) -> None:
         """Start Spark in advance if a source needs it."""
-        need_spark = [_needs_spark(each.source) for each in chosen]
+        need_spark = [_needs_spark(each.source) for each in watched]
         if stop.is_set() or not any(need_spark):
             return
         try:
             self._spark.start()
         except LumosError as problem:
-            # Most databases do not need Spark, and each poll of a lake tries again.
+            # Most databases can be scanned without Spark, and each poll of a lake tries again.
             if all(need_spark):
                 raise
             _log.warning("Only databases are watched until Spark starts: %s", problem)
@@ -140,29 +143,29 @@ class SourceWatcher:
             if _needs_spark(section):
                 self._spark.start_if_needed()
             report = self._scan(section)
-        except LockHeld as held:
-            _log.info("Skipped: %s", held)
+        except LockHeld as locked:
+            _log.info("Skipped: %s", locked)
             return
         except SparkLost as problem:
-            self._lost = problem
+            self._spark_lost = problem
             stop.set()
             raise
         except SparkFailed:
             self._spark.close()
             raise
-        found = report.summary
-        changes = found.datasets_new + found.datasets_changed + found.datasets_missing
-        datasets = found.datasets_new + found.datasets_changed + found.datasets_unchanged
-        self._found.update(scans=1, datasets=datasets, changes=changes)
+        summary = report.summary
+        changes = summary.datasets_new + summary.datasets_changed + summary.datasets_missing
+        datasets = summary.datasets_new + summary.datasets_changed + summary.datasets_unchanged
+        self._totals.update(scans=1, datasets=datasets, changes=changes)
         problems.log_new(source_name(section), report)
 
 
 class _ProblemLog:
-    """Logs the problems and the held datasets of one source when they are new."""
+    """Logs new problems of one source, and datasets that newly cannot be found."""
 
     def __init__(self) -> None:
         self._problems: frozenset[tuple[str, str]] = frozenset()
-        self._held: frozenset[str] = frozenset()
+        self._unconfirmed: frozenset[str] = frozenset()
 
     def log_new(self, name: str, report: IngestReport) -> None:
         problems = {(each.path, each.code): each for each in report.problems if not each.remark}
@@ -171,18 +174,18 @@ class _ProblemLog:
             _log.warning("%s: %s (%s)", problems[key].path, problems[key].reason, key[1])
         if len(new) > _MAX_PROBLEMS:
             _log.warning("... and %d more problems in %s", len(new) - _MAX_PROBLEMS, name)
-        held = frozenset(report.held)
-        if held - self._held:
+        unconfirmed = frozenset(report.held)
+        if unconfirmed - self._unconfirmed:
             missing = [Urn.parse(urn).name for urn in report.held]
             _log.warning(
-                "%s of %s cannot be found, too many to be recorded as deleted: %s. If really gone, "
-                "run: lumos ingest --accept-removals",
+                "%s of %s cannot be found, too many to be recorded as deleted: %s. If they were "
+                "deleted, run: lumos ingest --accept-removals",
                 plural(len(missing), "dataset"),
                 name,
                 join_names(missing, _MAX_MISSING),
             )
         self._problems = frozenset(problems)
-        self._held = held
+        self._unconfirmed = unconfirmed
 
 
 class _SharedSpark:
@@ -277,22 +280,22 @@ def _log_failure(
     source: "PolledSource", problem: Exception, *, failures: int, wait: float, once: bool
 ) -> None:
     is_expected = isinstance(problem, LumosError | OSError)
-    again = "" if once else f" Failure {failures}, next try in {wait:.0f} s."
+    retry_note = "" if once else f" Failure {failures}, next try in {wait:.0f} s."
     _log.warning(
         "%s: %s%s",
         source.name,
         problem if is_expected else f"{type(problem).__name__}: {problem}.",
-        again,
+        retry_note,
         exc_info=None if is_expected else problem,
     )
 
 
 class PolledSource(NamedTuple):
-    """A source to poll: its name, the longest time between two polls in seconds, and the action."""
+    """A source to poll: its name, the maximum seconds between two polls, and the poll function."""
 
     name: str
     interval: float
-    look: Callable[[], None]
+    poll: Callable[[], None]
 
 
 class ReportPollFailure(Protocol):
@@ -306,7 +309,7 @@ class ReportPollFailure(Protocol):
 class PollCounts(NamedTuple):
     """The number of polls, and how many of them failed."""
 
-    looks: int = 0
+    polls: int = 0
     failures: int = 0
 
 
@@ -315,7 +318,7 @@ class _Schedule:
 
     def __init__(self, source: PolledSource, due_at: float) -> None:
         self.source = source
-        self.due = due_at
+        self.due_at = due_at
         self.failures = 0
 
 
@@ -328,33 +331,34 @@ def poll(
     failed: ReportPollFailure,
     once: bool = False,
 ) -> PollCounts:
-    """Poll every source at its interval until `stopped`, or only `once`.
+    """Poll every source at its interval until `stopped` returns True, or only `once`.
 
-    `stopped` waits for some seconds and returns whether to stop; `random` returns numbers between 0
-    and 1.
+    `stopped` waits for the given seconds and returns whether to stop. `random` returns numbers
+    between 0 and 1.
     """
     schedules = [_Schedule(each, clock()) for each in sources]
     polls = failures = 0
     while schedules:
-        schedule = min(schedules, key=lambda each: each.due)
+        schedule = min(schedules, key=lambda each: each.due_at)
         source = schedule.source
-        if stopped(max(0.0, schedule.due - clock())):
+        if stopped(max(0.0, schedule.due_at - clock())):
             break
         started = clock()
         polls += 1
         try:
-            source.look()
+            source.poll()
         except Exception as problem:  # noqa: BLE001 - no source may stop the others
             failures += 1
             schedule.failures += 1
             wait = apply_jitter(backoff_seconds(schedule.failures, source.interval), random)
-            # From the end of the poll: a source that takes minutes to fail must not block others.
-            schedule.due = clock() + wait
+            # Count from the end of the poll, so that a source that takes minutes to fail does not
+            # block the others.
+            schedule.due_at = clock() + wait
             failed(source, problem, failures=schedule.failures, wait=wait)
         else:
             schedule.failures = 0
-            # From the start of the poll, so that changes are found within one interval.
-            schedule.due = max(clock(), started + apply_jitter(source.interval, random))
+            # Count from the start of the poll, so that changes are found within one interval.
+            schedule.due_at = max(clock(), started + apply_jitter(source.interval, random))
         if once:
             schedules.remove(schedule)
     return PollCounts(polls, failures)
@@ -363,9 +367,9 @@ def poll(
 def backoff_seconds(failures: int, interval: float) -> float:
     """The wait after the nth failure in a row, which doubles each time."""
     doubled: float = interval * 2 ** min(failures - 1, _MAX_DOUBLINGS)
-    return min(max(interval, MAX_WAIT), doubled)
+    return min(max(interval, MAX_BACKOFF), doubled)
 
 
 def apply_jitter(wait: float, random: Callable[[], float]) -> float:
-    """A wait that is shortened randomly, and never longer."""
+    """Shorten a wait by a random share of at most `_JITTER`."""
     return wait * (1 - _JITTER * random())

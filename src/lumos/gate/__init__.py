@@ -1,1 +1,1 @@
-"""The gate: whether a change in a git repository breaks something downstream."""
+"""The gate: checks whether a change in a git repository breaks something downstream."""

@@ -1,4 +1,4 @@
-"""Stores of merge bases in the git directory: the next run only reads what the change touches."""
+"""Caches stores of merge bases in the git directory, so that later runs only read changed files."""
 
 import hashlib
 import logging
@@ -11,6 +11,7 @@ from typing import Final
 from lumos.config import Settings
 from lumos.gate.report_cache import cache_folder, reader_versions
 from lumos.gate.revisions import Revisions
+from lumos.lineage.sql_files import is_macro_file
 from lumos.schemas.git_revisions import GitRepository
 from lumos.store.database import HEAD
 
@@ -19,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class BaseStoreCache:
-    """The store of a merge base, by a hash of everything that it is made from."""
+    """The cached store of a merge base, by a hash of everything it is built from."""
 
     def __init__(
         self,
@@ -30,17 +31,17 @@ class BaseStoreCache:
         dialect: str | None,
     ) -> None:
         self._folder = cache_folder(repository)
-        # The settings that lineage and datasets depend on, also if a variable overrides them.
+        # The settings that lineage and datasets depend on, including overrides by variables.
         naming = settings.sql_names, settings.sql_name_from, settings.owners, settings.environment
         parts = [reader_versions(), HEAD, str(dialect), repr(naming)]
         parts += (
             f"{path} {blob}"
             for path, blob in sorted(revisions.files[0].items())
-            if path in revisions.sql
+            if path in revisions.sql or is_macro_file(path)
         )
         parts += sorted(
             f"{each}\n{each.schema}"
-            for each in (*revisions.same.schemas, *revisions.before.schemas)
+            for each in (*revisions.unchanged.schemas, *revisions.before.schemas)
         )
         key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
         self._file = self._folder / f"{key}.db"
@@ -54,20 +55,20 @@ class BaseStoreCache:
             _copy(self._file, file)
             os.utime(self._file)
         except (sqlite3.DatabaseError, OSError) as problem:
-            # The run only takes longer without it.
+            # Without the cache, the run only takes longer.
             _log.warning("The cached store %s cannot be read: %s", self._file, problem)
             file.unlink(missing_ok=True)
         else:
             self.is_restored = True
 
     def save(self, file: Path) -> None:
-        """Keep a copy of a store, and remove the ones that were not used for longest."""
-        # Complete or absent: another run may read at the same time, and this one may be killed.
-        unfinished = self._file.with_suffix(f".{os.getpid()}.tmp")
+        """Save a copy of a store, and delete the least recently used ones."""
+        # Renamed when complete, since another run may read it and this run may be killed.
+        temporary = self._file.with_suffix(f".{os.getpid()}.tmp")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            _copy(file, unfinished)
-            unfinished.replace(self._file)
+            _copy(file, temporary)
+            temporary.replace(self._file)
         except (sqlite3.Error, OSError) as problem:
             # A repository may be read-only; the next run only takes longer.
             _log.info("The store of the merge base is not cached: %s", problem)
@@ -78,6 +79,6 @@ class BaseStoreCache:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a database that may be open, with what is in its write-ahead log."""
+    """Copy a database that may be open, including its write-ahead log."""
     with closing(sqlite3.connect(source)) as reader, closing(sqlite3.connect(target)) as writer:
         reader.backup(writer)

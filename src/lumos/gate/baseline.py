@@ -1,7 +1,7 @@
-"""The baseline in `.lumos/baseline.yaml`: what was found when a repository introduced the gate.
+"""The baseline in `.lumos/baseline.yaml`: known findings when a repository introduced the gate.
 
-Findings of changes count in the change that adds the file, and are used up when it is merged, like
-waivers. Missing documentation is excused until it is written.
+Findings are only excused in the change that adds the file; like waivers, they have no effect after
+it is merged. Missing documentation is excused until it is written.
 """
 
 import hashlib
@@ -54,15 +54,15 @@ def read_baseline(root: Path) -> Baseline:
 
 
 def render_baseline(findings: Iterable[GateFinding], missing: MissingDocsReport | None) -> str:
-    """The file with all open findings that would block, and all missing documentation."""
+    """The text of a baseline: all open findings that may block, and all missing documentation."""
     blocking = [each for each in findings if each.is_open and each.level != "note"]
     lines = [_HEADER, "findings:" if blocking else "findings: []"]
     for finding in blocking:
         message = " ".join(finding.message.split())
         lines += [f"# {message}", f"- '{finding.fingerprint}'"]
-    lacking = [] if missing is None else list(missing.datasets)
-    lines.append("documentation:" if lacking else "documentation: []")
-    for dataset in lacking:
+    undocumented = [] if missing is None else list(missing.datasets)
+    lines.append("documentation:" if undocumented else "documentation: []")
+    for dataset in undocumented:
         lines.append(f"# {dataset.urn}: {', '.join(dataset.missing)}")
         lines += [f"- '{_fingerprint(dataset.urn, field)}'" for field in dataset.missing]
     return "\n".join(lines) + "\n"
@@ -71,15 +71,18 @@ def render_baseline(findings: Iterable[GateFinding], missing: MissingDocsReport 
 def excuse_findings(
     findings: Sequence[GateFinding], before: Baseline | None, after: Baseline | None
 ) -> list[GateFinding]:
-    """Mark the findings of the baseline that the change adds; one at the merge base is used up."""
-    known = set() if before is not None or after is None else set(after.findings)
+    """Waive the findings of a baseline that the change adds.
+
+    A baseline that the merge base already has was used by an earlier change.
+    """
+    excused = set() if before is not None or after is None else set(after.findings)
     return [
-        with_waiver(each, _APPROVER) if each.fingerprint in known else each for each in findings
+        with_waiver(each, _APPROVER) if each.fingerprint in excused else each for each in findings
     ]
 
 
 def excuse_documentation(report: MissingDocsReport, baseline: Baseline) -> MissingDocsReport:
-    """The report without what was missing already when the gate was introduced."""
+    """The report without the missing documentation in the baseline."""
     remaining: list[MissingDocs] = []
     for each in report.datasets:
         fields = without_excused_fields(each.urn, each.missing, baseline)
@@ -95,12 +98,12 @@ def excuse_documentation(report: MissingDocsReport, baseline: Baseline) -> Missi
 
 def without_excused_fields(urn: str, missing: Iterable[str], baseline: Baseline) -> tuple[str, ...]:
     """The missing fields of a dataset that are not in the baseline."""
-    known = set(baseline.documentation)
-    return tuple(name for name in missing if _fingerprint(urn, name) not in known)
+    excused = set(baseline.documentation)
+    return tuple(name for name in missing if _fingerprint(urn, name) not in excused)
 
 
 def documentation_fingerprint(dataset: MissingDocs) -> str:
-    """Identifies the missing documentation of a dataset."""
+    """A hash that identifies the missing documentation of a dataset."""
     return _fingerprint(dataset.urn, *sorted(dataset.missing))
 
 

@@ -1,8 +1,8 @@
 """The comment on a pull request, as Markdown.
 
-Names, owners and SQL come from the change and may be hostile. Outside of code spans, only plain
-words and numbers of them appear: in code spans, forges render neither Markdown nor HTML, follow
-no references and notify nobody.
+Names, owners and SQL come from the change and may be malicious. Everything in them except plain
+words and numbers is put into code spans, in which forges render neither Markdown nor HTML, resolve
+no references and notify no users.
 """
 
 import re
@@ -16,23 +16,23 @@ from lumos.config.secret import redact
 from lumos.gate.reports import GateFinding, GateReport, title_of
 from lumos.rendering.text import plural
 
-# The numbers of items per list to try until a comment fits.
-_ITEMS: Final = (200, 100, 50, 25, 12, 6, 3, 1, 0)
+# The maximum number of items per list, tried in this order until the comment is short enough.
+_ITEM_LIMITS: Final = (200, 100, 50, 25, 12, 6, 3, 1, 0)
 _MAX_LINKS: Final = 40
 _MAX_NAMES: Final = 5
-_MAX_TEXT: Final = 300
-_MAX_READ: Final = 2_000
+_MAX_TEXT_LENGTH: Final = 300
+_MAX_REDACTED_LENGTH: Final = 2_000
 _LEVELS: Final = ("error", "warning")
-_WORD: Final = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*|\d+")
-_PUNCTUATED: Final = re.compile(r"(\(?)(.*?)([).,:;]*)", re.DOTALL)
+_PLAIN_WORD: Final = re.compile(r"[^\W\d_]+(?:[-'][^\W\d_]+)*|\d+")
+_WITH_PUNCTUATION: Final = re.compile(r"(\(?)(.*?)([).,:;]*)", re.DOTALL)
 _BACKTICKS: Final = re.compile(r"`+")
-_NOT_IN_LABELS: Final = re.compile(r"[^\w ./-]")
+_INVALID_IN_LABELS: Final = re.compile(r"[^\w ./-]")
 
 
 class CommentStyle(NamedTuple):
-    """What comments of a forge can hold; without `has_html`, nothing is folded or drawn.
+    """The limits of comments on a forge; without `has_html`, it renders no folding and no diagrams.
 
-    The marker is not displayed. A comment that starts with it is updated.
+    The marker is not displayed. It identifies the comment to update.
     """
 
     marker: str = "<!-- lumos gate -->"
@@ -41,14 +41,14 @@ class CommentStyle(NamedTuple):
 
 
 def render_comment(report: GateReport, style: CommentStyle) -> str:
-    """The comment with its marker, with as many items per list as fit; the rest is counted."""
-    texts = (f"{style.marker}\n\n{_render(report, style, items)}" for items in _ITEMS)
+    """The comment with its marker and as many items per list as fit; the others are counted."""
+    texts = (f"{style.marker}\n\n{_render(report, style, items)}" for items in _ITEM_LIMITS)
     return next(text for text in texts if len(text) <= style.max_length)
 
 
 def render_markdown(report: GateReport) -> str:
-    """The comment without marker, for any place that renders Markdown."""
-    return _render(report, CommentStyle(), _ITEMS[0])
+    """The comment without marker, for other uses of Markdown."""
+    return _render(report, CommentStyle(), _ITEM_LIMITS[0])
 
 
 def _render(report: GateReport, style: CommentStyle, items: int) -> str:
@@ -61,11 +61,14 @@ def _render(report: GateReport, style: CommentStyle, items: int) -> str:
         advice = dict.fromkeys(text for each in judged for text in each.recommendations)
         if advice:
             lines += ["**Recommendations**", ""]
-            lines += [*_list((f"- {_words(text)}" for text in advice), len(advice), items), ""]
+            lines += [
+                *_limit_list((f"- {_escape_text(text)}" for text in advice), len(advice), items),
+                "",
+            ]
     if undocumented:
         lines += ["**Missing documentation**", ""]
-        rows = (f"- {_words(each.message)}" for each in undocumented)
-        lines += [*_list(rows, len(undocumented), items), ""]
+        rows = (f"- {_escape_text(each.message)}" for each in undocumented)
+        lines += [*_limit_list(rows, len(undocumented), items), ""]
     if open_findings:
         command = "`lumos gate waive FINGERPRINT --reason TEXT --approver NAME`"
         lines += [
@@ -95,27 +98,27 @@ def _owner_table(findings: Sequence[GateFinding], items: int) -> Iterator[str]:
             "unknown readers" if each.affected is None else _code(each.affected, in_table=True)
             for each in by_owner[owner]
         )
-        shown = ", ".join(list(names)[:_MAX_NAMES])
-        more = f" and {rest:,} more" if (rest := len(names) - _MAX_NAMES) > 0 else ""
-        title = _words(owner, in_table=True) if owner else "no known owner"
-        yield f"| {title} | {count[0]:,} | {count[1]:,} | {shown}{more} |"
-    if (rest := len(by_owner) - items) > 0:
-        yield f"| and {plural(rest, 'more owner')} | | | |"
+        listed = ", ".join(list(names)[:_MAX_NAMES])
+        suffix = f" and {unlisted:,} more" if (unlisted := len(names) - _MAX_NAMES) > 0 else ""
+        title = _escape_text(owner, in_table=True) if owner else "no known owner"
+        yield f"| {title} | {count[0]:,} | {count[1]:,} | {listed}{suffix} |"
+    if (unlisted := len(by_owner) - items) > 0:
+        yield f"| and {plural(unlisted, 'more owner')} | | | |"
 
 
 def _details(report: GateReport, style: CommentStyle, items: int) -> Iterator[str]:
     if style.has_html and (links := _links(report.findings)):
-        yield from _picture(links, min(items, _MAX_LINKS))
+        yield from _diagram(links, min(items, _MAX_LINKS))
     rows = chain(
         map(_describe, report.findings),
         (
-            f"- Waiver `{each.fingerprint}` has no effect. {_words(each.reason)}"
+            f"- Waiver `{each.fingerprint}` has no effect. {_escape_text(each.reason)}"
             for each in report.waivers
         ),
-        (f"- {_words(remark)}" for remark in report.remarks),
+        (f"- {_escape_text(remark)}" for remark in report.remarks),
     )
     count = len(report.findings) + len(report.waivers) + len(report.remarks)
-    yield from _list(rows, count, items)
+    yield from _limit_list(rows, count, items)
     if count > items:
         yield f"\nAll of them: {_code(f'lumos gate --base {report.base}')}"
     if count:
@@ -126,8 +129,8 @@ def _describe(finding: GateFinding) -> str:
     if finding.is_open:
         title = f"**{title_of(finding)}:**"
     else:
-        title = f"**Approved by** {_words(finding.waived_by or '')}:"
-    lines = [f"- {title} {_words(finding.message)}"]
+        title = f"**Approved by** {_escape_text(finding.waived_by or '')}:"
+    lines = [f"- {title} {_escape_text(finding.message)}"]
     if finding.clause:
         lines.append(f"    - {_code(finding.clause)}")
     if finding.is_open and finding.level != "note":
@@ -135,14 +138,14 @@ def _describe(finding: GateFinding) -> str:
     return "\n".join(lines)
 
 
-def _list(rows: Iterable[str], count: int, items: int) -> Iterator[str]:
+def _limit_list(rows: Iterable[str], count: int, items: int) -> Iterator[str]:
     yield from islice(rows, items)
-    if (rest := count - items) > 0:
-        yield f"- {rest:,} {'more ' if items else ''}not shown"
+    if (unlisted := count - items) > 0:
+        yield f"- {unlisted:,} {'more ' if items else ''}not shown"
 
 
 def _links(findings: Iterable[GateFinding]) -> list[tuple[str, str, str]]:
-    """The datasets and columns that changes pass through: from, column, to."""
+    """The links of all trails: source dataset, column and target dataset."""
     links: dict[tuple[str, str, str], None] = {}
     for each in findings:
         if each.affected is not None:
@@ -155,7 +158,7 @@ def _links(findings: Iterable[GateFinding]) -> list[tuple[str, str, str]]:
     return list(links)
 
 
-def _picture(links: Sequence[tuple[str, str, str]], items: int) -> Iterator[str]:
+def _diagram(links: Sequence[tuple[str, str, str]], items: int) -> Iterator[str]:
     numbers: dict[str, int] = {}
     yield from ("```mermaid", "flowchart LR")
     for source, column, target in links[:items]:
@@ -167,48 +170,48 @@ def _picture(links: Sequence[tuple[str, str, str]], items: int) -> Iterator[str]
         arrow = f'-->|"{_label(column)}"|' if column else "-->"
         yield f"  {ends[0]} {arrow} {ends[1]}"
     yield from ("```", "")
-    if (rest := len(links) - items) > 0:
-        yield from (f"The picture leaves out {plural(rest, 'link')}.", "")
+    if (unlisted := len(links) - items) > 0:
+        yield from (f"The diagram omits {plural(unlisted, 'link')}.", "")
 
 
 def _label(text: str) -> str:
-    """A label of Mermaid, which interprets most punctuation."""
-    return _NOT_IN_LABELS.sub("_", _shorten(text))
+    """A Mermaid label, without the punctuation that Mermaid interprets."""
+    return _INVALID_IN_LABELS.sub("_", _shorten(text))
 
 
-def _words(text: str, *, in_table: bool = False) -> str:
-    """A text, with everything that is not a word or number in code spans."""
-    return " ".join(_word(each, in_table=in_table) for each in _shorten(text).split())
+def _escape_text(text: str, *, in_table: bool = False) -> str:
+    """The text with everything except plain words and numbers in code spans."""
+    return " ".join(_escape_word(each, in_table=in_table) for each in _shorten(text).split())
 
 
-def _word(text: str, *, in_table: bool) -> str:
-    match = _PUNCTUATED.fullmatch(text)
+def _escape_word(text: str, *, in_table: bool) -> str:
+    match = _WITH_PUNCTUATION.fullmatch(text)
     before, word, after = match.groups() if match else ("", text, "")
-    if not word or _WORD.fullmatch(word):
+    if not word or _PLAIN_WORD.fullmatch(word):
         return text
     return f"{before}{_code(word, in_table=in_table)}{after}"
 
 
 def _code(text: str, *, in_table: bool = False) -> str:
-    """A code span; in tables with another bar, since bars divide cells even in code."""
+    """A code span; in tables, bars are replaced, since they separate cells even in code."""
     text = _shorten(text)
     if in_table:
         text = text.replace("|", "\N{BROKEN BAR}")
-    # Bitbucket notifies users by @{ID}, and it is not documented whether code is excepted.
+    # Bitbucket notifies users by @{ID}, perhaps even in code.
     text = text.replace("@{", "@ {")
     fence = "`" * (max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
     space = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{space}{text}{space}{fence}"
 
 
-# Comments are rendered until one fits.
+# Cached, since comments are rendered repeatedly until one is short enough.
 @lru_cache(maxsize=4096)
 def _shorten(text: str) -> str:
     """The start of a text on one line, without secrets and characters that are not displayed."""
-    # More than is shown, since patterns find a secret only with what is around it.
-    line = redact(" ".join(text[:_MAX_READ].split()))
-    if len(line) > _MAX_TEXT:
-        line = f"{line[:_MAX_TEXT]}..."
+    # Redact before shortening: a secret may only be recognized by the text around it.
+    line = redact(" ".join(text[:_MAX_REDACTED_LENGTH].split()))
+    if len(line) > _MAX_TEXT_LENGTH:
+        line = f"{line[:_MAX_TEXT_LENGTH]}..."
     return "".join("\N{REPLACEMENT CHARACTER}" if _is_hidden(each) else each for each in line)
 
 

@@ -1,4 +1,4 @@
-"""The outputs of `lumos doc check`: those of the gate, one finding per undocumented dataset."""
+"""Renders `lumos doc check` in the formats of the gate: one finding per undocumented dataset."""
 
 from html import escape
 
@@ -24,7 +24,7 @@ def render_documentation(report: MissingDocsReport, format: str) -> str:
 
 
 def headline(report: MissingDocsReport) -> str:
-    """What is missing, in one sentence."""
+    """A one-line summary."""
     datasets = plural(len(report.datasets), "dataset")
     if not report.datasets:
         return f"{plural(report.checked, 'dataset')} checked, nothing is missing"
@@ -36,15 +36,15 @@ def _markdown(report: MissingDocsReport) -> str:
     if report.datasets:
         lines += ["", "| dataset | missing | owners |", "|---|---|---|"]
         lines += [
-            f"| {_cell(each.name)} | {_cell(', '.join(each.missing))} "
-            f"| {_cell(', '.join(each.owners))} |"
+            f"| {_escape_cell(each.name)} | {_escape_cell(', '.join(each.missing))} "
+            f"| {_escape_cell(', '.join(each.owners))} |"
             for each in report.datasets
         ]
     return "\n".join(lines) + "\n"
 
 
 def _gate_report(report: MissingDocsReport) -> GateReport:
-    # Datasets in the store have no file; the requirement has one.
+    # Datasets in the store have no file, so findings refer to the file with the requirement.
     findings = tuple(
         documentation_finding(each, blocks=report.mode == BLOCKING, file=FILE_NAME)
         for each in report.datasets
@@ -72,5 +72,5 @@ def _gate_report(report: MissingDocsReport) -> GateReport:
     )
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return escape(" ".join(text.split()), quote=False).replace("|", "\\|")

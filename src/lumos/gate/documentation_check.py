@@ -1,7 +1,7 @@
-"""Required documentation of the datasets and columns that a change adds or touches.
+"""Checks required documentation of the datasets and columns that a change adds or modifies.
 
-It is taken from the files at the head revision: dbt, data contracts, snapshots, Avro, JSON Schema,
-`.schema` files and comments above SQL; and from the store that --lineage names.
+Documentation comes from files of the head revision (dbt, data contracts, snapshots, Avro, JSON
+Schema, `.schema` files and comments above SQL) and from the store given by --lineage.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _YAML: Final = (".yml", ".yaml")
 
 
 class TouchedDataset(NamedTuple):
-    """A dataset that the change adds or touches, and its columns that it adds or touches."""
+    """A dataset that the change adds or modifies, and its added or modified columns."""
 
     urn: str
     name: str
@@ -47,9 +47,9 @@ def touched_datasets(
     files: Mapping[str, str],
     columns: Mapping[str, Sequence[str]],
 ) -> Iterator[TouchedDataset]:
-    """What the change touches, by the diffs of schemas and the new models with their URNs.
+    """The datasets that the change adds or modifies, from schema diffs and new models with URNs.
 
-    `files` are where datasets are declared, `columns` those of declared datasets; both by URN.
+    `files` and `columns` are the files and columns of declared datasets, by URN.
     """
     found: dict[str, TouchedDataset] = {}
     for diff in diffs:
@@ -62,9 +62,9 @@ def touched_datasets(
         if "added" in kinds:
             changed = [*columns.get(diff.urn, ())]
         earlier = found.get(diff.urn)
-        every = (*(earlier.columns if earlier else ()), *changed)
+        all_columns = (*(earlier.columns if earlier else ()), *changed)
         found[diff.urn] = TouchedDataset(
-            diff.urn, Urn.parse(diff.urn).name, files[diff.urn], tuple(dict.fromkeys(every))
+            diff.urn, Urn.parse(diff.urn).name, files[diff.urn], tuple(dict.fromkeys(all_columns))
         )
     for model, urn in models:
         found.setdefault(urn, TouchedDataset(urn, model.name, model.file, model.columns or ()))
@@ -79,11 +79,11 @@ def check_documentation(
     store: Store,
     baseline: Baseline | None,
 ) -> list[GateFinding]:
-    """A finding for each dataset that lacks documentation; exceptions and the baseline do not."""
+    """A finding for each dataset that lacks documentation, unless exempt or in the baseline."""
     exceptions = [DatasetPattern(each.pattern) for each in rules.exceptions]
     datasets = [each for each in touched if not _is_exempt(each, exceptions)]
     declared = _Declarations(
-        (*revisions.after.schemas, *revisions.same.schemas),
+        (*revisions.after.schemas, *revisions.unchanged.schemas),
         _read_documentation(repository, revisions, {each.name for each in datasets}),
     )
     texts = dict(
@@ -99,12 +99,14 @@ def check_documentation(
     owners = store.lineage.owners([each.urn for each in datasets])
     findings = []
     for each in datasets:
-        known = stored.get(each.urn)
+        stored_entry = stored.get(each.urn)
         annotations = [*declared.of(each), _annotations_in_sql(texts.get(each.file, b""))]
         if owners.get(each.urn):
             annotations.append(DeclaredAnnotations(owners=tuple(owners[each.urn])))
-        dataset = _combine(each, annotations, None if known is None else known.dataset)
-        missing = [*_missing(each, dataset, declared, rules)]
+        dataset = _combine(
+            each, annotations, None if stored_entry is None else stored_entry.dataset
+        )
+        missing = [*_missing_docs(each, dataset, declared, rules)]
         if baseline is not None:
             missing = [*without_excused_fields(each.urn, missing, baseline)]
         if missing:
@@ -120,44 +122,46 @@ def check_documentation(
 
 
 class _Declarations:
-    """Declarations of datasets by URN; those of dbt document models by name."""
+    """Declarations of datasets by URN, and those of dbt by model name as well."""
 
     def __init__(self, *declarations: Iterable[DeclaredSchema]) -> None:
         self._by_urn: dict[str, list[DeclaredSchema]] = {}
         self._by_model: dict[str, list[DeclaredSchema]] = {}
-        for each in (each for some in declarations for each in some):
+        for each in (
+            each for declarations_of_kind in declarations for each in declarations_of_kind
+        ):
             self._by_urn.setdefault(each.urn, []).append(each)
             if each.kind in ("dbt", "dbt-source"):
                 self._by_model.setdefault(folded_name(each.urn), []).append(each)
 
     def of(self, dataset: TouchedDataset) -> Iterator[DeclaredAnnotations]:
-        return (each.annotations for each in self._declaring(dataset))
+        return (each.annotations for each in self._declarations_of(dataset))
 
     def described_columns(self, dataset: TouchedDataset) -> set[str]:
         return {
             field.name.casefold()
-            for each in self._declaring(dataset)
+            for each in self._declarations_of(dataset)
             for field in each.schema.fields
             if field.description
         }
 
-    def _declaring(self, dataset: TouchedDataset) -> list[DeclaredSchema]:
-        own = self._by_urn.get(dataset.urn, [])
-        return [*own, *self._by_model.get(folded_name(dataset.urn), ())]
+    def _declarations_of(self, dataset: TouchedDataset) -> list[DeclaredSchema]:
+        by_urn = self._by_urn.get(dataset.urn, [])
+        return [*by_urn, *self._by_model.get(folded_name(dataset.urn), ())]
 
 
 def _read_documentation(
     repository: GitRepository, revisions: Revisions, names: set[str]
 ) -> tuple[DeclaredSchema, ...]:
-    """What dbt's YAML files, also unchanged ones, say about some datasets."""
-    words = [name.encode() for name in names]
+    """The documentation of some datasets in all YAML files of dbt, including unchanged ones."""
+    encoded_names = [name.encode() for name in names]
     files = {
         path: blob for path, blob in revisions.files[1].items() if path.lower().endswith(_YAML)
     }
     found: list[DeclaredSchema] = []
-    for path, data in repository.read(files) if words else ():
-        if any(word in data for word in words):
-            # A file that cannot be read is a remark already if the change touches it.
+    for path, data in repository.read(files) if encoded_names else ():
+        if any(name in data for name in encoded_names):
+            # If the change touches the file, there is already a remark that it cannot be read.
             with suppress(UnreadableSchema):
                 found += read_dbt_documentation(path, data)
     return tuple(found)
@@ -176,7 +180,7 @@ def _annotations_in_sql(data: bytes) -> DeclaredAnnotations:
 def _combine(
     touched: TouchedDataset, declared: Sequence[DeclaredAnnotations], stored: Dataset | None
 ) -> Dataset:
-    """The dataset with all that is known about it; the store comes last."""
+    """The dataset with all its documentation; declarations take precedence over the store."""
     documentation = (stored.documentation if stored else None) or Documentation()
     governance = (stored.governance if stored else None) or Governance()
     ownership = (stored.ownership if stored else None) or Ownership()
@@ -198,14 +202,16 @@ def _combine(
             domain=_first((*(each.domain for each in declared), documentation.domain)),
         ),
         governance=Governance(
-            tags=_all((*(each.tags for each in declared), governance.tags)),
-            terms=_all((*(each.terms for each in declared), governance.terms)),
-            compliance=_all((*(each.compliance for each in declared), governance.compliance)),
+            tags=_all_values((*(each.tags for each in declared), governance.tags)),
+            terms=_all_values((*(each.terms for each in declared), governance.terms)),
+            compliance=_all_values(
+                (*(each.compliance for each in declared), governance.compliance)
+            ),
         ),
         ownership=Ownership(
             owners=tuple(
                 Owner(name=name)
-                for name in _all(
+                for name in _all_values(
                     (
                         *(each.owners for each in declared),
                         tuple(owner.name for owner in ownership.owners),
@@ -221,11 +227,11 @@ def _first(values: Iterable[str | None]) -> str | None:
     return next((value for value in values if value), None)
 
 
-def _all(values: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each for some in values for each in some))
+def _all_values(values: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each for group in values for each in group))
 
 
-def _missing(
+def _missing_docs(
     touched: TouchedDataset,
     dataset: Dataset,
     declared: _Declarations,
@@ -235,10 +241,12 @@ def _missing(
     described = declared.described_columns(touched)
     if dataset.schema is not None:
         described |= {each.name.casefold() for each in dataset.schema.fields if each.description}
-    of_columns = {name for name in rules.required_fields if name.casefold() in FIELD_DESCRIPTIONS}
-    required = tuple(name for name in rules.required_fields if name not in of_columns)
+    column_requirements = {
+        name for name in rules.required_fields if name.casefold() in FIELD_DESCRIPTIONS
+    }
+    required = tuple(name for name in rules.required_fields if name not in column_requirements)
     yield from missing_fields(dataset, msgspec.structs.replace(rules, required_fields=required))
-    if of_columns:
+    if column_requirements:
         yield from (
             f"description of {column}"
             for column in touched.columns
@@ -252,7 +260,7 @@ def _is_exempt(dataset: TouchedDataset, patterns: Iterable[DatasetPattern]) -> b
 
 
 def documentation_finding(docs: MissingDocs, *, blocks: bool, file: str) -> GateFinding:
-    """The finding of a dataset that lacks documentation."""
+    """The finding for a dataset that lacks documentation."""
     owners = f" ({', '.join(docs.owners)})" if docs.owners else ""
     return GateFinding(
         fingerprint=documentation_fingerprint(docs),

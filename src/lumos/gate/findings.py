@@ -1,7 +1,7 @@
-"""Findings of the gate, from reports on impact."""
+"""Creates findings of the gate from impact reports."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from lumos.gate.reports import Bump, Category, GateFinding, GateLocation, GateStep, Level
@@ -12,15 +12,17 @@ from lumos.model.paths import overlap
 from lumos.schemas.findings import ChangeRow
 from lumos.schemas.reports import DatasetDiff
 
-_JUDGED = ("BREAKING", "UNDETERMINED")
-_MATTERS = (Verdict.BREAKING, Verdict.UNDETERMINED)
+_REPORTED_VERDICTS = ("BREAKING", "UNDETERMINED")
+_INCOMPATIBLE_VERDICTS = (Verdict.BREAKING, Verdict.UNDETERMINED)
 _BUMPS: dict[Verdict, Bump] = {
     Verdict.BREAKING: "major",
     Verdict.UNDETERMINED: "major",
     Verdict.COMPATIBLE: "minor",
     Verdict.INFORMATIONAL: "patch",
 }
-_DIGITS = 16
+_FINGERPRINT_LENGTH = 16
+_STAR = "*"
+_PROJECTION = "PROJECTION"
 
 
 def findings_of(
@@ -31,94 +33,103 @@ def findings_of(
     names: Callable[[str], str],
     locations: Mapping[Hop, GateLocation],
     is_model: bool = False,
+    new_files: Collection[str] = (),
 ) -> Iterator[GateFinding]:
     """The findings of the changes of one dataset: one per change and affected dataset.
 
-    The lineage of a model at the merge base is known, even if nothing is left of it at the head.
+    `is_model` means that SQL of the repository creates the dataset, so all of its lineage is known.
+    A model in one of the `new_files` had no columns before that it could lose.
     """
     by_path: dict[str, ChangeReport] = {}
     # The most severe change of a column comes first.
     for change in report.changes:
         by_path.setdefault(change.path, change)
     rows = {(row.path, row.kind): row for row in diff.changes}
-    affecting: set[str] = set()
+    affecting_paths: set[str] = set()
     for row in report.downstream:
         reasons: dict[str, list[ReasonReport]] = {}
         for reason in row.reasons:
-            if reason.verdict in _JUDGED:
+            is_new_star = reason.file in new_files and reason.clause == _STAR
+            if reason.verdict in _REPORTED_VERDICTS and not (
+                is_new_star and reason.usage == _PROJECTION
+            ):
                 for path in _paths_behind(reason, report, rows):
                     reasons.setdefault(path, []).append(reason)
-        for path, some in reasons.items():
-            affecting.add(path)
+        for path, reasons_of_path in reasons.items():
+            affecting_paths.add(path)
             change = by_path[path]
-            judged = rows.get((path, change.kind))
-            yield _downstream_finding(change, judged, row, some, declared, names, locations)
+            judged_change = rows.get((path, change.kind))
+            yield _downstream_finding(
+                change, judged_change, row, reasons_of_path, declared, names, locations
+            )
     for change in report.changes:
-        if change.path not in affecting:
-            judged = rows.get((change.path, change.kind))
-            yield _change_finding(change, judged, report, declared, names, is_model=is_model)
+        if change.path not in affecting_paths:
+            judged_change = rows.get((change.path, change.kind))
+            yield _change_finding(change, judged_change, report, declared, names, is_model=is_model)
 
 
 def _paths_behind(
     reason: ReasonReport, report: ImpactReport, rows: Mapping[tuple[str, str], ChangeRow]
 ) -> list[str]:
-    """The changed fields that a reason is about: what it reads, fields inside or structs around it.
+    """The changed fields that a reason is about: fields that it reads, or that overlap with them.
 
-    If it reads a whole struct, any field of it that changes for consumers may be the cause.
+    If it reads an entire struct, any of its fields with an incompatible change may be the cause.
     """
-    about = [
+    overlapping = [
         each for each in report.changes if any(overlap(field, each.path) for field in reason.fields)
     ]
-    matter = [
+    affecting = [
         each.path
-        for each in about
-        if (row := rows.get((each.path, each.kind))) is not None and row.consumer in _MATTERS
+        for each in overlapping
+        if (row := rows.get((each.path, each.kind))) is not None
+        and row.consumer in _INCOMPATIBLE_VERDICTS
     ]
-    paths = matter or [each.path for each in about] or [report.change.path]
+    paths = affecting or [each.path for each in overlapping] or [report.change.path]
     return list(dict.fromkeys(paths))
 
 
 def _downstream_finding(
     change: ChangeReport,
-    judged: ChangeRow | None,
-    row: DownstreamReport,
+    judged_change: ChangeRow | None,
+    downstream: DownstreamReport,
     reasons: Sequence[ReasonReport],
     declared: GateLocation | None,
     names: Callable[[str], str],
     locations: Mapping[Hop, GateLocation],
 ) -> GateFinding:
-    worst = min(each.verdict != "BREAKING" for each in reasons)
-    decisive = [each for each in reasons if (each.verdict != "BREAKING") == worst]
-    is_breaking = not worst
-    # Reasons of one usage have no order. Comments change only if the change does.
-    alike = [each for each in decisive if each.usage == decisive[0].usage]
-    reason = min(alike, key=lambda each: (each.file or "", each.line or 0, each.text))
+    is_breaking = any(each.verdict == "BREAKING" for each in reasons)
+    decisive = [each for each in reasons if (each.verdict == "BREAKING") == is_breaking]
+    # Reasons of one usage have no order; choose one so that comments do not change between runs.
+    same_usage = [each for each in decisive if each.usage == decisive[0].usage]
+    reason = min(same_usage, key=lambda each: (each.file or "", each.line or 0, each.text))
     verb = "breaks" if is_breaking else "may break"
-    owner = f" ({', '.join(row.owners)})" if row.owners else ""
+    owner = f" ({', '.join(downstream.owners)})" if downstream.owners else ""
     used = None if reason.file is None else GateLocation(file=reason.file, line=reason.line)
-    where = f" ({reason.file}:{reason.line})" if reason.file else ""
+    position = f" ({reason.file}:{reason.line})" if reason.file else ""
     return GateFinding(
-        fingerprint=_fingerprint(change, row.urn, {each.usage or each.text for each in decisive}),
+        fingerprint=_fingerprint(
+            change, downstream.urn, {each.usage or each.text for each in decisive}
+        ),
         level="error" if is_breaking else "warning",
         rule=change.kind,
         dataset=names(change.urn),
         path=change.path,
         before=_text(change.before),
         after=_text(change.after),
-        affected=names(row.urn),
-        owners=row.owners,
-        message=f"{_describe(change, names)} and {verb} {names(row.urn)}{owner}: "
-        f"{names(reason.text)}{where}",
+        affected=names(downstream.urn),
+        owners=downstream.owners,
+        message=f"{_describe(change, names)} and {verb} {names(downstream.urn)}{owner}: "
+        f"{names(reason.text)}{position}",
         reason=names(reason.text),
         clause=reason.clause,
         declared=declared,
         used=used,
         trail=tuple(_trail(reason.path, declared, names, locations)),
-        recommendations=tuple(map(names, row.recommendations)),
+        recommendations=tuple(map(names, downstream.recommendations)),
         urn=change.urn,
-        affected_urn=row.urn,
+        affected_urn=downstream.urn,
         category="breaking" if is_breaking else "undetermined",
-        flags=judged.flags if judged else (),
+        flags=judged_change.flags if judged_change else (),
         bump="major",
     )
 
@@ -129,28 +140,30 @@ def _trail(
     names: Callable[[str], str],
     locations: Mapping[Hop, GateLocation],
 ) -> Iterator[GateStep]:
-    places = [declared, *(locations.get(hop) for hop in pairwise(path))]
-    for step, location in zip(path, places, strict=False):
+    step_locations = [declared, *(locations.get(hop) for hop in pairwise(path))]
+    for step, location in zip(path, step_locations, strict=False):
         urn, _, column = step.partition("#")
         yield GateStep(dataset=names(urn), column=column, location=location)
 
 
 def _change_finding(
     change: ChangeReport,
-    judged: ChangeRow | None,
+    judged_change: ChangeRow | None,
     report: ImpactReport,
     declared: GateLocation | None,
     names: Callable[[str], str],
     *,
     is_model: bool,
 ) -> GateFinding:
-    """A change that affects no known reader; what is unknown is not called safe."""
-    matters = judged is not None and judged.consumer in _MATTERS
-    has_all_readers = is_model and not report.downstream and not report.unparsed
-    is_complete = report.coverage >= 1 or has_all_readers
+    """A change that affects no known reader; it is undetermined if readers may be unknown."""
+    affects_consumers = (
+        judged_change is not None and judged_change.consumer in _INCOMPATIBLE_VERDICTS
+    )
+    has_complete_lineage = is_model and not report.downstream and not report.unparsed
+    is_complete = report.coverage >= 1 or has_complete_lineage
     category: Category = "compatible"
     level: Level = "note"
-    if matters and not is_complete:
+    if affects_consumers and not is_complete:
         category, level = "undetermined", "warning"
         reason = (
             "no known reader is affected, but the lineage is incomplete"
@@ -159,10 +172,10 @@ def _change_finding(
             if report.downstream
             else "no lineage is known, so readers are unknown"
         )
-    elif matters:
+    elif affects_consumers:
         category = "unread"
         reason = "no known reader is affected, and the lineage is complete"
-    elif judged is not None and judged.storage is Verdict.BREAKING:
+    elif judged_change is not None and judged_change.storage is Verdict.BREAKING:
         category = "storage"
         reason = "no reader is affected, but earlier data cannot be read with the new schema"
     else:
@@ -184,8 +197,8 @@ def _change_finding(
         used=None,
         urn=change.urn,
         category=category,
-        flags=judged.flags if judged else (),
-        bump="patch" if judged is None else _BUMPS[judged.consumer],
+        flags=judged_change.flags if judged_change else (),
+        bump="patch" if judged_change is None else _BUMPS[judged_change.consumer],
     )
 
 
@@ -224,9 +237,9 @@ def _text(value: object) -> str | None:
 
 
 def _fingerprint(change: ChangeReport, affected: str, uses: Iterable[str]) -> str:
-    """Identifies a finding independent of lines, formatting and the order of files."""
+    """A hash that identifies a finding, independent of lines, formatting and order of files."""
     parts = (
         change.urn, change.path, change.kind, change.before, change.after, affected, *sorted(uses)
     )  # fmt: skip
     text = "\0".join(_text(part) or "" for part in parts)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_FINGERPRINT_LENGTH]

@@ -1,7 +1,7 @@
-"""Posts the comment of the gate: creates it, or updates the one that is there.
+"""Posts the comment of the gate: creates it, or updates the existing one.
 
-A token is sent to the configured address only: links to further pages are requested there, and
-redirects to another host are errors.
+The token is only sent to the configured host: links to further pages are requested from that host,
+and redirects to another host are errors.
 """
 
 import time
@@ -21,24 +21,24 @@ from lumos.http.pooled_transport import PooledTransport
 from lumos.http.retries import ONCE, TOO_MANY_REQUESTS, RetryPolicy, RetryState
 from lumos.version import __version__
 
-# GitHub asks to wait a minute after its secondary limits.
+# Long enough for GitHub's secondary rate limits, after which clients must wait a minute.
 RETRIES: Final = RetryPolicy(tries=4, seconds=90, first_wait=1, max_wait=10)
-_LIMITS: Final = TimeLimits(connect=5, read=15)
+_TIME_LIMITS: Final = TimeLimits(connect=5, read=15)
 _MAX_PAGES: Final = 100
 _MAX_REDIRECTS: Final = 3
 _MAX_RESPONSE_BYTES: Final = 128 * 1024 * 1024
-_MAX_MESSAGE: Final = 200
-_MIN_SECRET: Final = 8
+_MAX_MESSAGE_LENGTH: Final = 200
+_MIN_SECRET_LENGTH: Final = 8
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
-_REDIRECTED: Final = 300
-_ERROR: Final = 400
+_FIRST_REDIRECT: Final = 300
+_FIRST_ERROR: Final = 400
 
 
 class CommentFailed(LumosError):
     """A comment that a forge did not accept; `status` is that of its response, if there was one.
 
-    If it is temporary, the comment may have been posted nevertheless.
+    If the failure is temporary, the comment may have been posted nevertheless.
     """
 
     def __init__(
@@ -67,22 +67,22 @@ def publish_comment(
 ) -> CommentReport:
     """Create or update the comment on a pull request.
 
-    A failure is part of the report: the verdict of the gate must not depend on it.
+    A failure is reported and not raised: the verdict of the gate must not depend on it.
     """
     forge: Forge | None = None
     body, url, problem = "", None, None
     status: CommentStatus = "printed"
     try:
         if dry_run:
-            body = _masked(render_comment(report, _style(environment, kind)), environment)
+            body = _mask_secrets(render_comment(report, _style(environment, kind)), environment)
         else:
             forge = find_forge(environment, kind=kind, repository=repository, number=number)
-            body = _masked(render_comment(report, forge.style), environment)
-            with_news = bool(report.findings or report.waivers or report.remarks)
+            body = _mask_secrets(render_comment(report, forge.style), environment)
+            has_content = bool(report.findings or report.waivers or report.remarks)
             client = ForgeClient(forge, retries=retries)
-            status, url = client.publish(body, may_create=with_news)
+            status, url = client.publish(body, may_create=has_content)
     except (MisuseError, CommentFailed) as failure:
-        status, problem = "failed", _masked(str(failure), environment)
+        status, problem = "failed", _mask_secrets(str(failure), environment)
     return CommentReport(
         status=status,
         forge=kind if forge is None else forge.kind,
@@ -104,10 +104,10 @@ def _style(environment: Mapping[str, str], kind: str | None) -> CommentStyle:
         return CommentStyle()
 
 
-def _masked(text: str, environment: Mapping[str, str]) -> str:
-    """The text without values of environment variables that are secrets by their names."""
+def _mask_secrets(text: str, environment: Mapping[str, str]) -> str:
+    """Mask the values of environment variables whose names indicate secrets."""
     for name, value in environment.items():
-        if is_secret_name(name) and len(value) >= _MIN_SECRET:
+        if is_secret_name(name) and len(value) >= _MIN_SECRET_LENGTH:
             text = text.replace(value, MASK)
     return text
 
@@ -120,16 +120,16 @@ class ForgeClient:
         forge: Forge,
         *,
         retries: RetryPolicy = RETRIES,
-        limits: TimeLimits = _LIMITS,
+        limits: TimeLimits = _TIME_LIMITS,
     ) -> None:
         self._forge = forge
         self._retries = retries
         self._http = HttpClient(_RateLimits(PooledTransport(limits=limits)))
 
     def publish(self, text: str, *, may_create: bool = True) -> tuple[CommentStatus, str | None]:
-        """Create or update the comment; return what was done, and its address.
+        """Create or update the comment; return the status and its address.
 
-        After a failure that leaves open whether a comment was created, the comments are read
+        After a failure that leaves it unknown whether a comment was created, the comments are read
         again, so that there is never a second one.
         """
         state = RetryState(self._retries)
@@ -154,17 +154,18 @@ class ForgeClient:
             try:
                 row = self._send(forge.update_method, forge.comment_url(earlier.id), body)
             except CommentFailed as failure:
-                # Somebody else's comment that starts with the marker.
+                # The comment starts with the marker, but belongs to another user.
                 if failure.status in (_FORBIDDEN, _NOT_FOUND):
                     continue
                 raise
-            return "updated", self._parsed(row).url or earlier.url
+            return "updated", self._parse_comment(row).url or earlier.url
         if not may_create:
             return "skipped", None
-        # The transport repeats a request if an idle connection was closed, even one that was done.
+        # A new connection: if the server closed an idle one, the transport would repeat the request
+        # and might create a second comment.
         self._http.close()
         row = self._send("POST", forge.comments_url(), body, retries=ONCE)
-        return "created", self._parsed(row).url
+        return "created", self._parse_comment(row).url
 
     def _own_comments(self) -> list[ForgeComment]:
         """The comments that start with the marker, oldest first."""
@@ -175,7 +176,7 @@ class ForgeClient:
             if address is None:
                 return found
             response = self._send("GET", address)
-            page = self._decoded(response)
+            page = self._decode(response)
             try:
                 for row in forge.rows(page):
                     comment = forge.comment(row)
@@ -183,26 +184,26 @@ class ForgeClient:
                         found.append(comment)
                 address = forge.next_page(response, page)
             except (AttributeError, KeyError, TypeError) as problem:
-                raise self._unexpected(response) from problem
+                raise self._unexpected_response(response) from problem
             if address is not None:
                 address = _at_same_origin(address, forge.api)
         raise CommentFailed(
             f"No comment on {forge}: it has more than {_MAX_PAGES * PAGE_SIZE:,} comments already."
         )
 
-    def _parsed(self, response: HttpResponse) -> ForgeComment:
+    def _parse_comment(self, response: HttpResponse) -> ForgeComment:
         try:
-            return self._forge.comment(self._decoded(response))
+            return self._forge.comment(self._decode(response))
         except (AttributeError, KeyError, TypeError) as problem:
-            raise self._unexpected(response) from problem
+            raise self._unexpected_response(response) from problem
 
-    def _decoded(self, response: HttpResponse) -> Any:
+    def _decode(self, response: HttpResponse) -> Any:
         try:
             return msgspec.json.decode(response.body)
         except msgspec.DecodeError as problem:
-            raise self._unexpected(response) from problem
+            raise self._unexpected_response(response) from problem
 
-    def _unexpected(self, response: HttpResponse) -> CommentFailed:
+    def _unexpected_response(self, response: HttpResponse) -> CommentFailed:
         forge = self._forge
         return CommentFailed(
             f"No comment on {forge}: {forge.api} did not answer as {forge.title} does. Check "
@@ -229,7 +230,7 @@ class ForgeClient:
                     f"No comment on {forge}: {problem}.",
                     temporary=problem.is_temporary and retries is ONCE,
                 ) from problem
-            if not _REDIRECTED <= response.status < _ERROR:
+            if not _FIRST_REDIRECT <= response.status < _FIRST_ERROR:
                 break
             target = urljoin(address, response.headers.get("location", ""))
             if _origin(target) != _origin(address):
@@ -239,10 +240,10 @@ class ForgeClient:
                     "to the right address.",
                     status=response.status,
                 )
-            # A repository that was renamed.
+            # Forges redirect requests for renamed repositories.
             address = target
-        if response.status >= _REDIRECTED:
-            raise self._refused(response, is_last=retries is not ONCE)
+        if response.status >= _FIRST_REDIRECT:
+            raise self._rejected(response, is_last=retries is not ONCE)
         return response
 
     def _headers(self) -> dict[str, str]:
@@ -253,26 +254,26 @@ class ForgeClient:
             **self._forge.headers(),
         }
 
-    def _refused(self, response: HttpResponse, *, is_last: bool) -> CommentFailed:
+    def _rejected(self, response: HttpResponse, *, is_last: bool) -> CommentFailed:
         forge, status = self._forge, response.status
-        said = _message(response.body).replace(forge.token.reveal(), MASK)
-        answer = f"{forge.title} answered {status}{f' ({said})' if said else ''}"
+        message = _message(response.body).replace(forge.token.reveal(), MASK)
+        answer = f"{forge.title} answered {status}{f' ({message})' if message else ''}"
         match status:
             case 401:
-                step = f"The token in {forge.token_key} is not valid. {forge.permission}."
+                advice = f"The token in {forge.token_key} is not valid. {forge.permission}."
             case 403:
-                step = f"The token in {forge.token_key} may not comment. {forge.permission}."
+                advice = f"The token in {forge.token_key} may not comment. {forge.permission}."
             case 404:
-                step = (
+                advice = (
                     f"There is no such pull request, or the token in {forge.token_key} cannot see "
                     "it. Check --repository and --pr."
                 )
             case 429:
-                step = "Its rate limit is reached. Run the job again later."
+                advice = "Its rate limit is reached. Run the job again later."
             case _:
-                step = "Run the job again later." if response.is_temporary else ""
+                advice = "Run the job again later." if response.is_temporary else ""
         return CommentFailed(
-            f"No comment on {forge}: {answer}. {step}".rstrip(),
+            f"No comment on {forge}: {answer}. {advice}".rstrip(),
             status=status,
             temporary=response.is_temporary and not is_last,
             retry_after=response.retry_after,
@@ -280,7 +281,7 @@ class ForgeClient:
 
 
 class _RateLimits:
-    """A transport that reports GitHub's rate limits as 429, since it answers them with 403."""
+    """A transport that turns GitHub's rate limit responses, which have status 403, into 429."""
 
     def __init__(self, transport: HttpTransport) -> None:
         self._transport = transport
@@ -289,32 +290,34 @@ class _RateLimits:
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, max_bytes: int | None
     ) -> HttpResponse:
         response = self._transport.exchange(method, url, headers, body, max_bytes)
-        found = response.headers
-        is_used_up = found.get("x-ratelimit-remaining") == "0"
-        if response.status != _FORBIDDEN or not (is_used_up or "retry-after" in found):
+        headers_of_response = response.headers
+        is_exhausted = headers_of_response.get("x-ratelimit-remaining") == "0"
+        if response.status != _FORBIDDEN or not (
+            is_exhausted or "retry-after" in headers_of_response
+        ):
             return response
-        reset = found.get("x-ratelimit-reset", "")
-        if "retry-after" not in found and reset.isdecimal():
+        reset = headers_of_response.get("x-ratelimit-reset", "")
+        if "retry-after" not in headers_of_response and reset.isdecimal():
             wait = max(0, int(reset) - int(time.time()))
-            found = {**found, "retry-after": str(wait)}
-        return response._replace(status=TOO_MANY_REQUESTS, headers=found)
+            headers_of_response = {**headers_of_response, "retry-after": str(wait)}
+        return response._replace(status=TOO_MANY_REQUESTS, headers=headers_of_response)
 
     def close(self) -> None:
         self._transport.close()
 
 
 def _message(body: bytes) -> str:
-    """What an error response says, in one line without secrets."""
+    """The message of an error response in one line, without secrets."""
     try:
         answer = msgspec.json.decode(body)
     except msgspec.DecodeError:
         return ""
-    found = answer.get("message") or answer.get("error") if isinstance(answer, dict) else None
-    if isinstance(found, dict):
-        found = found.get("message")
-    if not isinstance(found, str):
-        found = "" if found is None else msgspec.json.encode(found).decode()
-    return redact(" ".join(found.split()))[:_MAX_MESSAGE].rstrip(".")
+    message = answer.get("message") or answer.get("error") if isinstance(answer, dict) else None
+    if isinstance(message, dict):
+        message = message.get("message")
+    if not isinstance(message, str):
+        message = "" if message is None else msgspec.json.encode(message).decode()
+    return redact(" ".join(message.split()))[:_MAX_MESSAGE_LENGTH].rstrip(".")
 
 
 def _origin(address: str) -> str:
@@ -323,6 +326,6 @@ def _origin(address: str) -> str:
 
 
 def _at_same_origin(address: str, api: str) -> str:
-    """The path and query of an address at the origin of the API, which gets the token."""
+    """The address with the origin of the API, so that the token is only sent there."""
     parts = urlsplit(address)
     return f"{_origin(api)}{parts.path}{f'?{parts.query}' if parts.query else ''}"

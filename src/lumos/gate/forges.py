@@ -37,7 +37,7 @@ class Forge(ABC):
     kind: ClassVar[str]
     title: ClassVar[str]
     style: ClassVar[CommentStyle]
-    # The first of them is the one that errors recommend.
+    # Errors recommend the first of them.
     token_variables: ClassVar[tuple[str, ...]]
     repository_variables: ClassVar[tuple[str, ...]]
     number_variables: ClassVar[tuple[str, ...]]
@@ -45,7 +45,7 @@ class Forge(ABC):
     api_variable: ClassVar[str]
     default_api: ClassVar[str]
     update_method: ClassVar[str] = "PUT"
-    # What the token needs.
+    # How to give the token the permission that it needs.
     permission: ClassVar[str]
 
     def __init__(self, repository: str, number: int, *, api: str, token: Secret, key: str) -> None:
@@ -68,13 +68,13 @@ class Forge(ABC):
         """The address of one comment, for updates."""
 
     def first_page(self) -> str:
-        """The address of the first comments."""
+        """The address of the first page of comments."""
         return f"{self.comments_url()}?per_page={PAGE_SIZE}"
 
     def next_page(self, response: HttpResponse, _page: Any) -> str | None:
-        """The address of the next comments, as the forge gives it."""
-        found = _NEXT_LINK.search(response.headers.get("link", ""))
-        return None if found is None else found[1]
+        """The address of the next page of comments, or None after the last one."""
+        match = _NEXT_LINK.search(response.headers.get("link", ""))
+        return None if match is None else match[1]
 
     def rows(self, page: Any) -> Any:
         """The comments of a page."""
@@ -85,21 +85,21 @@ class Forge(ABC):
         return {"Authorization": f"Bearer {self.token.reveal()}"}
 
     def body(self, text: str) -> dict[str, Any]:
-        """What to send to create or update a comment."""
+        """The request body that creates or updates a comment."""
         return {"body": text}
 
     @abstractmethod
     def comment(self, row: Any) -> ForgeComment:
-        """A comment as the forge describes it."""
+        """Parse a comment from a row of the API."""
 
     def is_candidate(self, _row: Any) -> bool:
-        """Whether a comment may be one of Lumos."""
+        """Whether Lumos may have written a comment."""
         return True
 
     @classmethod
     def number_in(cls, environment: Mapping[str, str]) -> str | None:
         """The number of the pull request that the CI system builds."""
-        return _first(environment, cls.number_variables)
+        return _first_set(environment, cls.number_variables)
 
 
 class GitHub(Forge):
@@ -141,14 +141,14 @@ class GitHub(Forge):
         return ForgeComment(row["id"], row.get("body") or "", row.get("html_url"))
 
     def is_candidate(self, row: Any) -> bool:
-        # The token of a workflow may edit the comments of anybody. Only bots are like Lumos there.
+        # The token of a workflow may edit all comments, so only those of bots are candidates.
         is_app = self.token.reveal().startswith("ghs_")
         return not is_app or (row.get("user") or {}).get("type") == "Bot"
 
     @classmethod
     def number_in(cls, environment: Mapping[str, str]) -> str | None:
-        if found := re.fullmatch(r"refs/pull/(\d+)/\w+", environment.get("GITHUB_REF", "")):
-            return found[1]
+        if match := re.fullmatch(r"refs/pull/(\d+)/\w+", environment.get("GITHUB_REF", "")):
+            return match[1]
         number = _event_number(environment.get("GITHUB_EVENT_PATH"))
         return super().number_in(environment) if number is None else str(number)
 
@@ -245,9 +245,9 @@ FORGES: Final[Mapping[str, type[Forge]]] = {each.kind: each for each in (GitHub,
 
 
 def base_branch(environment: Mapping[str, str]) -> str:
-    """The branch that the built pull request is for, or else main."""
+    """The target branch of the pull request that the CI system builds, or else main."""
     variables = (name for kind in FORGES.values() for name in kind.base_variables)
-    branch = _first(environment, (*variables, "CHANGE_TARGET"))
+    branch = _first_set(environment, (*variables, "CHANGE_TARGET"))
     return "main" if branch is None else f"origin/{branch}"
 
 
@@ -258,15 +258,23 @@ def find_forge(
     repository: str | None = None,
     number: int | None = None,
 ) -> Forge:
-    """The pull request that a CI system builds; what is given overrides its variables."""
+    """The pull request that a CI system builds; arguments override environment variables."""
     forge = forge_class(environment, kind)
-    name = repository or _first(environment, forge.repository_variables)
-    if name is None or not _REPOSITORY.fullmatch(name):
-        problem = "No repository is known" if name is None else f"'{name}' is not a repository"
+    repository_name = repository or _first_set(environment, forge.repository_variables)
+    if repository_name is None or not _REPOSITORY.fullmatch(repository_name):
+        problem = (
+            "No repository is known"
+            if repository_name is None
+            else f"'{repository_name}' is not a repository"
+        )
         raise MisuseError(f"{problem}. Give its name: --repository OWNER/NAME")
-    text = forge.number_in(environment) if number is None else str(number)
-    if text is None or not text.isdecimal() or int(text) < 1:
-        problem = "No pull request is known" if text is None else f"'{text}' is not a pull request"
+    number_text = forge.number_in(environment) if number is None else str(number)
+    if number_text is None or not number_text.isdecimal() or int(number_text) < 1:
+        problem = (
+            "No pull request is known"
+            if number_text is None
+            else f"'{number_text}' is not a pull request"
+        )
         raise MisuseError(f"{problem}. Give its number: --pr 12")
     key = next((key for key in forge.token_variables if environment.get(key)), None)
     if key is None:
@@ -275,18 +283,20 @@ def find_forge(
             "not set. To see the comment without posting it: --dry-run"
         )
     api = environment.get(forge.api_variable) or forge.default_api
-    return forge(name, int(text), api=api, token=Secret(environment[key].strip()), key=key)
+    return forge(
+        repository_name, int(number_text), api=api, token=Secret(environment[key].strip()), key=key
+    )
 
 
 def forge_class(environment: Mapping[str, str], kind: str | None) -> type[Forge]:
-    """The forge of that kind, or else the one whose CI system runs."""
+    """The forge of a kind, or else the one whose CI system is running."""
     if kind is not None:
         if kind not in FORGES:
             raise UnknownName("forge", kind, FORGES)
         return FORGES[kind]
     for variables in ("repository_variables", "token_variables"):
         for forge in FORGES.values():
-            if _first(environment, getattr(forge, variables)) is not None:
+            if _first_set(environment, getattr(forge, variables)) is not None:
                 return forge
     raise MisuseError(
         "This is not a job of GitHub Actions, GitLab or Bitbucket Pipelines. Name the pull "
@@ -294,12 +304,12 @@ def forge_class(environment: Mapping[str, str], kind: str | None) -> type[Forge]
     )
 
 
-def _first(environment: Mapping[str, str], variables: tuple[str, ...]) -> str | None:
+def _first_set(environment: Mapping[str, str], variables: tuple[str, ...]) -> str | None:
     return next((environment[name] for name in variables if environment.get(name)), None)
 
 
 def _event_number(file: str | None) -> int | None:
-    """The number of the pull request in the event that started a workflow of GitHub."""
+    """The number of the pull request in the event that started a GitHub workflow."""
     if file is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a revision declares: schemas in files of any kind, and the columns of SQL models."""
+"""The declarations of a revision: schemas in files of any kind, and columns of SQL models."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from lumos.errors import MissingDependency
-from lumos.gate.migrations import apply_migrations, group_of
+from lumos.gate.migrations import apply_migrations, migration_folder
 from lumos.gate.schema_files import (
     NO_FILES,
     DeclaredSchema,
@@ -21,6 +21,7 @@ from lumos.gate.schema_files import (
     SUFFIXES as SCHEMA_SUFFIXES,
 )
 from lumos.lineage.sql.analysis import analyse
+from lumos.lineage.sql.templates import Macros
 from lumos.lineage.sql_files import UnreadableSql, parse_sql_file
 from lumos.model.conversions.sql_table import tables_from_sql
 from lumos.model.conversions.sql_type_reader import DIALECT_OF_PLATFORM, GUESSED_DIALECTS
@@ -33,10 +34,10 @@ from lumos.schemas.files import DatasetSchema, UnreadableSchema, decode_text
 SQL_SUFFIX: Final = ".sql"
 SUFFIXES: Final = (*SCHEMA_SUFFIXES, SQL_SUFFIX)
 _CREATES_TABLE: Final = re.compile(r"\bcreate\s+(?:\w+\s+){0,3}?table\b", re.IGNORECASE)
-# A name that no model has.
-_MODEL: Final = "lumos_gate_model"
-_ALL: Final = "*"
-# Declarations of these kinds name tables; those that come first know the dataset best.
+# The name of a view around a query, which must differ from all names of models.
+_VIEW_NAME: Final = "lumos_gate_model"
+_ALL_COLUMNS: Final = "*"
+# The kinds of declarations that name tables, the most authoritative ones first.
 _TABLE_KINDS: Final[tuple[SchemaKind, ...]] = (
     "schema", "snapshot", "sql", "odcs", "dbt-source", "dbt",
 )  # fmt: skip
@@ -45,7 +46,7 @@ Files = Iterable[tuple[str, bytes]]
 
 
 class SqlModel(NamedTuple):
-    """A query and the table it creates; `columns` is None if they are not known from the text.
+    """A query and the table that it creates; `columns` is None if the text does not tell them.
 
     The table of a file with one query is named after the file.
     """
@@ -56,10 +57,10 @@ class SqlModel(NamedTuple):
 
 
 class RevisionDeclarations(NamedTuple):
-    """What some files declare, and remarks on files that could not be read.
+    """Schemas and models in files, and remarks on files that could not be read.
 
-    `readers` are SQL texts that lineage is read from instead of the files of these paths; files
-    with an empty text are left out.
+    `readers` are SQL texts, by path, from which lineage is read instead of the files; files with an
+    empty text are ignored.
     """
 
     schemas: tuple[DeclaredSchema, ...] = ()
@@ -69,10 +70,10 @@ class RevisionDeclarations(NamedTuple):
 
 
 def type_dialect(sql_dialect: str | None, *sides: Files) -> Dialect:
-    """The dialect of types in DDL and dbt: the given one, or that which knows the most types."""
-    known = DIALECT_OF_PLATFORM.get(sql_dialect or "")
-    if known is not None:
-        return known
+    """The dialect of types in DDL and dbt: the given one, or the one that knows most types."""
+    given = DIALECT_OF_PLATFORM.get(sql_dialect or "")
+    if given is not None:
+        return given
     if sql_dialect in ("spark", "databricks"):
         return "hive"
     ddl = [
@@ -83,16 +84,18 @@ def type_dialect(sql_dialect: str | None, *sides: Files) -> Dialect:
     ]
 
     def unknown_types(dialect: Dialect) -> int:
-        found = read_declarations(ddl, sql_dialect=sql_dialect, dialect=dialect, models=False)
+        declarations = read_declarations(
+            ddl, sql_dialect=sql_dialect, dialect=dialect, models=False
+        )
         return sum(
             isinstance(field.type, Unknown) and field.type != UNKNOWN
-            for each in found.schemas
+            for each in declarations.schemas
             for field in each.schema.fields
         )
 
     # PostgreSQL's types are closest to standard SQL.
-    order: tuple[Dialect, ...] = ("postgres", *GUESSED_DIALECTS)
-    return min(order, key=unknown_types) if ddl else "postgres"
+    candidates: tuple[Dialect, ...] = ("postgres", *GUESSED_DIALECTS)
+    return min(candidates, key=unknown_types) if ddl else "postgres"
 
 
 def read_declarations(
@@ -103,12 +106,13 @@ def read_declarations(
     models: bool = True,
     unchanged: bool = False,
     protos: Mapping[str, bytes] = NO_FILES,
+    macros: Macros | None = None,
 ) -> RevisionDeclarations:
     """Read files of one revision, given by path and content.
 
-    Without `models`, only schemas are read: analysing queries takes most of the time. If the files
-    are `unchanged`, only those are read whose schemas queries may need. `protos` are the files that
-    .proto files may import.
+    Without `models`, only schemas are read, since analysing queries takes long. If the files
+    are `unchanged`, only schemas that queries may need are read. `protos` are the files that
+    .proto files may import, and `macros` those of the dbt project.
     """
     schemas: list[DeclaredSchema] = []
     found_models: list[SqlModel] = []
@@ -122,15 +126,15 @@ def read_declarations(
                     schemas += read_schema_file(path, data, dialect=dialect, protos=protos)
                 continue
             text = decode_text(path, data)
-            if (group := group_of(path, text)) is not None:
-                migrations.setdefault(group, []).append((path, text))
+            if (folder := migration_folder(path, text)) is not None:
+                migrations.setdefault(folder, []).append((path, text))
                 continue
             declared = _read_tables(path, text, dialect)
             schemas += declared
             if models and not declared:
-                found_models += _read_models(path, text, sql_dialect)
+                found_models += _read_models(path, text, sql_dialect, macros)
         except (UnreadableSchema, UnreadableSql, MissingDependency) as problem:
-            remarks.append(f"Not compared: {_at(path, problem)}")
+            remarks.append(f"Not compared: {_with_path(path, problem)}")
     for texts in migrations.values():
         result = apply_migrations(texts, dialect=dialect)
         schemas += (
@@ -144,16 +148,16 @@ def read_declarations(
 
 
 def migration_paths(files: Files) -> dict[str, str]:
-    """The migrations among some files, with the folder that they are applied in."""
+    """The paths of migrations among some files, and the folder that each belongs to."""
     return {
-        path: group
+        path: folder
         for path, data in files
         if path.lower().endswith(SQL_SUFFIX)
-        and (group := group_of(path, data.decode("utf-8", "replace"))) is not None
+        and (folder := migration_folder(path, data.decode("utf-8", "replace"))) is not None
     }
 
 
-def _at(path: str, problem: Exception) -> str:
+def _with_path(path: str, problem: Exception) -> str:
     text = str(problem)
     return text if text.startswith(path) else f"{path}: {text}"
 
@@ -165,7 +169,7 @@ def _read_tables(path: str, text: str, dialect: Dialect) -> list[DeclaredSchema]
     try:
         tables = tables_from_sql(text, dialect)
     except SchemaSyntaxError:
-        # Statements that lineage can still read, such as CREATE TABLE AS.
+        # For example CREATE TABLE AS, which lineage can read.
         return []
     return [
         DeclaredSchema(table_urn(table.path), table.schema, None, path, "sql")
@@ -174,55 +178,55 @@ def _read_tables(path: str, text: str, dialect: Dialect) -> list[DeclaredSchema]
     ]
 
 
-def _read_models(path: str, text: str, dialect: str | None) -> list[SqlModel]:
+def _read_models(
+    path: str, text: str, dialect: str | None, macros: Macros | None
+) -> list[SqlModel]:
     """The model of a file that is a single query, or the views and tables that it creates."""
-    parsed = parse_sql_file(text, name=path)
+    parsed = parse_sql_file(text, name=path, macros=macros)
     script = analyse(parsed.sql, dialect=dialect)
     kinds = [each.kind for each in script.statements]
     if kinds == ["SELECT"]:
         query = parsed.sql.rstrip().rstrip(";")
-        written = analyse(f"CREATE VIEW {_MODEL} AS\n{query}", dialect=dialect).writes
-        columns = next((each.columns for each in written if each.table[-1] == _MODEL), ())
-        return [SqlModel(PurePosixPath(path).stem, path, _known(columns))]
+        written = analyse(f"CREATE VIEW {_VIEW_NAME} AS\n{query}", dialect=dialect).writes
+        columns = next((each.columns for each in written if each.table[-1] == _VIEW_NAME), ())
+        return [SqlModel(PurePosixPath(path).stem, path, _known_columns(columns))]
     return [
-        SqlModel(write.table[-1], path, _known(write.columns))
+        SqlModel(write.table[-1], path, _known_columns(write.columns))
         for statement in script.statements
         for write in statement.writes
         if write.is_view or statement.kind in ("CREATE_TABLE", "SELECT_INTO")
     ]
 
 
-def _known(columns: tuple[str, ...]) -> tuple[str, ...] | None:
-    return columns if columns and _ALL not in columns else None
+def _known_columns(columns: tuple[str, ...]) -> tuple[str, ...] | None:
+    return columns if columns and _ALL_COLUMNS not in columns else None
 
 
 def align_names(
-    *sides: Iterable[DeclaredSchema], known: Callable[[tuple[str, ...]], str | None]
+    *sides: Iterable[DeclaredSchema], find_known: Callable[[tuple[str, ...]], str | None]
 ) -> tuple[tuple[DeclaredSchema, ...], ...]:
-    """The declarations, those of one table under one URN.
+    """Give all declarations of a table the same URN.
 
     A contract, DDL and dbt may declare the same table with or without its schema and database.
-    `known` finds a dataset that is known elsewhere by the end of its path.
+    `find_known` returns the URN of a known dataset by the end of its path, or None.
     """
     urns: dict[str, str] = {}
-    declared = sorted(
-        {(_rank(each.kind), each.urn) for side in sides for each in side}, key=lambda each: each
-    )
+    declared = sorted({(_rank(each.kind), each.urn) for side in sides for each in side})
     by_name: dict[str, list[str]] = {}
     for rank, urn in declared:
         if urn in urns:
             continue
         path = _path(urn)
-        same = by_name.setdefault(path[-1], [])
-        found = None
+        urns_of_name = by_name.setdefault(path[-1], [])
+        known_urn = None
         if rank >= _rank("sql"):
-            found = known(Urn.parse(urn).path) if rank < len(_TABLE_KINDS) else None
-            similar = [each for each in same if _is_end(path, _path(each))]
-            if found is None and len(similar) == 1 and rank < len(_TABLE_KINDS):
-                found = similar[0]
-        urns[urn] = found or urn
-        if found is None or found not in same:
-            same.append(urns[urn])
+            known_urn = find_known(Urn.parse(urn).path) if rank < len(_TABLE_KINDS) else None
+            similar = [each for each in urns_of_name if _is_suffix(path, _path(each))]
+            if known_urn is None and len(similar) == 1 and rank < len(_TABLE_KINDS):
+                known_urn = similar[0]
+        urns[urn] = known_urn or urn
+        if known_urn is None or known_urn not in urns_of_name:
+            urns_of_name.append(urns[urn])
     return tuple(tuple(each._replace(urn=urns[each.urn]) for each in side) for side in sides)
 
 
@@ -234,13 +238,13 @@ def _path(urn: str) -> tuple[str, ...]:
     return tuple(part.lower() for part in Urn.parse(urn).path)
 
 
-def _is_end(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    short, long = sorted((one, other), key=len)
-    return long[-len(short) :] == short
+def _is_suffix(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
+    shorter, longer = sorted((first, second), key=len)
+    return longer[-len(shorter) :] == shorter
 
 
 def shadowed_names(schemas: Iterable[DeclaredSchema]) -> frozenset[str]:
-    """Messages with the name of a table: in SQL, the name means the table."""
+    """URNs of messages that have the name of a table: in SQL, the name refers to the table."""
     schemas = list(schemas)
     tables = {_path(each.urn)[-1] for each in schemas if each.kind in _TABLE_KINDS}
     return frozenset(
@@ -251,7 +255,7 @@ def shadowed_names(schemas: Iterable[DeclaredSchema]) -> frozenset[str]:
 
 
 class ComparedSchemas(NamedTuple):
-    """Schemas of one kind on both sides, by URN."""
+    """Schemas of one kind in both revisions, by URN."""
 
     before: dict[str, DatasetSchema]
     after: dict[str, DatasetSchema]
@@ -260,15 +264,15 @@ class ComparedSchemas(NamedTuple):
 def pair_declarations(
     before: Iterable[DeclaredSchema], after: Iterable[DeclaredSchema]
 ) -> tuple[ComparedSchemas, ...]:
-    """The declarations of both sides by kind, since several kinds may declare one dataset.
+    """Pair the declarations of both revisions, by kind: several kinds may declare one dataset.
 
-    Of incomplete declarations only the columns on both sides are compared, and their types only if
-    both give one.
+    Of incomplete declarations, only columns in both revisions are compared, and types only if
+    both have one.
     """
     sides: dict[SchemaKind, tuple[dict[str, DeclaredSchema], dict[str, DeclaredSchema]]] = {}
-    for at, side in enumerate((before, after)):
+    for index, side in enumerate((before, after)):
         for each in side:
-            sides.setdefault(each.kind, ({}, {}))[at][each.urn] = each
+            sides.setdefault(each.kind, ({}, {}))[index][each.urn] = each
     return tuple(_pair(kind, old, new) for kind, (old, new) in sides.items())
 
 
@@ -278,29 +282,29 @@ def _pair(
     before: dict[str, DatasetSchema] = {}
     after: dict[str, DatasetSchema] = {}
     for urn in {**old, **new}:
-        one, other = old.get(urn), new.get(urn)
-        if one is not None and other is not None:
-            first, second = one.schema, other.schema
-            if not (one.complete and other.complete):
-                first, second = _shared(first, second)
-            before[urn] = DatasetSchema(urn=urn, schema=first, format=one.format)
-            after[urn] = DatasetSchema(urn=urn, schema=second, format=other.format)
+        declared_before, declared_after = old.get(urn), new.get(urn)
+        if declared_before is not None and declared_after is not None:
+            first, second = declared_before.schema, declared_after.schema
+            if not (declared_before.complete and declared_after.complete):
+                first, second = _shared_columns(first, second)
+            before[urn] = DatasetSchema(urn=urn, schema=first, format=declared_before.format)
+            after[urn] = DatasetSchema(urn=urn, schema=second, format=declared_after.format)
         elif kind != "dbt":
-            # A model exists without its entry in schema.yml; its SQL file decides.
-            for each, side in ((one, before), (other, after)):
+            # A model exists even without an entry in schema.yml; its SQL file is what counts.
+            for each, side in ((declared_before, before), (declared_after, after)):
                 if each is not None and each.complete:
                     side[urn] = DatasetSchema(urn=urn, schema=each.schema, format=each.format)
     return ComparedSchemas(before, after)
 
 
-def _shared(before: Schema, after: Schema) -> tuple[Schema, Schema]:
+def _shared_columns(before: Schema, after: Schema) -> tuple[Schema, Schema]:
     names = {field.name for field in before.fields} & {field.name for field in after.fields}
     untyped = {
         field.name for field in (*before.fields, *after.fields) if isinstance(field.type, Unknown)
     }
 
     def reduced(schema: Schema) -> Schema:
-        kept = (each for each in schema.fields if each.name in names)
+        shared = (each for each in schema.fields if each.name in names)
         return Schema(
             fields=tuple(
                 msgspec.structs.replace(
@@ -309,8 +313,8 @@ def _shared(before: Schema, after: Schema) -> tuple[Schema, Schema]:
                     nullable=True,
                     key=False,
                 )
-                # The order of documented columns says nothing.
-                for each in sorted(kept, key=lambda field: field.name)
+                # Documented columns have no meaningful order.
+                for each in sorted(shared, key=lambda field: field.name)
             )
         )
 

@@ -1,6 +1,6 @@
 """Judges the change between two commits, in a temporary store (`workspace.py`).
 
-Nothing of the repository is executed.
+No code of the repository is executed.
 """
 
 import os
@@ -35,7 +35,7 @@ from lumos.gate.inputs import (
     pair_declarations,
 )
 from lumos.gate.lineage_source import LineageSource
-from lumos.gate.policy import DatasetFacts, GatePolicy, apply_policy, parse_policy
+from lumos.gate.policy import GatePolicy, PolicyAttributes, apply_policy, parse_policy
 from lumos.gate.report_cache import ChangeRequest
 from lumos.gate.reports import (
     GateFinding,
@@ -59,8 +59,8 @@ from lumos.gate.wire_format import wire_findings
 from lumos.gate.workspace import (
     ModelUrns,
     Workspace,
-    fill,
     has_lineage,
+    load_change,
     model_at_base,
     open_workspace,
 )
@@ -88,7 +88,7 @@ def judge_change(
     at: datetime,
     progress: Progress,
 ) -> GateReport:
-    """Report what a change does downstream."""
+    """Report the downstream impact of a change."""
     dialect = change.dialect
     old, new = change.old, change.new
     (policy, documentation), remarks = _policy(change.settings, repository, old, new)
@@ -110,28 +110,31 @@ def judge_change(
         if source is not None:
             revisions = align_revisions(revisions, store)
         progress("reading lineage")
-        model_urns = fill(workspace, repository, revisions, dialect, cache, at=at)
+        model_urns = load_change(workspace, repository, revisions, dialect, cache, at=at)
         progress("judging changes")
         before, after = revisions.files
         adapted = {path for path, blob in after.items() if before.get(path) != blob}
         diffs = [*_schema_diffs(revisions, model_urns.by_name)]
         reports = [
             report
-            for layer in diffs
-            for report in _paired(layer, workspace.impact.of_diff(layer, adapted=adapted).datasets)
+            for diffs_of_kind in diffs
+            for report in _with_diffs(
+                diffs_of_kind, workspace.impact.of_diff(diffs_of_kind, adapted=adapted).datasets
+            )
         ]
-        changed_schemas = {diff.urn for layer in diffs for diff in layer}
+        changed_schemas = {diff.urn for diffs_of_kind in diffs for diff in diffs_of_kind}
         model_diffs = [*_model_diffs(revisions, model_urns)]
         for diff, model in model_diffs:
             changed_schemas.add(diff.urn)
             sides = tuple(side.get(model.file) for side in revisions.files)
             with model_at_base(workspace, repository, model.file, sides, dialect):
-                found = workspace.impact.of_diff([diff], adapted=adapted).datasets
-                reports += _paired([diff], found)
+                impact = workspace.impact.of_diff([diff], adapted=adapted).datasets
+                reports += _with_diffs([diff], impact)
         names = DisplayNames(lambda urns: display_names(urns, store.names_like(urns)))
         names.look_up(urn for _, each in reports for urn in (each.change.urn, *_downstream(each)))
         locations = hop_locations(store, [report for _, report in reports])
         models = {each.name.lower() for each in revisions.before.models}
+        new_files = after.keys() - before.keys()
         findings = {
             finding.fingerprint: finding
             for diff, report in reports
@@ -142,15 +145,20 @@ def judge_change(
                 names=names,
                 locations=locations,
                 is_model=folded_name(diff.urn) in models,
+                new_files=new_files,
             )
         }
         for finding in wire_findings(revisions.before.schemas, revisions.after.schemas):
             findings[finding.fingerprint] = finding
             changed_schemas.add(finding.urn)
         coverage = min((each.coverage for _, each in reports), default=1.0)
-        decided = apply_policy(findings.values(), policy, _facts(store, findings, costs))
+        decided = apply_policy(
+            findings.values(), policy, _policy_attributes(store, findings, costs)
+        )
         if policy.documentation:
-            touched = _touched(store, revisions, [*chain(*diffs), *(d for d, _ in model_diffs)])
+            touched = _find_touched(
+                store, revisions, [*chain(*diffs), *(d for d, _ in model_diffs)]
+            )
             decided += tuple(
                 msgspec.structs.replace(each, approvers=policy.approvers)
                 for each in check_documentation(
@@ -189,20 +197,20 @@ def _has_name_rules(settings: Settings) -> bool:
 def _policy(
     settings: Settings, repository: GitRepository, old: str, new: str
 ) -> tuple[GatePolicy, list[str]]:
-    """The policy of the configuration; a change cannot loosen the policy it is judged by."""
+    """The policy to apply: that of the merge base, if the change modifies the policy."""
     file = settings.origin.file
     path = FILE_NAME if file is None else repository.path_of(Path(file))
-    own = GatePolicy(settings.gate, settings.documentation)
+    current = GatePolicy(settings.gate, settings.documentation)
     if path is None:
-        return own, []
+        return current, []
     blobs = [repository.files(commit, (Path(path).suffix,)).get(path) for commit in (old, new)]
-    # Without a file, the change may have deleted it; with one, it may not be committed.
+    # A configuration that the head does not contain is not committed, unless the change deleted it.
     if blobs[0] == blobs[1] or (blobs[1] is None) != (file is None):
-        return own, []
+        return current, []
     text = "" if blobs[0] is None else dict(repository.read({path: blobs[0]}))[path].decode()
     policy = parse_policy(text, file=path)
-    if policy == own:
-        return own, []
+    if policy == current:
+        return current, []
     return policy, [f"{path} changes the policy of the gate; that of the merge base applies."]
 
 
@@ -210,10 +218,10 @@ def _downstream(report: ImpactReport) -> Iterator[str]:
     return (row.urn for row in report.downstream)
 
 
-def _paired(
+def _with_diffs(
     diffs: Sequence[DatasetDiff], reports: Sequence[ImpactReport]
 ) -> Iterator[tuple[DatasetDiff, ImpactReport]]:
-    """The reports, each with its diff; new datasets have no report."""
+    """Pair reports with their diffs; new datasets have no report."""
     by_urn = {each.urn: each for each in diffs}
     return ((by_urn[each.change.urn], each) for each in reports if each.change.urn in by_urn)
 
@@ -229,7 +237,7 @@ def _schema_diffs(revisions: Revisions, models: Mapping[str, str]) -> Iterator[l
     for pair in pair_declarations(revisions.before.schemas, revisions.after.schemas):
         found = diff_datasets(pair.before, pair.after).datasets
         if found:
-            # A documented model is known by the lineage of its SQL.
+            # A documented model has the URN that the lineage of its SQL uses.
             yield [
                 msgspec.structs.replace(diff, urn=models.get(folded_name(diff.urn), diff.urn))
                 if diff.urn in incomplete
@@ -239,35 +247,37 @@ def _schema_diffs(revisions: Revisions, models: Mapping[str, str]) -> Iterator[l
 
 
 def _model_diffs(revisions: Revisions, urns: ModelUrns) -> Iterator[tuple[DatasetDiff, SqlModel]]:
-    """Columns that models no longer produce or now produce, and models that are gone.
+    """Removed and added columns of models, and removed models.
 
-    Readers that the change adapts may read the new columns, so these are part of the change.
+    Added columns are included, since models that the change adapts may read them.
     """
     after = {(each.file, each.name): each for each in revisions.after.models}
-    moved = {each.name.lower(): each for each in revisions.after.models}
+    by_name = {each.name.lower(): each for each in revisions.after.models}
     for old in revisions.before.models:
-        urn = urns.urn(old)
-        if urn is None:
-            continue
-        new = after.get((old.file, old.name)) or moved.get(old.name.lower())
+        # No lineage mentions a model that reads nothing known and that nothing reads.
+        urn = urns.urn(old) or table_urn([old.name])
+        new = after.get((old.file, old.name)) or by_name.get(old.name.lower())
         if new is None:
             yield _diff(urn, [_removal("", None)]), old
         elif old.columns is not None and new.columns is not None:
             rows = [
-                *(_removal(column, UNKNOWN.text) for column in _without(old.columns, new.columns)),
-                *(_addition(column) for column in _without(new.columns, old.columns)),
+                *(
+                    _removal(column, UNKNOWN.text)
+                    for column in _missing_columns(old.columns, new.columns)
+                ),
+                *(_addition(column) for column in _missing_columns(new.columns, old.columns)),
             ]
             if rows:
                 yield _diff(urn, rows), old
 
 
-def _without(columns: Sequence[str], others: Sequence[str]) -> list[str]:
-    """The columns that are not among others; SQL ignores case."""
+def _missing_columns(columns: Sequence[str], others: Sequence[str]) -> list[str]:
+    """The columns that are missing in `others`, ignoring case like SQL."""
     folded = {column.lower() for column in others}
     return [column for column in columns if column.lower() not in folded]
 
 
-def _touched(
+def _find_touched(
     store: Store, revisions: Revisions, diffs: Iterable[DatasetDiff]
 ) -> Iterator[TouchedDataset]:
     """The datasets that the change adds or touches."""
@@ -287,10 +297,10 @@ def _touched(
 
 
 def _model_urn(store: Store, model: SqlModel) -> str:
-    """The dataset that a model creates, as its lineage names it."""
-    written = (edge.downstream for edge in store.lineage.edges_by(f"sql:{model.file}"))
-    named = (urn for urn in written if folded_name(urn) == model.name.lower())
-    return next(named, table_urn([model.name]))
+    """The URN of the dataset that a model creates, as used in its lineage."""
+    written_urns = (edge.downstream for edge in store.lineage.edges_by(f"sql:{model.file}"))
+    model_urns = (urn for urn in written_urns if folded_name(urn) == model.name.lower())
+    return next(model_urns, table_urn([model.name]))
 
 
 def _diff(urn: str, rows: list[ChangeRow]) -> DatasetDiff:
@@ -344,7 +354,7 @@ def _declaration(diff: DatasetDiff, revisions: Revisions) -> GateLocation | None
 
 
 def _monthly_costs(workspace: Workspace) -> dict[str, Any]:
-    """The monthly cost of datasets with everything upstream; empty without prices."""
+    """The monthly total cost of datasets, including upstream; empty if no prices are set."""
     try:
         report = workspace.cost.top(_ALL_ROWS, ranked_by="total")
     except NoPrices:
@@ -352,9 +362,9 @@ def _monthly_costs(workspace: Workspace) -> dict[str, Any]:
     return {row.urn: row.total for row in report.datasets}
 
 
-def _facts(
+def _policy_attributes(
     store: Store, findings: Mapping[str, GateFinding], costs: Mapping[str, Any]
-) -> dict[str, DatasetFacts]:
+) -> dict[str, PolicyAttributes]:
     """The tags, domain, environment and cost of all datasets in findings."""
     urns = {
         urn
@@ -362,12 +372,12 @@ def _facts(
         for urn in (each.urn, each.affected_urn)
         if urn is not None
     }
-    tags = store.aspects_of("governance", urns)
-    documented = store.aspects_of("documentation", urns)
+    governance = store.aspects_of("governance", urns)
+    documentation = store.aspects_of("documentation", urns)
     return {
-        urn: DatasetFacts(
-            tags=tags[urn].tags if urn in tags else (),
-            domain=documented[urn].domain if urn in documented else None,
+        urn: PolicyAttributes(
+            tags=governance[urn].tags if urn in governance else (),
+            domain=documentation[urn].domain if urn in documentation else None,
             environment=Urn.parse(urn).environment,
             monthly_cost=costs.get(urn),
         )
@@ -382,19 +392,23 @@ def _remarks(
     policy: GateSettings,
     costs: Mapping[str, Any],
 ) -> Iterator[str]:
-    """What was not compared, and why."""
+    """Remarks on files that were not compared, and on limits without effect."""
     yield from (*revisions.before.remarks, *revisions.after.remarks)
     before, after = (repository.submodules(commit) for commit in commits)
     for path in sorted({**before, **after}):
         if before.get(path) != after.get(path):
             yield f"Not compared: the submodule {path} changed. Run the gate in its repository too."
+    old, new = commits
+    skipped = {commit: repository.files(commit, SUFFIXES) for commit in commits}
     for commit, files in zip(commits, revisions.files, strict=True):
-        for path in sorted(repository.files(commit, SUFFIXES).keys() - files.keys()):
+        for path in sorted(skipped[commit].keys() - files.keys()):
+            if skipped[old].get(path) == skipped[new].get(path):
+                continue
             if is_text(path):
                 yield f"Not compared: {path} is larger than {MAX_BYTES // 1024**2} MB."
             else:
-                shown = os.fsencode(path).decode(errors="backslashreplace")
-                yield f"Not compared: the name of {shown} is not valid UTF-8."
+                printable = os.fsencode(path).decode(errors="backslashreplace")
+                yield f"Not compared: the name of {printable} is not valid UTF-8."
     limits = [policy.max_monthly_cost, *(each.max_monthly_cost for each in policy.rules)]
     if any(each is not None for each in limits) and not costs:
         yield (
@@ -404,21 +418,21 @@ def _remarks(
 
 
 def _waivers(repository: GitRepository, commit: str) -> tuple[Waiver, ...]:
-    files = {path: id for path, id in repository.files(commit, (".yaml",)).items() if path == FILE}
-    return tuple(
-        waiver
-        for path, data in repository.read(files)
-        for waiver in parse_waivers(data.decode("utf-8", "replace"), file=path)
-    )
+    text = _read_text(repository, commit, FILE)
+    return () if text is None else parse_waivers(text)
 
 
 def _baseline(repository: GitRepository, commit: str) -> Baseline | None:
-    """The baseline in a commit."""
-    listed = repository.files(commit, (".yaml",))
-    files = {path: id for path, id in listed.items() if path == BASELINE_FILE}
-    for path, data in repository.read(files):
-        return parse_baseline(data.decode("utf-8", "replace"), file=path)
-    return None
+    text = _read_text(repository, commit, BASELINE_FILE)
+    return None if text is None else parse_baseline(text)
+
+
+def _read_text(repository: GitRepository, commit: str, path: str) -> str | None:
+    """The content of a YAML file in a commit, or None."""
+    blob = repository.files(commit, (".yaml",)).get(path)
+    if blob is None:
+        return None
+    return dict(repository.read({path: blob}))[path].decode("utf-8", "replace")
 
 
 def _report(
@@ -437,17 +451,21 @@ def _report(
     verdict: GateVerdict = (
         "breaking" if is_breaking else "undetermined" if count["warning"] else "passed"
     )
-    breaking = (
-        f"; {plural(count['error'], 'breaking change')}" if count["error"] else "; nothing breaks"
-    )
+    approved = sum(each.level == "error" and not each.is_open for each in findings)
+    if count["error"]:
+        outcome = f"; {plural(count['error'], 'breaking change')}"
+    elif approved:
+        outcome = f"; {plural(approved, 'breaking change')} approved, no others"
+    else:
+        outcome = "; nothing breaks"
     if not count["error"] and count["warning"]:
-        breaking = f"; {plural(count['warning'], 'change')} undetermined"
+        outcome = f"; {plural(count['warning'], 'change')} undetermined"
     if undocumented:
         verb = "lacks" if len(undocumented) == 1 else "lack"
-        breaking += f"; {plural(len(undocumented), 'dataset')} {verb} required documentation"
+        outcome += f"; {plural(len(undocumented), 'dataset')} {verb} required documentation"
     return GateReport(
         headline=f"This changes {plural(schemas, 'schema')}, affecting "
-        f"{plural(len(affected), 'downstream dataset')}{breaking}",
+        f"{plural(len(affected), 'downstream dataset')}{outcome}",
         verdict=verdict,
         base=change.base,
         head=change.head,

@@ -1,7 +1,7 @@
 """Lineage from outside of the repository: a snapshot, a store, or files with lineage.
 
-What the repository's own SQL creates is taken from there alone: the outside knows how a model was
-before the change.
+For datasets that SQL of the repository creates, only the lineage of that SQL is used: lineage from
+outside may describe a model as it was before the change.
 """
 
 import sqlite3
@@ -20,19 +20,19 @@ from lumos.snapshots.format.reader import open_snapshot
 from lumos.snapshots.service import Snapshots
 from lumos.store import Database, Store
 
-# The store that the configuration names.
+# The value of --lineage for the configured store.
 LOCAL: Final = "local"
-_SQLITE: Final = b"SQLite format 3\0"
-_STORE: Final = "lumos.db"
-_COPY: Final = "store.jsonl"
+_SQLITE_HEADER: Final = b"SQLite format 3\0"
+_STORE_FILE: Final = "lumos.db"
+_SNAPSHOT_FILE: Final = "store.jsonl"
 _MANIFEST: Final = "manifest.json"
 _DBT_MARK: Final = b"schemas.getdbt.com/dbt/manifest"
-_MAX_MANIFEST: Final = 64 * 1024 * 1024
-_HEAD: Final = 65_536
+_MAX_MANIFEST_BYTES: Final = 64 * 1024 * 1024
+_HEAD_BYTES: Final = 65_536
 
 
 class LineageWorkspace(Protocol):
-    """The features that lineage is loaded with."""
+    """The features that are needed to load lineage."""
 
     @property
     def lineage(self) -> LineageService: ...
@@ -48,11 +48,11 @@ class LineageSource:
     """The value of --lineage."""
 
     def __init__(
-        self, text: str, configured: Callable[[], LineageWorkspace], *, optional: bool = False
+        self, text: str, open_configured: Callable[[], LineageWorkspace], *, optional: bool = False
     ) -> None:
-        """An `optional` source may turn out to have no lineage."""
+        """An `optional` source may contain no lineage; others then raise an error."""
         self._optional = optional
-        self._configured = configured
+        self._open_configured = open_configured
         self.path: Path | None = None if text == LOCAL else Path(text)
         if self.path is not None and not self.path.exists():
             raise MisuseError(
@@ -61,7 +61,7 @@ class LineageSource:
             )
 
     def copy_store(self, file: Path) -> None:
-        """Copy the store to a file, if the lineage is that of a SQLite store."""
+        """Copy the store to a file, if the source is a SQLite store."""
         store = self._store_file()
         if store is None:
             return
@@ -73,19 +73,19 @@ class LineageSource:
         Database.sqlite(file).upgrade()
 
     def load(self, workspace: LineageWorkspace, folder: Path, *, dialect: str | None) -> None:
-        """Load the lineage into a store, unless it was copied."""
+        """Load the lineage into a workspace, unless `copy_store` has copied it."""
         if self._store_file() is not None:
             return
         if self.path is None:
-            # A server: only a snapshot can move its contents.
-            snapshot = folder / _COPY
-            self._configured().snapshot.export(snapshot)
+            # The store is on a server, so its contents are moved by a snapshot.
+            snapshot = folder / _SNAPSHOT_FILE
+            self._open_configured().snapshot.export(snapshot)
             workspace.snapshot.load(snapshot, allow_dangling=True)
         elif find_snapshot(self.path) is not None:
             workspace.snapshot.load(self.path, allow_dangling=True)
         else:
             if self.path.is_file() and is_likely_snapshot(self.path):
-                _raise_if_broken(self.path)
+                _check_snapshot(self.path)
             report = workspace.lineage.ingest(self.path, dialect=dialect)
             if not report.files and not self._optional:
                 raise MisuseError(
@@ -95,62 +95,64 @@ class LineageSource:
 
     def _store_file(self) -> Path | None:
         if self.path is None:
-            database = self._configured().database
+            database = self._open_configured().database
             file = Path(database.location)
             return file if database.engine.dialect.name == "sqlite" and file.is_file() else None
-        file = self.path / _STORE if (self.path / _STORE).is_file() else self.path
+        file = self.path / _STORE_FILE if (self.path / _STORE_FILE).is_file() else self.path
         if not file.is_file():
             return None
         with file.open("rb") as stream:
-            return file if stream.read(len(_SQLITE)) == _SQLITE else None
+            return file if stream.read(len(_SQLITE_HEADER)) == _SQLITE_HEADER else None
 
 
 @contextmanager
 def committed_artefacts(repository: GitRepository, commit: str) -> Iterator[Path | None]:
-    """A folder with the manifests of dbt that a commit contains; None if it has none."""
-    listed = {
+    """A temporary folder with the dbt manifests in a commit, or None if it has none."""
+    manifests = {
         path: blob
-        for path, blob in repository.files(commit, (_MANIFEST,), max_bytes=_MAX_MANIFEST).items()
+        for path, blob in repository.files(
+            commit, (_MANIFEST,), max_bytes=_MAX_MANIFEST_BYTES
+        ).items()
         if PurePosixPath(path).name == _MANIFEST
     }
     with TemporaryDirectory(prefix="lumos-gate-") as name:
         folder = Path(name)
-        found = None
-        for number, (_, data) in enumerate(repository.read(listed)):
-            if _DBT_MARK in data[:_HEAD]:
+        found_folder = None
+        for number, (_, data) in enumerate(repository.read(manifests)):
+            if _DBT_MARK in data[:_HEAD_BYTES]:
                 file = folder / str(number) / _MANIFEST
                 file.parent.mkdir()
                 file.write_bytes(data)
-                found = folder
-        yield found
+                found_folder = folder
+        yield found_folder
 
 
-def _raise_if_broken(file: Path) -> None:
-    """Raise what is wrong with a snapshot; other files with similar names are not snapshots."""
-    if b"lumos-snapshot" in file.read_bytes()[:65_536]:
+def _check_snapshot(file: Path) -> None:
+    """Raise SnapshotError if a file is a broken snapshot; other files are ignored."""
+    if b"lumos-snapshot" in file.read_bytes()[:_HEAD_BYTES]:
         with open_snapshot(file):
             return
 
 
-def replace_outside_lineage(
+def remove_outside_lineage(
     store: Store, outside: Collection[str], written: Collection[str], *, at: datetime
 ) -> None:
-    """Remove what reporters from `outside` say about the origin of some datasets."""
+    """Remove the edges into some datasets (`written`) that reporters from outside have."""
     for reporter in outside:
         edges = store.lineage.edges_by(reporter)
-        kept = [edge for edge in edges if edge.downstream not in written]
-        if len(kept) == len(edges):
+        remaining = [edge for edge in edges if edge.downstream not in written]
+        if len(remaining) == len(edges):
             continue
-        targets = {edge.downstream for edge in kept}
+        targets = {edge.downstream for edge in remaining}
         scripts = {
             script: None
-            for found in store.lineage.scripts(targets).values()
-            for name, script in found
+            for reported in store.lineage.scripts(targets).values()
+            for name, script in reported
             if name == reporter and script.dataset not in written
         }
         owners = store.lineage.owners_by(reporter)
         unparsed = [each for name, each in store.lineage.unparsed() if name == reporter]
         with store.transaction() as transaction:
             transaction.lineage.report(
-                reporter, kept, scripts=tuple(scripts), owners=owners, unparsed=unparsed, at=at
+                reporter, remaining, scripts=tuple(scripts), owners=owners, unparsed=unparsed, at=at
             )

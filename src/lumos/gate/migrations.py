@@ -1,4 +1,4 @@
-"""Ordered migrations in SQL: the tables that exist after all of them.
+"""Applies ordered SQL migrations to find the tables that exist after all of them.
 
 | files | order |
 |---|---|
@@ -34,14 +34,14 @@ _CHANGES_TABLES: Final = re.compile(
     r"\b(?:create\s+(?:\w+\s+){0,3}?(?:table|view)|alter\s+table|drop\s+(?:table|view))\b",
     re.IGNORECASE,
 )
-_PARTS: Final = re.compile(r"\d+|\D+")
+_NUMBER_OR_TEXT: Final = re.compile(r"\d+|\D+")
 
 
 class MigrationResult(NamedTuple):
-    """The tables after all migrations with the file that changed each last, and remarks.
+    """The tables after all migrations, each with the last file that changed it, and remarks.
 
-    `readers` are the texts that lineage is read from: only views are left in migrations, since
-    their other statements run once.
+    `readers` are the texts to read lineage from, by path. In files that run once, only views are
+    left: the results of other statements are not kept up to date.
     """
 
     tables: tuple[tuple[SqlTable, str], ...]
@@ -49,17 +49,11 @@ class MigrationResult(NamedTuple):
     remarks: tuple[str, ...]
 
 
-def group_of(path: str, text: str) -> str | None:
+def migration_folder(path: str, text: str) -> str | None:
     """The folder whose migrations a file belongs to; None if it is not a migration."""
     file = PurePosixPath(path)
-    folders = [at for at, name in enumerate(file.parts[:-1]) if _FOLDER.match(name)]
-    is_migration = (
-        bool(folders)
-        or _FLYWAY.match(file.name) is not None
-        or _UNDO.match(file.name) is not None
-        or _NUMBERED.match(file.name) is not None
-        or _LIQUIBASE.match(text) is not None
-    )
+    folders = [index for index, name in enumerate(file.parts[:-1]) if _FOLDER.match(name)]
+    is_migration = runs_once(path, text) or _NUMBERED.match(file.name) is not None
     if not is_migration or not (_CHANGES_TABLES.search(text) or _UNDO.match(file.name)):
         return None
     if folders:
@@ -68,7 +62,7 @@ def group_of(path: str, text: str) -> str | None:
 
 
 def runs_once(path: str, text: str) -> bool:
-    """Whether a migration tool runs a file once; numbered files alone may be a daily job."""
+    """Whether a migration tool runs a file once; a file that is just numbered may be run daily."""
     file = PurePosixPath(path)
     return (
         any(_FOLDER.match(name) for name in file.parts[:-1])
@@ -84,7 +78,7 @@ def apply_migrations(files: Iterable[tuple[str, str]], *, dialect: Dialect) -> M
     state = MigratedTables(dialect)
     remarks = []
     for path in sorted(texts, key=_order):
-        # Removed sections keep their length, so that offsets are those of the file.
+        # Sections are blanked and not removed, so that offsets in the file stay valid.
         texts[path] = _DOWN.sub(lambda down: _blank(down.group()), texts[path])
         try:
             state.apply(path, texts[path])
@@ -106,18 +100,18 @@ def _readers(texts: dict[str, str], state: MigratedTables) -> Iterator[tuple[str
             yield path, text
             continue
         views = sorted((view.start, view.end) for view in state.views.values() if view.file == path)
-        at = 0
+        position = 0
         parts = []
         for start, end in views:
-            parts += [_blank(text[at:start]), text[start:end], ";"]
-            at = end + 1
+            parts += [_blank(text[position:start]), text[start:end], ";"]
+            position = end + 1
         if views:
-            yield path, "".join((*parts, _blank(text[at:])))
+            yield path, "".join((*parts, _blank(text[position:])))
 
 
 def _blank(text: str) -> str:
-    """Spaces in place of a text, with its line ends."""
-    return "".join("\n" if mark == "\n" else " " for mark in text)
+    """The text with all characters except line ends replaced by spaces."""
+    return "".join("\n" if character == "\n" else " " for character in text)
 
 
 def _order(path: str) -> tuple[int, tuple[tuple[int, int, str], ...], str]:
@@ -127,10 +121,10 @@ def _order(path: str) -> tuple[int, tuple[tuple[int, int, str], ...], str]:
         numbers = re.findall(r"\d+", flyway["version"])
         is_repeatable = flyway["kind"].upper() == "R"
         return int(is_repeatable), tuple((0, int(each), "") for each in numbers), name
-    return 0, tuple(_natural(path)), path
+    return 0, tuple(_natural_order(path)), path
 
 
-def _natural(path: str) -> Iterator[tuple[int, int, str]]:
-    """Parts of a path that order 2 before 10."""
-    for part in _PARTS.findall(path.lower()):
+def _natural_order(path: str) -> Iterator[tuple[int, int, str]]:
+    """A sort key for a path that orders 2 before 10."""
+    for part in _NUMBER_OR_TEXT.findall(path.lower()):
         yield (0, int(part), "") if part.isdecimal() else (1, 0, part)

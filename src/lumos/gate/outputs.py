@@ -1,4 +1,4 @@
-"""The report of the gate in all its formats."""
+"""Renders the report of the gate in all output formats."""
 
 import json
 import re
@@ -19,16 +19,16 @@ from lumos.gate.reports import (
 from lumos.model.json_codec import to_json
 from lumos.version import __version__
 
-_GITHUB: Final = {"error": "error", "warning": "warning", "note": "notice"}
-_GITLAB: Final = {"error": "major", "warning": "minor", "note": "info"}
+_GITHUB_LEVELS: Final = {"error": "error", "warning": "warning", "note": "notice"}
+_GITLAB_SEVERITIES: Final = {"error": "major", "warning": "minor", "note": "info"}
 _SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _SOURCE_ROOT: Final = "%SRCROOT%"
-# Characters that a terminal interprets, among them line breaks.
-_HIDDEN: Final = re.compile(
+# Characters that a terminal interprets, including line breaks.
+_CONTROL_CHARACTERS: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 # Characters that XML 1.0 excludes, even as references.
-_NOT_IN_XML: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_INVALID_IN_XML: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def render_json(report: GateReport) -> str:
@@ -58,21 +58,23 @@ def render_text(report: GateReport) -> str:
             "",
             "To approve a finding: lumos gate waive FINGERPRINT --reason TEXT --approver NAME",
         ]
-    return "".join(f"{_HIDDEN.sub(_spell_out, line)}\n" for line in lines)
+    return "".join(f"{_CONTROL_CHARACTERS.sub(_escape_character, line)}\n" for line in lines)
 
 
 def render_github(report: GateReport) -> str:
-    """Workflow commands that GitHub shows as annotations."""
+    """Workflow commands that GitHub displays as annotations."""
     lines = []
     for each in report.findings:
-        level = _GITHUB[each.level] if each.is_open else "notice"
-        place = each.declared or each.used
+        level = _GITHUB_LEVELS[each.level] if each.is_open else "notice"
+        location = each.declared or each.used
         position = ""
-        if place is not None:
-            position = f" file={_property(place.file)}"
-            position += f",line={place.line}" if place.line else ""
-        title = f"{',' if position else ' '}title={_property('Lumos: ' + title_of(each))}"
-        lines.append(f"::{level}{position}{title}::{_data(each.message)}")
+        if location is not None:
+            position = f" file={_escape_github_property(location.file)}"
+            position += f",line={location.line}" if location.line else ""
+        title = (
+            f"{',' if position else ' '}title={_escape_github_property('Lumos: ' + title_of(each))}"
+        )
+        lines.append(f"::{level}{position}{title}::{_escape_github(each.message)}")
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -83,7 +85,7 @@ def render_gitlab(report: GateReport) -> str:
             "description": each.message,
             "check_name": f"lumos/{each.rule}",
             "fingerprint": each.fingerprint,
-            "severity": _GITLAB[each.level] if each.is_open else "info",
+            "severity": _GITLAB_SEVERITIES[each.level] if each.is_open else "info",
             "location": {"path": file, "lines": {"begin": line}},
         }
         for each in report.findings
@@ -100,11 +102,13 @@ def render_junit(report: GateReport) -> str:
         reader = (
             "" if each.category == "documentation" else f" -> {each.affected or 'no known reader'}"
         )
-        name = _attribute(f"{_change(each)}{reader}")
-        message, body = _attribute(each.message), ""
+        name = _xml_attribute(f"{_change_text(each)}{reader}")
+        message, body = _xml_attribute(each.message), ""
         if each.is_open and each.level == "error":
             failures += 1
-            text = escape_xml(_for_xml("\n".join((each.message, *each.recommendations))))
+            text = escape_xml(
+                _replace_invalid_xml("\n".join((each.message, *each.recommendations)))
+            )
             body = f'<failure type="{each.rule}" message={message}>{text}</failure>'
         elif each.is_open and each.level == "warning":
             skips += 1
@@ -128,17 +132,17 @@ def render_junit(report: GateReport) -> str:
 
 
 def render_sarif(report: GateReport) -> str:
-    """SARIF 2.1.0; the location is the change, related locations follow the column to its use."""
+    """SARIF 2.1.0: the location is the change; related locations lead from it to the use."""
     rules = sorted({each.rule for each in report.findings})
     results = []
     for each in report.findings:
-        place = each.declared or each.used
+        location = each.declared or each.used
         result: dict[str, Any] = {
             "ruleId": each.rule,
             "ruleIndex": rules.index(each.rule),
             "level": each.level,
             "message": {"text": each.message},
-            "locations": [] if place is None else [_sarif_location(place)],
+            "locations": [] if location is None else [_sarif_location(location)],
             "partialFingerprints": {"lumos/v1": each.fingerprint},
         }
         if related := _related_locations(each):
@@ -163,17 +167,17 @@ def render_sarif(report: GateReport) -> str:
 
 
 def _related_locations(finding: GateFinding) -> list[dict[str, Any]]:
-    """The lines that derive one column from the other, and the one that uses the last of them."""
-    places = [
+    """The lines that derive each column of the trail, and the line that uses the last column."""
+    locations = [
         (step.location, f"{step.dataset}.{step.column} is derived here")
         for step in finding.trail[1:]
         if step.location is not None
     ]
     if finding.used is not None:
-        places.append((finding.used, finding.clause or finding.reason or finding.message))
+        locations.append((finding.used, finding.clause or finding.reason or finding.message))
     return [
-        {"id": number, **_sarif_location(place), "message": {"text": text}}
-        for number, (place, text) in enumerate(places, start=1)
+        {"id": number, **_sarif_location(location), "message": {"text": text}}
+        for number, (location, text) in enumerate(locations, start=1)
     ]
 
 
@@ -189,16 +193,16 @@ RENDERERS: Final[dict[str, Callable[[GateReport], str]]] = {
 
 
 def _position(finding: GateFinding) -> tuple[str, int]:
-    place = finding.declared or finding.used
-    return ("unknown", 1) if place is None else (place.file, place.line or 1)
+    location = finding.declared or finding.used
+    return ("unknown", 1) if location is None else (location.file, location.line or 1)
 
 
-def _sarif_location(place: GateLocation) -> dict[str, Any]:
-    uri = quote(place.file, errors="surrogateescape")
+def _sarif_location(location: GateLocation) -> dict[str, Any]:
+    uri = quote(location.file, errors="surrogateescape")
     return {
         "physicalLocation": {
             "artifactLocation": {"uri": uri, "uriBaseId": _SOURCE_ROOT},
-            "region": {"startLine": place.line or 1},
+            "region": {"startLine": location.line or 1},
         }
     }
 
@@ -209,28 +213,28 @@ def _rule_title(rule: str) -> str:
     return f"Schema change: {rule.replace('_', ' ')}"
 
 
-def _change(finding: GateFinding) -> str:
+def _change_text(finding: GateFinding) -> str:
     column = f"{finding.dataset}.{finding.path}" if finding.path else finding.dataset
     if finding.before is not None and finding.after is not None:
         return f"{column}: {finding.before} -> {finding.after}"
     return f"{column} {finding.rule.replace('_', ' ')}"
 
 
-def _spell_out(match: re.Match[str]) -> str:
+def _escape_character(match: re.Match[str]) -> str:
     return match.group().encode("unicode_escape").decode("ascii")
 
 
-def _for_xml(text: str) -> str:
-    return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+def _replace_invalid_xml(text: str) -> str:
+    return _INVALID_IN_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _attribute(text: str) -> str:
-    return quoteattr(_for_xml(text))
+def _xml_attribute(text: str) -> str:
+    return quoteattr(_replace_invalid_xml(text))
 
 
-def _data(text: str) -> str:
+def _escape_github(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_github_property(text: str) -> str:
+    return _escape_github(text).replace(":", "%3A").replace(",", "%2C")

@@ -17,8 +17,8 @@ from lumos.gate.reports import GateFinding
 SectionT = TypeVar("SectionT", bound=Section)
 
 
-class DatasetFacts(NamedTuple):
-    """What rules of a policy ask about a dataset."""
+class PolicyAttributes(NamedTuple):
+    """The attributes of a dataset that rules of a policy refer to."""
 
     tags: tuple[str, ...] = ()
     domain: str | None = None
@@ -27,7 +27,7 @@ class DatasetFacts(NamedTuple):
 
 
 class GatePolicy(NamedTuple):
-    """What blocks, and which documentation is required."""
+    """The rules for findings that block, and for required documentation."""
 
     gate: GateSettings
     documentation: DocumentationRules
@@ -38,9 +38,9 @@ def parse_policy(text: str, *, file: str) -> GatePolicy:
     root, problems = parse_yaml(
         text, position=ConfigPosition(origin=file, folder=""), environment={}
     )
-    wrapped = root.entries.get(str(Settings.nested))
-    if wrapped is not None and isinstance(wrapped.node, MappingNode):
-        root = root.with_entries(wrapped.node.entries | root.entries)
+    nested = root.entries.get(str(Settings.nested))
+    if nested is not None and isinstance(nested.node, MappingNode):
+        root = root.with_entries(nested.node.entries | root.entries)
     reader = SectionReader({}, problems)
     gate = _section(root, "gate", GateSettings, reader)
     documentation = _section(root, "documentation", DocumentationRules, reader)
@@ -58,27 +58,29 @@ def _section(
 
 
 def apply_policy(
-    findings: Iterable[GateFinding], policy: GateSettings, facts: Mapping[str, DatasetFacts]
+    findings: Iterable[GateFinding],
+    policy: GateSettings,
+    attributes: Mapping[str, PolicyAttributes],
 ) -> tuple[GateFinding, ...]:
-    """The findings, with whether each blocks and who may approve it."""
-    return tuple(_decide(finding, policy, facts) for finding in findings)
+    """Decide for each finding whether it blocks and who may approve it."""
+    return tuple(_decide(finding, policy, attributes) for finding in findings)
 
 
 def _decide(
-    finding: GateFinding, policy: GateSettings, facts: Mapping[str, DatasetFacts]
+    finding: GateFinding, policy: GateSettings, attributes: Mapping[str, PolicyAttributes]
 ) -> GateFinding:
-    concerned = [
-        facts.get(urn, DatasetFacts())
+    datasets = [
+        attributes.get(urn, PolicyAttributes())
         for urn in (finding.urn, finding.affected_urn)
         if urn is not None
     ]
-    rule = next((each for each in policy.rules if _applies(each, finding, concerned)), None)
+    rule = next((each for each in policy.rules if _applies(each, finding, datasets)), None)
     blocked = policy.block if rule is None or rule.block is None else rule.block
     blocks: bool | None = finding.category in blocked
     if not blocks and finding.category == "undetermined" and (rule is None or rule.block is None):
-        # Not decided: --strict does.
+        # Left to --strict.
         blocks = None
-    cost = _cost(finding, facts)
+    cost = _cost(finding, attributes)
     limit = policy.max_monthly_cost
     if rule is not None and rule.max_monthly_cost is not None:
         limit = rule.max_monthly_cost
@@ -91,16 +93,16 @@ def _decide(
     )
 
 
-def _cost(finding: GateFinding, facts: Mapping[str, DatasetFacts]) -> Decimal | None:
-    """The cost of what breaks; lost pruning makes the changed dataset itself more expensive."""
+def _cost(finding: GateFinding, attributes: Mapping[str, PolicyAttributes]) -> Decimal | None:
+    """The cost of the affected dataset, or of the changed one if reading it becomes more costly."""
     if finding.affected_urn is not None:
-        return facts.get(finding.affected_urn, DatasetFacts()).monthly_cost
+        return attributes.get(finding.affected_urn, PolicyAttributes()).monthly_cost
     if "cost" in finding.flags:
-        return facts.get(finding.urn, DatasetFacts()).monthly_cost
+        return attributes.get(finding.urn, PolicyAttributes()).monthly_cost
     return None
 
 
-def _applies(rule: GateRule, finding: GateFinding, datasets: Iterable[DatasetFacts]) -> bool:
+def _applies(rule: GateRule, finding: GateFinding, datasets: Iterable[PolicyAttributes]) -> bool:
     datasets = list(datasets)
     files = [each.file for each in (finding.declared, finding.used) if each is not None]
     checks = (

@@ -1,36 +1,44 @@
-"""Which SQL a change can concern, by the names in its text.
+"""Finds the SQL files that a change can affect, by the names in their texts.
 
-Parsing takes most of the time of a first run. SQL that a change can affect names a changed dataset
-or one that is derived from it; what it reads otherwise is needed to resolve its columns. All other
-SQL is not parsed. Names are compared as sets of words, so that too much is parsed, never too
-little.
+Parsing takes most of the time of a first run, so only these files are parsed. SQL that a change can
+affect mentions a changed dataset or one derived from it. The SQL of all other tables that it reads
+is needed as well, to resolve its columns. Names are compared as sets of words: that may select too
+many files, but never too few.
 """
 
 import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from lumos.gate.migrations import group_of
+from lumos.gate.migrations import migration_folder
 from lumos.lineage.sql_files import model_name
 from lumos.model.dataset_pattern import strip_extensions
 
 _WORD: Final = re.compile(r"\w+")
-_COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/|\{#.*?#\}", re.DOTALL)
+# Strings and quoted names, which may contain the start of a comment, and comments.
+_QUOTED_OR_COMMENT: Final = re.compile(
+    r"""('(?:[^'\\]|''|\\.)*'|"[^"]*"|`[^`]*`)|--[^\n]*|/\*.*?\*/|\{#.*?#\}""", re.DOTALL
+)
+# Keywords that follow TABLE, INTO, UPDATE or VIEW without naming what is written.
+_KEYWORDS: Final = frozenset(
+    ("as", "by", "cascade", "exists", "for", "from", "if", "in", "inner", "is", "join", "not",
+     "on", "restrict", "select", "set", "values", "where", "with")
+)  # fmt: skip
 _PART: Final = r"""(?:"[^"]*"|'[^']*'|`[^`]*`|\[[^\]]*\]|\{\{.*?\}\}|[\w$@#-]+)"""
-_WRITTEN: Final = re.compile(
+_WRITTEN_TABLE: Final = re.compile(
     r"\b(?:table|view|into|overwrite|update)\s+(?:(?:table|into|only)\s+)?"
     rf"(?:if\s+not\s+exists\s+)?(?:{_PART}\s*\.\s*)*(?P<name>{_PART})",
     re.IGNORECASE | re.DOTALL,
 )
 _TEMPLATE: Final = "{{"
-_SET: Final = re.compile(r"\{%-?\s*set\b.*?%\}", re.DOTALL)
+_SET_STATEMENT: Final = re.compile(r"\{%-?\s*set\b.*?%\}", re.DOTALL)
 _QUOTED: Final = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 
 Name = frozenset[str]
 
 
 class _SqlUnit:
-    """A file, or all migrations of a folder, which only have a meaning together."""
+    """A file, or all migrations of a folder, which must be read together."""
 
     def __init__(self) -> None:
         self.files: set[str] = set()
@@ -41,18 +49,17 @@ class _SqlUnit:
         self.files.add(path)
         self.words.update(_words(text))
         self.created.add(_name(model_name(path).name[-1]))
-        for version in {text, _COMMENT.sub(" ", text)}:
-            for match in _WRITTEN.finditer(version):
-                if match["name"].startswith(_TEMPLATE):
-                    # As in {{ ref('orders') }}, or {{ target }} with {% set target = 'orders' %}.
-                    texts = [match["name"], *_SET.findall(text)]
-                    self.created.update(_name(name) for each in texts for name in _quoted(each))
-                else:
-                    self.created.add(_name(match["name"].rpartition(".")[2]))
+        for match in _WRITTEN_TABLE.finditer(_without_comments(text)):
+            if match["name"].startswith(_TEMPLATE):
+                # As in {{ ref('orders') }}, or {{ target }} with {% set target = 'orders' %}.
+                texts = [match["name"], *_SET_STATEMENT.findall(text)]
+                self.created.update(_name(name) for each in texts for name in _quoted(each))
+            elif match["name"].lower() not in _KEYWORDS:
+                self.created.add(_name(match["name"].rpartition(".")[2]))
 
 
 class SqlRelevance:
-    """The SQL files that a change can concern."""
+    """The SQL files that a change can affect."""
 
     def __init__(
         self,
@@ -61,69 +68,81 @@ class SqlRelevance:
         *,
         changed_files: Collection[str],
     ) -> None:
-        """`texts` are all SQL files, changed ones in both versions."""
+        """`texts` are all SQL files; changed files are included in both versions."""
         self._units: dict[str, _SqlUnit] = {}
         for path, data in texts:
             text = data.decode("utf-8", "replace")
-            group = group_of(path, text)
-            key = path if group is None else f"{group}/"
+            folder = migration_folder(path, text)
+            key = path if folder is None else f"{folder}/"
             self._units.setdefault(key, _SqlUnit()).add(path, text)
-        self._mentioning: dict[str, set[str]] = {}
-        self._creating: dict[Name, set[str]] = {}
+        self._units_by_word: dict[str, set[str]] = {}
+        self._units_by_created_name: dict[Name, set[str]] = {}
         for key, unit in self._units.items():
             for word in unit.words:
-                self._mentioning.setdefault(word, set()).add(key)
+                self._units_by_word.setdefault(word, set()).add(key)
             for name in unit.created:
-                self._creating.setdefault(name, set()).add(key)
+                self._units_by_created_name.setdefault(name, set()).add(key)
         self._names = {*map(_name, changed_names)}
-        readers = self._downstream(self._names)
-        readers |= {
+        keys = self._with_upstream(self._downstream(self._names))
+        # Without a change of columns nothing downstream of a changed file is affected, so that
+        # neither are the columns of what it reads needed.
+        keys |= {
             key for key, unit in self._units.items() if not unit.files.isdisjoint(changed_files)
         }
-        concerned = [self._units[key] for key in self._with_upstream(readers)]
-        self.files = frozenset(path for unit in concerned for path in unit.files)
-        self._names |= {name for unit in concerned for name in unit.created}
-        self._words = {word for unit in concerned for word in unit.words}
+        relevant = [self._units[key] for key in keys]
+        self.files = frozenset(path for unit in relevant for path in unit.files)
+        self._names |= {name for unit in relevant for name in unit.created}
+        self._words = {word for unit in relevant for word in unit.words}
 
     def includes(self, name: str) -> bool:
-        """Whether the relevant SQL or the change itself names a dataset."""
-        wanted = _name(name)
-        return wanted in self._names or wanted <= self._words
+        """Whether relevant SQL or the change itself mentions a dataset."""
+        words = _name(name)
+        return words in self._names or words <= self._words
 
     def _downstream(self, names: Iterable[Name]) -> set[str]:
-        """The units that mention or create one of the names, or what such a unit creates."""
-        found: set[str] = set()
-        waiting = list(names)
-        seen = set(waiting)
-        while waiting:
-            name = waiting.pop()
-            for key in {*self._mentions(name), *self._creating.get(name, ())} - found:
-                found.add(key)
-                new = self._units[key].created - seen
-                seen |= new
-                waiting += new
-        return found
+        """The units that mention or create one of the names, or a name that such a unit creates."""
+        units: set[str] = set()
+        pending = list(names)
+        queued = set(pending)
+        while pending:
+            name = pending.pop()
+            for key in {
+                *self._units_mentioning(name),
+                *self._units_by_created_name.get(name, ()),
+            } - units:
+                units.add(key)
+                new = self._units[key].created - queued
+                queued |= new
+                pending += new
+        return units
 
-    def _mentions(self, name: Name) -> set[str]:
+    def _units_mentioning(self, name: Name) -> set[str]:
         if not name:
             return set(self._units)
-        sets = [self._mentioning.get(word, set()) for word in name]
-        return set.intersection(*sets)
+        units_by_word = [self._units_by_word.get(word, set()) for word in name]
+        return set.intersection(*units_by_word)
 
-    def _with_upstream(self, readers: Iterable[str]) -> set[str]:
-        """The units, and everything that creates what they mention."""
-        single = {next(iter(name)): name for name in self._creating if len(name) == 1}
-        others = [name for name in self._creating if len(name) != 1]
-        found = set(readers)
-        waiting = list(found)
-        while waiting:
-            words = self._units[waiting.pop()].words
-            named = [single[word] for word in words & single.keys()]
-            named += (name for name in others if name <= words)
-            new = {key for name in named for key in self._creating[name]} - found
-            found |= new
-            waiting += new
-        return found
+    def _with_upstream(self, keys: Iterable[str]) -> set[str]:
+        """The units, and all units that create names which these mention."""
+        single_words = {
+            next(iter(name)): name for name in self._units_by_created_name if len(name) == 1
+        }
+        others = [name for name in self._units_by_created_name if len(name) != 1]
+        units = set(keys)
+        pending = list(units)
+        while pending:
+            words = self._units[pending.pop()].words
+            mentioned = [single_words[word] for word in words & single_words.keys()]
+            mentioned += (name for name in others if name <= words)
+            new = {key for name in mentioned for key in self._units_by_created_name[name]} - units
+            units |= new
+            pending += new
+        return units
+
+
+def _without_comments(text: str) -> str:
+    """The text without comments, whose sentences would look like statements."""
+    return _QUOTED_OR_COMMENT.sub(lambda match: match[1] or " ", text)
 
 
 def _words(text: str) -> Iterator[str]:

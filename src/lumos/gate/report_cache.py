@@ -1,6 +1,6 @@
-"""Reports of earlier runs in the git directory, by everything that they depend on.
+"""Caches reports of earlier runs in the git directory, by a hash of everything they depend on.
 
-Between two commits nothing can change but the configuration, the version of Lumos and of the
+For two given commits, a report only depends on the configuration, the versions of Lumos and of the
 libraries that read files, and the day, since waivers expire.
 """
 
@@ -22,12 +22,12 @@ from lumos.version import __version__
 
 _MAX_REPORTS: Final = 20
 _FOLDER: Final = "lumos/gate"
-_READERS: Final = ("sqlglot", "proto-schema-parser", "jinja2")
+_READER_PACKAGES: Final = ("sqlglot", "proto-schema-parser", "jinja2")
 _log = logging.getLogger(__name__)
 
 
 class ChangeRequest(NamedTuple):
-    """What to judge: two revisions as they were given, and their commits."""
+    """The change to judge: two revisions as the user wrote them, and their commits."""
 
     base: str
     head: str
@@ -45,7 +45,7 @@ def cache_folder(repository: GitRepository) -> Path:
 
 def reader_versions() -> str:
     """The versions of Lumos and of the libraries that results depend on."""
-    return " ".join((__version__, *map(_version, _READERS)))
+    return " ".join((__version__, *map(_version, _READER_PACKAGES)))
 
 
 def _version(name: str) -> str:
@@ -58,7 +58,7 @@ def _version(name: str) -> str:
 def find_report(
     settings: Settings, base: str, head: str, *, dialect: str | None, folder: Path = Path()
 ) -> GateReport | None:
-    """The report of an earlier run of the same change today, without importing any feature."""
+    """The cached report of an earlier run for the same change on the same day."""
     repository = GitRepository(folder)
     old, new = repository.commits(base, head)
     change = ChangeRequest(base, head, old, new, dialect, settings)
@@ -66,7 +66,7 @@ def find_report(
 
 
 class ReportCache:
-    """The report of one change."""
+    """The cached report of one change."""
 
     def __init__(self, repository: GitRepository, change: ChangeRequest, today: date) -> None:
         *revisions, settings = change
@@ -83,19 +83,19 @@ class ReportCache:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError) as problem:
-            # The run only takes longer without it.
+            # Without the cache, the run only takes longer.
             _log.warning("The cached report %s cannot be read: %s", self._file, problem)
             return None
         return found
 
     def save(self, report: GateReport) -> None:
-        """Keep a report, and remove the ones that were not used for longest."""
-        # Complete or absent: another run may read at the same time, and this one may be killed.
-        unfinished = self._file.with_suffix(f".{os.getpid()}.tmp")
+        """Save a report, and delete the least recently used ones."""
+        # Renamed when complete, since another run may read it and this run may be killed.
+        temporary = self._file.with_suffix(f".{os.getpid()}.tmp")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            unfinished.write_bytes(to_json(report))
-            unfinished.replace(self._file)
+            temporary.write_bytes(to_json(report))
+            temporary.replace(self._file)
             reports = sorted(self._folder.glob("*.json"), key=lambda each: each.stat().st_mtime)
             for old in reports[:-_MAX_REPORTS]:
                 old.unlink(missing_ok=True)

@@ -34,7 +34,7 @@ class GateLocation(Report, frozen=True, kw_only=True):
 
 
 class GateStep(Report, frozen=True, kw_only=True):
-    """A column that a change passes through; `location` is where it is derived."""
+    """A column on the path of a change; `location` is where it is derived."""
 
     dataset: str
     column: str
@@ -42,14 +42,14 @@ class GateStep(Report, frozen=True, kw_only=True):
 
 
 class GateFinding(Report, frozen=True, kw_only=True):
-    """A change and what it does to one downstream dataset, or to none.
+    """A change and its effect on one downstream dataset, or on none.
 
-    An `error` is a reader that breaks, a `warning` is undetermined; missing documentation is an
-    `error` if it blocks. Whether it `blocks` is decided
-    by the policy; None means with --strict only. The fingerprint does not depend on lines and
-    formatting. `declared` is where the change is made, `used` where it matters, and `trail` leads
-    from the changed column to the one that is used. `bump` is how the change moves the schema
-    version of the dataset. `monthly_cost` is that of the affected dataset.
+    An `error` breaks a reader, and a `warning` is undetermined; missing documentation is an `error`
+    if it blocks. The policy decides whether a finding `blocks`; None means only with --strict. The
+    fingerprint does not depend on lines and formatting. `declared` is the location of the change,
+    `used` that of the affected use, and `trail` leads from the changed column to the used one.
+    `bump` is the effect on the schema version of the dataset. `monthly_cost` is the cost of the
+    affected dataset.
     """
 
     fingerprint: str
@@ -104,7 +104,7 @@ class WaiverReport(Report, frozen=True, kw_only=True):
 
 
 class CommentReport(Report, frozen=True, kw_only=True):
-    """What became of the comment on a pull request, and why it could not be posted.
+    """The result of posting a comment on a pull request; `problem` is the reason if it failed.
 
     It is `skipped` if there is nothing to report and no earlier comment, and `printed` by a dry
     run.
@@ -121,7 +121,7 @@ class CommentReport(Report, frozen=True, kw_only=True):
 
 
 class InitFile(Report, frozen=True, kw_only=True):
-    """A file of `lumos gate init`; an existing one is kept, and `hint` says what to do with it."""
+    """A file of `lumos gate init`; an existing one is not changed, and `hint` tells what to do."""
 
     path: str
     written: bool
@@ -147,7 +147,7 @@ class GateInitReport(Report, frozen=True, kw_only=True):
 class GateSummary(Report, frozen=True, kw_only=True):
     """Counts of changed schemas, affected datasets and findings.
 
-    `undocumented` counts datasets that lack required documentation; the other counts do not.
+    `undocumented` counts datasets that lack required documentation, which no other count includes.
     """
 
     schemas: int
@@ -160,7 +160,7 @@ class GateSummary(Report, frozen=True, kw_only=True):
 
 
 class GateReport(Report, frozen=True, kw_only=True):
-    """The answer of `lumos gate`; `coverage` is the share of downstream datasets with a verdict."""
+    """The result of `lumos gate`; `coverage` is the share of downstream datasets with a verdict."""
 
     format_version: str = FORMAT_VERSION
     headline: str
@@ -177,7 +177,7 @@ class GateReport(Report, frozen=True, kw_only=True):
     warn_only: bool = False
 
     def exit_code(self, *, strict: bool, warn_only: bool) -> int:
-        """0 if nothing blocks, 10 for breaking changes, 11 for undetermined ones, 12 for cost."""
+        """10 for breaking changes, 11 for undetermined ones, 12 for costs; 0 if nothing blocks."""
         if warn_only or self.warn_only:
             return 0
         findings = [each for each in self.findings if each.is_open]
@@ -190,10 +190,10 @@ class GateReport(Report, frozen=True, kw_only=True):
 
 
 def title_of(finding: GateFinding) -> str:
-    """What a finding is, in a word or two."""
+    """A short title for the kind of a finding."""
     return "Undocumented" if finding.category == "documentation" else _TITLES[finding.level]
 
 
 def with_waiver(finding: GateFinding, approver: str) -> GateFinding:
-    """The finding, approved."""
+    """The finding, marked as approved."""
     return msgspec.structs.replace(finding, waived_by=approver)

@@ -1,4 +1,4 @@
-"""Results of the gate in the store, which CI systems send to a server."""
+"""Results of the gate that CI systems send to a server, recorded in the store."""
 
 import hashlib
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from lumos.model.json_codec import from_json, to_json
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.store import Store
 from lumos.store.gate_results import StoredGateResult, save_gate_result
-from lumos.store.transaction import current_user, record_audit
+from lumos.store.transaction import current_user
 
 _ID_LENGTH: Final = 16
 
@@ -50,18 +50,18 @@ class GateResults:
     def __init__(
         self,
         store: Callable[[], Store],
-        make_store: Callable[[], Store],
+        create_store: Callable[[], Store],
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._open = store
-        self._make_store = make_store
+        self._create_store = create_store
         self._clock = clock
 
     def record(
         self, report: GateReport, *, repository: str, pr: int | None = None
     ) -> GateResultReport:
-        """Record a report of the gate; the same report is recorded once."""
+        """Record a report of the gate; a report that is already recorded is not added again."""
         body = to_json(report)
         identity = to_json([repository, pr, body.decode()])
         id = hashlib.sha256(identity).hexdigest()[:_ID_LENGTH]
@@ -77,10 +77,10 @@ class GateResults:
             verdict=verdict,
             body=body,
         )
-        store = self._make_store()
+        store = self._create_store()
         with store.transaction() as transaction:
             if save_gate_result(transaction, stored):
-                record_audit(transaction, "gate result", repository, at=at, details=report.headline)
+                transaction.audit("gate result", repository, at=at, details=report.headline)
         return self.show(id)
 
     def list(

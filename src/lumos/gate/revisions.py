@@ -1,4 +1,4 @@
-"""The files of both revisions of a change, and what they declare."""
+"""The files of both revisions of a change, and the schemas and models they declare."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -10,6 +10,7 @@ from lumos.gate.inputs import (
     SQL_SUFFIX,
     SUFFIXES,
     RevisionDeclarations,
+    SqlModel,
     align_names,
     migration_paths,
     pair_declarations,
@@ -18,6 +19,8 @@ from lumos.gate.inputs import (
 )
 from lumos.gate.relevance import SqlRelevance
 from lumos.gate.schema_files import PROTO_SUFFIX, imported_file
+from lumos.lineage.sql.templates import Macros, read_macros
+from lumos.lineage.sql_files import is_macro_file
 from lumos.model.urn import name_in
 from lumos.names import find_urn
 from lumos.schemas.diff import diff_datasets
@@ -29,30 +32,30 @@ from lumos.store.errors import AmbiguousName, UnknownDataset
 # Larger files are data or generated.
 MAX_BYTES: Final = 8 * 1024 * 1024
 _IMPORT: Final = re.compile(rb"^\s*import\s+(?:public\s+|weak\s+)?[\"']([^\"']+)", re.MULTILINE)
-# Of unchanged files, only those are read that may declare tables which queries read.
+# Unchanged files with these endings are read too: they may declare tables that queries read.
 _READ_UNCHANGED: Final = (".schema", ".avsc", ".schema.json", ".yml", ".yaml", SQL_SUFFIX)
 
 
 class Revisions(NamedTuple):
-    """The files of both sides with their blob ids, and what the changed ones declare.
+    """The files of both revisions with their blob ids, and the declarations in them.
 
-    `same` is what the others declare, and `sql` are the files that lineage is read from, as far as
-    the change can concern them.
+    `before` and `after` are the declarations of changed files, `unchanged` those of other files.
+    `sql` are the files to read lineage from: those that the change can affect.
     """
 
     files: tuple[dict[str, str], dict[str, str]]
     before: RevisionDeclarations
     after: RevisionDeclarations
-    same: RevisionDeclarations
+    unchanged: RevisionDeclarations
     sql: frozenset[str]
 
 
 def read_revisions(
     repository: GitRepository, old: str, new: str, sql_dialect: str | None, *, reads_all: bool
 ) -> Revisions:
-    """Read what the changed files declare on both sides, and what the others declare.
+    """Read the declarations of both revisions.
 
-    With `reads_all`, also the files that the change cannot concern by the names in them.
+    Files that the change cannot affect, judging by the names in them, are only read if `reads_all`.
     """
     before_files, after_files = (
         {
@@ -72,18 +75,21 @@ def read_revisions(
         return dict(repository.read({path: files[path] for path in paths if path in files}))
 
     before, after = read(before_files, changed), read(after_files, changed)
-    groups = {*migration_paths(before.items()).values(), *migration_paths(after.items()).values()}
-    # The result of a migration depends on those before it.
-    beside = {
+    folders = {*migration_paths(before.items()).values(), *migration_paths(after.items()).values()}
+    # The result of a migration depends on the unchanged migrations before it.
+    candidates = {
         path
         for path in after_files
         if path not in changed
         and path.lower().endswith(SQL_SUFFIX)
-        and any(group == "." or path.startswith(f"{group}/") for group in groups)
+        and any(folder == "." or path.startswith(f"{folder}/") for folder in folders)
     }
-    both = read(after_files, beside)
-    migrations = {path: both[path] for path, group in migration_paths(both.items()).items()
-                  if group in groups}  # fmt: skip
+    unchanged_sql = read(after_files, candidates)
+    migrations = {
+        path: unchanged_sql[path]
+        for path, folder in migration_paths(unchanged_sql.items()).items()
+        if folder in folders
+    }
     before |= migrations
     after |= migrations
     protos = tuple(
@@ -92,15 +98,23 @@ def read_revisions(
         else {}
         for files in (before_files, after_files)
     )
-    # A message also changes with those that it contains.
-    for importing in _importing({**protos[0], **protos[1]}, changed):
+    # A message also changes if a message that it contains does.
+    for importing in _importing_files({**protos[0], **protos[1]}, changed):
         before[importing], after[importing] = protos[0][importing], protos[1][importing]
     dialect = type_dialect(sql_dialect, before.items(), after.items())
     declared_before, declared_after = (
         read_declarations(
-            sorted(side.items()), sql_dialect=sql_dialect, dialect=dialect, protos=files
+            sorted(contents.items()),
+            sql_dialect=sql_dialect,
+            dialect=dialect,
+            protos=imports,
+            macros=_macros(repository, files)
+            if any(map(_is_template, contents.values()))
+            else None,
         )
-        for side, files in zip((before, after), protos, strict=True)
+        for contents, files, imports in zip(
+            (before, after), (before_files, after_files), protos, strict=True
+        )
     )
     relevance = None
     sql = {path for path in {**before_files, **after_files} if path.lower().endswith(SQL_SUFFIX)}
@@ -112,7 +126,7 @@ def read_revisions(
             chain(repository.read(at_base), at_head.items()), names, changed_files=changed
         )
         sql &= relevance.files
-    unchanged = {
+    unchanged_files = {
         path: blob
         for path, blob in after_files.items()
         if path not in changed
@@ -120,55 +134,69 @@ def read_revisions(
         and path.lower().endswith(_READ_UNCHANGED)
         and (path in sql or not path.lower().endswith(SQL_SUFFIX))
     }
-    same = read_declarations(
+    unchanged_declarations = read_declarations(
         (
             (path, data)
-            for path, data in repository.read(unchanged)
+            for path, data in repository.read(unchanged_files)
             if relevance is None or _is_relevant(path, data, relevance)
         ),
         sql_dialect=sql_dialect, dialect=dialect, models=False, unchanged=True,
     )  # fmt: skip
     files = before_files, after_files
-    return Revisions(files, declared_before, declared_after, same, frozenset(sql))
+    return Revisions(files, declared_before, declared_after, unchanged_declarations, frozenset(sql))
 
 
-def _importing(protos: Mapping[str, bytes], changed: Collection[str]) -> set[str]:
+def _is_template(data: bytes) -> bool:
+    return b"{{" in data
+
+
+def _macros(repository: GitRepository, files: Mapping[str, str]) -> Macros:
+    """The macros of the dbt projects among some files."""
+    found = {path: blob for path, blob in files.items() if is_macro_file(path)}
+    return read_macros(data.decode("utf-8", "replace") for _, data in repository.read(found))
+
+
+def _importing_files(protos: Mapping[str, bytes], changed: Collection[str]) -> set[str]:
     """The unchanged .proto files that import changed ones, directly or through others."""
     imports = {
         path: {imported_file(name.decode("utf-8", "replace"), protos) for name in names}
         for path, data in protos.items()
         if (names := _IMPORT.findall(data))
     }
-    found: set[str] = set()
+    importing: set[str] = set()
     reached = {*changed}
     while new := {path for path, names in imports.items() if names & reached} - reached:
-        found |= new
+        importing |= new
         reached |= new
-    return found
+    return importing
 
 
 def _is_relevant(path: str, data: bytes, relevance: SqlRelevance) -> bool:
-    """Whether the relevant SQL names the dataset of a schema file; other files are not checked."""
+    """Whether relevant SQL names the dataset of a .schema file; True for other files."""
     if not path.lower().endswith(SCHEMA_SUFFIX):
         return True
-    urn = read_urn(data, called=name_of_file(PurePosixPath(path)))
+    urn = read_urn(data, default_name=name_of_file(PurePosixPath(path)))
     return relevance.includes(name_in(urn) if "://" in urn else urn.rpartition("/")[2])
 
 
 def changed_names(before: RevisionDeclarations, after: RevisionDeclarations) -> set[str]:
-    """The names of the datasets whose schemas or columns differ."""
+    """The names of the datasets whose schemas or columns differ; nothing reads a new model yet."""
     names = {
         folded_name(diff.urn)
         for pair in pair_declarations(before.schemas, after.schemas)
         for diff in diff_datasets(pair.before, pair.after).datasets
     }
-    columns: dict[str, list[tuple[str, ...] | None]] = {}
-    for side in (before, after):
-        for model in side.models:
-            columns.setdefault(model.name.lower(), []).append(model.columns)
+    old, new = (_columns_by_name(side.models) for side in (before, after))
     return names | {
-        name for name, versions in columns.items() if len(versions) != 2 or len({*versions}) != 1
+        name for name, versions in old.items() if len(versions) != 1 or versions != new.get(name)
     }
+
+
+def _columns_by_name(models: Iterable[SqlModel]) -> dict[str, list[tuple[str, ...] | None]]:
+    found: dict[str, list[tuple[str, ...] | None]] = {}
+    for model in models:
+        found.setdefault(model.name.lower(), []).append(model.columns)
+    return found
 
 
 def is_text(path: str) -> bool:
@@ -181,22 +209,22 @@ def is_text(path: str) -> bool:
 
 
 def align_revisions(revisions: Revisions, store: Store | None = None) -> Revisions:
-    """The same declarations, those of one table under one URN, which the store may know."""
+    """Give all declarations of a table the same URN, if possible that of a dataset in the store."""
 
-    def known(path: tuple[str, ...]) -> str | None:
+    def known_urn(path: tuple[str, ...]) -> str | None:
         try:
             return None if store is None else find_urn(store, "/".join(path), with_lineage=True)
         except (UnknownDataset, AmbiguousName):
             return None
 
-    sides = revisions.before, revisions.after, revisions.same
-    schemas = align_names(*(side.schemas for side in sides), known=known)
-    before, after, same = (
-        side._replace(schemas=found) for side, found in zip(sides, schemas, strict=True)
+    sides = revisions.before, revisions.after, revisions.unchanged
+    schemas = align_names(*(side.schemas for side in sides), find_known=known_urn)
+    before, after, unchanged = (
+        side._replace(schemas=aligned) for side, aligned in zip(sides, schemas, strict=True)
     )
-    return revisions._replace(before=before, after=after, same=same)
+    return revisions._replace(before=before, after=after, unchanged=unchanged)
 
 
 def folded_name(urn: str) -> str:
-    """The name of a dataset, as SQL compares names."""
+    """The name of a dataset in lower case, since SQL ignores case."""
     return name_in(urn).lower()

@@ -1,7 +1,7 @@
 """Files that declare schemas: Avro, JSON Schema, Protobuf, dbt, data contracts and snapshots.
 
-Each reader takes the path and the content of a file and returns what it declares. A file of
-another kind with the same ending, such as any other YAML, declares nothing.
+Each reader takes the path and the content of a file and returns the schemas that it declares. A
+file of another kind with the same ending, such as other YAML files, declares none.
 """
 
 import re
@@ -62,26 +62,34 @@ SchemaKind: TypeAlias = Literal[
     "schema", "snapshot", "sql", "odcs", "dbt-source", "dbt", "avro", "protobuf", "json-schema"
 ]
 
-_AVRO: Final = ".avsc"
+_AVRO_SUFFIX: Final = ".avsc"
 PROTO_SUFFIX: Final = ".proto"
-_JSON: Final = ".json"
-_JSON_SCHEMA: Final = ".schema.json"
-_YAML: Final = (".yaml", ".yml")
-_SNAPSHOTS: Final = (".json", ".yaml", ".yml", ".jsonl", ".jsonl.zst")
-SUFFIXES: Final = (SCHEMA_SUFFIX, _AVRO, PROTO_SUFFIX, _JSON, *_YAML, ".jsonl", ".jsonl.zst")
-_HEAD: Final = 65_536
+_JSON_SUFFIX: Final = ".json"
+_JSON_SCHEMA_SUFFIX: Final = ".schema.json"
+_YAML_SUFFIXES: Final = (".yaml", ".yml")
+_SNAPSHOT_SUFFIXES: Final = (".json", ".yaml", ".yml", ".jsonl", ".jsonl.zst")
+SUFFIXES: Final = (
+    SCHEMA_SUFFIX,
+    _AVRO_SUFFIX,
+    PROTO_SUFFIX,
+    _JSON_SUFFIX,
+    *_YAML_SUFFIXES,
+    ".jsonl",
+    ".jsonl.zst",
+)
+_HEAD_BYTES: Final = 65_536
 _SNAPSHOT_MARK: Final = re.compile(rb"lumos[-_]snapshot")
 _JSON_SCHEMA_MARK: Final = re.compile(rb'"\$schema"\s*:\s*"https?://json-schema\.org/')
 _ODCS_MARK: Final = re.compile(rb"^[\"']?kind[\"']?\s*:\s*[\"']?DataContract\b", re.MULTILINE)
 _DBT_MARK: Final = re.compile(rb"^(?:models|sources|seeds|snapshots)\s*:", re.MULTILINE)
-# Declarations that are complete, so that they are needed even where the change does not touch them.
+# Files with complete declarations, which queries may need even if the change does not touch them.
 _DBT_COMPLETE: Final = re.compile(rb"enforced\s*:\s*true|^sources\s*:", re.MULTILINE)
 _MAX_DEPTH: Final = 50
 NO_FILES: Final[Mapping[str, bytes]] = MappingProxyType({})
 
 
 class DeclaredAnnotations(NamedTuple):
-    """What a file says about a dataset as a whole."""
+    """Annotations of a dataset in a file."""
 
     description: str | None = None
     domain: str | None = None
@@ -96,7 +104,7 @@ class DeclaredAnnotations(NamedTuple):
 class DeclaredSchema(NamedTuple):
     """The schema of a dataset, and the file that declares it.
 
-    If it is not `complete`, other columns may exist.
+    If it is not `complete`, the dataset may have other columns.
     """
 
     urn: str
@@ -116,23 +124,23 @@ def read_schema_file(
     `protos` are the files that .proto files may import.
     """
     name = path.lower()
-    head = data[:_HEAD]
+    head = data[:_HEAD_BYTES]
     try:
         if name.endswith(SCHEMA_SUFFIX):
             return [_read_lumos(path, data)]
-        if name.endswith(_AVRO):
+        if name.endswith(_AVRO_SUFFIX):
             return [_read_avro(path, data)]
         if name.endswith(PROTO_SUFFIX):
             return list(_read_protobuf(path, data, protos))
         is_text = not name.endswith(".zst")
-        if name.endswith(_SNAPSHOTS) and (not is_text or _SNAPSHOT_MARK.search(head)):
+        if name.endswith(_SNAPSHOT_SUFFIXES) and (not is_text or _SNAPSHOT_MARK.search(head)):
             return list(_read_snapshot(path, data))
-        if name.endswith(_JSON):
-            is_schema = name.endswith(_JSON_SCHEMA) or _JSON_SCHEMA_MARK.search(head)
+        if name.endswith(_JSON_SUFFIX):
+            is_schema = name.endswith(_JSON_SCHEMA_SUFFIX) or _JSON_SCHEMA_MARK.search(head)
             return [_read_json_schema(path, data)] if is_schema else []
-        if name.endswith(_YAML) and _ODCS_MARK.search(head):
+        if name.endswith(_YAML_SUFFIXES) and _ODCS_MARK.search(head):
             return list(_read_contract(path, data))
-        if name.endswith(_YAML) and _DBT_MARK.search(data):
+        if name.endswith(_YAML_SUFFIXES) and _DBT_MARK.search(data):
             return list(_read_dbt(path, data, dialect))
     except SchemaSyntaxError as problem:
         raise UnreadableSchema(
@@ -146,13 +154,13 @@ def read_schema_file(
 
 
 def is_needed_unchanged(path: str, data: bytes) -> bool:
-    """Whether readers may need the schemas of a file that the change does not touch."""
+    """Whether queries may need the schemas of a file that the change does not touch."""
     name = path.lower()
-    if name.endswith((SCHEMA_SUFFIX, _AVRO, _JSON_SCHEMA)):
+    if name.endswith((SCHEMA_SUFFIX, _AVRO_SUFFIX, _JSON_SCHEMA_SUFFIX)):
         return True
-    if name.endswith(_YAML):
+    if name.endswith(_YAML_SUFFIXES):
         is_typed = b"data_type" in data and _DBT_COMPLETE.search(data) is not None
-        return is_typed or _ODCS_MARK.search(data[:_HEAD]) is not None
+        return is_typed or _ODCS_MARK.search(data[:_HEAD_BYTES]) is not None
     return False
 
 
@@ -166,9 +174,9 @@ def _urn(platform: str, parts: Iterable[str]) -> str:
 
 
 def _read_lumos(path: str, data: bytes) -> DeclaredSchema:
-    found = read_schema(path, data, called=name_of_file(PurePosixPath(path)))
-    urn = found.urn if "://" in found.urn else _urn("file", found.urn.split("/"))
-    return DeclaredSchema(urn, found.schema, found.format, path, "schema")
+    declared = read_schema(path, data, default_name=name_of_file(PurePosixPath(path)))
+    urn = declared.urn if "://" in declared.urn else _urn("file", declared.urn.split("/"))
+    return DeclaredSchema(urn, declared.schema, declared.format, path, "schema")
 
 
 def _read_avro(path: str, data: bytes) -> DeclaredSchema:
@@ -182,8 +190,10 @@ def _read_avro(path: str, data: bytes) -> DeclaredSchema:
         raise UnreadableSchema(path, "the Avro schema has no name")
     namespace = record.get("namespace")
     parts = [*(namespace.split(".") if isinstance(namespace, str) else ()), *name.split(".")]
-    notes = DeclaredAnnotations(description=_text_of(record.get("doc")))
-    return DeclaredSchema(_urn("avro", parts), schema, "avro", path, "avro", annotations=notes)
+    annotations = DeclaredAnnotations(description=_text_of(record.get("doc")))
+    return DeclaredSchema(
+        _urn("avro", parts), schema, "avro", path, "avro", annotations=annotations
+    )
 
 
 def _read_json_schema(path: str, data: bytes) -> DeclaredSchema:
@@ -191,27 +201,27 @@ def _read_json_schema(path: str, data: bytes) -> DeclaredSchema:
     if not isinstance(document, dict):
         raise UnreadableSchema(path, "this is not a JSON Schema")
     name = PurePosixPath(path).name
-    for suffix in (_JSON_SCHEMA, _JSON):
+    for suffix in (_JSON_SCHEMA_SUFFIX, _JSON_SUFFIX):
         name = name[: -len(suffix)] if name.lower().endswith(suffix) else name
     schema = schema_from_json_schema(document)
-    notes = DeclaredAnnotations(description=_text_of(document.get("description")))
+    annotations = DeclaredAnnotations(description=_text_of(document.get("description")))
     return DeclaredSchema(
-        _urn("json-schema", [name]), schema, "json", path, "json-schema", annotations=notes
+        _urn("json-schema", [name]), schema, "json", path, "json-schema", annotations=annotations
     )
 
 
 def imported_file(name: str, files: Iterable[str]) -> str | None:
-    """The file that an import of a .proto file means: the shortest path that ends with it."""
-    found = (path for path in files if path == name or path.endswith(f"/{name}"))
-    return min(found, key=lambda path: (len(path), path), default=None)
+    """The file that a .proto file imports by a name: the shortest path that ends with it."""
+    candidates = (path for path in files if path == name or path.endswith(f"/{name}"))
+    return min(candidates, key=lambda path: (len(path), path), default=None)
 
 
 def _read_protobuf(path: str, data: bytes, protos: Mapping[str, bytes]) -> Iterator[DeclaredSchema]:
-    def imported(name: str) -> str | None:
+    def read_import(name: str) -> str | None:
         file = imported_file(name, protos)
         return None if file is None else protos[file].decode("utf-8", "replace")
 
-    for message in messages_from_protobuf(decode_text(path, data), imported=imported):
+    for message in messages_from_protobuf(decode_text(path, data), imported=read_import):
         urn = _urn("protobuf", message.name.split("."))
         yield DeclaredSchema(urn, message.schema, None, path, "protobuf")
 
@@ -265,11 +275,14 @@ def _annotations_of(entry: CatalogEntry) -> DeclaredAnnotations:
 
 
 def read_dbt_documentation(path: str, data: bytes) -> list[DeclaredSchema]:
-    """What a file of dbt documents, also models without columns; raises UnreadableSchema."""
+    """The models and sources that a dbt file documents, including those without columns.
+
+    Raises UnreadableSchema.
+    """
     if not _DBT_MARK.search(data):
         return []
     try:
-        # Types do not matter here, so neither does their dialect.
+        # The types are not used, so any dialect will do.
         return list(_read_dbt(path, data, "postgres", with_empty=True))
     except ConfigurationError as problem:
         raise UnreadableSchema(path, problem.problems[0].text, line=problem.line) from None
@@ -278,13 +291,14 @@ def read_dbt_documentation(path: str, data: bytes) -> list[DeclaredSchema]:
 def _read_dbt(
     path: str, data: bytes, dialect: Dialect, *, with_empty: bool = False
 ) -> Iterator[DeclaredSchema]:
-    for model in models_from_dbt(decode_text(path, data), file=path, dialect=dialect):
+    text = decode_text(path, data)
+    for model in models_from_dbt(text, file=path, dialect=dialect, allow_repeated=True):
         if not model.schema.fields and not with_empty:
             continue
         parts = (model.name,) if model.source is None else (model.source, model.name)
         is_typed = not model.untyped and not model.nested
         is_complete = model.enforced or (model.source is not None and is_typed)
-        schema = model.schema if is_complete else _documented(model)
+        schema = model.schema if is_complete else _documented_schema(model)
         kind: SchemaKind = "dbt" if model.source is None else "dbt-source"
         yield DeclaredSchema(
             table_urn(parts), schema, None, path, kind, complete=is_complete,
@@ -294,19 +308,19 @@ def _read_dbt(
 
 def _annotations_of_dbt(model: DbtModel) -> DeclaredAnnotations:
     meta = {key.casefold(): text for key, text in model.meta.items()}
-    named = [meta[key] for key in ("owner", "owners") if key in meta]
+    owners = [meta[key] for key in ("owner", "owners") if key in meta]
     return DeclaredAnnotations(
         description=model.description or None,
         domain=meta.get("business_domain") or meta.get("domain"),
         business_context=meta.get("business_context"),
         tags=model.tags,
-        owners=tuple(each.name for each in parse_owners(named)),
+        owners=tuple(each.name for each in parse_owners(owners)),
         properties=dict(model.meta),
     )
 
 
-def _documented(model: DbtModel) -> Schema:
-    """Columns that are documented: tests on them do not decide whether they can be null."""
+def _documented_schema(model: DbtModel) -> Schema:
+    """The documented columns as nullable, since dbt tests do not guarantee constraints."""
     return Schema(
         fields=tuple(
             msgspec.structs.replace(field, nullable=True, key=False)
@@ -316,7 +330,7 @@ def _documented(model: DbtModel) -> Schema:
 
 
 # The logical types of the Open Data Contract Standard.
-_LOGICAL: Final[dict[str, DataType]] = {
+_TYPE_BY_LOGICAL_TYPE: Final[dict[str, DataType]] = {
     "string": STRING,
     "integer": INT64,
     "number": FLOAT64,
@@ -363,7 +377,7 @@ class _Contract(_ContractPart, frozen=True, kw_only=True, rename="camel"):
     tags: list[str] | None = None
     schema: list[_ContractTable] | None = None
     servers: list[_ContractServer] | None = None
-    # The layout depends on the version: a list of members, or a mapping with members.
+    # A list of members or a mapping with `members`, depending on the version.
     team: Any = None
 
 
@@ -374,14 +388,14 @@ def _read_contract(path: str, data: bytes) -> Iterator[DeclaredSchema]:
     )
     if problems:
         raise ConfigurationError(problems)
-    plain = _plain(tree)
-    version = str(plain.get("apiVersion", "")).removeprefix("v")
+    values = _to_values(tree)
+    version = str(values.get("apiVersion", "")).removeprefix("v")
     if version.partition(".")[0] != "3":
         raise UnreadableSchema(
             path, f"data contracts of version '{version}' are not supported; use apiVersion v3"
         )
     try:
-        contract = msgspec.convert(plain, _Contract, strict=False)
+        contract = msgspec.convert(values, _Contract, strict=False)
     except msgspec.ValidationError as problem:
         raise UnreadableSchema(path, f"not a valid data contract ({problem})") from None
     dialects = [DIALECT_OF_PLATFORM.get(each.type or "") for each in contract.servers or ()]
@@ -412,48 +426,48 @@ def _contract_owners(team: Any) -> Iterator[str]:
             yield name
 
 
-def _contract_field(each: _ContractProperty, dialect: Dialect | None) -> Field:
-    is_key = bool(each.primary_key)
+def _contract_field(property: _ContractProperty, dialect: Dialect | None) -> Field:
+    is_key = bool(property.primary_key)
     return Field(
-        name=each.physical_name or each.name,
-        type=_contract_type(each, dialect, 1),
-        nullable=not (each.required or is_key),
+        name=property.physical_name or property.name,
+        type=_contract_type(property, dialect, 1),
+        nullable=not (property.required or is_key),
         key=is_key,
-        partition=bool(each.partitioned),
-        description=each.description or None,
-        tags=tuple(each.tags or ()),
-        native_type=each.physical_type,
+        partition=bool(property.partitioned),
+        description=property.description or None,
+        tags=tuple(property.tags or ()),
+        native_type=property.physical_type,
     )
 
 
-def _contract_type(each: _ContractProperty, dialect: Dialect | None, depth: int) -> DataType:
-    """The physical type if it can be read, else the logical one."""
+def _contract_type(property: _ContractProperty, dialect: Dialect | None, depth: int) -> DataType:
+    """The physical type if it can be parsed, else the logical type."""
     if depth > _MAX_DEPTH:
         return UNKNOWN
-    if each.properties:
+    if property.properties:
         return Struct(
             tuple(
                 Member(
-                    inner.physical_name or inner.name,
-                    _contract_type(inner, dialect, depth + 1),
-                    nullable=not inner.required,
+                    member.physical_name or member.name,
+                    _contract_type(member, dialect, depth + 1),
+                    nullable=not member.required,
                 )
-                for inner in each.properties
+                for member in property.properties
             )
         )
-    if each.items is not None:
-        return Array(_contract_type(each.items, dialect, depth + 1))
-    if each.physical_type:
-        type = type_from_sql(each.physical_type, dialect or "postgres")
+    if property.items is not None:
+        return Array(_contract_type(property.items, dialect, depth + 1))
+    if property.physical_type:
+        type = type_from_sql(property.physical_type, dialect or "postgres")
         if not isinstance(type, Unknown):
             return type
-    return _LOGICAL.get(each.logical_type or "", UNKNOWN)
+    return _TYPE_BY_LOGICAL_TYPE.get(property.logical_type or "", UNKNOWN)
 
 
-def _plain(node: Any) -> Any:
-    """The values of a YAML tree as texts, lists and mappings."""
+def _to_values(node: Any) -> Any:
+    """Convert a YAML tree to texts, lists and mappings."""
     if isinstance(node, MappingNode):
-        return {key: _plain(entry.node) for key, entry in node.entries.items()}
+        return {key: _to_values(entry.node) for key, entry in node.entries.items()}
     if isinstance(node, ListNode):
-        return [_plain(each) for each in node.items]
+        return [_to_values(each) for each in node.items]
     return None if node.empty else node.written or node.text

@@ -1,10 +1,11 @@
 """The service behind `lumos gate`.
 
-Features are imported where they are needed: most runs in a CI system repeat an earlier one, whose
-report is known (`report_cache.py`).
+Features are imported late: many runs in a CI system repeat an earlier run and only need its cached
+report (`report_cache.py`).
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -63,7 +64,7 @@ class Gate:
         lineage: str | Path | None = None,
         progress: Progress = no_progress,
     ) -> GateReport:
-        """Report what the changes since the merge base of two revisions do downstream.
+        """Report the downstream impact of the changes since the merge base of two revisions.
 
         `lineage` adds lineage to that of the repository's SQL: a snapshot, a store, a file that
         `lineage.ingest` reads, or `local` for the configured store. Without it, manifests of dbt
@@ -76,18 +77,18 @@ class Gate:
         cache = None
         if lineage is None:
             cache = ReportCache(repository, change, at.date())
-            if (known := cache.load()) is not None:
-                return known
-        # Imported late: a report that is known needs no parser and no store.
+            if (cached := cache.load()) is not None:
+                return cached
+        # Imported late: a cached report needs neither parsers nor a store.
         from lumos.gate.judgement import judge_change
         from lumos.gate.lineage_source import LineageSource, committed_artefacts
 
         with committed_artefacts(repository, old) as artefacts:
-            given = artefacts if lineage is None else lineage
+            source_path = artefacts if lineage is None else lineage
             source = (
                 None
-                if given is None
-                else LineageSource(str(given), self._configured, optional=lineage is None)
+                if source_path is None
+                else LineageSource(str(source_path), self._configured, optional=lineage is None)
             )
             report = judge_change(
                 change, repository, self._open_workspace, source=source, at=at, progress=progress
@@ -107,7 +108,7 @@ class Gate:
     ) -> CommentReport:
         """Create or update the comment on a pull request of GitHub, GitLab or Bitbucket.
 
-        Pull request, repository, forge and token are those of the CI system's environment
+        Pull request, repository, forge and token come from the CI system's environment
         variables, unless given. A comment that could not be posted has the status `failed` and a
         `problem`. `dry_run` only renders it.
         """
@@ -132,24 +133,23 @@ class Gate:
         expires: date | None = None,
         folder: str | Path = ".",
     ) -> WaiverReport:
-        """Add a waiver to the repository; it counts once it is committed with the change."""
-        from lumos.gate.waivers import Waiver, add_waiver
+        """Add a waiver to the repository; it takes effect when it is committed with the change."""
+        from lumos.gate.waivers import FINGERPRINT, Waiver, add_waiver
 
-        until = expires or (self._clock() + _DEFAULT_EXPIRY).date()
-        try:
-            waiver = msgspec.convert(
-                {
-                    "fingerprint": fingerprint,
-                    "reason": reason,
-                    "approver": approver,
-                    "expires": until.isoformat(),
-                },
-                Waiver,
-            )
-        except msgspec.ValidationError as problem:
+        if not re.fullmatch(FINGERPRINT, fingerprint):
             raise MisuseError(
-                f"Invalid waiver: {problem}. Copy the fingerprint from: lumos gate --base REV"
-            ) from None
+                f"'{fingerprint}' is not a fingerprint, which has 16 hexadecimal digits. "
+                "Copy it from: lumos gate --base REV"
+            )
+        if not reason.strip() or not approver.strip():
+            raise MisuseError(
+                "A waiver needs a reason and an approver: "
+                f"lumos gate waive {fingerprint} --reason TEXT --approver NAME"
+            )
+        until = expires or (self._clock() + _DEFAULT_EXPIRY).date()
+        waiver = Waiver(
+            fingerprint=fingerprint, reason=reason, approver=approver, expires=until.isoformat()
+        )
         root = GitRepository(Path(folder)).root
         file = os.path.relpath(add_waiver(root, waiver))
         return WaiverReport(file=file, **msgspec.structs.asdict(waiver))
@@ -157,7 +157,7 @@ class Gate:
     def documentation(
         self, dataset: str | None = None, *, folder: str | Path = "."
     ) -> "MissingDocsReport":
-        """The datasets in the store that lack required documentation, but for the baseline."""
+        """The datasets in the store that lack required documentation, except for the baseline."""
         from lumos.annotations.requirements import find_missing_docs
         from lumos.gate.baseline import excuse_documentation, read_baseline
 
@@ -173,7 +173,7 @@ class Gate:
         folder: str | Path = ".",
         progress: Progress = no_progress,
     ) -> GateInitReport:
-        """Write a workflow, a policy and a baseline with the findings of today."""
+        """Write a workflow, a policy and a baseline with the current findings."""
         from lumos.annotations.requirements import find_missing_docs
         from lumos.gate.baseline import FILE as BASELINE_FILE
         from lumos.gate.baseline import read_baseline, render_baseline
@@ -182,7 +182,7 @@ class Gate:
             POLICY_RULES,
             Workflow,
             detect_forge,
-            forge_named,
+            parse_forge,
             policy_file,
             workflows,
         )
@@ -190,33 +190,33 @@ class Gate:
         repository = GitRepository(Path(folder))
         root = repository.root
         remote = repository.git("config", "--get", "remote.origin.url", check=False).strip()
-        chosen = detect_forge(root, remote) if forge is None else forge_named(forge)
-        if chosen is None:
+        chosen_forge = detect_forge(root, remote) if forge is None else parse_forge(forge)
+        if chosen_forge is None:
             raise MisuseError(
                 "The forge of this repository is not known. Name it: lumos gate init --forge github"
                 f" (or {', '.join(FORGES[1:])})"
             )
-        against = base or repository.default_branch()
+        base_revision = base or repository.default_branch()
         has_commit = bool(repository.git("rev-parse", "--verify", "--quiet", "HEAD", check=False))
         report = (
-            self.check(against, folder=folder, progress=progress)
-            if has_commit and against is not None
+            self.check(base_revision, folder=folder, progress=progress)
+            if has_commit and base_revision is not None
             else None
         )
         findings = () if report is None else report.findings
-        written = [_write_new(root, each) for each in (*workflows(chosen), policy_file())]
-        rules = POLICY_RULES if written[-1].written else self._documentation
+        files = [_write_new(root, each) for each in (*workflows(chosen_forge), policy_file())]
+        rules = POLICY_RULES if files[-1].written else self._documentation
         store = self._existing_store() if rules.required_fields else None
         undocumented = None if store is None else find_missing_docs(rules, store, None)
         text = render_baseline(findings, undocumented)
         hint = "delete it first to record the findings of today"
-        written.append(_write_new(root, Workflow(BASELINE_FILE, text, hint)))
+        files.append(_write_new(root, Workflow(BASELINE_FILE, text, hint)))
         baseline = read_baseline(root)
         is_ignored = repository.is_ignored(root / BASELINE_FILE)
         return GateInitReport(
-            forge=chosen,
-            base=against,
-            files=tuple(written),
+            forge=chosen_forge,
+            base=base_revision,
+            files=tuple(files),
             findings=len(baseline.findings),
             documentation=len(baseline.documentation),
             ignored=(BASELINE_FILE,) if is_ignored else (),

@@ -1,4 +1,4 @@
-"""Where the columns that a change passes through are derived from each other."""
+"""The lines of SQL that derive the columns on the path of a change from each other."""
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -9,7 +9,7 @@ from lumos.impact.reports import ImpactReport
 from lumos.model.types import quoted_name
 from lumos.store import Store
 
-# Two steps of a path, each as urn#column.
+# Two consecutive steps of a path, each as urn#column.
 Hop: TypeAlias = tuple[str, str]
 
 
@@ -29,6 +29,6 @@ def hop_locations(store: Store, reports: Iterable[ImpactReport]) -> Mapping[Hop,
             if mapping.file is not None:
                 before = f"{edge.upstream}#{quoted_name(mapping.upstream)}"
                 after = f"{edge.downstream}#{quoted_name(mapping.downstream)}"
-                place = GateLocation(file=mapping.file, line=mapping.line)
-                found[before, after] = place
+                location = GateLocation(file=mapping.file, line=mapping.line)
+                found[before, after] = location
     return {hop: found[hop] for hop in hops & found.keys()}

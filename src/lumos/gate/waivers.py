@@ -1,7 +1,7 @@
 """Waivers in `.lumos/waivers.yaml`: each approves one finding of one change until a date.
 
-Only waivers that the change itself adds count. One that is already at the merge base was used by an
-earlier change, and is reported so that it can be deleted.
+Only waivers that the change itself adds take effect. A waiver that the merge base already has was
+used by an earlier change; it is reported, so that it can be deleted.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -18,13 +18,13 @@ from lumos.errors import MisuseError
 from lumos.gate.reports import GateFinding, WaiverProblem, with_waiver
 
 FILE: Final = ".lumos/waivers.yaml"
-_FINGERPRINT: Final = r"^[0-9a-f]{16}$"
+FINGERPRINT: Final = r"^[0-9a-f]{16}$"
 
 
 class Waiver(Section, frozen=True, kw_only=True):
     """The approval of one finding."""
 
-    fingerprint: Annotated[str, Meta(pattern=_FINGERPRINT, description="16 hexadecimal digits")]
+    fingerprint: Annotated[str, Meta(pattern=FINGERPRINT, description="16 hexadecimal digits")]
     reason: Annotated[str, Meta(min_length=1, description="a text that is not empty")]
     approver: Annotated[str, Meta(min_length=1, description="a name")]
     expires: Annotated[
@@ -41,7 +41,7 @@ class WaiverFile(Section, frozen=True, kw_only=True):
 
 
 class AppliedWaivers(NamedTuple):
-    """The findings, waived ones marked, and waivers without effect."""
+    """The findings, with waived ones marked, and waivers without effect."""
 
     findings: tuple[GateFinding, ...]
     problems: tuple[WaiverProblem, ...]
@@ -49,8 +49,8 @@ class AppliedWaivers(NamedTuple):
 
 def parse_waivers(text: str, *, file: str = FILE) -> tuple[Waiver, ...]:
     """The waivers of a YAML text; raises ConfigurationError with file and line."""
-    place = ConfigPosition(origin=file, folder="")
-    root, problems = parse_yaml(text, position=place, environment={})
+    position = ConfigPosition(origin=file, folder="")
+    root, problems = parse_yaml(text, position=position, environment={})
     found = SectionReader({}, problems).section(root, WaiverFile)
     if problems or not isinstance(found, WaiverFile):
         raise ConfigurationError(problems)
@@ -64,33 +64,33 @@ def apply_waivers(
     earlier: Collection[str],
     today: date,
 ) -> AppliedWaivers:
-    """Mark the findings that waivers cover; `earlier` fingerprints are waived at the merge base."""
-    by_fingerprint: dict[str, Waiver] = {}
+    """Mark the findings that waivers approve; `earlier` has the fingerprints of earlier waivers."""
+    effective: dict[str, Waiver] = {}
     problems: list[WaiverProblem] = []
-    known = {finding.fingerprint: finding for finding in findings}
+    findings_by_fingerprint = {finding.fingerprint: finding for finding in findings}
     for waiver in waivers:
-        reason = _ineffective(waiver, known, earlier=earlier, today=today)
+        reason = _problem_with(waiver, findings_by_fingerprint, earlier=earlier, today=today)
         if reason is None:
-            by_fingerprint[waiver.fingerprint] = waiver
+            effective[waiver.fingerprint] = waiver
         else:
             problems.append(WaiverProblem(fingerprint=waiver.fingerprint, reason=reason))
     applied = tuple(
-        with_waiver(finding, by_fingerprint[finding.fingerprint].approver)
-        if finding.fingerprint in by_fingerprint
+        with_waiver(finding, effective[finding.fingerprint].approver)
+        if finding.fingerprint in effective
         else finding
         for finding in findings
     )
     return AppliedWaivers(applied, tuple(problems))
 
 
-def _ineffective(
+def _problem_with(
     waiver: Waiver,
     findings: Mapping[str, GateFinding],
     *,
     earlier: Collection[str],
     today: date,
 ) -> str | None:
-    """Why a waiver has no effect, or None."""
+    """The reason why a waiver has no effect, or None."""
     try:
         expires = date.fromisoformat(waiver.expires)
     except ValueError:
@@ -116,10 +116,10 @@ def add_waiver(folder: Path, waiver: Waiver) -> Path:
     """Append a waiver to the file of a repository; comments and other waivers stay."""
     file = folder / FILE
     text = file.read_text(encoding="utf-8") if file.exists() else ""
-    known = parse_waivers(text, file=str(file)) if text.strip() else ()
-    if any(each.fingerprint == waiver.fingerprint for each in known):
-        raise MisuseError(f"{file} has a waiver for {waiver.fingerprint} already.")
-    if not known:
+    existing = parse_waivers(text, file=str(file)) if text.strip() else ()
+    if any(each.fingerprint == waiver.fingerprint for each in existing):
+        raise MisuseError(f"{file} already has a waiver for {waiver.fingerprint}.")
+    if not existing:
         text = f"{text.rstrip()}\nwaivers:\n".lstrip()
     lines = [
         f"- fingerprint: '{waiver.fingerprint}'",
@@ -127,13 +127,13 @@ def add_waiver(folder: Path, waiver: Waiver) -> Path:
         f"  approver: {_quoted(waiver.approver)}",
         f"  expires: '{waiver.expires}'",
     ]
-    written = text.rstrip("\n") + "\n" + "\n".join(lines) + "\n"
-    if (*known, waiver) != parse_waivers(written, file=str(file)):
+    new_text = text.rstrip("\n") + "\n" + "\n".join(lines) + "\n"
+    if (*existing, waiver) != parse_waivers(new_text, file=str(file)):
         raise MisuseError(
-            f"{file} has another layout than 'waivers:' with a list. Edit it by hand."
+            f"{file} does not consist of a list under 'waivers:'. Add the waiver by hand."
         )
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(written, encoding="utf-8")
+    file.write_text(new_text, encoding="utf-8")
     return file
 
 

@@ -1,7 +1,7 @@
 """Changes of Protobuf messages that only break the wire format: numbers and encodings of fields.
 
-Messages that were written before are read by number. No SQL names them, so lineage does not tell
-who reads them, and the change itself is the finding.
+Stored messages are decoded by field number. Their readers are not in the lineage of SQL, so the
+change itself is the finding.
 """
 
 import hashlib
@@ -16,10 +16,10 @@ from lumos.model.schema import Schema
 from lumos.model.types import quoted_name
 from lumos.model.urn import name_in
 
-_NUMBER: Final = "field-number"
-_ENCODING: Final = "field-encoding"
-# Types that are written alike; a reader takes one of another group for something else.
-_ENCODINGS: Final[Mapping[str, str]] = {
+_NUMBER_RULE: Final = "field-number"
+_ENCODING_RULE: Final = "field-encoding"
+# Types with the same encoding; reading with a type of another group yields wrong values.
+_ENCODING_BY_TYPE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("int32", "int64", "uint32", "uint64", "bool"), "varint"),
     **dict.fromkeys(("sint32", "sint64"), "zigzag"),
     **dict.fromkeys(("fixed32", "sfixed32"), "32 bits"),
@@ -28,7 +28,7 @@ _ENCODINGS: Final[Mapping[str, str]] = {
 
 
 class _WireField(NamedTuple):
-    """A field of a message as it is written."""
+    """A field of a message in the wire format."""
 
     path: str
     number: int
@@ -37,7 +37,7 @@ class _WireField(NamedTuple):
 
 
 class _WireChange(NamedTuple):
-    """A field that is read wrongly, with what it was and what it is."""
+    """A change that makes readers decode a field wrongly."""
 
     rule: str
     path: str
@@ -49,7 +49,7 @@ class _WireChange(NamedTuple):
 def wire_findings(
     before: Iterable[DeclaredSchema], after: Iterable[DeclaredSchema]
 ) -> Iterator[GateFinding]:
-    """The changed messages whose earlier data would be read wrongly."""
+    """Findings of changed messages whose stored data would be decoded wrongly."""
     old = {each.urn: each for each in before if each.kind == "protobuf"}
     for new in after:
         if new.kind != "protobuf" or new.urn not in old:
@@ -67,19 +67,19 @@ def _changes(before: Schema, after: Schema) -> Iterator[_WireChange]:
             reused = by_number.get((parent_of(path), field.number))
             if reused is not None and reused.type != field.type:
                 yield _WireChange(
-                    _NUMBER, path, f"{reused.path} {reused.type}", f"{path} {field.type}",
+                    _NUMBER_RULE, path, f"{reused.path} {reused.type}", f"{path} {field.type}",
                     f"reuses the field number {field.number} of {reused.path}, which is "
                     f"{reused.type} and not {field.type}",
                 )  # fmt: skip
         elif earlier.number != field.number:
             yield _WireChange(
-                _NUMBER, path, str(earlier.number), str(field.number),
+                _NUMBER_RULE, path, str(earlier.number), str(field.number),
                 f"changed its field number from {earlier.number} to {field.number}",
             )  # fmt: skip
         elif _is_encoded_differently(earlier.native_type, field.native_type):
             one, other = str(earlier.native_type), str(field.native_type)
             yield _WireChange(
-                _ENCODING, path, one, other, f"changed its encoding from {one} to {other}"
+                _ENCODING_RULE, path, one, other, f"changed its encoding from {one} to {other}"
             )
 
 
@@ -95,9 +95,16 @@ def _wire_fields(schema: Schema) -> Iterator[_WireField]:
 
 
 def _is_encoded_differently(before: str | None, after: str | None) -> bool:
-    """Whether two types of numbers are written differently; other types differ in the schema."""
-    one, other = _ENCODINGS.get(before or ""), _ENCODINGS.get(after or "")
-    return one is not None and other is not None and one != other
+    """Whether two number types have different encodings; other types differ in the schema."""
+    encoding_before, encoding_after = (
+        _ENCODING_BY_TYPE.get(before or ""),
+        _ENCODING_BY_TYPE.get(after or ""),
+    )
+    return (
+        encoding_before is not None
+        and encoding_after is not None
+        and encoding_before != encoding_after
+    )
 
 
 def _finding(declared: DeclaredSchema, change: _WireChange) -> GateFinding:

@@ -11,22 +11,21 @@ from lumos.errors import UnknownName
 
 Forge: TypeAlias = Literal["github", "gitlab", "bitbucket", "jenkins"]
 FORGES: Final[tuple[Forge, ...]] = get_args(Forge)
-# What templates/policy.yaml says.
+# The rules in templates/policy.yaml.
 POLICY_RULES: Final = DocumentationRules(required_fields=("description", "owner"))
 
 
 class Workflow(NamedTuple):
-    """A file to write for a forge, and what to do if it exists already."""
+    """A file to write for a forge; `if_exists` tells how to add the gate to an existing file."""
 
     path: str
     text: str
-    # How to add the gate to a file that the forge has one of.
     if_exists: str = ""
 
 
 _INCLUDE: Final = "include:\n  - local: .gitlab/lumos.yml\n"
-# Files that show which forge a repository is on, before its remote is asked.
-_MARKS: Final[Mapping[str, Forge]] = {
+# Files that tell the forge of a repository.
+_FORGE_BY_FILE: Final[Mapping[str, Forge]] = {
     ".github/workflows": "github",
     ".gitlab-ci.yml": "gitlab",
     "bitbucket-pipelines.yml": "bitbucket",
@@ -64,8 +63,8 @@ def _template(name: str) -> str:
     return files("lumos.gate").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def forge_named(name: str) -> Forge:
-    """The forge of that name."""
+def parse_forge(name: str) -> Forge:
+    """The forge with a name, in any case."""
     for forge in FORGES:
         if name.lower() == forge:
             return forge
@@ -74,8 +73,8 @@ def forge_named(name: str) -> Forge:
 
 def detect_forge(root: Path, remote: str) -> Forge | None:
     """The forge of a repository, from its CI files, else from the host of its remote."""
-    for mark, forge in _MARKS.items():
-        if (root / mark).exists():
+    for file, forge in _FORGE_BY_FILE.items():
+        if (root / file).exists():
             return forge
     host = remote.partition("://")[2] or remote
     host = host.partition("/")[0].rpartition("@")[2].partition(":")[0].lower()

@@ -1,8 +1,8 @@
 """The temporary store that a change is judged in.
 
-It gets the schemas and the lineage of the merge base; then the files that the change touches are
-read again. So models that the change adapts count as adapted, and models that it does not touch
-still read what they read before. Nothing of the repository is executed.
+It first gets the schemas and the lineage of the merge base. Then the changed files are read again
+at the head. So models that the change adapts have their new lineage, and all others the lineage
+they had before. No code of the repository is executed.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -16,11 +16,12 @@ import msgspec
 
 from lumos.gate.base_cache import BaseStoreCache
 from lumos.gate.inputs import SQL_SUFFIX, RevisionDeclarations, SqlModel, shadowed_names
-from lumos.gate.lineage_source import LineageSource, LineageWorkspace, replace_outside_lineage
+from lumos.gate.lineage_source import LineageSource, LineageWorkspace, remove_outside_lineage
 from lumos.gate.revisions import Revisions, folded_name
 from lumos.gate.schema_files import DeclaredSchema
 from lumos.impact.service import ImpactService
 from lumos.lineage.input_files import is_ignored_folder
+from lumos.lineage.sql_files import is_macro_file
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance, Owner, Ownership
 from lumos.model.schema import Schema
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
     from lumos.cost.service import Costs
 
 
-_FEW: Final = 20
+_BATCH_SIZE: Final = 20
 
 
 class Workspace(LineageWorkspace, Protocol):
-    """The features of Lumos on a store of their own."""
+    """The features of Lumos on a temporary store."""
 
     @property
     def impact(self) -> ImpactService: ...
@@ -46,7 +47,7 @@ class Workspace(LineageWorkspace, Protocol):
 
 
 class ModelUrns(NamedTuple):
-    """The datasets of models, by file and name, and of all datasets in lineage, by name."""
+    """URNs of models by file and name, and of all datasets in lineage by name."""
 
     by_model: dict[tuple[str, str], str]
     by_name: dict[str, str]
@@ -69,25 +70,28 @@ def model_at_base(
     workspace: Workspace,
     repository: GitRepository,
     path: str,
-    sides: Sequence[str | None],
+    blobs: Sequence[str | None],
     dialect: str | None,
 ) -> Iterator[None]:
-    """Inside, a model is the one of the merge base: readers resolve the columns that it had."""
-    before, after = sides
+    """Use the lineage that a model had at the merge base while the block runs.
+
+    Readers of the model then resolve the columns that it had before the change.
+    """
+    before, after = blobs
     if before is None or after is None:
         yield
         return
-    tree = _tree(workspace)
+    tree = _folder_of(workspace)
 
-    def read(blob: str) -> None:
+    def ingest(blob: str) -> None:
         written = _write_files(tree, repository.read({path: blob}))
         workspace.lineage.ingest(*written, dialect=dialect)
 
-    read(before)
+    ingest(before)
     try:
         yield
     finally:
-        read(after)
+        ingest(after)
 
 
 @contextmanager
@@ -98,10 +102,10 @@ def open_workspace(
     *,
     dialect: str | None,
 ) -> Iterator[Workspace]:
-    """A temporary store, with the lineage from outside of the repository or a cached base."""
+    """A temporary store with the lineage from outside of the repository, or with a cached base."""
     with TemporaryDirectory(prefix="lumos-gate-") as name:
         tree = Path(name).resolve()
-        # Names of files in lineage are relative to the folder of the store.
+        # File names in lineage are relative to the folder of the store.
         file = tree / "lumos.db"
         if source is not None:
             source.copy_store(file)
@@ -114,7 +118,7 @@ def open_workspace(
         yield workspace
 
 
-def fill(
+def load_change(
     workspace: Workspace,
     repository: GitRepository,
     revisions: Revisions,
@@ -123,56 +127,62 @@ def fill(
     *,
     at: datetime,
 ) -> ModelUrns:
-    """Add the schemas and the lineage that the change is judged by; returns URNs of models."""
+    """Load the schemas and the lineage of a change into the store; return the URNs of models."""
     store = workspace.create_store()
-    is_base_known = cache is not None and cache.is_restored
-    if not is_base_known:
+    has_base = cache is not None and cache.is_restored
+    if not has_base:
         _put_schemas(store, revisions._replace(after=RevisionDeclarations()), at=at)
-    # A restored base has reporters too, but they are the repository's own.
+    # The reporters of a restored base are files of the repository, not from outside.
     outside = [] if cache is not None else [each.name for each in store.lineage.reporters()]
-    tree = _tree(workspace)
+    tree = _folder_of(workspace)
     old, new = (
-        _lineage_files(files, revisions.sql, declared.readers, revisions.same.readers)
+        _lineage_files(files, revisions.sql, declared.readers, revisions.unchanged.readers)
         for files, declared in zip(
             revisions.files, (revisions.before, revisions.after), strict=True
         )
     )
-    # Not the folder as a whole: files from outside would count as deleted.
-    if not is_base_known and (files := _write_files(tree, _contents(repository, old))):
+    macros_before, macros_after = (
+        {path: blob for path, blob in files.items() if is_macro_file(path)}
+        for files in revisions.files
+    )
+    _write_files(tree, repository.read(macros_before))
+    # Files are named, since ingesting the folder would delete lineage of other files.
+    if not has_base and (files := _write_files(tree, _contents(repository, old))):
         workspace.lineage.ingest(*files, dialect=dialect)
-    if cache is not None and not is_base_known:
+    if cache is not None and not has_base:
         cache.save(Path(workspace.database.location))
     _put_schemas(store, revisions, at=at, changed_only=True)
     urns = ModelUrns.of(store, revisions.before.models)
-    written = {*_written(store, outside)} if outside else set()
+    written_urns = {*_written_datasets(store, outside)} if outside else set()
+    _write_files(tree, repository.read(macros_after))
     changed = {path: text for path, text in new.items() if old.get(path) != text}
     if files := _write_files(tree, _contents(repository, changed)):
         workspace.lineage.ingest(*files, dialect=dialect)
-    gone = old.keys() - new.keys()
-    store.transact(lambda transaction: _forget_files(transaction, gone, at))
+    deleted = old.keys() - new.keys()
+    store.transact(lambda transaction: _delete_lineage(transaction, deleted, at))
     if outside:
-        written.update(_written(store, outside))
-        replace_outside_lineage(store, outside, written, at=at)
+        written_urns.update(_written_datasets(store, outside))
+        remove_outside_lineage(store, outside, written_urns, at=at)
     return urns
 
 
 def has_lineage(
     workspace: Workspace, repository: GitRepository, revisions: Revisions, dialect: str | None
 ) -> bool:
-    """Whether any lineage is known, also of SQL that the change does not concern."""
+    """Whether any lineage is known, including that of SQL that the change does not affect."""
     store = workspace.create_store()
     files = revisions.files[0]
-    rest = {path for path in files if path.lower().endswith(SQL_SUFFIX)} - revisions.sql
-    waiting = list(_lineage_files(files, rest, revisions.before.readers).items())
-    while waiting and not store.lineage.count():
-        some, waiting = waiting[:_FEW], waiting[_FEW:]
-        written = _write_files(_tree(workspace), _contents(repository, dict(some)))
+    other_sql = {path for path in files if path.lower().endswith(SQL_SUFFIX)} - revisions.sql
+    pending = list(_lineage_files(files, other_sql, revisions.before.readers).items())
+    while pending and not store.lineage.count():
+        batch, pending = pending[:_BATCH_SIZE], pending[_BATCH_SIZE:]
+        written = _write_files(_folder_of(workspace), _contents(repository, dict(batch)))
         workspace.lineage.ingest(*written, dialect=dialect)
     return bool(store.lineage.count())
 
 
 class _Blob(NamedTuple):
-    """A file whose content is in the repository."""
+    """The id of a blob with the content of a file."""
 
     id: str
 
@@ -180,11 +190,11 @@ class _Blob(NamedTuple):
 def _put_schemas(
     store: Store, revisions: Revisions, *, at: datetime, changed_only: bool = False
 ) -> None:
-    """Record the datasets of complete declarations; tables come before messages of their name.
+    """Record the datasets with complete declarations, without messages that share a table's name.
 
-    With `changed_only`, only those that the change declares.
+    With `changed_only`, only datasets that changed files of the head declare.
     """
-    before = {each.urn: each for each in (*revisions.same.schemas, *revisions.before.schemas)
+    before = {each.urn: each for each in (*revisions.unchanged.schemas, *revisions.before.schemas)
               if each.complete}  # fmt: skip
     after = {each.urn: each for each in revisions.after.schemas if each.complete}
     shadowed = shadowed_names((*before.values(), *after.values()))
@@ -195,23 +205,23 @@ def _put_schemas(
     }
 
     def write(transaction: Transaction) -> None:
-        # One query for all: most datasets are new.
+        # One query for all datasets, most of which are new.
         stored = transaction.entries.get(list(wanted))
         for urn, declared in wanted.items():
-            known = entry_of(stored[urn]) if urn in stored else None
-            entry = _entry(urn, declared, after.get(urn), known)
-            if entry != known:
+            stored_entry = entry_of(stored[urn]) if urn in stored else None
+            entry = _entry(urn, declared, after.get(urn), stored_entry)
+            if entry != stored_entry:
                 put_entry(transaction, entry, before=stored.get(urn), at=at)
 
     store.transact(write)
 
 
 def _entry(
-    urn: str, declared: DeclaredSchema, after: DeclaredSchema | None, known: CatalogEntry | None
+    urn: str, declared: DeclaredSchema, after: DeclaredSchema | None, stored: CatalogEntry | None
 ) -> CatalogEntry:
-    """The entry of a declared dataset; what the store knows about it takes precedence."""
+    """The entry of a declared dataset; annotations in the store take precedence."""
     parsed = Urn.parse(urn)
-    entry = known or CatalogEntry(urn=urn, name=parsed.name, platform=parsed.platform)
+    entry = stored or CatalogEntry(urn=urn, name=parsed.name, platform=parsed.platform)
     newest = (after or declared).annotations
     owners = tuple(Owner(name=each) for each in newest.owners)
     return msgspec.structs.replace(
@@ -226,18 +236,18 @@ def _entry(
 
 
 def _all_columns(schema: Schema, after: DeclaredSchema | None) -> Schema:
-    """The columns of a dataset, with those that the change adds, which changed models may read."""
+    """The columns of a dataset and those that the change adds, which changed models may read."""
     if after is None:
         return schema
-    known = {field.name for field in schema.fields}
-    added = tuple(field for field in after.schema.fields if field.name not in known)
+    existing = {field.name for field in schema.fields}
+    added = tuple(field for field in after.schema.fields if field.name not in existing)
     return Schema(fields=(*schema.fields, *added))
 
 
 def _lineage_files(
     files: Mapping[str, str], sql: Collection[str], *readers: Mapping[str, str]
 ) -> dict[str, "_Blob | str"]:
-    """The SQL that lineage is read from; in migrations, only views."""
+    """The SQL files to read lineage from, as blobs or as replaced texts (views of migrations)."""
     replaced = {path: text for each in readers for path, text in each.items()}
     return {
         path: replaced.get(path, _Blob(blob))
@@ -258,12 +268,12 @@ def _contents(
                 if isinstance(each, str))  # fmt: skip
 
 
-def _tree(workspace: Workspace) -> Path:
+def _folder_of(workspace: Workspace) -> Path:
     return Path(workspace.database.location).parent
 
 
 def _write_files(tree: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
-    """Write files below a folder; paths that leave it are left out."""
+    """Write files into a folder; paths that lead out of it are skipped."""
     written = []
     for path, data in files:
         file = (tree / path).resolve()
@@ -274,19 +284,19 @@ def _write_files(tree: Path, files: Iterable[tuple[str, bytes]]) -> list[Path]:
     return written
 
 
-def _forget_files(transaction: Transaction, paths: Iterable[str], at: datetime) -> None:
+def _delete_lineage(transaction: Transaction, paths: Iterable[str], at: datetime) -> None:
     for path in sorted(paths):
         transaction.lineage.report(f"sql:{path}", [], at=at)
 
 
-def _written(store: Store, outside: Sequence[str]) -> Iterator[str]:
+def _written_datasets(store: Store, outside: Sequence[str]) -> Iterator[str]:
     """The datasets that the repository's own SQL writes."""
     own = {each.name for each in store.lineage.reporters()} - set(outside)
     return (edge.downstream for name in own for edge in store.lineage.edges_by(name))
 
 
 def _urns_by_name(store: Store) -> dict[str, str]:
-    """Datasets that lineage mentions, by name; names of several datasets are left out."""
+    """Datasets in lineage by name, without names that several datasets have."""
     found: dict[str, set[str]] = {}
     for edge in store.lineage.all():
         for urn in (edge.upstream, edge.downstream):

@@ -50,23 +50,25 @@ class BlastRadiusAnalysis:
         """The blast radius of a change; None if there are no downstream datasets."""
         before = self._schemas.get(event.old_schema or "")
         context = _ContextBeforeChange(self._shared, event.urn, before)
-        existing = context.datasets - self._shared.gone
-        if not existing:
+        live_datasets = context.datasets - self._shared.deleted
+        if not live_datasets:
             return None
-        found = [each for each in _affected(context, event, self._analyse) if each.urn in existing]
-        breaking = sum(each.verdict is Verdict.BREAKING for each in found)
+        affected = [
+            each for each in _affected(context, event, self._analyse) if each.urn in live_datasets
+        ]
+        breaking = sum(each.verdict is Verdict.BREAKING for each in affected)
         return BlastRadius(
             breaking=breaking,
-            undetermined=len(found) - breaking,
-            datasets=tuple(found[:MAX_LISTED]),
+            undetermined=len(affected) - breaking,
+            datasets=tuple(affected[:MAX_LISTED]),
         )
 
 
 def _affected(
-    context: "_ContextBeforeChange", event: ChangeEvent, reason: SqlAnalyzer
+    context: "_ContextBeforeChange", event: ChangeEvent, analyze_sql: SqlAnalyzer
 ) -> Iterator[Affected]:
     if any(map(may_break, event.findings)):
-        for each in impact_of(context.urn, event.findings, context, reason).downstream:
+        for each in impact_of(context.urn, event.findings, context, analyze_sql).downstream:
             if each.verdict in _AFFECTED_VERDICTS:
                 yield Affected(
                     urn=each.urn,
@@ -75,9 +77,9 @@ def _affected(
                     uses=_affected_uses(each, event.findings),
                 )
         return
-    # A deletion breaks all readers; a declared breaking change does not say which.
-    is_gone = event.type is EventType.DELETED
-    verdict = Verdict.BREAKING if is_gone else Verdict.UNDETERMINED
+    # A deletion breaks all readers; a declared breaking change may break any of them.
+    is_deleted = event.type is EventType.DELETED
+    verdict = Verdict.BREAKING if is_deleted else Verdict.UNDETERMINED
     for urn in sorted(context.direct_downstream):
         yield Affected(
             urn=urn,
@@ -87,15 +89,15 @@ def _affected(
         )
 
 
-def _affected_uses(found: DatasetImpact, findings: Sequence[Finding]) -> tuple[AffectedUse, ...]:
+def _affected_uses(impact: DatasetImpact, findings: Sequence[Finding]) -> tuple[AffectedUse, ...]:
     """The worst reason for each changed column, preferably one with a line."""
     paths = dict.fromkeys(each.change.path for each in findings if may_break(each))
-    only_path = next(iter(paths)) if len(paths) == 1 else ""
+    single_path = next(iter(paths)) if len(paths) == 1 else ""
     uses: dict[str, AffectedUse] = {}
-    for reason in found.reasons:
-        if reason.verdict is not found.verdict:
+    for reason in impact.reasons:
+        if reason.verdict is not impact.verdict:
             continue
-        for path in _changed_fields(paths, reason) or [only_path]:
+        for path in _changed_fields(paths, reason) or [single_path]:
             if path not in uses or (uses[path].line is None and reason.line is not None):
                 uses[path] = AffectedUse(
                     path=path, reason=reason.text, file=reason.file, line=reason.line
@@ -108,43 +110,45 @@ def _affected_uses(found: DatasetImpact, findings: Sequence[Finding]) -> tuple[A
 
 
 def _changed_fields(paths: Iterable[str], reason: Reason) -> list[str]:
-    """The changed fields that a reason is about, of each column that it reads the most severe."""
-    found: dict[str, str] = {}
+    """The most severe change of each column that a reason refers to."""
+    by_column: dict[str, str] = {}
     for field in reason.fields:
         for path in paths:
             if overlap(field, path):
-                found.setdefault(column_of(path), path)
-    return list(found.values())
+                by_column.setdefault(column_of(path), path)
+    return list(by_column.values())
 
 
 def _first_read(context: "_ContextBeforeChange", urn: str) -> Iterator[AffectedUse]:
     """The first line known to read the deleted dataset."""
     edges = [edge for derivation in context.derivations(urn) for edge in derivation.edges]
     reads = [edge for edge in edges if edge.upstream == context.urn]
-    facts = [(fact.file, fact.line) for edge in reads for fact in edge.columns]
-    facts += [(fact.file, fact.line) for edge in reads for fact in edge.uses]
-    lines = [(file, line) for file, line in facts if file is not None and line is not None]
-    if lines:
-        file, line = min(lines)
+    positions = [(reference.file, reference.line) for edge in reads for reference in edge.columns]
+    positions += [(reference.file, reference.line) for edge in reads for reference in edge.uses]
+    known_positions = [
+        (file, line) for file, line in positions if file is not None and line is not None
+    ]
+    if known_positions:
+        file, line = min(known_positions)
         yield AffectedUse(file=file, line=line)
 
 
 class _LimitedAnalyzer:
     """Analyses a limited amount of SQL, since other writers wait for the transaction.
 
-    The rest is undetermined.
+    The impact on the remaining datasets is undetermined.
     """
 
     def __init__(self) -> None:
-        self._left = MAX_ANALYSED_CHARACTERS
+        self._remaining_characters = MAX_ANALYSED_CHARACTERS
 
     def __call__(
         self, derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
     ) -> Sequence[StatementEffect]:
-        was_left = self._left
-        self._left -= max(len(derivation.sql or ""), _MIN_CHARACTERS_PER_SCRIPT)
-        if self._left < 0:
-            if was_left >= 0:
+        remaining_before = self._remaining_characters
+        self._remaining_characters -= max(len(derivation.sql or ""), _MIN_CHARACTERS_PER_SCRIPT)
+        if self._remaining_characters < 0:
+            if remaining_before >= 0:
                 _log.warning(
                     "changes affect more than %d characters of SQL; the impact on the rest is "
                     "undetermined. Analyse it with: lumos impact",
@@ -164,10 +168,10 @@ class _SharedContext(ImpactContext):
     @cached_property
     def children(self) -> dict[str, list[str]]:
         """Direct downstream datasets of each dataset."""
-        found: dict[str, list[str]] = {}
+        children_of: dict[str, list[str]] = {}
         for before, after in self.all_links:
-            found.setdefault(before, []).append(after)
-        return found
+            children_of.setdefault(before, []).append(after)
+        return children_of
 
 
 class _ContextBeforeChange:
@@ -192,16 +196,16 @@ class _ContextBeforeChange:
 
     @cached_property
     def _links(self) -> Links:
-        found: list[tuple[str, str]] = []
+        links: list[tuple[str, str]] = []
         stack, seen = [self.urn], {self.urn}
         while stack:
             before = stack.pop()
             for after in self._shared.children.get(before, ()):
-                found.append((before, after))
+                links.append((before, after))
                 if after not in seen:
                     seen.add(after)
                     stack.append(after)
-        return tuple(found)
+        return tuple(links)
 
     def derivations(self, urn: str) -> Sequence[DatasetDerivation]:
         return self._shared.derivations(urn)
@@ -219,27 +223,27 @@ class BlastRadiusTracker(Completer):
     If the analysis fails, the event contains the error; the change is recorded in any case.
     """
 
-    def completed(
+    def complete_events(
         self, transaction: Transaction, events: Sequence[ChangeEvent]
     ) -> Sequence[ChangeEvent]:
-        relevant = [event for event in events if _may_break(event)]
+        relevant = [event for event in events if _event_may_break(event)]
         if not relevant:
             return events
-        # Read outside of the savepoint, which may be rolled back.
+        # Read before the savepoints, which may be rolled back.
         store = Store(transaction.view())
-        leading_on = store.lineage.with_downstream({event.urn for event in relevant})
-        chosen = [event for event in relevant if event.urn in leading_on]
-        completed = dict(_add_blast_radius(transaction, store, chosen)) if chosen else {}
+        with_readers = store.lineage.with_downstream({event.urn for event in relevant})
+        with_impact = [event for event in relevant if event.urn in with_readers]
+        completed = dict(_add_blast_radius(transaction, store, with_impact)) if with_impact else {}
         return [completed.get(event.event_id, event) for event in events]
 
-    def within(self, transaction: Transaction, event: ChangeEvent) -> None:
-        """Nothing more."""
+    def before_commit(self, transaction: Transaction, event: ChangeEvent) -> None:
+        """Do nothing: the events are already completed."""
 
-    def after(self, event: ChangeEvent) -> None:
-        """Nothing more."""
+    def after_commit(self, event: ChangeEvent) -> None:
+        """Do nothing: the events are already completed."""
 
 
-def _may_break(event: ChangeEvent) -> bool:
+def _event_may_break(event: ChangeEvent) -> bool:
     return (
         event.type is EventType.DELETED
         or DECLARED_BREAKING in event.flags
@@ -248,7 +252,7 @@ def _may_break(event: ChangeEvent) -> bool:
 
 
 def may_break(finding: Finding) -> bool:
-    """Whether such a change could break any use of a column."""
+    """Whether a change could break any use of its column."""
     return finding.consumer is not Verdict.INFORMATIONAL or bool(finding.breaks_if)
 
 
@@ -260,11 +264,11 @@ def _add_blast_radius(
         try:
             with transaction.savepoint():
                 analysis = analysis or BlastRadiusAnalysis(store, events)
-                found = analysis.blast_radius(event)
+                radius = analysis.blast_radius(event)
         except Exception as problem:  # noqa: BLE001 - whatever it is, the change must be recorded
-            found = _failed_blast_radius(event, problem)
-        if found is not None:
-            yield event.event_id, msgspec.structs.replace(event, affected=found)
+            radius = _failed_blast_radius(event, problem)
+        if radius is not None:
+            yield event.event_id, msgspec.structs.replace(event, affected=radius)
 
 
 def _failed_blast_radius(event: ChangeEvent, problem: Exception) -> BlastRadius:

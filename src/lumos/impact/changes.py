@@ -10,7 +10,7 @@ import msgspec
 
 from lumos.errors import MisuseError, did_you_mean
 from lumos.impact.context import ImpactContext, analyse_derivation
-from lumos.impact.rules.versions import DatasetSchemas
+from lumos.impact.rules.versions import CurrentSchemas
 from lumos.model.change import (
     AnySchemaChange,
     FieldAdded,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _MAX_LISTED: Final = 12
 # Strings and quoted names may contain separators.
 _QUOTED: Final = re.compile(r"'(?:[^']|'')*'|`(?:[^`]|``)*`")
-_NULLS: Final = re.compile(
+_NULLABILITY: Final = re.compile(
     r"(?P<type>.*?)\s*\b(?P<nulls>not\s+null|null|required|nullable)\s*\Z",
     re.IGNORECASE | re.DOTALL,
 )
@@ -53,9 +53,9 @@ class UnknownColumn(MisuseError):
     def __init__(self, dataset: str, name: str, known: Sequence[str]) -> None:
         self.name = name
         self.known = tuple(known)
-        tops = [each for each in known if parent_of(each) == ""]
-        more = len(tops) - _MAX_LISTED
-        listed = ", ".join(tops[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
+        columns = [each for each in known if parent_of(each) == ""]
+        more = len(columns) - _MAX_LISTED
+        listed = ", ".join(columns[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
         super().__init__(
             f"{dataset} has no column '{name}'.{did_you_mean(name, known)} It has {listed}. "
             f"See its types with: lumos show {quote(dataset)}"
@@ -86,8 +86,8 @@ class ChangedSchema(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
 
-class _Side(NamedTuple):
-    """One side of an arrow: type and nullability."""
+class _TypeAndNulls(NamedTuple):
+    """The part before or after the arrow of a change: its possible types and nullability."""
 
     text: str
     types: tuple[DataType, ...]
@@ -95,12 +95,16 @@ class _Side(NamedTuple):
 
 
 class ColumnPart(NamedTuple):
-    """A column or a nested part of one."""
+    """A column or a nested part of one; only parts with a name have a position."""
 
     type: DataType
     nullable: bool
-    native: str | None
+    native_type: str | None
     position: int | None
+
+    @property
+    def text(self) -> str:
+        return self.type.text if self.nullable else f"{self.type.text} NOT NULL"
 
 
 def apply_requested_changes(
@@ -112,22 +116,22 @@ def apply_requested_changes(
     dialect: Dialect | None,
 ) -> ChangedSchema:
     """Parse requested changes and apply them to a schema; types may be those of `dialect`."""
-    reader = _Reader(dataset, platform, schema, dialect)
+    parser = _ChangeParser(dataset, platform, schema, dialect)
     for text in requested.change:
-        reader.change(text)
+        parser.change(text)
     for text in requested.drop:
-        reader.drop(text)
+        parser.drop(text)
     for text in requested.rename:
-        reader.rename(text)
+        parser.rename(text)
     return ChangedSchema(
-        schema=reader.schema,
-        changes=tuple(reader.changes),
-        renamed=reader.renamed,
-        remarks=tuple(reader.remarks),
+        schema=parser.schema,
+        changes=tuple(parser.changes),
+        renamed=parser.renamed,
+        remarks=tuple(parser.remarks),
     )
 
 
-class _Reader:
+class _ChangeParser:
     def __init__(
         self, dataset: str, platform: str, schema: Schema | None, dialect: Dialect | None
     ) -> None:
@@ -136,22 +140,22 @@ class _Reader:
         self.renamed: dict[str, str] = {}
         self.remarks: list[str] = []
         self._dataset = dataset
-        self._given_dialect = dialect
+        self._requested_dialect = dialect
         self._dialect = dialect or DIALECT_OF_PLATFORM.get(platform)
-        own = () if self._dialect is None else (self._dialect,)
-        self._dialects = own if dialect is not None else (*own, *GUESSED_DIALECTS)
+        preferred = () if self._dialect is None else (self._dialect,)
+        self._type_dialects = preferred if dialect is not None else (*preferred, *GUESSED_DIALECTS)
         self._original = column_parts(schema)
-        self._seen: set[str] = set()
+        self._changed_paths: set[str] = set()
 
     def change(self, text: str) -> None:
         """Apply `path: before -> after` or `path: after`."""
-        path, sides = self._path_and_sides(text)
+        path, sides = self._split_change(text)
         self._check_unique(path)
         part = self._original.get(path)
-        old = self._side(sides[0], text) if len(sides) == 2 else None
-        new = self._side(sides[-1], text)
+        old = self._parse_side(sides[0], text) if len(sides) == 2 else None
+        new = self._parse_side(sides[-1], text)
         if part is None:
-            part = self._part_from_text(path, old, text)
+            part = self._part_of_unknown_schema(path, old, text)
         elif old is not None:
             self._check_before(path, old, part)
         after = new.types[0] if new.types else part.type
@@ -162,10 +166,9 @@ class _Reader:
         if nullable != part.nullable:
             changes.append(NullabilityChanged(path=path, before=part.nullable, after=nullable))
         if not changes:
-            shown = part.type.text + ("" if part.nullable else " NOT NULL")
-            raise MisuseError(f"'{text}' changes nothing: {path} is {shown}.")
+            raise MisuseError(f"'{text}' changes nothing: {path} is {part.text}.")
         self._apply(changes)
-        if self._given_dialect is None and len(set(new.types)) > 1:
+        if self._requested_dialect is None and len(set(new.types)) > 1:
             self.remarks.append(
                 f"{new.text} is read as the Lumos type {new.types[0].text}; for "
                 f"{new.types[1].text} as in {self._dialect}, add --dialect {self._dialect}"
@@ -185,18 +188,21 @@ class _Reader:
         path = self._require_path(sides[0])
         parent = parent_of(path)
         name = _unquote(sides[1].removeprefix(f"{parent}.") if parent else sides[1])
-        to = child(parent, name)
+        new_path = child(parent, name)
         self._check_unique(path)
-        if to == path:
+        if new_path == path:
             raise MisuseError(f"'{text}' changes nothing: both names are the same.")
-        if to in column_parts(self.schema):
-            raise MisuseError(f"{self._dataset} already has a column '{to}'. Choose another name.")
+        if new_path in column_parts(self.schema):
+            raise MisuseError(
+                f"{self._dataset} already has a column '{new_path}'. Choose another name."
+            )
         removed = self._removal_of(path)
-        field = msgspec.structs.replace(removed.before, name=name)
-        # Annotations of nested parts would keep the old path.
-        field = msgspec.structs.replace(field, nested=())
-        self._apply([removed, FieldAdded(path=to, after=field, position=removed.position or 0)])
-        self.renamed[path] = to
+        # Annotations of nested fields refer to the old path.
+        field = msgspec.structs.replace(removed.before, name=name, nested=())
+        self._apply(
+            [removed, FieldAdded(path=new_path, after=field, position=removed.position or 0)]
+        )
+        self.renamed[path] = new_path
 
     def _apply(self, changes: Sequence[AnySchemaChange]) -> None:
         self.changes += changes
@@ -204,9 +210,9 @@ class _Reader:
             self.schema = apply(changes, self.schema)
 
     def _check_unique(self, path: str) -> None:
-        if path in self._seen:
+        if path in self._changed_paths:
             raise MisuseError(f"'{path}' is changed more than once. Use a single --change.")
-        self._seen.add(path)
+        self._changed_paths.add(path)
 
     def _removal_of(self, path: str) -> FieldRemoved:
         if self.schema is None:
@@ -220,19 +226,22 @@ class _Reader:
         field = column or Field(name=last_name(path), type=part.type, nullable=part.nullable)
         return FieldRemoved(path=path, before=field, position=part.position)
 
-    def _path_and_sides(self, text: str) -> tuple[str, list[str]]:
-        """Split off column and sides; names may contain colons, so the longest match counts."""
-        marks = list(_outside_quotes(text, ":"))
-        if not marks:
+    def _split_change(self, text: str) -> tuple[str, list[str]]:
+        """Split `path: before -> after`; names may contain colons, so the longest path is used."""
+        separators = list(_outside_quotes(text, ":"))
+        if not separators:
             raise MisuseError(f"Invalid change '{text}'. Use --change 'user_id: STRING -> INT64'.")
-        chosen = next((at for at in reversed(marks) if self._find_path(text[:at])), marks[0])
-        sides = _split(text[chosen + 1 :], "->")
+        colon = next(
+            (position for position in reversed(separators) if self._find_path(text[:position])),
+            separators[0],
+        )
+        sides = _split(text[colon + 1 :], "->")
         if len(sides) > 2 or not all(sides):
             raise MisuseError(
                 f"Invalid change '{text}'. Give the new type after the colon, as in "
                 "'user_id: INT64' or 'user_id: STRING -> INT64'."
             )
-        return self._require_path(text[:chosen]), sides
+        return self._require_path(text[:colon]), sides
 
     def _require_path(self, text: str) -> str:
         path = self._find_path(text)
@@ -241,63 +250,64 @@ class _Reader:
         return path
 
     def _find_path(self, text: str) -> str | None:
-        """The matching path, exact or ignoring case; names need no quotes."""
+        """The path of a column given with or without quotes, ignoring case if necessary."""
         text = text.strip()
         if not text:
             return None
         if self.schema is None:
             return text if text.startswith("`") or "." in text else quoted_name(_unquote(text))
-        known = self._original
+        paths = self._original
         for candidate in (text, quoted_name(_unquote(text))):
-            if candidate in known:
+            if candidate in paths:
                 return candidate
-            folded = [each for each in known if each.casefold() == candidate.casefold()]
-            if len(folded) == 1:
-                return folded[0]
+            matches = [each for each in paths if each.casefold() == candidate.casefold()]
+            if len(matches) == 1:
+                return matches[0]
         return None
 
-    def _side(self, text: str, whole: str) -> _Side:
-        match = _NULLS.match(text)
+    def _parse_side(self, text: str, change_text: str) -> _TypeAndNulls:
+        match = _NULLABILITY.match(text)
         nullable = None if match is None else not _NOT_NULL.fullmatch(match["nulls"])
         type_text = text if match is None else match["type"]
-        types = tuple(self._types(type_text, whole)) if type_text else ()
-        return _Side(type_text, types, nullable)
+        types = tuple(self._possible_types(type_text, change_text)) if type_text else ()
+        return _TypeAndNulls(type_text, types, nullable)
 
-    def _types(self, text: str, whole: str) -> Iterator[DataType]:
-        """The possible types of a text, most likely first: the Lumos type, or that of a dialect."""
-        readings = {each: type_from_sql(text, each) for each in self._dialects}
-        in_sql = [each for each in readings.values() if not _is_unknown(each)]
+    def _possible_types(self, text: str, change_text: str) -> Iterator[DataType]:
+        """The types that a text may stand for, in Lumos or in a dialect, most likely first."""
+        sql_types = {each: type_from_sql(text, each) for each in self._type_dialects}
+        known_sql_types = [each for each in sql_types.values() if not _is_unknown(each)]
         try:
-            own = parse_type(text)
+            lumos_type = parse_type(text)
         except SchemaSyntaxError as problem:
-            if not in_sql:
+            if not known_sql_types:
                 raise MisuseError(
-                    f"Invalid type '{text}' in '{whole}': {problem.problem}"
+                    f"Invalid type '{text}' in '{change_text}': {problem.problem}"
                 ) from None
-            yield in_sql[0]
+            yield known_sql_types[0]
             return
-        if self._given_dialect is not None and in_sql:
-            yield in_sql[0]
-        yield own
-        if self._dialect is not None and readings[self._dialect] in in_sql:
-            yield readings[self._dialect]
+        if self._requested_dialect is not None and known_sql_types:
+            yield known_sql_types[0]
+        yield lumos_type
+        if self._dialect is not None and sql_types[self._dialect] in known_sql_types:
+            yield sql_types[self._dialect]
 
-    def _check_before(self, path: str, old: _Side, part: ColumnPart) -> None:
+    def _check_before(self, path: str, old: _TypeAndNulls, part: ColumnPart) -> None:
         is_same_type = (
             not old.types
             or part.type in old.types
             or old.text.upper() == _PARAMETERS.sub("", part.type.text)
-            or old.text.casefold() == (part.native or "").casefold()
+            or old.text.casefold() == (part.native_type or "").casefold()
         )
         if not is_same_type or old.nullable not in (None, part.nullable):
-            shown = part.type.text + ("" if part.nullable else " NOT NULL")
             nulls = {None: "", True: "nullable", False: "NOT NULL"}[old.nullable]
             raise MisuseError(
-                f"{path} of {self._dataset} is {shown}, not {f'{old.text} {nulls}'.strip()}. "
+                f"{path} of {self._dataset} is {part.text}, not {f'{old.text} {nulls}'.strip()}. "
                 f"See its schema with: lumos show {self._dataset}"
             )
 
-    def _part_from_text(self, path: str, old: _Side | None, text: str) -> ColumnPart:
+    def _part_of_unknown_schema(
+        self, path: str, old: _TypeAndNulls | None, text: str
+    ) -> ColumnPart:
         if old is None:
             raise MisuseError(
                 f"The schema of {self._dataset} is unknown. Give the current type of {path} in "
@@ -309,43 +319,43 @@ class _Reader:
 
 def column_parts(schema: Schema | None) -> dict[str, ColumnPart]:
     """All columns and their nested parts, by path."""
-    found: dict[str, ColumnPart] = {}
+    parts: dict[str, ColumnPart] = {}
     for position, field in enumerate(schema.fields if schema else ()):
         path = quoted_name(field.name)
-        found[path] = ColumnPart(field.type, field.nullable, field.native_type, position)
+        parts[path] = ColumnPart(field.type, field.nullable, field.native_type, position)
         counts: dict[str, int] = {}
         for part in nested_parts(field):
             number = None
             if part.name is not None:
                 parent = parent_of(part.path)
                 number = counts[parent] = counts.get(parent, -1) + 1
-            found[part.path] = ColumnPart(part.type, part.nullable, None, number)
-    return found
+            parts[part.path] = ColumnPart(part.type, part.nullable, None, number)
+    return parts
 
 
-def _outside_quotes(text: str, mark: str) -> Iterator[int]:
-    """The positions of a mark outside of strings and quoted names."""
+def _outside_quotes(text: str, separator: str) -> Iterator[int]:
+    """The positions of a separator outside of strings and quoted names."""
     masked = _QUOTED.sub(lambda match: "\0" * len(match.group()), text)
-    start = masked.find(mark)
+    start = masked.find(separator)
     while start >= 0:
         yield start
-        start = masked.find(mark, start + len(mark))
+        start = masked.find(separator, start + len(separator))
 
 
-def _split(text: str, mark: str) -> list[str]:
-    pieces, start = [], 0
-    for at in _outside_quotes(text, mark):
-        pieces.append(text[start:at].strip())
-        start = at + len(mark)
-    return [*pieces, text[start:].strip()]
+def _split(text: str, separator: str) -> list[str]:
+    parts, start = [], 0
+    for position in _outside_quotes(text, separator):
+        parts.append(text[start:position].strip())
+        start = position + len(separator)
+    return [*parts, text[start:].strip()]
 
 
 def _unquote(text: str) -> str:
-    """A name without Lumos or SQL quotes."""
+    """Remove Lumos or SQL quotes from a name."""
     text = text.strip()
-    for mark in ("`", '"'):
-        if len(text) > 2 and text.startswith(mark) and text.endswith(mark):
-            return text[1:-1].replace(mark * 2, mark)
+    for quote_mark in ("`", '"'):
+        if len(text) > 2 and text.startswith(quote_mark) and text.endswith(quote_mark):
+            return text[1:-1].replace(quote_mark * 2, quote_mark)
     return text
 
 
@@ -393,7 +403,7 @@ def case_from_options(
     """The case of requested changes, a proposed file, or both."""
     urn = context.urn
     platform = Urn.parse(urn).platform
-    present = DatasetSchemas(context, analyse_derivation).known(urn)
+    present = CurrentSchemas(context, analyse_derivation).stored_or_inferred(urn)
     remarks: list[str] = []
     if present is not None and context.schema(urn) is None:
         remarks.append(_INFERRED.format(urn))
@@ -405,8 +415,8 @@ def case_from_options(
                 f"The schema of {urn} is unknown, so the proposed one cannot be compared. Scan the "
                 "dataset first (lumos ingest), or use --change."
             )
-        shown = proposal.rendered(present)
-        base = complete_proposal(present, shown, proposal.schema, proposal.form)
+        rendered = proposal.render(present)
+        base = complete_proposal(present, rendered, proposal.schema, proposal.format)
         remarks += proposal.remarks
     after = apply_requested_changes(urn, platform, base, requested, dialect=dialect)
     findings = judge_changes(context, present, after.schema, after.changes)
@@ -421,7 +431,7 @@ def judge_changes(
     proposed: Schema | None,
     changes: Sequence[AnySchemaChange],
 ) -> tuple[Finding, ...]:
-    """Findings between two schemas, or on the given changes if a schema is unknown."""
+    """The findings between two schemas, or on the changes alone if a schema is unknown."""
     entry = context.store.entries.get(context.urn)
     format = None if entry is None else entry.known.format
     if present is None or proposed is None:

@@ -12,7 +12,7 @@ from lumos.store import Store
 from lumos.store.garbage_collection import paused_gc
 from lumos.store.lineage import Walk
 
-_Fact = tuple[str, str]
+_ColumnReference = tuple[str, str]
 Links = tuple[tuple[str, str], ...]
 
 
@@ -38,7 +38,7 @@ class ImpactContext:
         return frozenset(node.urn for node in self._walk.nodes) - self._jobs - {self.urn}
 
     @cached_property
-    def gone(self) -> frozenset[str]:
+    def deleted(self) -> frozenset[str]:
         """Downstream datasets that have been deleted."""
         states = {node.urn: node.state for node in self._walk.nodes}
         return frozenset(urn for urn in self.datasets if states[urn] not in ("live", None))
@@ -67,8 +67,8 @@ class ImpactContext:
     @cached_property
     def unparsed(self) -> tuple[tuple[str, UnparsedStatement], ...]:
         """The unparsable statements that mention these datasets, with their reporters."""
-        here = {self.urn, *self.datasets}
-        return tuple(each for each in self._all_unparsed if not here.isdisjoint(each[1].reads))
+        urns = {self.urn, *self.datasets}
+        return tuple(each for each in self._all_unparsed if not urns.isdisjoint(each[1].reads))
 
     @cached_property
     def all_links(self) -> Links:
@@ -78,18 +78,18 @@ class ImpactContext:
             if self._jobs
             else self._walk.links
         )
-        here = {self.urn, *self.datasets}
+        urns = {self.urn, *self.datasets}
         unparsed = (
             (read, written)
             for _, each in self.unparsed
             for read in each.reads
             for written in each.writes
-            if read in here and read != written
+            if read in urns and read != written
         )
         return tuple(dict.fromkeys((*links, *unparsed)))
 
     def links(self, urn: str) -> Links:
-        """All links below the dataset of this context."""
+        """All links downstream of the dataset of this context."""
         assert urn == self.urn
         return self.all_links
 
@@ -102,7 +102,7 @@ class ImpactContext:
         return self._other_derivations[urn]
 
     def schema(self, urn: str) -> Schema | None:
-        """Return the current schema of a dataset, which need not be downstream."""
+        """The current schema of any dataset, downstream or not."""
         if urn == self.urn and self._assumed_schema is not None:
             return self._assumed_schema
         if urn in self._schemas:
@@ -148,15 +148,15 @@ class ImpactContext:
     @cached_property
     def _owners(self) -> Mapping[str, tuple[str, ...]]:
         unscanned = {node.urn for node in self._walk.nodes if node.state is None}
-        remaining = self.store.lineage.owners(unscanned) if unscanned else {}
-        return remaining | self.store.owners(self.datasets)
+        reported = self.store.lineage.owners(unscanned) if unscanned else {}
+        return reported | self.store.owners(self.datasets)
 
 
 def analyse_derivation(
     derivation: DatasetDerivation, dataset: str, versions: Versions, *, with_fields: bool
 ) -> Sequence[StatementEffect]:
     """The effects of changed tables on a dataset, from the SQL that writes it."""
-    # Imported late: edges and text answer most requests without the parser.
+    # Imported late: most requests need edges and text only, not the parser.
     from lumos.impact.types.effects import effects
 
     assert derivation.sql is not None
@@ -178,24 +178,24 @@ def analyse_derivation(
 def _links_without_jobs(
     jobs: Collection[str], links: Iterable[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
-    """Links between datasets only; outputs of a job are linked to its inputs."""
+    """Replace links to and from jobs by links from the inputs of a job to its outputs."""
     outputs_of_jobs: dict[str, list[str]] = {}
-    plain = list(links)
-    for before, after in plain:
-        if before in jobs:
-            outputs_of_jobs.setdefault(before, []).append(after)
-    for before, after in plain:
-        if before in jobs:
+    all_links = list(links)
+    for upstream, downstream in all_links:
+        if upstream in jobs:
+            outputs_of_jobs.setdefault(upstream, []).append(downstream)
+    for upstream, downstream in all_links:
+        if upstream in jobs:
             continue
-        stack, seen = [after], {after}
+        stack, seen = [downstream], {downstream}
         while stack:
-            end = stack.pop()
-            if end not in jobs:
-                yield before, end
+            target = stack.pop()
+            if target not in jobs:
+                yield upstream, target
                 continue
-            unseen = [each for each in outputs_of_jobs.get(end, ()) if each not in seen]
-            seen.update(unseen)
-            stack += unseen
+            new_outputs = [each for each in outputs_of_jobs.get(target, ()) if each not in seen]
+            seen.update(new_outputs)
+            stack += new_outputs
 
 
 def _load_derivations(
@@ -207,27 +207,30 @@ def _load_derivations(
             edges[edge.downstream].setdefault(edge.origin, []).append(edge)
         scripts = store.lineage.scripts(urns)
         return {
-            urn: tuple(_derivations_of(urn, by, scripts.get(urn, ()))) for urn, by in edges.items()
+            urn: tuple(_derivations_of(urn, by_reporter, scripts.get(urn, ())))
+            for urn, by_reporter in edges.items()
         }
 
 
 def _derivations_of(
     urn: str, edges: Mapping[str, Sequence[Edge]], scripts: Iterable[tuple[str, Script]]
 ) -> Iterator[DatasetDerivation]:
-    """The derivations with SQL, and those of edges that add information to it."""
+    """The derivations with SQL, and one per reporter of other edges that add information."""
     with_sql: list[DatasetDerivation] = []
-    explained: dict[str, set[str]] = {}
+    upstreams_with_sql: dict[str, set[str]] = {}
     for reporter, script in scripts:
         upstreams = {dataset for _, dataset in script.tables}
         if script.dataset != urn and urn not in upstreams:
             # Another script of the same reporter.
             continue
-        own = tuple(each for each in edges.get(reporter, ()) if each.upstream in upstreams)
-        explained.setdefault(reporter, set()).update(edge.upstream for edge in own)
+        script_edges = tuple(each for each in edges.get(reporter, ()) if each.upstream in upstreams)
+        upstreams_with_sql.setdefault(reporter, set()).update(
+            edge.upstream for edge in script_edges
+        )
         with_sql.append(
             DatasetDerivation(
                 origin=reporter,
-                edges=own,
+                edges=script_edges,
                 sql=script.sql,
                 dialect=script.dialect,
                 file=script.file,
@@ -235,44 +238,51 @@ def _derivations_of(
             )
         )
     yield from with_sql
-    rest = [
+    other_edges = [
         edge
-        for reporter, some in edges.items()
-        for edge in some
-        if edge.upstream not in explained.get(reporter, ())
+        for reporter, reporter_edges in edges.items()
+        for edge in reporter_edges
+        if edge.upstream not in upstreams_with_sql.get(reporter, ())
     ]
-    if not rest:
+    if not other_edges:
         return
-    remaining: dict[str, list[Edge]] = {}
-    for edge in _informative_edges(rest, _facts_by_upstream(with_sql)):
-        remaining.setdefault(edge.origin, []).append(edge)
-    for reporter, some in remaining.items():
-        yield DatasetDerivation(origin=reporter, edges=tuple(some))
+    edges_by_reporter: dict[str, list[Edge]] = {}
+    for edge in _informative_edges(other_edges, _references_by_upstream(with_sql)):
+        edges_by_reporter.setdefault(edge.origin, []).append(edge)
+    for reporter, reporter_edges in edges_by_reporter.items():
+        yield DatasetDerivation(origin=reporter, edges=tuple(reporter_edges))
 
 
-def _informative_edges(edges: Sequence[Edge], known: Mapping[str, set[_Fact]]) -> Iterator[Edge]:
-    """The edges with column facts that are not in the SQL, or the only ones of an upstream."""
-    detailed = {*known, *(edge.upstream for edge in edges if edge.columns or edge.uses)}
+def _informative_edges(
+    edges: Sequence[Edge], in_sql: Mapping[str, set[_ColumnReference]]
+) -> Iterator[Edge]:
+    """The edges that add columns to the SQL, and the only edges of an upstream dataset."""
+    upstreams_with_columns = {
+        *in_sql,
+        *(edge.upstream for edge in edges if edge.columns or edge.uses),
+    }
     for edge in edges:
-        facts = set(_facts(edge))
-        if not facts and edge.upstream in detailed:
+        references = set(_column_references(edge))
+        if not references and edge.upstream in upstreams_with_columns:
             continue
-        if facts and facts <= known.get(edge.upstream, set()):
+        if references and references <= in_sql.get(edge.upstream, set()):
             continue
         yield edge
 
 
-def _facts_by_upstream(derivations: Iterable[DatasetDerivation]) -> dict[str, set[_Fact]]:
-    found: dict[str, set[_Fact]] = {}
+def _references_by_upstream(
+    derivations: Iterable[DatasetDerivation],
+) -> dict[str, set[_ColumnReference]]:
+    references: dict[str, set[_ColumnReference]] = {}
     for derivation in derivations:
         for edge in derivation.edges:
-            found.setdefault(edge.upstream, set()).update(_facts(edge))
-    return found
+            references.setdefault(edge.upstream, set()).update(_column_references(edge))
+    return references
 
 
-def _facts(edge: Edge) -> Iterator[_Fact]:
+def _column_references(edge: Edge) -> Iterator[_ColumnReference]:
     for mapping in edge.columns:
-        # Other reporters may know the column only, not the field.
+        # Other reporters may only know the column, not the nested field.
         yield lineage_column(mapping.upstream).casefold(), mapping.downstream.casefold()
     for use in edge.uses:
         yield lineage_column(use.upstream).casefold(), use.usage

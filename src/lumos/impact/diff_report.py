@@ -34,9 +34,9 @@ from lumos.schemas.reports import DatasetDiff, DiffReport
 from lumos.store import Store
 
 _NOT_NULL: Final = " NOT NULL"
-# Reports do not include the position of a column.
+# Columns are added at the end, since reports do not include positions.
 _LAST_POSITION: Final = 1_000_000
-_DATASET: Final = ""
+_DATASET_PATH: Final = ""
 
 
 def read_diff_report(file: str | Path) -> tuple[DatasetDiff, ...]:
@@ -60,41 +60,41 @@ def stored_urns(store: Store, urns: Collection[str]) -> dict[str, str]:
     """The stored URN of each URN, which may come from a schema export."""
     resolved = {urn: store.resolve(urn) for urn in urns}
     recorded = [RecordedUrn(*each) for each in store.schemas.sources()]
-    known = {each.urn for each in recorded}
-    if known.issuperset(resolved.values()):
+    stored = {each.urn for each in recorded}
+    if stored.issuperset(resolved.values()):
         return resolved
     exported = {portable: urn for urn, portable in portable_urns(recorded).items()}
     return {
-        urn: found if found in known else exported.get(urn, found)
-        for urn, found in resolved.items()
+        urn: resolved_urn if resolved_urn in stored else exported.get(urn, resolved_urn)
+        for urn, resolved_urn in resolved.items()
     }
 
 
 def is_new(diff: DatasetDiff) -> bool:
     """Whether the dataset is new."""
-    return any(row.path == _DATASET and row.kind == "added" for row in diff.changes)
+    return any(row.path == _DATASET_PATH and row.kind == "added" for row in diff.changes)
 
 
 def is_removed(diff: DatasetDiff) -> bool:
     """Whether the dataset is removed."""
-    return any(row.path == _DATASET and row.kind == "removed" for row in diff.changes)
+    return any(row.path == _DATASET_PATH and row.kind == "removed" for row in diff.changes)
 
 
 def case_from_diff(context: ImpactContext, diff: DatasetDiff) -> ImpactCase:
-    """The case of a diff; the diff takes precedence over the stored schema."""
-    changes = tuple(_change(diff.urn, row) for row in diff.changes)
+    """The impact case of a diff, which takes precedence over the stored schema."""
+    changes = tuple(_parse_change(diff.urn, row) for row in diff.changes)
     stored = context.schema(context.urn)
     if stored is None:
         return ImpactCase(judge_changes(context, None, None, changes), None, None, {}, ())
-    present = apply(_changes_to_state_before(changes, stored), stored)
+    present = apply(_changes_to_restore(changes, stored), stored)
     remarks = []
-    is_done = not any(_changes_to_state_before(map(_reverse, changes), stored))
-    if present.shape != stored.shape and not is_done:
+    is_applied = not any(_changes_to_restore(map(_reverse, changes), stored))
+    if present.shape != stored.shape and not is_applied:
         remarks.append(
             f"the stored schema of {diff.urn} matches neither the state before nor after these "
             "changes; they are judged as the report lists them"
         )
-    proposed = apply(_applicable(changes, present), present)
+    proposed = apply(_without_invalid_reorderings(changes, present), present)
     context.assume_schema(present)
     findings = judge_changes(context, present, proposed, changes)
     return ImpactCase(findings, present, proposed, {}, tuple(remarks))
@@ -113,14 +113,14 @@ def _reverse(change: AnySchemaChange) -> AnySchemaChange:
             return change
 
 
-def _changes_to_state_before(
+def _changes_to_restore(
     changes: Iterable[AnySchemaChange], stored: Schema
 ) -> Iterator[AnySchemaChange]:
-    """The changes that turn a schema into the one before the given changes."""
-    known = column_parts(stored)
+    """The changes that restore the state before the given changes, if the schema differs."""
+    parts = column_parts(stored)
     for change in changes:
-        part = known.get(change.path)
-        can_be_added = part is None and parent_of(change.path) in ("", *known)
+        part = parts.get(change.path)
+        can_be_added = part is None and parent_of(change.path) in ("", *parts)
         match change:
             case FieldAdded(path=path) if part is not None:
                 yield FieldRemoved(path=path, before=change.after)
@@ -137,8 +137,10 @@ def _changes_to_state_before(
                     yield NullabilityChanged(path=path, before=part.nullable, after=nullable)
 
 
-def _applicable(changes: Sequence[AnySchemaChange], present: Schema) -> Iterator[AnySchemaChange]:
-    """The changes, without reorderings that do not match the columns."""
+def _without_invalid_reorderings(
+    changes: Sequence[AnySchemaChange], present: Schema
+) -> Iterator[AnySchemaChange]:
+    """The changes, except reorderings that do not match the columns."""
     removed = {change.path for change in changes if isinstance(change, FieldRemoved)}
     siblings: dict[str, set[str]] = {}
     for path in column_parts(present):
@@ -149,16 +151,18 @@ def _applicable(changes: Sequence[AnySchemaChange], present: Schema) -> Iterator
             yield change
 
 
-def _change(urn: str, row: ChangeRow) -> AnySchemaChange:
-    """The schema change of a row."""
+def _parse_change(urn: str, row: ChangeRow) -> AnySchemaChange:
+    """The schema change that a row of the report describes."""
     path, before, after = row.path, row.before, row.after
     match row.kind, before, after:
         case "added", None, str():
-            return FieldAdded(path=path, after=_field(urn, path, after), position=_LAST_POSITION)
+            return FieldAdded(
+                path=path, after=_parse_field(urn, path, after), position=_LAST_POSITION
+            )
         case "removed", str(), None:
-            return FieldRemoved(path=path, before=_field(urn, path, before))
+            return FieldRemoved(path=path, before=_parse_field(urn, path, before))
         case "type_changed", str(), str():
-            types = (_type(urn, path, side) for side in (before, after))
+            types = (_parse_type(urn, path, side) for side in (before, after))
             return TypeChanged(path=path, before=next(types), after=next(types))
         case "nullability", bool(), bool():
             return NullabilityChanged(path=path, before=before, after=after)
@@ -178,13 +182,13 @@ def _change(urn: str, row: ChangeRow) -> AnySchemaChange:
             raise MisuseError(f"Unknown change of {urn}: {row.kind} of '{path}'.")
 
 
-def _field(urn: str, path: str, text: str) -> Field:
+def _parse_field(urn: str, path: str, text: str) -> Field:
     is_required = text.endswith(_NOT_NULL)
-    type = _type(urn, path, text.removesuffix(_NOT_NULL))
+    type = _parse_type(urn, path, text.removesuffix(_NOT_NULL))
     return Field(name=last_name(path), type=type, nullable=not is_required)
 
 
-def _type(urn: str, path: str, text: str) -> DataType:
+def _parse_type(urn: str, path: str, text: str) -> DataType:
     try:
         return parse_type(text)
     except SchemaSyntaxError as problem:

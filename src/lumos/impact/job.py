@@ -35,16 +35,16 @@ class StoreTarget(NamedTuple):
     """The columns of an existing table that a result is stored in.
 
     They are matched by position, unless `is_by_name`; missing columns then become null, unless
-    `needs_all`.
+    `needs_all_columns`.
     """
 
     schema: SparkSchema
     is_by_name: bool = False
-    needs_all: bool = False
+    needs_all_columns: bool = False
 
 
 class SparkRejection(NamedTuple):
-    """Why Spark rejects a query; `condition` is its error class."""
+    """The error of a query that Spark rejects; `condition` is the error class."""
 
     condition: str | None
     message: str
@@ -63,7 +63,7 @@ class SparkAnalyzer:
         self._views: dict[str, str] = {}
 
     def table(self, schema: SparkSchema) -> str:
-        """The name of an empty view with that schema; equal schemas share one."""
+        """The name of an empty view with that schema, which is created if necessary."""
         schema_type = StructType.fromJson(dict(schema))
         key = schema_type.json()
         if key not in self._views:
@@ -75,9 +75,9 @@ class SparkAnalyzer:
     def analyse(
         self, sql: str, *, columns: Sequence[str] = (), target: StoreTarget | None = None
     ) -> SparkSchema | SparkRejection:
-        """The schema of the result of a query, or why Spark rejects it.
+        """The schema of the result of a query, or the error if Spark rejects it.
 
-        `columns` rename the result columns. The text must be a query: a command would be run.
+        `columns` rename the result columns. `sql` must be a query: a command would be executed.
         """
         try:
             return self._result(sql, columns, target).schema.jsonValue()
@@ -100,7 +100,7 @@ class SparkAnalyzer:
         struct = StructType.fromJson(dict(target.schema))
         if not target.is_by_name:
             frame = frame.toDF(*struct.names)
-        elif target.needs_all:
+        elif target.needs_all_columns:
             frame = frame.select(*(f"`{name.replace('`', '``')}`" for name in struct.names))
         # Spark Connect would return the target schema without analysis unless a select follows.
         return frame.to(struct).select("*")
@@ -130,22 +130,22 @@ def start_spark_analyzer(
 
 @contextmanager
 def spark_analyzer(session: SparkSession) -> Iterator[SparkAnalyzer]:
-    """An analyzer on a session; drops its views and silences errors of rejected queries."""
+    """Create an analyzer on a session; queries that are rejected are not logged as errors."""
     analyzer = SparkAnalyzer(session)
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
-    before = [logger.disabled for logger in loggers]
+    were_disabled = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True
     try:
         yield analyzer
     finally:
-        for logger, disabled in zip(loggers, before, strict=True):
+        for logger, disabled in zip(loggers, were_disabled, strict=True):
             logger.disabled = disabled
         analyzer.close()
 
 
 def rejection_of(problem: Exception) -> SparkRejection:
-    """The class and first sentence of an error, without plans and stack traces."""
+    """The error class and first sentence of an error, without plans and stack traces."""
     text = str(problem)
     condition = problem.getCondition() if isinstance(problem, PySparkException) else None
     prefix = _CONDITION.match(text)

@@ -12,7 +12,7 @@ from lumos.impact.reports import (
     ImpactReport,
     ImpactsReport,
     ReasonReport,
-    VerdictWord,
+    VerdictName,
 )
 from lumos.model.urn import DisplayNames
 from lumos.rendering.text import plural
@@ -20,7 +20,7 @@ from lumos.schemas.wording import format_position
 
 _MAX_ROWS: Final = 100
 _MAX_REASONS: Final = 10
-_MARKS: Final[dict[VerdictWord, str]] = {
+_MARKS: Final[dict[VerdictName, str]] = {
     "BREAKING": "❌ BREAKING",
     "UNDETERMINED": "❔ undetermined",
     "COMPATIBLE": "✅ compatible",
@@ -28,7 +28,7 @@ _MARKS: Final[dict[VerdictWord, str]] = {
 # Characters with a meaning in Markdown or HTML; names and comments are untrusted input.
 _SPECIAL: Final = re.compile(r"[\\`*_{}\[\]<>()#+\-!|~@&:./]")
 _INNER_PUNCTUATION: Final = re.compile(r"(?<=\w)[-_./:](?=\w)")
-_FENCE: Final = re.compile(r"`+")
+_BACKTICKS: Final = re.compile(r"`+")
 
 
 def markdown(report: ImpactReport | ImpactsReport, names: DisplayNames) -> str:
@@ -64,16 +64,16 @@ def _dataset(report: ImpactReport, names: DisplayNames) -> Iterator[str]:
     if len(report.changes) > 1:
         yield from (f"- {_change(each)}" for each in report.changes)
         yield ""
-    affected = [row for row in report.downstream if row.is_listed]
-    if affected:
+    listed = [row for row in report.downstream if row.is_listed]
+    if listed:
         yield "| Dataset | Verdict | Owner | Why |"
         yield "|---|---|---|---|"
-        yield from (_row(each, names) for each in affected[:_MAX_ROWS])
+        yield from (_row(each, names) for each in listed[:_MAX_ROWS])
         yield ""
-    if len(affected) > _MAX_ROWS:
-        yield f"and {plural(len(affected) - _MAX_ROWS, 'more dataset')}."
+    if len(listed) > _MAX_ROWS:
+        yield f"and {plural(len(listed) - _MAX_ROWS, 'more dataset')}."
         yield ""
-    unaffected = len(report.downstream) - len(affected)
+    unaffected = len(report.downstream) - len(listed)
     if report.downstream:
         share = int(100 * report.coverage)
         unused = (
@@ -82,11 +82,11 @@ def _dataset(report: ImpactReport, names: DisplayNames) -> Iterator[str]:
         )
         yield f"{share} % of the downstream was determined.{unused if unaffected else ''}"
         yield ""
-    detailed = [row for row in affected[:_MAX_ROWS] if _has_details(row)]
-    if detailed:
+    with_details = [row for row in listed[:_MAX_ROWS] if _has_details(row)]
+    if with_details:
         yield "<details><summary>Details</summary>"
         yield ""
-        for row in detailed:
+        for row in with_details:
             yield from _details(row, names)
         yield "</details>"
         yield ""
@@ -97,10 +97,10 @@ def _has_details(row: DownstreamReport) -> bool:
 
 
 def _row(row: DownstreamReport, names: DisplayNames) -> str:
-    why = _reason(row.reasons[0], names) if row.reasons else ""
+    first_reason = _reason(row.reasons[0], names) if row.reasons else ""
     more = f" (and {len(row.reasons) - 1} more)" if len(row.reasons) > 1 else ""
     owners = ", ".join(map(escape, row.owners)) or "unknown"
-    return f"| {escape(names(row.urn))} | {_MARKS[row.verdict]} | {owners} | {why}{more} |"
+    return f"| {escape(names(row.urn))} | {_MARKS[row.verdict]} | {owners} | {first_reason}{more} |"
 
 
 def _details(row: DownstreamReport, names: DisplayNames) -> Iterator[str]:
@@ -120,16 +120,16 @@ def _details(row: DownstreamReport, names: DisplayNames) -> Iterator[str]:
     for check in () if row.spark_check is UNSET else row.spark_check:
         error = f": {_code(' '.join(check.error.split()))}" if check.error else ""
         contradiction = "" if check.agrees else " (contradicts the verdict)"
-        label = {"ok": "works", "fails": "fails", "cannot": "cannot be asked"}[check.state]
+        label = {"ok": "works", "fails": "fails", "cannot": "cannot be checked"}[check.state]
         yield f"- Spark: {label}{contradiction}{error}"
     yield ""
 
 
 def _reason(reason: ReasonReport, names: DisplayNames) -> str:
-    where = format_position(reason.file, reason.line)
+    location = format_position(reason.file, reason.line)
     if reason.file is not None:
-        where = _code(where)
-    return ", ".join(filter(None, (escape(names(reason.text)), where)))
+        location = _code(location)
+    return ", ".join(filter(None, (escape(names(reason.text)), location)))
 
 
 def _change(change: ChangeReport) -> str:
@@ -145,10 +145,12 @@ def _step(step: str, names: DisplayNames) -> str:
 def escape(text: str) -> str:
     """Escape text for Markdown, on one line."""
     printable = "".join(each if each.isprintable() else " " for each in " ".join(text.split()))
-    safe = {match.start() for match in _INNER_PUNCTUATION.finditer(printable)}
+    unescaped_positions = {match.start() for match in _INNER_PUNCTUATION.finditer(printable)}
     return "".join(
-        _escape_character(each) if _SPECIAL.match(each) and at not in safe else each
-        for at, each in enumerate(printable)
+        _escape_character(each)
+        if _SPECIAL.match(each) and position not in unescaped_positions
+        else each
+        for position, each in enumerate(printable)
     )
 
 
@@ -163,7 +165,7 @@ def _escape_character(character: str) -> str:
 def _code(text: str) -> str:
     """Format text as inline code; a bar is escaped, since it would end a table cell."""
     printable = "".join(each if each.isprintable() else " " for each in text).replace("|", "\\|")
-    longest = max((len(match) for match in _FENCE.findall(printable)), default=0)
-    fence = "`" * (longest + 1)
+    longest_run = max((len(match) for match in _BACKTICKS.findall(printable)), default=0)
+    fence = "`" * (longest_run + 1)
     space = " " if printable.startswith("`") or printable.endswith("`") else ""
     return f"{fence}{space}{printable}{space}{fence}"

@@ -11,37 +11,37 @@ from lumos.impact.reports import (
     DownstreamReport,
     ImpactReport,
     ReasonReport,
-    VerdictWord,
+    VerdictName,
 )
 from lumos.lineage.drawing.picture import Arrow, Box, BoxImpact, BoxReason, Mark, Picture
 from lumos.model.types import quoted_name
 from lumos.model.urn import DisplayNames
 from lumos.schemas.wording import format_position
 
-_MARKS: Final[dict[VerdictWord, Mark]] = {
+_MARKS: Final[dict[VerdictName, Mark]] = {
     "BREAKING": "breaking",
     "UNDETERMINED": "undetermined",
     "COMPATIBLE": "compatible",
 }
-_WORST_MARK: Final = tuple(_MARKS[word] for word in WORST_FIRST)
+_MARKS_BY_SEVERITY: Final = tuple(_MARKS[word] for word in WORST_FIRST)
 
 
 class _ArrowImpact(NamedTuple):
     """The impact of a change along an arrow, with the columns if known."""
 
-    verdict: VerdictWord
+    verdict: VerdictName
     columns: frozenset[str]
 
 
-def with_impact(picture: Picture, reports: Iterable[ImpactReport], names: DisplayNames) -> Picture:
-    """Add verdicts and reasons to the boxes, and mark the arrows along which a change travels."""
+def add_impact(picture: Picture, reports: Iterable[ImpactReport], names: DisplayNames) -> Picture:
+    """Add verdicts and reasons to boxes, and mark the arrows along which changes propagate."""
     impacts: dict[str, BoxImpact] = {}
     owners: dict[str, tuple[str, ...]] = {}
     arrow_impacts: dict[tuple[str, str], _ArrowImpact] = {}
     for report in reports:
-        for urn, found in _box_impacts(report, names):
-            known = impacts.get(urn)
-            impacts[urn] = found if known is None else _combine(known, found)
+        for urn, box_impact in _box_impacts(report, names):
+            earlier = impacts.get(urn)
+            impacts[urn] = box_impact if earlier is None else _combine(earlier, box_impact)
         # Reports include owners from SQL files and dbt.
         owners |= {row.urn: row.owners for row in report.downstream}
         changing = {report.change.urn, *(row.urn for row in report.downstream if row.changed)}
@@ -60,20 +60,22 @@ def with_impact(picture: Picture, reports: Iterable[ImpactReport], names: Displa
     )
 
 
-def merged(pictures: Iterable[Picture]) -> Picture:
-    """Several pictures as one, with the start of the first."""
-    some = list(pictures)
-    boxes = {box.urn: box for picture in some for box in picture.boxes}
+def merge_pictures(pictures: Iterable[Picture]) -> Picture:
+    """Merge pictures into one, which starts at the dataset of the first."""
+    all_pictures = list(pictures)
+    boxes = {box.urn: box for picture in all_pictures for box in picture.boxes}
     arrows = {
-        (arrow.upstream, arrow.downstream): arrow for picture in some for arrow in picture.arrows
+        (arrow.upstream, arrow.downstream): arrow
+        for picture in all_pictures
+        for arrow in picture.arrows
     }
     return msgspec.structs.replace(
-        some[0],
+        all_pictures[0],
         boxes=tuple(boxes.values()),
         arrows=tuple(arrows.values()),
-        cycles=tuple(dict.fromkeys(cycle for picture in some for cycle in picture.cycles)),
+        cycles=tuple(dict.fromkeys(cycle for picture in all_pictures for cycle in picture.cycles)),
         total=len(boxes),
-        truncated=any(picture.truncated for picture in some),
+        truncated=any(picture.truncated for picture in all_pictures),
     )
 
 
@@ -121,13 +123,13 @@ def _reason(reason: ReasonReport, names: DisplayNames) -> BoxReason:
 def _combine(one: BoxImpact, other: BoxImpact) -> BoxImpact:
     """The combined impact of two changes on a dataset, with the worse verdict."""
     verdicts = [each.verdict for each in (one, other) if each.verdict is not None]
-    upstream_columns = [each for each in (one, other) if each.affected] or [one, other]
+    affected_impacts = [each for each in (one, other) if each.affected] or [one, other]
     return BoxImpact(
-        verdict=min(verdicts, key=_WORST_MARK.index, default=None),
+        verdict=min(verdicts, key=_MARKS_BY_SEVERITY.index, default=None),
         affected=one.affected or other.affected,
         changes=(*one.changes, *other.changes),
         reasons=tuple(
-            dict.fromkeys(reason for each in upstream_columns for reason in each.reasons)
+            dict.fromkeys(reason for each in affected_impacts for reason in each.reasons)
         ),
         columns=tuple(dict.fromkeys((*one.columns, *other.columns))),
         recommendations=tuple(dict.fromkeys((*one.recommendations, *other.recommendations))),
@@ -135,15 +137,15 @@ def _combine(one: BoxImpact, other: BoxImpact) -> BoxImpact:
 
 
 def _arrow_impacts(
-    row: DownstreamReport, changing: set[str], drawn: Iterable[Arrow]
+    row: DownstreamReport, changing: set[str], arrows: Iterable[Arrow]
 ) -> Iterator[tuple[tuple[str, str], _ArrowImpact]]:
-    """Yield the arrows of a change: those in the reasons, or else all possible ones."""
-    named = [reason for reason in row.reasons if reason.path]
-    for reason in named:
+    """The arrows along which a change reaches a dataset: those in its reasons, or else all."""
+    reasons_with_path = [reason for reason in row.reasons if reason.path]
+    for reason in reasons_with_path:
         urn, _, column = reason.path[-1].partition("#")
         yield (urn, row.urn), _ArrowImpact(reason.verdict, frozenset({column.casefold()}))
-    if not named:
-        for arrow in drawn:
+    if not reasons_with_path:
+        for arrow in arrows:
             if arrow.downstream == row.urn and arrow.upstream in changing:
                 yield (arrow.upstream, row.urn), _ArrowImpact(row.verdict, frozenset())
 
@@ -164,11 +166,13 @@ def _arrow(arrow: Arrow, arrow_impacts: Mapping[tuple[str, str], _ArrowImpact]) 
         *(each.upstream for each in arrow.columns),
         *(each.upstream for each in arrow.uses),
     ]
-    marked = dict.fromkeys(
+    changed_columns = dict.fromkeys(
         each for each in upstream_columns if quoted_name(each).casefold() in impact.columns
     )
-    return msgspec.structs.replace(arrow, mark=_MARKS[impact.verdict], marked=tuple(marked))
+    return msgspec.structs.replace(
+        arrow, mark=_MARKS[impact.verdict], marked=tuple(changed_columns)
+    )
 
 
-def _worse_verdict(one: VerdictWord, other: VerdictWord) -> VerdictWord:
+def _worse_verdict(one: VerdictName, other: VerdictName) -> VerdictName:
     return min(one, other, key=WORST_FIRST.index)

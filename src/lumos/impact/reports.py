@@ -14,14 +14,14 @@ from lumos.rendering.text import plural
 from lumos.schemas.findings import ChangeRow, ChangeValue, change_rows
 
 CheckState = Literal["ok", "fails", "cannot"]
-VerdictWord = Literal["BREAKING", "UNDETERMINED", "COMPATIBLE"]
-WORST_FIRST: Final[tuple[VerdictWord, ...]] = ("BREAKING", "UNDETERMINED", "COMPATIBLE")
+VerdictName = Literal["BREAKING", "UNDETERMINED", "COMPATIBLE"]
+WORST_FIRST: Final[tuple[VerdictName, ...]] = ("BREAKING", "UNDETERMINED", "COMPATIBLE")
 RENAMED: Final = "renamed"
 _MAX_REASON_LENGTH: Final = 400
 
 
 class SparkCheckReport(Report, frozen=True, kw_only=True):
-    """The check of one statement; `fails` means an error only with the proposed schema.
+    """The Spark check of one statement; `fails` means an error only with the proposed schema.
 
     `error` is that error, or why the statement cannot be checked. `agrees` means that the result is
     consistent with the verdict; this is always true if the statement cannot be checked.
@@ -49,7 +49,7 @@ class ReasonReport(Report, frozen=True, kw_only=True):
     """Why a dataset breaks or not.
 
     `clause` is on `line` of `file`; `path` leads from the change to the column, as urn#column.
-    `fields` are the changed columns, or the fields inside of them, that are read there.
+    `fields` are the changed columns or nested fields that the clause reads.
     """
 
     text: str
@@ -57,7 +57,7 @@ class ReasonReport(Report, frozen=True, kw_only=True):
     clause: str | None
     file: str | None
     line: int | None
-    verdict: VerdictWord
+    verdict: VerdictName
     path: tuple[str, ...]
     fields: tuple[str, ...] = ()
 
@@ -78,7 +78,7 @@ class DownstreamReport(Report, frozen=True, kw_only=True):
     """
 
     urn: str
-    verdict: VerdictWord
+    verdict: VerdictName
     distance: int
     owner: str | None
     owners: tuple[str, ...]
@@ -99,7 +99,7 @@ class DownstreamReport(Report, frozen=True, kw_only=True):
 
     @property
     def is_listed(self) -> bool:
-        """Whether text and Markdown list it, instead of only counting it."""
+        """Whether text and Markdown list the dataset instead of only counting it."""
         return self.affected or self.is_contradicted
 
 
@@ -134,11 +134,12 @@ class UnparsedReport(Report, frozen=True, kw_only=True):
 
 
 class ImpactReport(Report, frozen=True, kw_only=True):
-    """The report of `lumos impact`, worst first.
+    """The report of `lumos impact`, most severe impact first.
 
     `change` is the most severe of `changes`. `coverage` is the share of downstream datasets with a
     verdict, and 0 if the dataset has no lineage at all; an `unparsed` statement without a known
-    target counts as a dataset without a verdict. `order` is the order to update what breaks.
+    target counts as a dataset without a verdict. `order` lists the breaking
+    datasets in the order in which to update them.
     """
 
     format_version: str = FORMAT_VERSION
@@ -198,40 +199,40 @@ def _rename_report(urn: str, row: ChangeRow, to: str) -> ChangeReport:
 
 
 def downstream_report(
-    found: DatasetImpact,
+    impact: DatasetImpact,
     *,
-    is_gone: bool,
+    is_deleted: bool,
     recommendations: tuple[str, ...] = (),
     spark_check: tuple[SparkCheckReport, ...] | UnsetType = UNSET,
 ) -> DownstreamReport:
     """The report on one downstream dataset."""
     return DownstreamReport(
-        urn=found.urn,
-        verdict=word_of(found.verdict),
-        distance=found.distance,
-        owner=next(iter(found.owners), None),
-        owners=found.owners,
-        affected=found.is_affected,
-        gone=is_gone,
-        columns=tuple(dict.fromkeys(column.name for column in found.columns)),
-        changed=tuple(map(_column_report, found.columns)),
-        reasons=tuple(map(_reason_report, found.reasons)),
+        urn=impact.urn,
+        verdict=verdict_name(impact.verdict),
+        distance=impact.distance,
+        owner=next(iter(impact.owners), None),
+        owners=impact.owners,
+        affected=impact.is_affected,
+        gone=is_deleted,
+        columns=tuple(dict.fromkeys(column.name for column in impact.columns)),
+        changed=tuple(map(_column_report, impact.columns)),
+        reasons=tuple(map(_reason_report, impact.reasons)),
         recommendations=recommendations,
         spark_check=spark_check,
     )
 
 
-def word_of(verdict: Verdict) -> VerdictWord:
-    """The verdict as reports show it; informational counts as compatible."""
+def verdict_name(verdict: Verdict) -> VerdictName:
+    """The name of a verdict in reports; informational changes are compatible."""
     return WORST_FIRST[rank(verdict)]
 
 
 def _column_report(column: ColumnImpact) -> ColumnReport:
     return ColumnReport(
         name=column.name,
-        before=_value(column.before),
-        after=_value(column.after),
-        path=_path(column.path),
+        before=_type_text(column.before),
+        after=_type_text(column.after),
+        path=_path_steps(column.path),
     )
 
 
@@ -242,8 +243,8 @@ def _reason_report(reason: Reason) -> ReasonReport:
         clause=reason.clause,
         file=reason.file,
         line=reason.line,
-        verdict=word_of(reason.verdict),
-        path=_path(reason.path),
+        verdict=verdict_name(reason.verdict),
+        path=_path_steps(reason.path),
         fields=reason.fields,
     )
 
@@ -253,13 +254,13 @@ def _shorten_reason(text: str) -> str:
     return text if len(text) <= _MAX_REASON_LENGTH else f"{text[: _MAX_REASON_LENGTH - 3]}..."
 
 
-def _value(value: ValueType | None) -> str | None:
+def _type_text(value: ValueType | None) -> str | None:
     if value is None:
         return None
     return f"{value.type.text} NOT NULL" if value.nullable is False else value.type.text
 
 
-def _path(path: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+def _path_steps(path: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(f"{urn}#{quoted_name(column)}" for urn, column in path)
 
 
@@ -275,9 +276,9 @@ def impact_report(
     """The report on the changes of one dataset."""
     summary = ImpactSummary.of(rows)
     determined = impact.coverage.determined
-    share = _share(determined, impact.coverage.datasets + _without_dataset(unparsed))
+    share = _share(determined, impact.coverage.datasets + _count_without_target(unparsed))
     return ImpactReport(
-        headline=headline(summary, phrase(changes, impact.urn)),
+        headline=headline(summary, describe_changes(changes, impact.urn)),
         change=changes[0],
         changes=changes,
         summary=summary,
@@ -290,7 +291,7 @@ def impact_report(
     )
 
 
-def _without_dataset(unparsed: Iterable[UnparsedReport]) -> int:
+def _count_without_target(unparsed: Iterable[UnparsedReport]) -> int:
     return sum(not each.datasets for each in set(unparsed))
 
 
@@ -299,32 +300,32 @@ def _share(determined: int, datasets: int) -> float:
 
 
 def impacts_report(datasets: Sequence[ImpactReport], remarks: Sequence[str]) -> ImpactsReport:
-    """The reports on several datasets as one."""
+    """Combine the reports on several changed datasets."""
     worst: dict[str, DownstreamReport] = {}
     for row in (row for each in datasets for row in each.downstream):
-        known = worst.get(row.urn)
-        if known is None or _severity(row) < _severity(known):
+        current = worst.get(row.urn)
+        if current is None or _severity(row) < _severity(current):
             worst[row.urn] = row
-    found = ImpactSummary.of(worst.values())
+    counts = ImpactSummary.of(worst.values())
     changes = sum(len(each.changes) for each in datasets)
     summary = ImpactsSummary(
         schemas=len(datasets),
         changes=changes,
-        datasets=found.datasets,
-        affected=found.affected,
-        breaking=found.breaking,
-        undetermined=found.undetermined,
-        compatible=found.compatible,
+        datasets=counts.datasets,
+        affected=counts.affected,
+        breaking=counts.breaking,
+        undetermined=counts.undetermined,
+        compatible=counts.compatible,
     )
-    determined = found.datasets - found.undetermined
+    determined = counts.datasets - counts.undetermined
     is_known = any(each.coverage for each in datasets) or not datasets
-    counted_in = found.datasets + _without_dataset(
+    total = counts.datasets + _count_without_target(
         row for each in datasets for row in each.unparsed
     )
-    share = _share(determined, counted_in) if counted_in else float(is_known)
+    share = _share(determined, total) if total else float(is_known)
     return ImpactsReport(
         headline=f"This changes {plural(len(datasets), 'schema')}, affecting "
-        f"{plural(found.affected, 'downstream dataset')}",
+        f"{plural(counts.affected, 'downstream dataset')}",
         summary=summary,
         datasets=tuple(sorted(datasets, key=_sort_key)),
         recommendations=tuple(
@@ -354,7 +355,7 @@ def headline(summary: ImpactSummary, subject: str) -> str:
     return f"{subject}: of {plural(summary.datasets, 'downstream dataset')}, {counts}"
 
 
-def phrase(changes: Sequence[ChangeReport], urn: str) -> str:
+def describe_changes(changes: Sequence[ChangeReport], urn: str) -> str:
     """A short description of changes of a dataset."""
     if len(changes) > 1:
         return f"{len(changes)} changes of {urn}"
@@ -371,8 +372,8 @@ def phrase(changes: Sequence[ChangeReport], urn: str) -> str:
         case "nullability":
             return f"{'Allowing' if change.after else 'Forbidding'} nulls in {change.path} of {urn}"
         case "reordered":
-            what = f"the fields in {change.path}" if change.path else "the columns"
-            return f"Reordering {what} of {urn}"
+            subject = f"the fields in {change.path}" if change.path else "the columns"
+            return f"Reordering {subject} of {urn}"
         case "key":
             return f"Making {change.path} of {urn} {'a key' if change.after else 'no key'}"
         case "partitioning":

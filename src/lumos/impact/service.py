@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
@@ -22,12 +23,12 @@ from lumos.impact.reports import (
     impacts_report,
 )
 from lumos.impact.rules.propagation import impact_of, impact_of_removal
-from lumos.impact.rules.recommendations import listed, recommendations
+from lumos.impact.rules.recommendations import join_names, recommendations
 from lumos.impact.rules.results import Impact
 from lumos.model.change import Verdict
 from lumos.model.json_codec import to_json
 from lumos.model.urn import DisplayNames, display_names
-from lumos.names import find_urn, has_lineage
+from lumos.names import find_urn, has_lineage, split_field
 from lumos.progress import Progress, no_progress
 from lumos.rendering.text import plural
 from lumos.schemas.wording import format_position
@@ -41,9 +42,9 @@ if TYPE_CHECKING:
     from lumos.schemas.proposal_reader import ProposalKind
     from lumos.schemas.reports import DatasetDiff
 
-# How many files a remark lists.
+# Limits the list of files in a remark.
 _MAX_FILES: Final = 20
-_PICTURES: Final = ("html", "dot", "mermaid")
+_PICTURE_FORMATS: Final = ("html", "dot", "mermaid")
 
 
 class ImpactService:
@@ -74,14 +75,22 @@ class ImpactService:
         With `check_on_spark`, Spark also analyses the SQL downstream with both schemas.
         """
         requested = RequestedChanges(change=tuple(change), drop=tuple(drop), rename=tuple(rename))
+        store = self._open()
+        name, columns = split_field(store, dataset)
+        urn = find_urn(store, name, with_lineage=True)
+        if columns:
+            name = dataset.removesuffix(f".{columns[0]}")
+            raise MisuseError(
+                f"'{columns[0]}' is a column of {name}. Say how it changes, for example: "
+                f"lumos impact {quote(name)} --drop {quote(columns[0])}"
+            )
         if requested.is_empty and proposed is None:
             raise MisuseError(
                 "No changes given. Use --change 'user_id: STRING -> INT64', --drop COLUMN, "
                 "--rename 'old -> new' or --proposed FILE."
             )
-        store = self._open()
         progress("reading downstream datasets")
-        context = ImpactContext(store, find_urn(store, dataset, with_lineage=True))
+        context = ImpactContext(store, urn)
         proposed_file = None if proposed is None else ProposedFile(proposed, kind, model)
         case = case_from_options(context, requested, proposed_file, dialect=dialect)
         return self._analyse(context, case, check_on_spark=check_on_spark, progress=progress)
@@ -150,7 +159,7 @@ class ImpactService:
             from lumos.impact.markdown import markdown
 
             return markdown(report, self._names())
-        if format not in _PICTURES:
+        if format not in _PICTURE_FORMATS:
             raise MisuseError(
                 f"Unknown format '{format}'. Use json, markdown, html, dot or mermaid."
             )
@@ -165,7 +174,7 @@ class ImpactService:
 
     def picture(self, report: ImpactReport | ImpactsReport) -> "Picture":
         """The lineage downstream of the changes, marked with verdicts."""
-        from lumos.impact.picture import merged, with_impact
+        from lumos.impact.picture import add_impact, merge_pictures
         from lumos.lineage.view import LineageViewer
 
         reports = report.datasets if isinstance(report, ImpactsReport) else (report,)
@@ -173,7 +182,7 @@ class ImpactService:
             raise MisuseError("No schema changes, so there is nothing to draw.")
         viewer = LineageViewer(self._open)
         pictures = [viewer.picture(each.change.urn, side="downstream") for each in reports]
-        return with_impact(merged(pictures), reports, self._names())
+        return add_impact(merge_pictures(pictures), reports, self._names())
 
     def _names(self) -> DisplayNames:
         store = self._open()
@@ -191,11 +200,10 @@ class ImpactService:
         progress: Progress, adapted: Collection[str] = (),
     ) -> ImpactReport:  # fmt: skip
         progress("analysing the impact")
-        # Freeze what was read, so that garbage collection skips it; only parse trees need
-        # collection.
+        # Exclude the loaded context from garbage collection; only parse trees need it.
         with frozen_gc():
             impact = impact_of(
-                context.urn, case.findings, context, analyse_derivation, adapted=adapted
+                context.urn, case.findings, context, analyse_derivation, adapted_files=adapted
             )
         spark_checks = None
         if check_on_spark and impact.downstream:
@@ -219,7 +227,7 @@ class ImpactService:
         rows = tuple(
             downstream_report(
                 each,
-                is_gone=each.urn in context.gone,
+                is_deleted=each.urn in context.deleted,
                 recommendations=recommendations(findings, (each,), (), is_chain=False),
                 spark_check=UNSET if spark_checks is None else spark_checks.get(each.urn, ()),
             )
@@ -230,7 +238,7 @@ class ImpactService:
         all_remarks = (
             *remarks,
             *_remarks(context, unparsed, is_known=is_known),
-            *_dialect_remark(context, impact),
+            *_dialect_remarks(context, impact),
         )
         return impact_report(
             impact, changes, rows, has_lineage=is_known, remarks=all_remarks, unparsed=unparsed
@@ -239,25 +247,25 @@ class ImpactService:
 
 def _unparsed(context: ImpactContext, impact: Impact) -> Iterator[UnparsedReport]:
     """The unparsable statements that mention a dataset affected by the change."""
-    reached = {context.urn, *(each.urn for each in impact.downstream if each.is_affected)}
+    affected = {context.urn, *(each.urn for each in impact.downstream if each.is_affected)}
     for reporter, each in context.unparsed:
-        if not reached.isdisjoint(each.reads):
+        if not affected.isdisjoint(each.reads):
             yield UnparsedReport(
                 reporter=reporter, file=each.file, line=each.line, datasets=each.writes
             )
 
 
-def _dialect_remark(context: ImpactContext, impact: Impact) -> Iterator[str]:
-    """Types of results depend on the dialect, so an unknown one leaves much undetermined."""
-    unknown = sum(
+def _dialect_remarks(context: ImpactContext, impact: Impact) -> Iterator[str]:
+    """A remark about SQL of unknown dialect: the types of its results depend on the dialect."""
+    without_dialect = sum(
         any(each.sql is not None and each.dialect is None for each in context.derivations(row.urn))
         for row in impact.downstream
         if row.verdict is Verdict.UNDETERMINED
     )
-    if unknown:
-        models = plural(unknown, "undetermined dataset")
+    if without_dialect:
+        datasets = plural(without_dialect, "undetermined dataset")
         yield (
-            f"the SQL dialect of {models} is not known; more can be determined after "
+            f"the SQL dialect of {datasets} is not known; more can be determined after "
             "lumos lineage ingest PATH --dialect DIALECT"
         )
 
@@ -285,10 +293,10 @@ def _remarks(
             f"no ingested lineage reads {context.urn}; there may be readers that Lumos does not "
             "know"
         )
-    if context.gone:
-        names = listed(sorted(context.gone))
+    if context.deleted:
+        names = join_names(sorted(context.deleted))
         yield f"deleted, but their pipelines may still run: {names}"
     for cycle in context.cycles:
         if len(cycle) > 1:
-            names = listed(cycle)
+            names = join_names(cycle)
             yield f"the lineage has a cycle: {names}"

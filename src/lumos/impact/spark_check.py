@@ -2,28 +2,25 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 from lumos.config.settings import Settings
 from lumos.impact.context import analyse_derivation
 from lumos.impact.reports import CheckState, SparkCheckReport
 from lumos.impact.rules.graph import DatasetDerivation, DownstreamGraph, RankedGraph
-from lumos.impact.rules.results import DatasetImpact, Impact
+from lumos.impact.rules.results import ColumnImpact, DatasetImpact, Impact
 from lumos.impact.rules.type_uses import TableVersions
 from lumos.model.change import Verdict
+from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
 from lumos.model.schema import Field, Schema
+from lumos.model.types import NULL, UNKNOWN, Array, DataType, Map, Struct, Unknown
 from lumos.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     from lumos.impact.job import SparkAnalyzer, StoreTarget
     from lumos.impact.spark_statements import ScriptChecks, StatementCheck
-from typing import Any
-
-import msgspec
-
-from lumos.impact.rules.results import ColumnImpact
-from lumos.model.conversions.spark import schema_from_spark, schema_to_spark
-from lumos.model.types import NULL, UNKNOWN, Array, DataType, Map, Struct, Unknown
 
 _Parts = tuple[str, ...]
 _ResultSchemas = tuple[Schema, Schema]
@@ -36,7 +33,7 @@ class SchemaPair(NamedTuple):
     proposed: Schema
 
     @property
-    def is_same(self) -> bool:
+    def is_unchanged(self) -> bool:
         return self.present == self.proposed
 
 
@@ -48,9 +45,9 @@ def check_downstream_on_spark(
     settings: Settings, context: DownstreamGraph, impact: Impact, present: Schema | None,
     proposed: Schema | None, progress: Progress,
 ) -> dict[str, tuple[SparkCheckReport, ...]]:  # fmt: skip
-    """Reports on the statements of each downstream dataset, by URN.
+    """Check the statements of each downstream dataset on Spark; return the reports by URN.
 
-    Only analyzer tables are used: nothing is read or run, and nothing is left in the session.
+    Queries are only analysed, over empty temporary views that are dropped afterwards.
     """
     from lumos.impact.job import start_spark_analyzer
 
@@ -76,10 +73,10 @@ def check_downstream_on_spark(
 
 
 class _ParsedScripts:
-    """The checks of scripts, each script parsed once."""
+    """Caches the checks of scripts, so that each script is parsed once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str | None], ScriptChecks] = {}
+        self._parsed: dict[tuple[str, str | None], ScriptChecks] = {}
 
     def read(self, texts: Iterable[tuple[str, str | None]]) -> None:
         """Parse scripts in advance."""
@@ -89,9 +86,9 @@ class _ParsedScripts:
     def of(self, sql: str, dialect: str | None) -> "ScriptChecks":
         from lumos.impact.spark_statements import checks_of_script
 
-        if (sql, dialect) not in self._known:
-            self._known[sql, dialect] = checks_of_script(sql, dialect=dialect)
-        return self._known[sql, dialect]
+        if (sql, dialect) not in self._parsed:
+            self._parsed[sql, dialect] = checks_of_script(sql, dialect=dialect)
+        return self._parsed[sql, dialect]
 
 
 class _Outcome(NamedTuple):
@@ -103,7 +100,7 @@ class _Outcome(NamedTuple):
 
 
 class SparkCheck:
-    """Checks datasets in order; those after a changed dataset are checked with its new schema."""
+    """Checks datasets in order, each with the new schemas of the datasets upstream."""
 
     def __init__(
         self,
@@ -165,22 +162,22 @@ class SparkCheck:
     def _first_lines(self, derivation: DatasetDerivation) -> list[int]:
         """The first lines of the writing statements of a script."""
         assert derivation.sql is not None
-        found = self._scripts.of(derivation.sql, derivation.dialect).found
-        return sorted({check.line for check in found if check.line is not None})
+        checks = self._scripts.of(derivation.sql, derivation.dialect).checks
+        return sorted({check.line for check in checks if check.line is not None})
 
     def _statements(self, derivation: DatasetDerivation, urn: str) -> "list[list[StatementCheck]]":
-        """The checks of each statement that writes a dataset, or one with the reason for none."""
+        """The checks of each statement that writes a dataset, or one check with a problem."""
         from lumos.impact.spark_statements import StatementCheck
 
         assert derivation.sql is not None
-        read = self._scripts.of(derivation.sql, derivation.dialect)
-        found: dict[int, list[StatementCheck]] = {}
-        for check in read.found:
+        script = self._scripts.of(derivation.sql, derivation.dialect)
+        by_statement: dict[int, list[StatementCheck]] = {}
+        for check in script.checks:
             if _urn_of(check.target, derivation) == urn:
-                found.setdefault(check.statement, []).append(check)
-        if found:
-            return [*found.values()]
-        line, text = (*read.problems, (None, "no statement in it writes the dataset"))[0]
+                by_statement.setdefault(check.statement, []).append(check)
+        if by_statement:
+            return [*by_statement.values()]
+        line, text = (*script.problems, (None, "no statement in it writes the dataset"))[0]
         return [[StatementCheck(target=(), statement=0, line=line, problem=text)]]
 
     def _outcome(
@@ -204,7 +201,7 @@ class SparkCheck:
         if isinstance(present, str):
             return _Outcome("cannot", present)
         proposed: Schema | str = present
-        if not all(pair.is_same for pair in pairs.values()):
+        if not all(pair.is_unchanged for pair in pairs.values()):
             proposed = self._analyse(check, {k: v.proposed for k, v in pairs.items()}, target)
         if isinstance(proposed, str):
             return _Outcome("fails", proposed)
@@ -240,9 +237,9 @@ class SparkCheck:
         return pair
 
     def _schema_pair(self, urn: str) -> SchemaPair | None:
-        """The schemas of a dataset; the same twice if it does not change."""
+        """The schemas of a dataset before and after the change."""
         if urn not in self._pairs:
-            # None while it is computed, for cycles.
+            # Ends the recursion if the dataset is part of a cycle.
             self._pairs[urn] = None
             schema = self._graph.schema(urn) or self._schema_from_sql(urn)
             self._pairs[urn] = None if schema is None else SchemaPair(schema, schema)
@@ -264,7 +261,7 @@ class SparkCheck:
         return None
 
     def _infer_schema(self, derivation: DatasetDerivation, urn: str) -> Schema | None:
-        """The schema that the SQL analysis infers, where Spark gives none."""
+        """The schema that the SQL analysis infers, if Spark returned none."""
 
         def versions(table: str) -> TableVersions:
             pair = self._schema_pair(table)
@@ -291,7 +288,7 @@ class SparkCheck:
         return StoreTarget(
             to_spark_schema(Schema(fields=tuple(fields))),
             is_by_name=check.is_by_name,
-            needs_all=check.gives_all,
+            needs_all_columns=check.needs_all_columns,
         )
 
     def _resulting_schemas(
@@ -319,16 +316,16 @@ _SEVERITY_ORDER: Mapping[CheckState, int] = {"fails": 0, "cannot": 1, "ok": 2}
 
 def _filled_columns(schema: Schema, check: "StatementCheck") -> list[Field]:
     """The target columns, in the order of the result columns."""
-    known = {field.name.casefold(): field for field in schema.fields}
+    fields = {field.name.casefold(): field for field in schema.fields}
     names = [name.casefold() for name in check.columns]
     if not names:
-        last = [name.casefold() for name in check.last]
-        others = {*last, *(name.casefold() for name in check.fixed)}
-        names = [*(name for name in known if name not in others), *last]
+        last_names = [name.casefold() for name in check.dynamic_partitions]
+        partition_names = {*last_names, *(name.casefold() for name in check.static_partitions)}
+        names = [*(name for name in fields if name not in partition_names), *last_names]
     for name in names:
-        if name not in known:
+        if name not in fields:
             raise CheckNotPossible(f"{'.'.join(check.target)} has no known column {name}")
-    return [known[name] for name in names]
+    return [fields[name] for name in names]
 
 
 def _urn_of(parts: _Parts, derivation: DatasetDerivation) -> str | None:
@@ -342,7 +339,7 @@ def _urn_of(parts: _Parts, derivation: DatasetDerivation) -> str | None:
 
 
 def _lines(line: int | None, first_lines: Sequence[int]) -> range:
-    """The lines of a statement, up to the next one; the first one starts at line 0."""
+    """The lines from a statement to the next one; the first statement starts at line 0."""
     if line is None:
         return range(sys.maxsize)
     is_first = line <= min(first_lines, default=line)
@@ -366,7 +363,7 @@ def _is_consistent(state: CheckState, verdict: Verdict) -> bool:
 
 
 def to_spark_schema(schema: Schema) -> dict[str, Any]:
-    """The Spark schema of an analyzer table; unknown types become NULL, which matches any type."""
+    """Convert a schema to Spark; unknown types become NULL, which matches any type."""
     return schema_to_spark(
         Schema(
             fields=tuple(
@@ -382,8 +379,7 @@ def to_spark_schema(schema: Schema) -> dict[str, Any]:
 
 
 def from_spark_schema(schema: Mapping[str, Any]) -> Schema:
-    """The schema of a result of Spark; NULL becomes unknown again."""
-    found = schema_from_spark(dict(schema))
+    """Convert the schema of a Spark result; NULL becomes unknown again."""
     return Schema(
         fields=tuple(
             Field(
@@ -391,7 +387,7 @@ def from_spark_schema(schema: Mapping[str, Any]) -> Schema:
                 type=UNKNOWN if field.type == NULL else field.type,
                 nullable=field.nullable,
             )
-            for field in found.fields
+            for field in schema_from_spark(dict(schema)).fields
         )
     )
 
@@ -412,30 +408,31 @@ def is_fully_known(type: DataType) -> bool:
 
 
 def apply_result_changes(stored: Schema, before: Schema, after: Schema) -> Schema:
-    """A stored schema with the differences between the results of its query before and after."""
+    """Apply the differences between the results of a query to the stored schema."""
     old, new = _by_name(before.fields), _by_name(after.fields)
-    known = _by_name(stored.fields)
-    fields = [_changed_field(field, old.get(name), new.get(name)) for name, field in known.items()
-            if name not in old or name in new]  # fmt: skip
-    added = [field for name, field in new.items() if name not in old and name not in known]
-    if list(known) != list(old):
+    stored_fields = _by_name(stored.fields)
+    fields = [_changed_field(field, old.get(name), new.get(name))
+              for name, field in stored_fields.items()
+              if name not in old or name in new]  # fmt: skip
+    added = [field for name, field in new.items() if name not in old and name not in stored_fields]
+    if list(stored_fields) != list(old):
         return Schema(fields=(*fields, *added))
     by_name = _by_name([*fields, *added])
     return Schema(fields=tuple(by_name[name] for name in new))
 
 
 def apply_column_impacts(stored: Schema, columns: Iterable[ColumnImpact]) -> Schema:
-    """A stored schema with the column changes that the SQL analysis found."""
+    """Apply the column changes that the SQL analysis found to the stored schema."""
     fields = _by_name(stored.fields)
     for column in columns:
         name = column.name.casefold()
         if column.after is None:
             fields.pop(name, None)
             continue
-        known = fields.get(name) or Field(name=column.name, type=UNKNOWN)
-        nullable = known.nullable if column.after.nullable is None else column.after.nullable
+        field = fields.get(name) or Field(name=column.name, type=UNKNOWN)
+        nullable = field.nullable if column.after.nullable is None else column.after.nullable
         fields[name] = msgspec.structs.replace(
-            known, type=column.after.type, nullable=nullable, native_type=None
+            field, type=column.after.type, nullable=nullable, native_type=None
         )
     return Schema(fields=tuple(fields.values()))
 

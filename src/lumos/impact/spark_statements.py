@@ -17,7 +17,7 @@ from lumos.impact.statement_queries import (
 )
 from lumos.lineage.sql.analysis import analyse
 from lumos.lineage.sql.context import AnalysisContext, no_columns
-from lumos.lineage.sql.dialects import find_dialect, spelling_of
+from lumos.lineage.sql.dialects import find_dialect, in_original_case
 from lumos.lineage.sql.script import Parts, ScriptLineage, StatementLineage
 
 _TOO_DEEP: Final = "it is nested too deeply"
@@ -31,9 +31,9 @@ _PARAMETERS: Final = (exp.Parameter, exp.Placeholder, exp.SessionParameter)
 
 
 class StatementCheck(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A query that computes what a statement writes, or why there is none (`problem`).
+    """A query that computes the rows a statement writes, or the `problem` that prevents it.
 
-    `reads` maps the placeholders in the text to tables. The rest is as in `StatementQuery`.
+    `reads` maps the placeholders in the text to tables. See `StatementQuery` for other fields.
     """
 
     target: Parts
@@ -44,9 +44,9 @@ class StatementCheck(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     creates: bool = False
     columns: tuple[str, ...] = ()
     is_by_name: bool = False
-    gives_all: bool = False
-    fixed: tuple[str, ...] = ()
-    last: tuple[str, ...] = ()
+    needs_all_columns: bool = False
+    static_partitions: tuple[str, ...] = ()
+    dynamic_partitions: tuple[str, ...] = ()
     stores: bool = True
     problem: str | None = None
 
@@ -58,7 +58,7 @@ class StatementCheck(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 class ScriptChecks(msgspec.Struct, frozen=True, kw_only=True):
     """The checks of a script, and parts that could not be parsed, by line."""
 
-    found: tuple[StatementCheck, ...] = ()
+    checks: tuple[StatementCheck, ...] = ()
     problems: tuple[tuple[int, str], ...] = ()
 
 
@@ -67,25 +67,25 @@ def checks_of_script(sql: str, *, dialect: str | None) -> ScriptChecks:
     try:
         return _checks(sql, dialect)
     except RecursionError:
-        # Spark's parser would fail as well; the written tables are still known.
+        # Nested too deeply for the Spark parser, too; the written tables are still known.
         script = analyse(sql, dialect=dialect)
-    found = (
+    checks = (
         StatementCheck(target=write.table, statement=each.number, line=each.line, problem=_TOO_DEEP)
         for each in script.statements
         for write in each.writes
     )
-    return ScriptChecks(found=tuple(found))
+    return ScriptChecks(checks=tuple(checks))
 
 
 def _checks(sql: str, dialect: str | None) -> ScriptChecks:
-    watching = _StatementCollector()
-    script = analyse(sql, dialect=dialect, watcher=watching)
+    collector = _StatementCollector()
+    script = analyse(sql, dialect=dialect, watcher=collector)
     names = TableNames(AnalysisContext(find_dialect(dialect), no_columns))
     problems = tuple(
         (each.line, each.reason) for each in script.unresolved if each.severity == "error"
     )
-    found = _ScriptReader(names).checks(script, watching.nodes)
-    return ScriptChecks(found=tuple(found), problems=problems)
+    checks = _ScriptReader(names).checks(script, collector.nodes)
+    return ScriptChecks(checks=tuple(checks), problems=problems)
 
 
 class _StatementCollector:
@@ -94,24 +94,26 @@ class _StatementCollector:
     def __init__(self) -> None:
         self.nodes: list[exp.Expr] = []
 
-    def begun(self, node: exp.Expr) -> None:
+    def on_statement(self, node: exp.Expr) -> None:
         self.nodes.append(node.copy())
 
-    def named(self, *_: object) -> None: ...
+    # Other callbacks of the SQL reader.
 
-    def joined(self, *_: object) -> None: ...
+    def on_name(self, *_: object) -> None: ...
 
-    def shared(self, *_: object) -> None: ...
+    def on_join(self, *_: object) -> None: ...
 
-    def star_columns_named(self, *_: object) -> None: ...
+    def on_shared_column(self, *_: object) -> None: ...
 
-    def whole_row_used(self, *_: object) -> None: ...
+    def on_star_columns_named(self, *_: object) -> None: ...
 
-    def numbered(self, *_: object) -> None: ...
+    def on_whole_row(self, *_: object) -> None: ...
 
-    def set_operation_read(self, *_: object, is_by_name: bool) -> None: ...
+    def on_columns_renamed(self, *_: object) -> None: ...
 
-    def written(self, *_: object, positional: bool) -> None: ...
+    def on_set_operation(self, *_: object, is_by_name: bool) -> None: ...
+
+    def on_write(self, *_: object, positional: bool) -> None: ...
 
 
 class TableNames:
@@ -122,14 +124,14 @@ class TableNames:
 
     def of(self, node: exp.Table) -> Parts:
         """The parts of a table name."""
-        return tuple(map(spelling_of, self._context.table_name(node)))
+        return tuple(map(in_original_case, self._context.table_name(node)))
 
 
 class RenamedQuery:
-    """A query with tables renamed to placeholders.
+    """A copy of a query whose tables are renamed to placeholders.
 
-    `reads` are the placeholders of tables, which the script shares in `placeholders`; `temporary`
-    are the names of temporary tables.
+    `reads` maps tables to placeholders, `temporary` maps temporary tables to their new names. All
+    queries of a script share `placeholders`.
     """
 
     def __init__(
@@ -143,13 +145,13 @@ class RenamedQuery:
         self._placeholders = placeholders
         self._replaced: set[tuple[str, ...]] = set()
         self.query = query.copy()
-        for within in self.query.find_all(exp.DML, exp.DDL):
-            if not isinstance(within, exp.Query):
+        for nested in self.query.find_all(exp.DML, exp.DDL):
+            if not isinstance(nested, exp.Query):
                 raise UnsupportedStatement("a statement within a query is not supported")
         for table in [*self.query.find_all(exp.Table)]:
             self._replace(table)
         for column in [*self.query.find_all(exp.Column)]:
-            self._shorten(column)
+            self._drop_qualifiers(column)
         for value in [*self.query.find_all(*_PARAMETERS)]:
             if not isinstance(value.parent, exp.Table):
                 value.replace(exp.null())
@@ -180,8 +182,8 @@ class RenamedQuery:
             table.set(part, None)
         table.set("this", exp.to_identifier(name))
 
-    def _shorten(self, column: exp.Column) -> None:
-        """Drop database and catalog of a column, as placeholders have none."""
+    def _drop_qualifiers(self, column: exp.Column) -> None:
+        """Drop the database and catalog of a column, since placeholders have none."""
         table = column.args.get("table")
         if isinstance(table, exp.Identifier):
             table.set("temporary", None)
@@ -198,7 +200,7 @@ class _TemporaryTable(msgspec.Struct):
     """A temporary table of the script: the query that creates it, and others that fill it."""
 
     name: str
-    title: str
+    sql_name: str
     queries: list[RenamedQuery]
     problem: str | None = None
 
@@ -206,14 +208,13 @@ class _TemporaryTable(msgspec.Struct):
 class _ScriptReader:
     def __init__(self, names: TableNames) -> None:
         self._names = names
-        # Current temporary tables by name, and all there have been.
+        # Current temporary tables by SQL name; all of them, also replaced ones, by new name.
         self._temporary: dict[Parts, _TemporaryTable] = {}
         self._all_temporary: dict[str, _TemporaryTable] = {}
-        # One placeholder per table.
         self._placeholders: dict[Parts, str] = {}
 
     def checks(self, script: ScriptLineage, nodes: Sequence[exp.Expr]) -> Iterable[StatementCheck]:
-        """The checks in order, as later statements see temporary tables of earlier ones."""
+        """The checks of all statements; later ones can read temporary tables of earlier ones."""
         for statement, node in zip(script.statements, nodes, strict=True):
             if statement.writes:
                 yield from self._checks_of(statement, node)
@@ -250,9 +251,9 @@ class _ScriptReader:
             creates=statement_query.creates,
             columns=statement_query.columns,
             is_by_name=statement_query.is_by_name,
-            gives_all=statement_query.gives_all,
-            fixed=statement_query.fixed,
-            last=statement_query.last,
+            needs_all_columns=statement_query.needs_all_columns,
+            static_partitions=statement_query.static_partitions,
+            dynamic_partitions=statement_query.dynamic_partitions,
             stores=statement_query.stores,
         )
 
@@ -262,26 +263,26 @@ class _ScriptReader:
 
     def _required_tables(self, renamed: RenamedQuery) -> list[tuple[str, RenamedQuery]]:
         """The queries of all temporary tables that a query reads, in order of dependency."""
-        found: list[tuple[str, RenamedQuery]] = []
-        seen: set[str] = set()
+        required: list[tuple[str, RenamedQuery]] = []
+        added: set[str] = set()
 
         def add(name: str) -> None:
-            if name in seen:
+            if name in added:
                 return
-            seen.add(name)
+            added.add(name)
             temporary = self._all_temporary[name]
             if temporary.problem is not None:
                 raise UnsupportedStatement(
-                    f"temporary table {temporary.title}: {temporary.problem}"
+                    f"temporary table {temporary.sql_name}: {temporary.problem}"
                 )
             for number, each in enumerate(temporary.queries):
                 for other in each.temporary.values():
                     add(other)
-                found.append((f"{name}{number}" if number else name, each))
+                required.append((f"{name}{number}" if number else name, each))
 
         for name in renamed.temporary.values():
             add(name)
-        return found
+        return required
 
     def _record_temporary(self, node: exp.Expr) -> None:
         """Record the temporary table that a statement fills, if any."""
@@ -325,11 +326,11 @@ class _ScriptReader:
 
 def _written_table(node: exp.Expr) -> exp.Table | None:
     into = node.find(exp.Into) if isinstance(node, exp.Query) else None
-    found = into.this if into is not None else node.this
-    if isinstance(found, exp.Schema):
-        found = found.this
+    table = into.this if into is not None else node.this
+    if isinstance(table, exp.Schema):
+        table = table.this
     is_writing = into is not None or isinstance(node, exp.DML | exp.Create | exp.Cache)
-    return found if is_writing and isinstance(found, exp.Table) else None
+    return table if is_writing and isinstance(table, exp.Table) else None
 
 
 def spark_sql(query: exp.Query, temporary: Sequence[tuple[str, exp.Query]]) -> str:
@@ -338,13 +339,13 @@ def spark_sql(query: exp.Query, temporary: Sequence[tuple[str, exp.Query]]) -> s
         text = _spark_text(query)
         if not temporary:
             return text
-        before = ", ".join(f"`{name}` AS ({_spark_text(each)})" for name, each in temporary)
+        ctes = ", ".join(f"`{name}` AS ({_spark_text(each)})" for name, each in temporary)
     except (SqlglotError, ValueError) as problem:
         # The generator fails on constructs of a single dialect.
         raise UnsupportedStatement(
             f"it cannot be translated to Spark SQL: {_first_line(problem)}"
         ) from problem
-    return f"WITH {before} SELECT * FROM ({text})"
+    return f"WITH {ctes} SELECT * FROM ({text})"
 
 
 def _spark_text(query: exp.Query) -> str:
@@ -352,7 +353,7 @@ def _spark_text(query: exp.Query) -> str:
         dialect="spark",
         unsupported_level=ErrorLevel.RAISE,
         comments=False,
-        # User-defined functions keep their spelling, as errors name them.
+        # Keep the case of user-defined functions, which error messages contain.
         normalize_functions=False,
     )
 
@@ -363,7 +364,7 @@ def _first_line(problem: Exception) -> str:
 
 def _visible_ctes(table: exp.Table) -> set[str]:
     """The names of CTEs visible to a table reference."""
-    found: set[str] = set()
+    names: set[str] = set()
     child: exp.Expr = table
     parent = table.parent
     while parent is not None:
@@ -372,28 +373,28 @@ def _visible_ctes(table: exp.Table) -> set[str]:
             for each in parent.expressions:
                 if each is child and not parent.args.get("recursive"):
                     break
-                found.add(each.alias.lower())
+                names.add(each.alias.lower())
                 if each is child:
                     break
         else:
-            named = parent.args.get("with_")
-            if named is not None and named is not child:
-                found.update(each.alias.lower() for each in named.expressions)
+            with_clause = parent.args.get("with_")
+            if with_clause is not None and with_clause is not child:
+                names.update(each.alias.lower() for each in with_clause.expressions)
         child, parent = parent, parent.parent
-    return found
+    return names
 
 
 def _sibling_aliases(table: exp.Table) -> set[str]:
     """The aliases of the other tables in the same FROM."""
     select = table.find_ancestor(exp.Select)
-    start = select.args.get("from_") if select is not None else None
-    if select is None or start is None:
+    from_clause = select.args.get("from_") if select is not None else None
+    if select is None or from_clause is None:
         return set()
-    return {each.alias.lower() for each in _sources(select, start)
+    return {each.alias.lower() for each in _sources(select, from_clause)
             if each is not table and each.alias}  # fmt: skip
 
 
-def _sources(select: exp.Select, start: exp.Expr) -> Iterator[exp.Expr]:
-    yield start.this
-    for join in (*(select.args.get("joins") or ()), *(start.this.args.get("joins") or ())):
+def _sources(select: exp.Select, from_clause: exp.Expr) -> Iterator[exp.Expr]:
+    yield from_clause.this
+    for join in (*(select.args.get("joins") or ()), *(from_clause.this.args.get("joins") or ())):
         yield join.this

@@ -1,11 +1,11 @@
-"""The queries inside statements: what CREATE, INSERT, UPDATE, DELETE and MERGE compute."""
+"""Queries with the same result as the values that CREATE, INSERT, UPDATE or MERGE write."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from sqlglot import exp
 
-_SINGLE_VALUE: Final = "one"
+_CONSTANT_COLUMN: Final = "one"
 
 
 class UnsupportedStatement(Exception):
@@ -16,8 +16,8 @@ class StatementQuery(NamedTuple):
     """A query, and the columns in which its result is stored.
 
     `columns` are listed in the statement. Without them, an existing table is filled by position
-    unless `is_by_name`: all columns but those in `fixed`, with those in `last` at the end.
-    `creates` means that the result defines the table.
+    unless `is_by_name`: all columns except `static_partitions`, with `dynamic_partitions` at the
+    end. `creates` means that the result defines the table.
     """
 
     query: exp.Query
@@ -25,17 +25,17 @@ class StatementQuery(NamedTuple):
     columns: tuple[str, ...] = ()
     is_by_name: bool = False
     # Whether every column of the table must be supplied, as by the stars of MERGE.
-    gives_all: bool = False
-    fixed: tuple[str, ...] = ()
-    last: tuple[str, ...] = ()
-    # False for DELETE.
+    needs_all_columns: bool = False
+    static_partitions: tuple[str, ...] = ()
+    dynamic_partitions: tuple[str, ...] = ()
+    # Whether the result is stored; False for DELETE.
     stores: bool = True
 
 
 def queries_of(node: exp.Expr) -> Sequence[StatementQuery]:
-    """The queries of a statement; empty if it computes nothing."""
-    return [_with_names(each, node) for kind, read_queries in _KINDS if isinstance(node, kind)
-            for each in read_queries(node)]  # fmt: skip
+    """The queries of a statement; empty if it writes no computed values."""
+    readers = (read_queries for kind, read_queries in _READERS_BY_KIND if isinstance(node, kind))
+    return [_with_outer_ctes(each, node) for read_queries in readers for each in read_queries(node)]
 
 
 def declared_table(node: exp.Expr) -> tuple[exp.Expr, exp.Select] | None:
@@ -56,38 +56,38 @@ def declared_table(node: exp.Expr) -> tuple[exp.Expr, exp.Select] | None:
     return table, exp.Select(expressions=columns)
 
 
-def _with_names(query_of_part: StatementQuery, node: exp.Expr) -> StatementQuery:
-    """The query with the CTEs of the whole statement."""
-    outer = node.args.get("with_")
-    if outer is None or query_of_part.query is node:
-        return query_of_part
-    inner = query_of_part.query.args.get("with_")
-    named = outer.copy()
-    if inner is not None:
-        named.set("expressions", [*named.expressions, *inner.copy().expressions])
-    query = query_of_part.query.copy()
-    query.set("with_", named)
-    return query_of_part._replace(query=query)
+def _with_outer_ctes(statement_query: StatementQuery, node: exp.Expr) -> StatementQuery:
+    """Add the CTEs of the statement to one of its queries."""
+    outer_with = node.args.get("with_")
+    if outer_with is None or statement_query.query is node:
+        return statement_query
+    inner_with = statement_query.query.args.get("with_")
+    with_clause = outer_with.copy()
+    if inner_with is not None:
+        with_clause.set("expressions", [*with_clause.expressions, *inner_with.copy().expressions])
+    query = statement_query.query.copy()
+    query.set("with_", with_clause)
+    return statement_query._replace(query=query)
 
 
-def _query(node: object) -> exp.Query | None:
+def _as_query(node: object) -> exp.Query | None:
     if isinstance(node, exp.Table):
         return exp.select("*").from_(node.copy())
     if isinstance(node, exp.Subquery) and not node.args.get("alias"):
-        return _query(node.this)
+        return _as_query(node.this)
     return node if isinstance(node, exp.Query) else None
 
 
 def _create(node: exp.Create) -> Iterator[StatementQuery]:
     clone = node.args.get("clone")
-    query = _query(clone.this if clone is not None else node.args.get("expression"))
+    query = _as_query(clone.this if clone is not None else node.args.get("expression"))
     if query is None:
         return
-    listed = node.this.expressions if isinstance(node.this, exp.Schema) else ()
-    yield StatementQuery(query, creates=True, columns=tuple(_names(listed)))
+    columns = node.this.expressions if isinstance(node.this, exp.Schema) else ()
+    yield StatementQuery(query, creates=True, columns=tuple(_column_names(columns)))
 
 
-def _names(nodes: Sequence[exp.Expr]) -> Iterator[str]:
+def _column_names(nodes: Sequence[exp.Expr]) -> Iterator[str]:
     for each in nodes:
         if isinstance(each, exp.ColumnDef | exp.Identifier | exp.Column):
             yield each.name
@@ -110,13 +110,19 @@ def _alter(node: exp.Alter) -> Iterator[StatementQuery]:
 
 
 def _insert(node: exp.Insert) -> Iterator[StatementQuery]:
-    query = _query(node.args.get("expression") or node.args.get("source"))
+    query = _as_query(node.args.get("expression") or node.args.get("source"))
     if query is None:
         return
-    listed = tuple(_names(node.this.expressions)) if isinstance(node.this, exp.Schema) else ()
-    fixed, last = _partitions(node)
+    listed = (
+        tuple(_column_names(node.this.expressions)) if isinstance(node.this, exp.Schema) else ()
+    )
+    static_partitions, dynamic_partitions = _partitions(node)
     yield StatementQuery(
-        query, columns=listed, is_by_name=bool(node.args.get("by_name")), fixed=fixed, last=last
+        query,
+        columns=listed,
+        is_by_name=bool(node.args.get("by_name")),
+        static_partitions=static_partitions,
+        dynamic_partitions=dynamic_partitions,
     )
     conflict = node.args.get("conflict")
     if conflict is not None and conflict.expressions:
@@ -126,8 +132,8 @@ def _insert(node: exp.Insert) -> Iterator[StatementQuery]:
 def _partitions(node: exp.Insert) -> tuple[tuple[str, ...], tuple[str, ...]]:
     partition = node.args.get("partition") or node.this.args.get("partition")
     parts = partition.expressions if isinstance(partition, exp.Partition) else ()
-    fixed = tuple(each.this.name for each in parts if isinstance(each, exp.EQ))
-    return fixed, tuple(each.name for each in parts if not isinstance(each, exp.EQ))
+    static_partitions = tuple(each.this.name for each in parts if isinstance(each, exp.EQ))
+    return static_partitions, tuple(each.name for each in parts if not isinstance(each, exp.EQ))
 
 
 def _on_conflict(
@@ -148,16 +154,18 @@ def _on_conflict(
 
 
 def _update(node: exp.Update) -> Iterator[StatementQuery]:
-    start = node.args.get("from_")
+    from_clause = node.args.get("from_")
     sources = [node.this]
-    if start is not None:
-        named = {
+    if from_clause is not None:
+        source_names = {
             each.alias_or_name.lower()
-            for each in start.find_all(exp.Table, exp.Subquery)
-            if each.parent is start or isinstance(each.parent, exp.Join)
+            for each in from_clause.find_all(exp.Table, exp.Subquery)
+            if each.parent is from_clause or isinstance(each.parent, exp.Join)
         }
-        is_in_from = node.this.alias_or_name.lower() in named and not node.this.args.get("db")
-        sources = [start.this] if is_in_from else [node.this, start.this]
+        is_target_in_from = (
+            node.this.alias_or_name.lower() in source_names and not node.this.args.get("db")
+        )
+        sources = [from_clause.this] if is_target_in_from else [node.this, from_clause.this]
     yield _assignment_query(node.expressions, sources, where=node.args.get("where"))
 
 
@@ -168,7 +176,7 @@ def _delete(node: exp.Delete) -> Iterator[StatementQuery]:
         using = node.args.get("using") or []
         sources = [node.this, *(using if isinstance(using, list) else [using])]
     select = _select_from(
-        [exp.alias_(exp.Literal.number(1), _SINGLE_VALUE)], sources, node.args.get("where")
+        [exp.alias_(exp.Literal.number(1), _CONSTANT_COLUMN)], sources, node.args.get("where")
     )
     yield StatementQuery(select, stores=False)
 
@@ -181,11 +189,11 @@ def _merge(node: exp.Merge) -> Iterator[StatementQuery]:
 
 def _merge_branch(node: exp.Merge, when: exp.When) -> StatementQuery:
     target, using, action = node.this, node.args["using"], when.args.get("then")
-    start, other, side = target, using, ("", "")
+    first, second, join_type = target, using, ("", "")
     if not when.args.get("matched"):
-        # Only the rows and columns of one side exist.
-        side = ("LEFT", "ANTI")
-        start, other = (target, using) if when.args.get("source") else (using, target)
+        # Only rows without a match on the other side are used.
+        join_type = ("LEFT", "ANTI")
+        first, second = (target, using) if when.args.get("source") else (using, target)
     conditions = [
         each.this if isinstance(each, exp.Where) else each
         for each in (
@@ -196,26 +204,28 @@ def _merge_branch(node: exp.Merge, when: exp.When) -> StatementQuery:
     ]
     where = exp.Where(this=exp.and_(*conditions)) if conditions else None
     names, values = _merge_values(action, using)
-    named = zip(names, values, strict=True)
-    values = [exp.alias_(value, name, quoted=True) if name else value for name, value in named]
-    select = _select_from(values, [start], where)
-    join = exp.Join(this=other.copy(), on=node.args["on"].copy())
-    if any(side):
-        join.set("side", side[0])
-        join.set("kind", side[1])
+    named_values = zip(names, values, strict=True)
+    values = [
+        exp.alias_(value, name, quoted=True) if name else value for name, value in named_values
+    ]
+    select = _select_from(values, [first], where)
+    join = exp.Join(this=second.copy(), on=node.args["on"].copy())
+    if any(join_type):
+        join.set("side", join_type[0])
+        join.set("kind", join_type[1])
     select.set("joins", [join])
-    is_named = all(names)
+    has_names = all(names)
     return StatementQuery(
         select,
-        columns=tuple(names) if is_named else (),
-        is_by_name=not is_named,
-        gives_all=not is_named,
+        columns=tuple(names) if has_names else (),
+        is_by_name=not has_names,
+        needs_all_columns=not has_names,
         stores=isinstance(action, exp.Update | exp.Insert),
     )
 
 
 def _merge_values(action: object, using: exp.Expr) -> tuple[list[str], list[exp.Expr]]:
-    """The columns that a branch of MERGE sets, and their values; a star has no name."""
+    """The columns that a branch of MERGE sets, and their values; the name of a star is empty."""
     if isinstance(action, exp.Insert):
         values, names = action.args.get("expression"), action.this
         if isinstance(values, exp.Tuple) and isinstance(names, exp.Tuple):
@@ -226,9 +236,9 @@ def _merge_values(action: object, using: exp.Expr) -> tuple[list[str], list[exp.
     if isinstance(action, exp.Update):
         if action.expressions and not isinstance(action.expressions[0], exp.EQ):
             return [""], [_star_of(using)]
-        pairs = [*_pairs(action.expressions)]
+        pairs = [*_assignments(action.expressions)]
         return [name for name, _ in pairs], [value for _, value in pairs]
-    return [_SINGLE_VALUE], [exp.Literal.number(1)]
+    return [_CONSTANT_COLUMN], [exp.Literal.number(1)]
 
 
 def _star_of(source: exp.Expr) -> exp.Expr:
@@ -239,21 +249,23 @@ def _check_counts(
     names: list[str], values: Sequence[exp.Expr]
 ) -> tuple[list[str], list[exp.Expr]]:  # fmt: skip
     if len(names) != len(values):
-        raise UnsupportedStatement(f"{len(values)} values are given to {len(names)} columns")
+        raise UnsupportedStatement(
+            f"the statement has {len(values)} values for {len(names)} columns"
+        )
     return names, [value.copy() for value in values]
 
 
 def _assignment_query(
     assignments: Sequence[exp.Expr], sources: Sequence[exp.Expr], *, where: exp.Expr | None
 ) -> StatementQuery:
-    pairs = [*_pairs(assignments)]
+    assigned = [*_assignments(assignments)]
     select = _select_from(
-        [exp.alias_(value, name, quoted=True) for name, value in pairs], sources, where
+        [exp.alias_(value, name, quoted=True) for name, value in assigned], sources, where
     )
-    return StatementQuery(select, columns=tuple(name for name, _ in pairs))
+    return StatementQuery(select, columns=tuple(name for name, _ in assigned))
 
 
-def _pairs(assignments: Sequence[exp.Expr]) -> Iterator[tuple[str, exp.Expr]]:
+def _assignments(assignments: Sequence[exp.Expr]) -> Iterator[tuple[str, exp.Expr]]:
     for each in assignments:
         left, right = each.this, each.args.get("expression")
         if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
@@ -278,7 +290,9 @@ def _select_from(
     return select
 
 
-_KINDS: Final[Sequence[tuple[type[exp.Expr], Callable[..., Iterator[StatementQuery]]]]] = (
+_READERS_BY_KIND: Final[
+    Sequence[tuple[type[exp.Expr], Callable[..., Iterator[StatementQuery]]]]
+] = (
     (exp.Create, _create),
     (exp.Query, _select),
     (exp.Alter, _alter),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lumos.cost.service import Costs
     from lumos.discovery.reports import IngestReport
     from lumos.lineage.service import LineageService
+    from lumos.notifications.service import NotificationService
     from lumos.profiles.service import Profiles
     from lumos.releases.service import Releases
     from lumos.schemas.version_service import VersionService
@@ -66,6 +67,8 @@ class JobVerbs(Protocol):
     def version(self) -> "VersionService": ...
     @property
     def releases(self) -> "Releases": ...
+    @property
+    def notifications(self) -> "NotificationService": ...
 
 
 class IncompleteJob(LumosError):
@@ -323,6 +326,23 @@ class ReleaseRefreshArguments(JobArguments, frozen=True, kw_only=True):
         return lumos.releases.refresh(self.release, source=self.source, due_only=True)
 
 
+class RemindArguments(JobArguments, frozen=True, kw_only=True):
+    """`lumos notify remind`: write and send the messages of a reminder, or of all."""
+
+    name: str | None = None
+
+    @classmethod
+    def of_step(cls, text: str) -> "RemindArguments":
+        return cls(name=text or None)
+
+    def key(self, settings: Settings) -> str | None:  # noqa: ARG002
+        return "remind"
+
+    def run(self, lumos: JobVerbs, progress: Progress) -> object:
+        progress("writing reminders")
+        return lumos.notifications.remind(self.name)
+
+
 KINDS: Final[Mapping[str, type[JobArguments]]] = {
     "ingest": IngestArguments,
     "profile": ProfileArguments,
@@ -333,6 +353,7 @@ KINDS: Final[Mapping[str, type[JobArguments]]] = {
     "usage": UsageArguments,
     "version": VersionArguments,
     "release-refresh": ReleaseRefreshArguments,
+    "remind": RemindArguments,
 }
 
 
@@ -349,6 +370,13 @@ class JobPlan(NamedTuple):
     kind: str
     arguments: dict[str, Any]
     steps: tuple[JobArguments, ...]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of all steps."""
+        if self.kind != CHAIN:
+            return (self.kind,)
+        return tuple(step["kind"] for step in self.arguments["steps"])
 
     def key(self, settings: Settings) -> str | None:
         """The concurrency key: that of the first step that has one."""

@@ -1,7 +1,9 @@
 """What `lumos job`, `run`, `worker` and `schedule` report."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from lumos.jobs.kinds import CHAIN
 from lumos.model.job import (
@@ -14,9 +16,15 @@ from lumos.model.job import (
 )
 from lumos.model.report import FORMAT_VERSION, Report
 
+_MAX_PROBLEMS: Final = 20
+
 
 class JobSummary(Report, frozen=True, kw_only=True):
-    """A job in a list; `steps` and `completed_steps` count the steps of a chain."""
+    """A job in a list; `steps` and `completed_steps` count the steps of a chain.
+
+    `problems` are those that its commands reported although they succeeded, such as files that
+    could not be read.
+    """
 
     id: int
     kind: str
@@ -26,6 +34,7 @@ class JobSummary(Report, frozen=True, kw_only=True):
     max_attempts: int
     steps: int
     completed_steps: int
+    problems: tuple[str, ...]
     progress: JobProgress | None
     error: str | None
     requested_by: str
@@ -162,7 +171,25 @@ def _summary(job: JobRecord) -> dict[str, Any]:
     steps = len(job.arguments["steps"]) if job.kind == CHAIN else 1
     completed = steps if job.state == "succeeded" else len(job.completed_steps)
     values = {name: getattr(job, name) for name in names}
-    return values | {"steps": steps, "completed_steps": completed}
+    results = [job.result] if job.result is not None else list(job.completed_steps)
+    problems = tuple(islice(_problems(results), _MAX_PROBLEMS))
+    return values | {"steps": steps, "completed_steps": completed, "problems": problems}
+
+
+def _problems(reports: Iterable[Any]) -> Iterator[str]:
+    """The problems in the reports of commands, without remarks."""
+    for report in reports:
+        if not isinstance(report, dict):
+            continue
+        yield from _problems(report.get("steps") or ())
+        found = report.get("problems")
+        for problem in found if isinstance(found, list) else ():
+            if isinstance(problem, str):
+                yield problem
+            elif not problem.get("remark") and problem.get("severity") != "remark":
+                place = problem.get("path") or problem.get("place") or ""
+                line = f":{problem['line']}" if problem.get("line") else ""
+                yield f"{place}{line}: {problem.get('reason')}".removeprefix(": ")
 
 
 def _schedule(record: ScheduleRecord) -> dict[str, Any]:

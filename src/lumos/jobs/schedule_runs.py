@@ -13,10 +13,11 @@ _log = logging.getLogger(__name__)
 
 
 def fire_due(
-    registry: JobRegistry, request_for: Callable[[ScheduleRecord, datetime], JobRequest]
+    registry: JobRegistry, request_for: Callable[[ScheduleRecord, datetime], JobRequest | None]
 ) -> int:
     """Make jobs of all schedules that are due, and return their number.
 
+    A due time without a request is skipped.
     Any number of workers may do this at the same time: each due time becomes one job.
     """
     now = registry.now()

@@ -6,6 +6,7 @@ from typing import Final, get_args
 
 from lumos.actor import current_actor
 from lumos.errors import MisuseError, UnknownName
+from lumos.jobs.configured_schedules import CONFIGURED
 from lumos.jobs.kinds import plan_steps
 from lumos.jobs.reports import (
     JobReport,
@@ -111,6 +112,12 @@ class Schedules:
     def remove(self, name: str) -> ScheduleRemovedReport:
         """Remove a schedule; jobs that it has made stay."""
         self._find(name)
+        if name.startswith(CONFIGURED):
+            reminder = name.removeprefix(CONFIGURED)
+            raise MisuseError(
+                f"The schedule '{name}' comes from lumos.yaml. Remove notifications.{reminder} "
+                f"there, or pause it with: lumos schedule pause {name}"
+            )
         self._store().jobs.schedules.remove(name)
         return ScheduleRemovedReport(name=name)
 

@@ -1,5 +1,6 @@
 """The service behind `lumos job`, `lumos run` and `lumos worker`."""
 
+import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
@@ -9,7 +10,9 @@ from typing import Any, Final, get_args
 from lumos.actor import current_actor
 from lumos.config import Settings
 from lumos.config.jobs import JobSettings
+from lumos.config.switches import FeatureDisabled
 from lumos.errors import MisuseError, UnknownName
+from lumos.jobs.configured_schedules import update_configured
 from lumos.jobs.kinds import JobPlan, plan_job, plan_steps
 from lumos.jobs.reports import JobListReport, JobReport, JobSummary, WorkerReport
 from lumos.jobs.runner import JobRunner
@@ -27,8 +30,9 @@ from lumos.model.job import (
     ScheduleRecord,
 )
 from lumos.progress import Progress, no_progress
-from lumos.store import Database, Store
+from lumos.store import Database, JobRegistry, Store
 
+_log = logging.getLogger(__name__)
 MAX_PRIORITY: Final = 100
 _MAX_ATTEMPTS: Final = 100
 _MAX_KEY_LENGTH: Final = 200
@@ -57,12 +61,15 @@ class Jobs:
         make_store: Callable[[], Store],
         database: Callable[[], Database],
         make_runner: Callable[[], JobRunner],
+        send_due: Callable[[], None] = lambda: None,
     ) -> None:
         self._settings = settings
         self._store = store
         self._make_store = make_store
         self._database = database
         self._make_runner = make_runner
+        # Sends notifications that wait for a retry or for the end of quiet hours.
+        self._send_due = send_due
         self._opened: JobTransport | None = None
         self._lock = threading.Lock()
 
@@ -110,6 +117,8 @@ class Jobs:
         requested_by: str | None = None,
     ) -> JobRequest:
         """The request for a job, checked and with the defaults of the configuration."""
+        for kind in plan.kinds:
+            self._settings.switches.require_job(kind)
         settings = self._settings.jobs
         attempts = settings.max_attempts if max_attempts is None else max_attempts
         limit = settings.time_limit if time_limit is None else time_limit
@@ -261,18 +270,29 @@ class Jobs:
         on_progress: Callable[[JobRecord, JobProgress], None] = lambda _job, _progress: None,
         on_outcome: Callable[[JobRecord, JobOutcome], None] = lambda _job, _outcome: None,
     ) -> JobWorker:
-        """A worker for the threads of another program, such as a server."""
+        """A worker for the threads of another program, such as a server.
+
+        It runs reminders on the schedules of the configuration.
+        """
         registry = self._make_store().jobs
+        update_configured(registry, self._settings)
+        return self._worker(
+            registry,
+            concurrency=concurrency,
+            abort=abort,
+            on_progress=on_progress,
+            on_outcome=on_outcome,
+        )
+
+    def _worker(self, registry: JobRegistry, **options: Any) -> JobWorker:
         return JobWorker(
             registry,
             self._transport,
             self._settings.jobs,
             make_runner=self._make_runner,
             fire=lambda: fire_due(registry, self._scheduled_request),
-            concurrency=concurrency,
-            abort=abort,
-            on_progress=on_progress,
-            on_outcome=on_outcome,
+            on_sweep=self._send_due,
+            **options,
         )
 
     def close(self) -> None:
@@ -289,15 +309,19 @@ class Jobs:
                 self._opened = _open_transport(self._settings.jobs, self._database())
             return self._opened
 
-    def _scheduled_request(self, record: ScheduleRecord, due: datetime) -> JobRequest:
-        return self.request(
-            plan_job(record.kind, record.arguments),
-            priority=record.priority,
-            max_attempts=record.max_attempts,
-            time_limit=record.time_limit,
-            not_before=due + jitter_of(record.name, due, record.jitter),
-            requested_by=f"schedule:{record.name}",
-        )
+    def _scheduled_request(self, record: ScheduleRecord, due: datetime) -> JobRequest | None:
+        try:
+            return self.request(
+                plan_job(record.kind, record.arguments),
+                priority=record.priority,
+                max_attempts=record.max_attempts,
+                time_limit=record.time_limit,
+                not_before=due + jitter_of(record.name, due, record.jitter),
+                requested_by=f"schedule:{record.name}",
+            )
+        except FeatureDisabled as problem:
+            _log.warning("The schedule '%s' was skipped. %s", record.name, problem)
+            return None
 
     def _submit(self, request: JobRequest) -> JobReport:
         registry = self._make_store().jobs
@@ -312,7 +336,7 @@ class Jobs:
         def show(_job: JobRecord, now: JobProgress) -> None:
             progress(now.step, files=now.files, share=now.share, unit=now.unit)
 
-        worker = self.worker(on_progress=show)
+        worker = self._worker(self._make_store().jobs, on_progress=show)
         try:
             while True:
                 worker.run_job(id)
@@ -330,7 +354,7 @@ class Jobs:
         registry = self._store().jobs
         job = registry.cancel(id)
         if job is not None and job.state == "running" and job.worker == worker.name:
-            registry.cancelled(id, job.token)
+            registry.mark_cancelled(id, job.token)
 
 
 def _check_range(what: str, value: float, minimum: float, maximum: float) -> None:
@@ -349,6 +373,6 @@ def _open_transport(settings: JobSettings, database: Database) -> JobTransport:
             idle_seconds=settings.lease_seconds,
             poll_seconds=settings.poll_seconds,
         )
-    if database.is_shared:
+    if database.allows_concurrent_writes:
         return PostgresTransport(database)
     return PollingTransport(settings.poll_seconds)

@@ -8,7 +8,7 @@ from typing import Any
 
 from lumos.jobs.transport import STEP_SECONDS, JobMessage, JobTransport
 from lumos.store import Database, StoreNotUsable
-from lumos.store.errors import clear_errors
+from lumos.store.errors import translate_errors
 from lumos.store.jobs import CHANNEL
 
 
@@ -75,7 +75,7 @@ class PostgresTransport(JobTransport):
         connection: Any = getattr(self._local, "connection", None)
         try:
             if connection is None:
-                with clear_errors(self._database.location):
+                with translate_errors(self._database.location):
                     connection = self._database.engine.raw_connection()
                 # Of no use to others: it receives notifications.
                 connection.detach()

@@ -58,6 +58,8 @@ def retry_delay(settings: JobSettings, attempts: int, fraction: float) -> timede
 class JobWorker:
     """Runs jobs, `concurrency` at a time; `fire` makes jobs of due schedules.
 
+    `on_sweep` is called every few seconds while the worker runs.
+
     When `abort` is set, running jobs are stopped and given back to the registry.
     """
 
@@ -69,6 +71,7 @@ class JobWorker:
         *,
         make_runner: Callable[[], JobRunner],
         fire: Callable[[], int],
+        on_sweep: Callable[[], None] = lambda: None,
         concurrency: int = 1,
         abort: threading.Event | None = None,
         on_progress: Callable[[JobRecord, JobProgress], None] = lambda _job, _progress: None,
@@ -82,6 +85,7 @@ class JobWorker:
         self._settings = settings
         self._make_runner = make_runner
         self._fire = fire
+        self._on_sweep = on_sweep
         self._concurrency = concurrency
         self._on_progress = on_progress
         self._on_outcome = on_outcome
@@ -195,6 +199,7 @@ class JobWorker:
                 self.refill_queue()
                 if monotonic() - swept >= _SWEEP_SECONDS:
                     swept = monotonic()
+                    self._on_sweep()
                     if ready := self._registry.ready():
                         self._transport.announce(ready)
                 if self._settings.retention_days and monotonic() - pruned >= _PRUNE_SECONDS:
@@ -269,7 +274,7 @@ class _Attempt:
                 )
             if self._is_cancelled():
                 self._runner.stop()
-                self._record(self._registry.cancelled, lines=self._lines)
+                self._record(self._registry.mark_cancelled, lines=self._lines)
                 return "cancelled"
 
     def _handle(self, event: AnyJobEvent) -> JobOutcome | None:

@@ -1,4 +1,4 @@
-"""Edges that people declare in a YAML file.
+"""Reads edges that users declare in a YAML file.
 
 lineage:
   - from: s3://lake/raw/orders
@@ -45,14 +45,14 @@ from lumos.lineage.reported_lineage import (
 from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, LineageType, UseKind
 from lumos.model.urn import SCHEME, Urn
 
-KEY: Final = "lineage"
+_KEY: Final = "lineage"
 
 Upstream = Annotated[str, alternative_names(also=("from",))]
 Downstream = Annotated[str, alternative_names(also=("to",))]
 
 
 class DeclaredColumn(Section, frozen=True, kw_only=True):
-    """A column and its origin; a plain name means the same column on both sides."""
+    """A column and its origin; a plain name stands for the same column on both sides."""
 
     shorthand: ClassVar[str | None] = "upstream"
 
@@ -74,7 +74,7 @@ class DeclaredUse(Section, frozen=True, kw_only=True):
 
 
 class DeclaredEdge(Section, frozen=True, kw_only=True):
-    """Data flows from one dataset to another."""
+    """An edge from one dataset to another."""
 
     upstream: Upstream
     downstream: Downstream
@@ -95,18 +95,13 @@ class DeclaredEdge(Section, frozen=True, kw_only=True):
 
 
 class Declarations(Section, frozen=True, kw_only=True):
-    """A whole file."""
+    """The content of a file."""
 
     lineage: tuple[DeclaredEdge, ...] = ()
 
 
-def is_declared(root: MappingNode) -> bool:
-    """Whether a YAML file contains declared edges."""
-    return KEY in root.entries
-
-
 def report_declarations(file: Path, *, name: str) -> ReportedLineage:
-    """The edges of a file; raises ConfigurationError with all problems by line.
+    """The edges in a file; raises ConfigurationError with all problems by line.
 
     `name` is the file's name in reports. Relative paths are relative to the file's folder.
     """
@@ -124,7 +119,7 @@ def report_declarations(file: Path, *, name: str) -> ReportedLineage:
 
 
 def parse_reference(text: str, *, folder: Path | None = None) -> DatasetReference:
-    """A reference that a person wrote: a URN, a URL, a path, a table or the end of a path."""
+    """Parse a reference of a user: a URN, a URL, a path, a table or the end of a path."""
     text = text.strip()
     if text.startswith(SCHEME):
         return UrnReference(urn=str(Urn.parse(text.rstrip("/"))))
@@ -141,7 +136,7 @@ def parse_reference(text: str, *, folder: Path | None = None) -> DatasetReferenc
 
 
 def _lines(root: MappingNode) -> Iterator[int | None]:
-    node = root.entries[KEY].node if KEY in root.entries else None
+    node = root.entries[_KEY].node if _KEY in root.entries else None
     for item in node.items if isinstance(node, ListNode) else ():
         yield item.position.line
 

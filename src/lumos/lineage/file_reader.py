@@ -21,14 +21,15 @@ from lumos.lineage.sql.script import ALL
 from lumos.lineage.sql_files import ModelName, SqlFile, UnreadableSql
 from lumos.progress import Progress
 
-# Scripts are analysed again once the columns of the tables they read are known.
+# How often scripts are analysed again, since others create tables that they read.
 _MAX_ROUNDS: Final = 4
 
 
 class FileReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The lineage of one file and the dialect of its names; `model` as in `ReporterReport`.
+    """The lineage of one file, and the dialect of its names.
 
-    `defines` lists the tables and views that the file creates from a query.
+    `model` is the table that a file with a single query creates, `defines` are all tables and views
+    that the file creates from queries.
     """
 
     lineage: ReportedLineage
@@ -52,12 +53,12 @@ class FileProblems(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ReadResult: TypeAlias = FileReport | FailedFile | FileProblems
-# Returns the stored memories of some reporters.
+# Loads the state that some reporters stored in earlier runs, by reporter.
 LoadMemories: TypeAlias = Callable[[Collection[str]], Mapping[str, bytes]]
 
 
 class FileReader:
-    """Reads the input files, one kind after the other."""
+    """Reads all input files, kind by kind."""
 
     def __init__(
         self,
@@ -77,12 +78,12 @@ class FileReader:
         self._progress = progress
 
     def read(self, inputs: InputFiles) -> Iterator[ReadResult]:
-        """Read all files; those that define the most names come first."""
-        yield from self._openlineage(inputs.of(InputKind.OPENLINEAGE))
-        for file in inputs.of(InputKind.DBT):
+        """Read all files; kinds that define many table names come first."""
+        yield from self._openlineage(inputs.of_kind(InputKind.OPENLINEAGE))
+        for file in inputs.of_kind(InputKind.DBT):
             yield self._dbt(file)
-        yield from self._sql(inputs.of(InputKind.SQL))
-        for file in inputs.of(InputKind.DECLARED):
+        yield from self._sql(inputs.of_kind(InputKind.SQL))
+        for file in inputs.of_kind(InputKind.DECLARED):
             yield self._declared(file)
 
     def _declared(self, file: InputFile) -> FileReport | FailedFile:
@@ -102,13 +103,13 @@ class FileReader:
         for number, file in enumerate(files):
             self._progress("Reading events", files=number, share=number / len(files))
             problems = []
-            found = len(events)
+            count_before = len(events)
             for each in openlineage.read_events(file.file, name=file.name):
                 if isinstance(each, LineageProblem):
                     problems.append(each)
                 else:
                     events.append(each)
-            if problems and len(events) == found:
+            if problems and len(events) == count_before:
                 yield FailedFile(name=file.name, problems=tuple(problems))
             elif problems:
                 yield FileProblems(problems=tuple(problems))
@@ -129,7 +130,7 @@ class FileReader:
             self._schemas,
             dialect=dialect,
             platform=relations.platform,
-            known=relations.columns(),
+            declared=relations.columns(),
         )
         models = {each.key: each for each in dbt.model_queries(project, relations)}
         texts = {key: SqlText(each.text, each.file, dialect) for key, each in models.items()}
@@ -146,107 +147,117 @@ class FileReader:
         return FileReport(lineage=dbt.report_project(project, lineages), dialect=dialect)
 
     def _sql(self, files: Sequence[InputFile]) -> Iterator[FileReport | FailedFile]:
-        read: dict[str, SqlFile] = {}
+        sql_by_name: dict[str, SqlFile] = {}
+        projects = sql_files.ProjectMacros()
+        macros = {file.name: projects.of(file.file) for file in files}
         for file in files:
             try:
-                read[file.name] = sql_files.read_sql(file.file, name=file.name)
+                sql_by_name[file.name] = sql_files.read_sql(
+                    file.file, name=file.name, macros=macros[file.name]
+                )
             except UnreadableSql as error:
                 problem = LineageProblem(place=file.name, reason=str(error))
                 yield FailedFile(name=file.name, problems=(problem,))
-        models = {
-            name: sql_files.create_statement(file, self._dialect) for name, file in read.items()
+        create_statements = {
+            name: sql_files.create_statement(file, self._dialect)
+            for name, file in sql_by_name.items()
         }
-        named = {
+        model_names = {
             name: sql_files.model_name(name, self._name_from)
-            for name, model in models.items()
-            if model is not None
+            for name, statement in create_statements.items()
+            if statement is not None
         }
-        for name, table in self._model_tables(named, read).items():
-            if table != read[name].table:
-                read[name] = sql_files.parse_sql_file(read[name].text, name=name, table=table)
-                models[name] = sql_files.create_statement(read[name], self._dialect)
+        for name, table in self._model_tables(model_names, sql_by_name).items():
+            sql_file = sql_by_name[name]
+            if table != sql_file.table:
+                sql_file = sql_files.parse_sql_file(
+                    sql_file.text, name=name, table=table, macros=macros[name]
+                )
+                create_statements[name] = sql_files.create_statement(sql_file, self._dialect)
+                sql_by_name[name] = sql_file
         columns = ColumnLookup(self._names, self._schemas, dialect=self._dialect)
         texts = {
-            name: SqlText(models[name] or file.sql, name, self._dialect)
-            for name, file in read.items()
+            name: SqlText(create_statements[name] or file.sql, name, self._dialect)
+            for name, file in sql_by_name.items()
         }
         scripts = self._analyse_all(texts, columns, "Reading SQL")
         for name, script in scripts.items():
-            sql_file = read[name]
             yield FileReport(
-                lineage=sql_files.report_sql_file(sql_file, script, text=texts[name]),
+                lineage=sql_files.report_sql_file(sql_by_name[name], script, text=texts[name]),
                 file=name,
                 dialect=self._dialect,
-                model=dotted(named[name].name) if name in named else None,
+                model=dotted(model_names[name].name) if name in model_names else None,
                 defines=tuple(TableName(parts=write.table) for write in _definitions(script)),
             )
 
     def _model_tables(
-        self, named: Mapping[str, ModelName], read: Mapping[str, SqlFile]
+        self, model_names: Mapping[str, ModelName], sql_by_name: Mapping[str, SqlFile]
     ) -> dict[str, tuple[str, ...]]:
         """The table that each file with a single query creates.
 
-        That is the dataset of that name, or the table that a rule of the configuration names.
-        Otherwise the table is named after the path of the file.
+        If a rule of the configuration applies to its name, the rule decides. Otherwise it is the
+        dataset of that name, if there is one, or a new table named after the path of the file.
         """
         tables: dict[str, tuple[str, ...]] = {}
         datasets: dict[str, str | None] = {}
-        for file, model in named.items():
+        for file, model in model_names.items():
             if self._names.has_rule(TableName(parts=model.name), dialect=self._dialect):
                 tables[file] = model.name
                 continue
             tables[file], datasets[file] = model.path, None
-            sources = {self._find_urn(each) for each in sql_files.tables_in_from(read[file].sql)}
-            for spelling in model.spellings:
-                found = self._find_urn(spelling)
+            sources = {
+                self._find_urn(each) for each in sql_files.tables_in_from(sql_by_name[file].sql)
+            }
+            for name in model.possible_names:
+                urn = self._find_urn(name)
                 # A query on raw.orders in orders.sql does not create raw.orders.
-                if found is not None and (spelling == model.path or found not in sources):
-                    tables[file], datasets[file] = spelling, found
+                if urn is not None and (name == model.path or urn not in sources):
+                    tables[file], datasets[file] = name, urn
                     break
         for file, dataset in datasets.items():
-            path = named[file].path
+            path = model_names[file].path
             self._names.add_model(path, file, dialect=self._dialect, dataset=dataset)
         return tables
 
     def _find_urn(self, table: tuple[str, ...]) -> str | None:
-        found = self._names.find(TableName(parts=table), dialect=self._dialect)
-        return found.urn if found.urn in self._names else None
+        urn = self._names.find(TableName(parts=table), dialect=self._dialect).urn
+        return urn if urn in self._names else None
 
     def _analyse_all(
         self, texts: Mapping[str, SqlText], columns: ColumnLookup, step: str
     ) -> dict[str, ScriptLineage]:
-        """Analyse all texts; a script knows the columns of tables that others create."""
+        """Analyse all texts; a script may read tables that others create."""
         scripts: dict[str, ScriptLineage] = {}
-        waiting = sort_by_dependency({key: each.text for key, each in texts.items()})
+        pending = sort_by_dependency({key: each.text for key, each in texts.items()})
         self._progress(step)
         for _ in range(_MAX_ROUNDS):
             outdated: set[tuple[str, ...]] = set()
-            for number, key in enumerate(waiting):
+            for number, key in enumerate(pending):
                 text, file, dialect = texts[key]
                 scripts[key] = analyse(
                     text,
                     dialect=dialect,
                     columns=columns,
                     file=file,
-                    progress=self._progress_of(step, number, len(waiting)),
+                    progress=self._file_progress(step, number, len(pending)),
                 )
                 outdated |= columns.add_created(_complete_columns(scripts[key]))
-            waiting = [
+            pending = [
                 key
                 for key, script in scripts.items()
                 if any(read.table in outdated for read in script.reads)
             ]
-            if not waiting:
+            if not pending:
                 break
         return scripts
 
-    def _progress_of(self, step: str, number: int, files: int) -> Callable[[float], None]:
-        """A callback that reports the overall progress while one file is analysed."""
+    def _file_progress(self, step: str, number: int, files: int) -> Callable[[float], None]:
+        """A callback that converts the progress of one file to the progress of all files."""
         return lambda share: self._progress(step, files=number, share=(number + share) / files)
 
 
 def _definitions(script: ScriptLineage) -> Iterator[TableWrite]:
-    """The tables and views that a script creates; a view of ClickHouse may write to a table."""
+    """The tables and views that a script creates from queries."""
     for statement in script.statements:
         for write in statement.writes:
             if write.is_view or statement.kind in ("CREATE_TABLE", "SELECT_INTO"):
@@ -259,7 +270,7 @@ def _complete_columns(script: ScriptLineage) -> dict[tuple[str, ...], tuple[str,
         write.table: write.columns
         for statement in script.statements
         for write in statement.writes
-        if write.is_whole and write.columns and ALL not in write.columns
+        if write.covers_all_columns and write.columns and ALL not in write.columns
     }
 
 
@@ -271,33 +282,34 @@ _CREATED_TABLE: Final = re.compile(
 
 
 def sort_by_dependency(texts: Mapping[str, str]) -> list[str]:
-    """The keys of SQL texts, creators of tables before their readers.
+    """Sort the keys of SQL texts, so that a text that creates a table precedes those that read it.
 
-    Regular expressions suffice, since scripts are analysed again if the order was wrong."""
+    Regular expressions suffice, since scripts are analysed again if the order was wrong.
+    """
     words_by_key = {key: frozenset(_WORD.findall(text.lower())) for key, text in texts.items()}
-    makers: dict[str, str] = {}
+    creators: dict[str, str] = {}
     for key, text in texts.items():
         for name in _CREATED_TABLE.findall(text):
             last = _WORD.findall(name.lower().rpartition(".")[2])
             if last:
-                makers.setdefault(last[0], key)
-    needed: dict[str, set[str]] = {}
-    for key, found in words_by_key.items():
-        named = found & makers.keys()
-        needed[key] = {makers[name] for name in named} - {key}
-    # Depth first: a cycle only affects the order of its own texts.
+                creators.setdefault(last[0], key)
+    dependencies = {
+        key: {creators[name] for name in words & creators.keys()} - {key}
+        for key, words in words_by_key.items()
+    }
+    # Depth first, so that a cycle only affects the order of its own texts.
     ordered: list[str] = []
     visited: set[str] = set()
     for start in texts:
-        path = [] if start in visited else [(start, iter(sorted(needed[start])))]
+        path = [] if start in visited else [(start, iter(sorted(dependencies[start])))]
         visited.add(start)
         while path:
-            key, rest = path[-1]
-            dependency = next((each for each in rest if each not in visited), None)
+            key, remaining = path[-1]
+            dependency = next((each for each in remaining if each not in visited), None)
             if dependency is None:
                 ordered.append(key)
                 path.pop()
             else:
                 visited.add(dependency)
-                path.append((dependency, iter(sorted(needed[dependency]))))
+                path.append((dependency, iter(sorted(dependencies[dependency]))))
     return ordered

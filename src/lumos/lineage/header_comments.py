@@ -1,4 +1,4 @@
-"""Annotations in comments above SQL: description, owner, SLA and tags of a table."""
+"""Parses annotations in comments above SQL: description, owner, SLA and tags of a table."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,22 +12,23 @@ from lumos.model.dataset import Owner
 SLA: Final = "sla"
 _SURROUNDING_CHARS: Final = " \t[]\"'"
 
-_FACT: Final = re.compile(
+# `Owner: jane` or `@owner jane`.
+_ANNOTATION: Final = re.compile(
     r"(?:@(?P<mark>owners?|sla|descriptions?|tags?)(?:\s*[:=]|\s|\Z)"
     r"|(?P<word>owners?|sla|descriptions?|tags?)\s*[:=])\s*(?P<text>.*)\Z",
     re.IGNORECASE | re.DOTALL,
 )
-_ITEM: Final = re.compile(r"[-*\u2022]\s+(?P<text>\S.*)\Z", re.DOTALL)
+_LIST_ITEM: Final = re.compile(r"[-*\u2022]\s+(?P<text>\S.*)\Z", re.DOTALL)
 _CONTINUATION: Final = re.compile(r"[^A-Z]")
 _UNFINISHED: Final = tuple(".,;:!?(-")
-# Decorative lines, linter and optimiser directives, and licence texts.
+# Decorative lines, directives of linters, and licence texts are not part of a description.
 _DECORATION: Final = re.compile(r"[\s\-=*#_~/+|]*\Z")
 _DIRECTIVE: Final = re.compile(
     r"(?:noqa\b|sqlfluff\b|sqlfmt\b|fmt\s*:|depends_on\s*:|flake8\b|nosec\b|lint\b|"
     r"copyright\b|\(c\)\s|©|spdx-|licensed under\b|all rights reserved\b)",
     re.IGNORECASE,
 )
-# Prose may begin with the same words as code, but contains no code characters.
+# Prose may start with the same words as code, but does not contain the same characters.
 _CODE: Final = re.compile(
     r"(?:select|with|insert\s+into|update|delete\s+from|merge\s+into|create|alter|drop|from|join|"
     r"left\s+join|inner\s+join|where|and|or|group\s+by|order\s+by|union)\b.*"
@@ -60,8 +61,8 @@ class HeaderComment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     def empty(self) -> bool:
         return self == HeaderComment()
 
-    def over(self, other: "HeaderComment") -> "HeaderComment":
-        """Merge with another comment; these annotations take precedence."""
+    def merge(self, other: "HeaderComment") -> "HeaderComment":
+        """Add the annotations of another comment that this one does not have."""
         return HeaderComment(
             description=self.description or other.description,
             owners=self.owners or other.owners,
@@ -76,9 +77,9 @@ def header_of(text: str) -> HeaderComment:
 
 
 def file_header(text: str, line: int) -> HeaderComment:
-    """The annotations of a whole file whose first writing statement is on `line`.
+    """The annotations of a file whose first statement that writes is on `line`.
 
-    A comment directly above that statement belongs to the statement.
+    A comment directly above that statement belongs to the statement, not to the file.
     """
     leading = text[: _end_of_leading(text)]
     if leading.count("\n") + 1 != line:
@@ -88,38 +89,37 @@ def file_header(text: str, line: int) -> HeaderComment:
 
 
 def header_above(lines: Sequence[str], line: int) -> HeaderComment:
-    """The annotations of the comments that end directly above a line (from 1)."""
+    """The annotations of the comments directly above a line; lines are counted from 1."""
     end = min(line - 1, len(lines))
     while end and not lines[end - 1].strip():
         end -= 1
     start = _start_of_comments(lines, end)
-    return (
-        _parse_lines(_leading_lines("\n".join(lines[start:end])))
-        if start < end
-        else HeaderComment()
-    )
+    if start == end:
+        return HeaderComment()
+    return _parse_lines(_leading_lines("\n".join(lines[start:end])))
 
 
 def _start_of_comments(lines: Sequence[str], end: int) -> int:
+    """The index of the first of the comment lines before an index."""
     start = end
-    inside = False
+    in_block = False
     for number in range(end - 1, -1, -1):
         line = lines[number].strip()
-        if inside:
-            inside = not line.startswith("/*")
-        elif line.endswith("*/") and not line.startswith("/*") and "/*" not in line:
-            inside = True
+        if in_block:
+            in_block = not line.startswith("/*")
+        elif line.endswith("*/") and "/*" not in line:
+            in_block = True
         elif not line.startswith(("--", "/*", "#", "//")):
             break
         start = number
-    return end if inside else start
+    return end if in_block else start
 
 
 def _pieces(text: str) -> Iterator[re.Match[str]]:
     """The comments at the beginning, and the white space between them."""
-    at = 1 if text.startswith("\ufeff") else 0
-    while (piece := _PIECE.match(text, at)) is not None:
-        at = piece.end()
+    offset = 1 if text.startswith("\ufeff") else 0
+    while (piece := _PIECE.match(text, offset)) is not None:
+        offset = piece.end()
         yield piece
 
 
@@ -149,71 +149,72 @@ def _without_star(line: str) -> str:
     return text[1:] if text == "*" or text.startswith("* ") else line.rstrip()
 
 
-class _Facts:
+class _AnnotationLines:
     """Collects lines such as `Owner: jane` and their continuation lines."""
 
     def __init__(self) -> None:
         self._texts: dict[str, list[str]] = {}
-        self._open: tuple[str, int] | None = None
+        # The kind and the indentation of the annotation that the next line may continue.
+        self._current: tuple[str, int] | None = None
 
-    def take(self, line: str) -> bool:
-        """Add a line if it is part of a fact; returns whether it was."""
+    def add(self, line: str) -> bool:
+        """Add a line if it is part of an annotation; returns whether it was."""
         text = line.lstrip("- ") if line.startswith("-") else line.strip()
         indent = len(line) - len(line.lstrip())
-        if (fact := _FACT.match(text)) is not None:
-            kind = (fact["mark"] or fact["word"]).lower().removesuffix("s")
-            self._texts.setdefault(kind, []).append(fact["text"].strip())
-            self._open = kind, indent
+        if (match := _ANNOTATION.match(text)) is not None:
+            kind = (match["mark"] or match["word"]).lower().removesuffix("s")
+            self._texts.setdefault(kind, []).append(match["text"].strip())
+            self._current = kind, indent
             return True
-        if self._open is None:
+        if self._current is None:
             return False
-        kind, start = self._open
-        return self._continue_fact(self._texts[kind], kind, line.strip(), is_deeper=indent > start)
+        kind, start = self._current
+        return self._continue(self._texts[kind], kind, line.strip(), is_indented=indent > start)
 
-    def close(self) -> None:
-        """End the current fact."""
-        self._open = None
+    def end_current(self) -> None:
+        """End the current annotation, so that the next line does not continue it."""
+        self._current = None
 
-    def of(self, kind: str) -> list[str]:
-        """The texts of one kind of fact."""
+    def of_kind(self, kind: str) -> list[str]:
+        """The texts of one kind of annotation."""
         return [text for text in self._texts.get(kind, ()) if text]
 
-    def _continue_fact(self, texts: list[str], kind: str, line: str, *, is_deeper: bool) -> bool:
-        item = _ITEM.match(line)
+    def _continue(self, texts: list[str], kind: str, line: str, *, is_indented: bool) -> bool:
+        item = _LIST_ITEM.match(line)
         if kind in ("owner", "tag"):
-            if item is None and not (is_deeper and not texts[-1]):
-                self.close()
+            if item is None and not (is_indented and not texts[-1]):
+                self.end_current()
                 return False
             texts.append(item["text"] if item else line)
             return True
         previous = texts[-1]
-        if is_deeper or not previous or _CONTINUATION.match(line) or previous.endswith(_UNFINISHED):
+        is_unfinished = not previous or previous.endswith(_UNFINISHED)
+        if is_indented or is_unfinished or _CONTINUATION.match(line):
             texts[-1] = f"{previous} {line}".strip()
             return True
-        self.close()
+        self.end_current()
         return False
 
 
 def _parse_lines(lines: list[str]) -> HeaderComment:
-    facts = _Facts()
-    paragraphs_of_text: list[list[str]] = [[]]
+    annotations = _AnnotationLines()
+    paragraphs: list[list[str]] = [[]]
     for line in lines:
         text = line.strip().lstrip("-").strip()
         if _DECORATION.match(text):
-            facts.close()
-            paragraphs_of_text.append([])
-        elif not _DIRECTIVE.match(text) and not facts.take(line):
-            paragraphs_of_text[-1].append(text)
-    described = facts.of("description")
+            annotations.end_current()
+            paragraphs.append([])
+        elif not _DIRECTIVE.match(text) and not annotations.add(line):
+            paragraphs[-1].append(text)
+    descriptions = annotations.of_kind("description") or [" ".join(_first_paragraph(paragraphs))]
     return HeaderComment(
-        description=(described[0] if described else " ".join(_first_paragraph(paragraphs_of_text)))
-        or None,
-        owners=parse_owners(facts.of("owner")),
-        sla=next(filter(is_filled_in, facts.of("sla")), None),
+        description=descriptions[0] or None,
+        owners=parse_owners(annotations.of_kind("owner")),
+        sla=next(filter(is_filled_in, annotations.of_kind("sla")), None),
         tags=tuple(
             dict.fromkeys(
                 name
-                for text in facts.of("tag")
+                for text in annotations.of_kind("tag")
                 for tag in re.split(r"[,;]", text.strip(_SURROUNDING_CHARS))
                 if (name := tag.strip(_SURROUNDING_CHARS).lstrip("#"))
             )

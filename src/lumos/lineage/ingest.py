@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from lumos.usage.reports import UsageIngestReport
     from lumos.usage.service import UsageService
 
-# Reporters that are files: they are removed once a scanned folder no longer contains them.
+# Prefixes of reporters that are files; they are removed if their file is missing in its folder.
 _FILE_REPORTERS = ("sql:", "declared:")
-# How many files a remark about duplicate definitions lists.
-_MAX_FILES = 5
+# The number of files that a remark about duplicate definitions lists.
+_MAX_LISTED_FILES = 5
 
 
 class LineageIngest:
-    """One run of the ingest."""
+    """One run of `lumos lineage ingest`."""
 
     def __init__(
         self,
@@ -88,11 +88,11 @@ class LineageIngest:
         reporters = [*self._record(inputs)]
         self._problems += self._duplicate_definitions()
         logs = self._ingest_logs(inputs)
-        gone, held = self._missing_reporters(inputs, {each.reporter for each in reporters})
+        missing, held_back = self._missing_reporters(inputs, {each.reporter for each in reporters})
         total = sum((each.edges for each in reporters), EdgeCounts())
-        total += self._recorder.withdraw(gone)
+        total += self._recorder.withdraw(missing)
         if self._store is not None and not self._dry_run:
-            # Removed SQL texts must not remain in the write-ahead log.
+            # SQL texts that were removed must not remain in the write-ahead log.
             self._store.checkpoint()
         not_found = self._resolver.not_found(self._store)
         columns, resolved = self._coverage.columns, self._coverage.resolved
@@ -110,7 +110,7 @@ class LineageIngest:
             tables=self._resolver.tables,
             not_found=not_found,
             problems=tuple(dict.fromkeys(self._problems)),
-            files=dict(Counter(str(each.kind) for each in inputs.given)),
+            files=dict(Counter(str(each.kind) for each in inputs.files)),
             jobs=sum(each.jobs for each in reporters),
             runs=sum(each.runs for each in reporters),
             described=sum(each.described for each in reporters),
@@ -118,8 +118,8 @@ class LineageIngest:
             logs=logs,
             failed=tuple(self._failed),
             unrecognised=inputs.unknown,
-            gone=tuple(gone),
-            held=tuple(held),
+            gone=tuple(missing),
+            held=tuple(held_back),
             seconds=round(monotonic() - started, 3),
         )
 
@@ -133,7 +133,7 @@ class LineageIngest:
             progress=self._progress,
         )
         resolved = self._resolve(reader.read(inputs))
-        for each, tally, described in self._recorder.record(resolved):
+        for each, counts, described in self._recorder.record(resolved):
             report = self._reports[each.reporter]
             if each.reads and not self._dry_run:
                 recorded = self._usage.record(each.reporter, each.reads)
@@ -145,7 +145,7 @@ class LineageIngest:
                     self._problems.append(LineageProblem(place=each.reporter, reason=reason))
             yield ReporterReport(
                 reporter=each.reporter,
-                edges=tally,
+                edges=counts,
                 coverage=report.lineage.coverage,
                 jobs=len(each.jobs),
                 runs=sum(len(job.runs) for job in each.jobs),
@@ -185,24 +185,26 @@ class LineageIngest:
         """A remark for each dataset that several files create."""
         for urn, files in sorted(self._defined_in.items()):
             if len(files) > 1:
-                first, *_ = named = sorted(files)
-                rest = f" and {len(named) - _MAX_FILES:,} more" if len(named) > _MAX_FILES else ""
+                names = sorted(files)
+                unlisted = len(names) - _MAX_LISTED_FILES
+                more = f" and {unlisted:,} more" if unlisted > 0 else ""
                 reason = (
-                    f"{urn} is defined in {len(named):,} files: {', '.join(named[:_MAX_FILES])}"
-                    f"{rest}. The lineage of all of them is kept."
+                    f"{urn} is defined in {len(names):,} files: "
+                    f"{', '.join(names[:_MAX_LISTED_FILES])}{more}. "
+                    "The lineage of all of them is kept."
                 )
-                yield LineageProblem(place=first, reason=reason, severity="remark")
+                yield LineageProblem(place=names[0], reason=reason, severity="remark")
 
     def _add_earlier_edges(self, resolved: ResolvedLineage, file: str) -> ResolvedLineage:
         """Add earlier edges of targets whose statements could not be parsed this time."""
         written = resolved.written
         if written is None or self._store is None:
             return resolved
-        named = self._store.lineage.owners_by(resolved.reporter)
-        owners = {urn: each for urn, each in named.items() if urn not in written}
+        earlier_owners = self._store.lineage.owners_by(resolved.reporter)
+        owners = {urn: each for urn, each in earlier_owners.items() if urn not in written}
         resolved = msgspec.structs.replace(resolved, owners={**owners, **resolved.owners})
-        known = self._store.lineage.edges_by(resolved.reporter)
-        earlier = [edge for edge in known if edge.downstream not in written]
+        stored_edges = self._store.lineage.edges_by(resolved.reporter)
+        earlier = [edge for edge in stored_edges if edge.downstream not in written]
         if not earlier:
             return resolved
         reason = (
@@ -218,25 +220,25 @@ class LineageIngest:
         )
 
     def _earlier_scripts(self, reporter: str, edges: Iterable[Edge]) -> Iterator[Script]:
-        """The stored scripts behind a reporter's earlier edges, one dataset each."""
+        """The stored scripts of a reporter's earlier edges, each assigned to one dataset."""
         assert self._store is not None
         stored = self._store.lineage.scripts({edge.downstream for edge in edges})
         for urn, texts in stored.items():
-            own = [script for name, script in texts if name == reporter]
-            # A script stored for one dataset is older than the text that failed again.
-            assigned = [script for script in own if script.dataset == urn]
-            for script in assigned or own:
-                # Earlier versions of Lumos stored whole texts, with secrets.
-                safe = analyse(script.sql, dialect=script.dialect).kept
-                yield msgspec.structs.replace(script, dataset=urn, sql=safe)
+            scripts = [script for name, script in texts if name == reporter]
+            # A script that is assigned to the dataset is from before the first failure.
+            assigned = [script for script in scripts if script.dataset == urn]
+            for script in assigned or scripts:
+                # Earlier versions of Lumos stored complete texts, with secrets.
+                sql = analyse(script.sql, dialect=script.dialect).storable_text
+                yield msgspec.structs.replace(script, dataset=urn, sql=sql)
 
     def _ingest_logs(self, inputs: InputFiles) -> "UsageIngestReport | None":
-        """Ingest query logs; a dry run skips them, since their reads are counted while reading."""
-        logs = [each.log for each in inputs.of(InputKind.QUERY_LOG) if each.log is not None]
+        """Ingest query logs; a dry run skips them, since their reads are recorded while reading."""
+        logs = [each.log for each in inputs.of_kind(InputKind.QUERY_LOG) if each.log is not None]
         if not logs:
             return None
         if self._dry_run:
-            file = inputs.of(InputKind.QUERY_LOG)[0].name
+            file = inputs.of_kind(InputKind.QUERY_LOG)[0].name
             reason = "Query logs are not read in a dry run."
             self._problems.append(LineageProblem(place=file, reason=reason, severity="remark"))
             return None
@@ -245,30 +247,30 @@ class LineageIngest:
     def _missing_reporters(
         self, inputs: InputFiles, active: set[str]
     ) -> tuple[list[str], list[str]]:
-        """Return reporters whose files are missing from the scanned folders, and those held back.
+        """Reporters whose files are missing in the given folders, and those not to be removed.
 
-        If all files of a folder are missing, a disk may be unavailable: these are held back.
+        If all files of a folder are missing, a disk may be unavailable, so that nothing is removed.
         """
         if self._store is None:
             return [], []
         annotations = self._store.annotations
         unparsed = {reporter for reporter, _ in self._store.lineage.unparsed()}
-        known = [
+        reporters = [
             each.name
             for each in self._store.lineage.reporters()
             if each.name in active | unparsed or each.edges or annotations.urns(each.name)
         ]
         unread = {f"{kind}{name}" for kind in _FILE_REPORTERS for name in self._failed}
-        gone: dict[str, None] = {}
-        held: dict[str, None] = {}
+        missing: dict[str, None] = {}
+        held_back: dict[str, None] = {}
         for folder in inputs.folders:
-            own = [name for name in known if _is_in_folder(name, folder)]
-            absent = [name for name in own if name not in active | unread]
+            in_folder = [name for name in reporters if _is_in_folder(name, folder)]
+            absent = [name for name in in_folder if name not in active | unread]
             is_doubtful = not folder.complete or (
-                len(absent) == len(own) and not self._accept_removals
+                len(absent) == len(in_folder) and not self._accept_removals
             )
-            (held if is_doubtful else gone).update(dict.fromkeys(absent))
-        return [name for name in gone if name not in held], list(held)
+            (held_back if is_doubtful else missing).update(dict.fromkeys(absent))
+        return [name for name in missing if name not in held_back], list(held_back)
 
 
 def _is_in_folder(reporter: str, folder: InputFolder) -> bool:

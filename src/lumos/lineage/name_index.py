@@ -30,32 +30,36 @@ from lumos.storage.uris import canonical
 from lumos.store import Store
 from lumos.store.datasets import DatasetLocation
 
-# The platform of tables without any hint of their platform.
+# The platform of tables whose platform is unknown.
 UNKNOWN_PLATFORM: Final = "sql"
 # Default schemas of databases.
 _DEFAULT_SCHEMAS: Final = frozenset(("public", "main", "dbo", "default"))
-# Platforms where two tables may differ only in the case of their names.
+# Platforms on which two tables may differ only in the case of their names.
 _CASE_SENSITIVE: Final = frozenset(("postgres",))
-# Engines whose tables may be scanned files.
+# Engines whose tables may be files or folders that were scanned.
 _LAKE_ENGINES: Final = frozenset(
     ("athena", "clickhouse", "databricks", "delta-lake", "dremio", "duckdb", "glue", "hive",
      "iceberg", "impala", "presto", "spark", "trino", "unity-catalog", UNKNOWN_PLATFORM)
 )  # fmt: skip
-_PLATFORMS: Final = {
+_PLATFORM_BY_DIALECT: Final = {
     "tsql": "mssql", "sqlserver": "mssql", "postgresql": "postgres", "sparksql": "spark",
     "spark2": "spark", "fabric": "mssql",
 }  # fmt: skip
-_STORAGE_PLATFORMS: Final = {
+_PLATFORM_BY_SCHEME: Final = {
     "s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure",
     "abfss": "azure", "az": "azure", "wasb": "azure", "wasbs": "azure", "adl": "azure",
     "postgresql": "postgres",
 }  # fmt: skip
-_HADOOP: Final = ("hdfs", "webhdfs", "swebhdfs")
-# Prefixes that Spark and others put before a path.
+_HDFS_SCHEMES: Final = ("hdfs", "webhdfs", "swebhdfs")
+# Formats before a path, as in Spark's parquet.`/data/orders`.
 _FORMATS: Final = frozenset(
     ("parquet", "delta", "iceberg", "orc", "avro", "csv", "json", "text", "binaryfile")
 )
-# The similarity from which a table name is suggested, from 0 to 1.
+# How certain it is that a candidate exists: as a dataset, as a deleted one, or only in lineage.
+_LIVE: Final = 2
+_DELETED: Final = 1
+_ONLY_IN_LINEAGE: Final = 0
+# The minimum similarity of a suggested table name, from 0 to 1.
 _MIN_SIMILARITY: Final = 0.75
 
 
@@ -65,11 +69,10 @@ class _Candidate(NamedTuple):
     instance: str
     environment: str
     path: tuple[str, ...]
-    # 2 for a live dataset, 1 for a deleted one, 0 for one known only from lineage.
     certainty: int
-    # Whether the path ends with the name of the dataset instead of the end of its URN.
+    # Whether `path` ends with the display name of the dataset, not with the last part of its URN.
     matches_display_name: bool = False
-    # Whether it is the table of a query file, which may be named by the end of its path.
+    # Whether a query file creates the table; it may be named by the end of the file's path.
     is_model: bool = False
 
 
@@ -79,7 +82,7 @@ class NameIndex:
     def __init__(
         self,
         datasets: Iterable[DatasetLocation],
-        ends: Iterable[str] = (),
+        lineage_urns: Iterable[str] = (),
         *,
         rules: Iterable[SqlName] = (),
         environment: str = DEFAULT_ENVIRONMENT,
@@ -90,22 +93,22 @@ class NameIndex:
         self._by_name: dict[str, list[_Candidate]] = {}
         self._by_location: dict[str, str] = {}
         self._patterns: dict[str, list[tuple[str, str]]] = {}
-        self._known: set[str] = set()
-        self._assumed_before: set[str] = set()
+        self._dataset_urns: set[str] = set()
+        self._lineage_urns: set[str] = set()
         # The files that create tables named after their paths.
         self._model_files: dict[tuple[str, ...], list[str]] = {}
         for file in query_files:
             self._model_files.setdefault(model_name(file).path, []).append(file)
         for each in datasets:
             self._add(each)
-        for urn in ends:
-            if urn not in self._known:
+        for urn in lineage_urns:
+            if urn not in self._dataset_urns:
                 self._add_lineage_urn(urn)
-        self._found: dict[tuple[DatasetReference, str | None], Resolution] = {}
+        self._cache: dict[tuple[DatasetReference, str | None], Resolution] = {}
 
     def __contains__(self, urn: str) -> bool:
-        """Whether a URN belongs to a dataset."""
-        return urn in self._known
+        """Whether a URN is that of a dataset in the store."""
+        return urn in self._dataset_urns
 
     def find(
         self,
@@ -114,19 +117,15 @@ class NameIndex:
         dialect: str | None = None,
         others: Iterable[DatasetReference] = (),
     ) -> Resolution:
-        """Resolve a reference by its name, or else by one of its `others`."""
-        first = self._find(reference, dialect)
-        if first.method not in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
-            return first
-        for other in others:
-            found = self._find(other, dialect)
-            if found.method not in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
-                return found
-        return first
+        """Resolve a reference, or else the first of `others` that can be resolved."""
+        unresolved = (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS)
+        resolutions = (self._find(each, dialect) for each in (reference, *others))
+        resolved = (each for each in resolutions if each.method not in unresolved)
+        return next(resolved, None) or self._find(reference, dialect)
 
     def assume(self, urn: str) -> None:
-        """Register a derived URN, so that later uses of the name resolve to it."""
-        if urn not in self._known and urn not in self._assumed_before:
+        """Register an assumed URN, so that later uses of the name resolve to it."""
+        if urn not in self._dataset_urns and urn not in self._lineage_urns:
             self._add_lineage_urn(urn)
 
     def has_rule(self, table: TableName, *, dialect: str | None) -> bool:
@@ -136,87 +135,91 @@ class NameIndex:
     def add_model(
         self, path: tuple[str, ...], file: str, *, dialect: str | None, dataset: str | None = None
     ) -> None:
-        """Register the table, or the dataset, that a query file creates, under its path."""
+        """Register the table that a query file creates under the file's path.
+
+        `dataset` is the URN of that table if it is in the store.
+        """
         if dataset is not None:
-            known = self._candidate(dataset, 2)._replace(path=path, is_model=True)
-            self._by_name.setdefault(path[-1].lower(), []).append(known)
+            candidate = self._candidate(dataset, _LIVE)._replace(path=path, is_model=True)
+            self._by_name.setdefault(path[-1].lower(), []).append(candidate)
         else:
             files = self._model_files.setdefault(path, [])
             if file not in files:
                 files.append(file)
             folded = _fold(path, dialect)
             urn = self._assumed_urn(TableName(parts=path), folded, dialect)
-            # Read with another dialect before, the file created a table of another platform.
+            # With the dialect of an earlier run, the file created a table of another platform.
             same_name = self._by_name.get(path[-1].lower(), [])
             same_name[:] = (
                 each for each in same_name if not each.is_model or _lower(each.path) != path
             )
-            self._add_candidate(urn, 0)
-        self._found.clear()
+            self._add_candidate(urn, _ONLY_IN_LINEAGE)
+        self._cache.clear()
 
-    def definitions(self, urns: Iterable[str]) -> dict[str, str]:
-        """The query files that create some tables, and the shortest unambiguous name of each table.
+    def defining_files(self, urns: Iterable[str]) -> dict[str, str]:
+        """The query files that create some tables, each with the table's shortest unambiguous name.
 
         Empty if one of the tables is not created by a query file.
         """
         paths = {urn: _lower(tuple(filter(None, Urn.parse(urn).path))) for urn in urns}
         if not all(path in self._model_files for path in paths.values()):
             return {}
-        found: dict[str, str] = {}
+        names_by_file: dict[str, str] = {}
         for path in paths.values():
             others = [each for each in paths.values() if each != path]
             ends = (path[-count:] for count in range(1, len(path)))
             unique_ends = (
                 end for end in ends if not any(each[-len(end) :] == end for each in others)
             )
-            found |= dict.fromkeys(self._model_files[path], ".".join(next(unique_ends, path)))
-        return dict(sorted(found.items()))
+            name = ".".join(next(unique_ends, path))
+            names_by_file |= dict.fromkeys(self._model_files[path], name)
+        return dict(sorted(names_by_file.items()))
 
     def nearest(self, table: TableName, *, created: Collection[str] = ()) -> str | None:
-        """Return the known dataset with the most similar name; `created` URNs count as known.
+        """The most similar name of a dataset in the store, or of a table among the `created` URNs.
 
-        The result has as many parts as the table's name, or is a URN if both names are equal.
+        It has as many parts as the given name. If both names are equal, the URN is returned.
         """
-        name_to_match = ".".join(table.parts).lower()
+        given = ".".join(table.parts).lower()
         last = table.parts[-1].lower()
         comparable = {last, *self._names_by_end["^" + last[:3]], *self._names_by_end[last[-3:]]}
         best: tuple[float, int, str, str] | None = None
         for name in get_close_matches(last, comparable, n=5, cutoff=_MIN_SIMILARITY):
             for each in self._by_name.get(name, ()):
-                is_known = each.urn in self._known or each.urn in created
-                if not is_known or each.environment != self._environment:
+                exists = each.urn in self._dataset_urns or each.urn in created
+                if not exists or each.environment != self._environment:
                     continue
                 path = (*each.path[:-1], strip_extensions(each.path[-1]))
-                spelled = ".".join(path[-len(table.parts) :])
-                similarity = SequenceMatcher(None, name_to_match, spelled.lower()).ratio()
-                best = max(best or (0, 0, "", ""), (similarity, each.certainty, spelled, each.urn))
+                similar = ".".join(path[-len(table.parts) :])
+                similarity = SequenceMatcher(None, given, similar.lower()).ratio()
+                best = max(best or (0, 0, "", ""), (similarity, each.certainty, similar, each.urn))
         if best is None:
             return None
-        _, _, spelled, urn = best
-        return urn if spelled.lower() == name_to_match else spelled
+        _, _, similar, urn = best
+        return urn if similar.lower() == given else similar
 
     @cached_property
     def _names_by_end(self) -> Mapping[str, list[str]]:
-        """Names by their first and last three letters, so that few are compared."""
-        found: defaultdict[str, list[str]] = defaultdict(list)
+        """Names by their first and last three letters, so that few names are compared."""
+        names: defaultdict[str, list[str]] = defaultdict(list)
         for name in self._by_name:
-            found["^" + name[:3]].append(name)
-            found[name[-3:]].append(name)
-        return found
+            names["^" + name[:3]].append(name)
+            names[name[-3:]].append(name)
+        return names
 
     def _find(self, reference: DatasetReference, dialect: str | None) -> Resolution:
         key = (reference, dialect)
-        if key not in self._found:
+        if key not in self._cache:
             match reference:
                 case UrnReference():
-                    self._found[key] = Resolution(
+                    self._cache[key] = Resolution(
                         urn=str(Urn.parse(reference.urn)), method=ResolutionMethod.URN
                     )
                 case LocationReference():
-                    self._found[key] = self._find_location(reference.uri)
+                    self._cache[key] = self._find_location(reference.uri)
                 case TableName():
-                    self._found[key] = self._find_table(reference, dialect)
-        return self._found[key]
+                    self._cache[key] = self._find_table(reference, dialect)
+        return self._cache[key]
 
     # Locations
 
@@ -231,12 +234,12 @@ class NameIndex:
         return Resolution(urn=self._assumed_location(location), method=ResolutionMethod.ASSUMED)
 
     def _assumed_location(self, location: str) -> str:
-        scheme, is_address, rest = location.partition("://")
-        if not is_address:
+        scheme, has_scheme, after_scheme = location.partition("://")
+        if not has_scheme:
             path = [segment for segment in location.split("/") if segment]
             return str(Urn.of("file", path or [location], environment=self._environment))
-        platform = _STORAGE_PLATFORMS.get(scheme.lower(), scheme.lower())
-        authority, _, path_text = rest.partition("/")
+        platform = _PLATFORM_BY_SCHEME.get(scheme.lower(), scheme.lower())
+        authority, _, path_text = after_scheme.partition("/")
         container, _, account = authority.partition("@")
         path = [part for part in (container, *path_text.split("/")) if part]
         instance = account.partition(".")[0]
@@ -246,20 +249,20 @@ class NameIndex:
 
     def _find_table(self, table: TableName, dialect: str | None) -> Resolution:
         if any("://" in part for part in table.parts):
-            # Removes credentials from a URL.
+            # This removes credentials from a URL.
             parts = tuple(_normalize_uri(part) if "://" in part else part for part in table.parts)
             table = msgspec.structs.replace(table, parts=parts)
         if (reference := _reference_in(table.parts)) is not None:
             return self._find(reference, dialect)
-        ruled = self._apply_rules(table, dialect)
-        if ruled is not None:
-            return Resolution(urn=ruled, method=ResolutionMethod.RULE)
+        urn = self._apply_rules(table, dialect)
+        if urn is not None:
+            return Resolution(urn=urn, method=ResolutionMethod.RULE)
         table = self._complete_name(table, dialect)
         folded = _fold(table.parts, table.platform or dialect)
         candidates = self._candidates(table, folded, _platform_of(dialect))
         best = _best_candidates(candidates, folded, prefer=_platform_of(dialect))
         if len(best) == 1:
-            # A name that only lineage mentions was assumed before.
+            # A URN that is only known from lineage was assumed in an earlier run.
             method = ResolutionMethod.NAME if best[0].certainty else ResolutionMethod.ASSUMED
             return Resolution(urn=best[0].urn, method=method)
         assumed = self._assumed_urn(table, folded, dialect)
@@ -278,7 +281,7 @@ class NameIndex:
         return None
 
     def _complete_name(self, table: TableName, dialect: str | None) -> TableName:
-        """The name, completed by the rules of the configuration."""
+        """Add missing parts of a name by the rules of the configuration."""
         for rule in self._rules:
             if rule.urn is not None or not rule.applies_to(table.parts, dialect):
                 continue
@@ -297,29 +300,29 @@ class NameIndex:
     def _candidates(
         self, table: TableName, folded: tuple[str, ...], platform: str | None
     ) -> list[_Candidate]:
-        # delta.csv.gz is recorded as delta.csv.
-        spelled = (self._by_name.get(each.lower()) for each in name_spellings(folded[-1]))
-        named = [
+        # A file delta.csv.gz is recorded as delta.csv.
+        matches = (self._by_name.get(each.lower()) for each in name_spellings(folded[-1]))
+        same_name = [
             each
-            for each in next(filter(None, spelled), ())
+            for each in next(filter(None, matches), ())
             if each.environment == self._environment
         ]
         if table.platform is None:
             if platform is None or platform in _LAKE_ENGINES:
-                return named
-            # A table assumed on another platform is a different table.
-            fitting = (platform, UNKNOWN_PLATFORM)
-            return [each for each in named if each.certainty or each.platform in fitting]
-        own = [each for each in named if each.platform == table.platform]
+                return same_name
+            # A table that was assumed on another platform is a different table.
+            platforms = (platform, UNKNOWN_PLATFORM)
+            return [each for each in same_name if each.certainty or each.platform in platforms]
+        on_platform = [each for each in same_name if each.platform == table.platform]
         if table.instance is not None:
-            # The store may have a configured instance name, other tools the host name.
-            same = [each for each in own if each.instance == table.instance]
-            own = same or own
-        # Only a scanned dataset excludes files of the same name; an assumed table does not.
-        is_scanned = any(each.certainty and _rank(each, folded) for each in own)
+            # The store may use a configured instance name where other tools use the host name.
+            same_instance = [each for each in on_platform if each.instance == table.instance]
+            on_platform = same_instance or on_platform
+        # A scanned table of this name excludes files of the same name, an assumed table does not.
+        is_scanned = any(each.certainty and _rank(each, folded) for each in on_platform)
         if is_scanned or table.platform not in _LAKE_ENGINES:
-            return own
-        return [*own, *(each for each in named if _is_lake(each.platform))]
+            return on_platform
+        return [*on_platform, *(each for each in same_name if _is_lake(each.platform))]
 
     def _assumed_urn(self, table: TableName, folded: tuple[str, ...], dialect: str | None) -> str:
         platform = table.platform or _platform_of(dialect) or UNKNOWN_PLATFORM
@@ -331,36 +334,36 @@ class NameIndex:
 
     # Registration
 
-    def _add(self, listing: DatasetLocation) -> None:
-        self._known.add(listing.urn)
-        if listing.state == "split":
+    def _add(self, dataset: DatasetLocation) -> None:
+        self._dataset_urns.add(dataset.urn)
+        if dataset.state == "split":
             # Its files now belong to other datasets.
             return
-        self._add_candidate(listing.urn, 2 if listing.state == "live" else 1, listing.name)
-        if listing.uri is None or (
-            listing.state != "live" and _normalize_uri(listing.uri) in self._by_location
-        ):
+        is_live = dataset.state == "live"
+        self._add_candidate(dataset.urn, _LIVE if is_live else _DELETED, dataset.name)
+        if dataset.uri is None:
             return
-        location = _normalize_uri(listing.uri)
+        location = _normalize_uri(dataset.uri)
+        if not is_live and location in self._by_location:
+            return
         if set(location) & set("*?["):
-            self._patterns.setdefault(posixpath.dirname(location), []).append(
-                (location, listing.urn)
-            )
+            patterns = self._patterns.setdefault(posixpath.dirname(location), [])
+            patterns.append((location, dataset.urn))
         else:
-            self._by_location[location] = listing.urn
+            self._by_location[location] = dataset.urn
 
     def _add_lineage_urn(self, urn: str) -> None:
-        self._assumed_before.add(urn)
+        self._lineage_urns.add(urn)
         try:
-            self._add_candidate(urn, 0)
+            self._add_candidate(urn, _ONLY_IN_LINEAGE)
         except InvalidUrn:
-            # Imported URNs may come from other tools; no table has such a name.
+            # A URN of another tool in imported lineage; no table has such a name.
             return
 
     def _candidate(self, urn: str, certainty: int) -> _Candidate:
         parsed = Urn.parse(urn)
         path = tuple(segment for segment in parsed.path if segment)
-        is_model = certainty == 0 and _lower(path) in self._model_files
+        is_model = certainty == _ONLY_IN_LINEAGE and _lower(path) in self._model_files
         return _Candidate(
             urn, parsed.platform, parsed.instance, parsed.environment, path, certainty,
             is_model=is_model,
@@ -375,17 +378,19 @@ class NameIndex:
             self._by_name.setdefault(name, []).append(candidate)
         if not display_name or not _is_lake(candidate.platform):
             return
-        # rates_NNN.csv is named rates, and orders/orders.csv may be referred to by its folder.
+        # The display name of rates_NNN.csv is rates; orders/orders.csv may be named by its folder.
         if display_name.lower() not in (path[-1].lower(), strip_extensions(path[-1]).lower()):
-            named = candidate._replace(path=(*path[:-1], display_name), matches_display_name=True)
-            self._by_name.setdefault(display_name.lower(), []).append(named)
+            by_display_name = candidate._replace(
+                path=(*path[:-1], display_name), matches_display_name=True
+            )
+            self._by_name.setdefault(display_name.lower(), []).append(by_display_name)
         if len(path) > 1 and path[-2].lower() == display_name.lower():
-            parent = candidate._replace(path=path[:-1], matches_display_name=True)
-            self._by_name.setdefault(display_name.lower(), []).append(parent)
+            by_folder = candidate._replace(path=path[:-1], matches_display_name=True)
+            self._by_name.setdefault(display_name.lower(), []).append(by_folder)
 
 
 def load_name_index(settings: Settings, store: Store | None) -> NameIndex:
-    """The name index of a store."""
+    """Load the name index of a store."""
     return NameIndex(
         () if store is None else store.dataset_locations(),
         () if store is None else store.lineage.ends(),
@@ -400,7 +405,7 @@ def load_name_index(settings: Settings, store: Store | None) -> NameIndex:
 def _best_candidates(
     candidates: Iterable[_Candidate], folded: tuple[str, ...], *, prefer: str | None
 ) -> list[_Candidate]:
-    """The candidates with the highest rank: live datasets, matching parts, then the platform."""
+    """The candidates with the highest rank: by certainty, then matching parts, then platform."""
     ranked: dict[tuple[int, ...], list[_Candidate]] = {}
     for each in candidates:
         if (rank := _rank(each, folded)) is not None:
@@ -418,10 +423,11 @@ def _best_candidates(
 
 
 def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | None:
-    """Count matching trailing parts, and those in the same case; None if a part differs.
+    """The number of equal parts at the end of both names, and whether they are in the same case.
 
-    A query file matches by the end of its path. Paths of files need not contain catalogs and
-    default schemas. A dataset that was never scanned must match in full.
+    None if the names do not match. The table of a query file matches by the end of its path. Paths
+    of files need not contain the catalog or a default schema of the name. A dataset that was never
+    scanned must match in full.
     """
     path = _fold(candidate.path, candidate.platform)
     if candidate.is_model:
@@ -432,23 +438,23 @@ def _rank(candidate: _Candidate, folded: tuple[str, ...]) -> tuple[int, int] | N
         if path[-1].lower() != folded[-1].lower():
             folded = (*folded[:-1], strip_extensions(folded[-1]))
     common = min(len(path), len(folded))
-    equal = [
+    are_equal = [
         own.lower() == given.lower()
         for own, given in zip(reversed(path[-common:]), reversed(folded[-common:]), strict=True)
     ]
-    if not equal[0] or (candidate.certainty == 0 and len(path) != len(folded)):
+    if not are_equal[0] or (candidate.certainty == _ONLY_IN_LINEAGE and len(path) != len(folded)):
         return None
-    needed = equal
+    required = len(are_equal)
     if _is_lake(candidate.platform) and candidate.certainty:
         is_default_schema = len(folded) > 1 and folded[-2] in _DEFAULT_SCHEMAS
-        needed = equal[:1] if is_default_schema else equal[:2]
-    if not all(needed):
+        required = 1 if is_default_schema else 2
+    if not all(are_equal[:required]):
         return None
-    matched = next((number for number, same in enumerate(equal) if not same), len(equal))
-    is_exact = path[-matched:] == folded[-matched:]
-    if not is_exact and candidate.platform in _CASE_SENSITIVE:
+    matched = are_equal.index(False) if False in are_equal else len(are_equal)
+    is_same_case = path[-matched:] == folded[-matched:]
+    if not is_same_case and candidate.platform in _CASE_SENSITIVE:
         return None
-    return matched, int(is_exact)
+    return matched, int(is_same_case)
 
 
 def _lower(parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -460,7 +466,7 @@ def _is_lake(platform: str) -> bool:
 
 
 def _fold(parts: tuple[str, ...], dialect: str | None) -> tuple[str, ...]:
-    """Parts in the case that the dialect stores."""
+    """Fold parts in the case in which the dialect stores them."""
     folding = _folding(dialect)
     return tuple(folding.text(part, quoted=True) for part in parts)
 
@@ -475,47 +481,46 @@ def _folding(dialect: str | None) -> NameFolding:
 
 def _platform_of(dialect: str | None) -> str | None:
     name = (dialect or "").lower()
-    return _PLATFORMS.get(name, name) or None
+    return _PLATFORM_BY_DIALECT.get(name, name) or None
 
 
 def _reference_in(parts: tuple[str, ...]) -> DatasetReference | None:
-    """The URN or path that a query uses like a table name."""
+    """The reference that a query uses as a table name, if it is a URN or path."""
     text = parts[-1]
     if len(parts) == 1 and text.startswith(SCHEME):
         return UrnReference(urn=text)
     is_path = "://" in text or text.startswith("/")
-    is_alone = len(parts) == 1 or (len(parts) == 2 and parts[0].lower() in _FORMATS)
-    return LocationReference(uri=text) if is_path and is_alone else None
+    is_complete = len(parts) == 1 or (len(parts) == 2 and parts[0].lower() in _FORMATS)
+    return LocationReference(uri=text) if is_path and is_complete else None
 
 
 def _normalize_uri(uri: str) -> str:
-    """The normal form of a location, as scans record it."""
-    scheme, is_address, rest = uri.partition("://")
-    if not is_address:
+    """Normalise a location, as scans record it."""
+    scheme, has_scheme, after_scheme = uri.partition("://")
+    if not has_scheme:
         if uri.startswith("file:"):
             uri = unquote(uri.removeprefix("file:"))
         return uri.rstrip("/") or "/"
     scheme = scheme.lower()
-    without_query, _, query = rest.partition("?")
+    without_query, _, query = after_scheme.partition("?")
     if "=" in query:
-        # Query parameters of connections and signed URLs are often secret and not part of the
-        # location.
-        rest = without_query
+        # Parameters of connections and signed URLs are often secret, and not part of the location.
+        after_scheme = without_query
     if scheme == "file":
-        path = unquote(rest)
+        path = unquote(after_scheme)
         return (path if path.startswith("/") else "/" + path.partition("/")[2]).rstrip("/") or "/"
-    if scheme in _HADOOP:
+    if scheme in _HDFS_SCHEMES:
         # Ports distinguish name nodes from web servers, not file systems.
-        host, slash, path = rest.partition("/")
-        scheme, rest = "hdfs", f"{host.partition(':')[0]}{slash}{path}"
-    return canonical(f"{scheme}://{rest.rstrip('/')}")
+        host, slash, path = after_scheme.partition("/")
+        scheme, after_scheme = "hdfs", f"{host.partition(':')[0]}{slash}{path}"
+    return canonical(f"{scheme}://{after_scheme.rstrip('/')}")
 
 
 def _parents(location: str) -> Iterator[str]:
     """A location and its parents, nearest first."""
-    scheme, is_address, rest = location.partition("://")
-    start = f"{scheme}://" if is_address else ""
-    path = rest if is_address else location
+    scheme, has_scheme, after_scheme = location.partition("://")
+    start = f"{scheme}://" if has_scheme else ""
+    path = after_scheme if has_scheme else location
     while path and path != "/":
         yield start + path
         path = path.rpartition("/")[0]

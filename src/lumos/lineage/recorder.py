@@ -11,11 +11,10 @@ from lumos.lineage.reports import EdgeCounts
 from lumos.lineage.resolver import ResolvedLineage
 from lumos.store import Store, Transaction
 from lumos.store.lineage import LineageChanges
-from lumos.store.transaction import record_audit
 
 Value = TypeVar("Value")
 
-# Applies a reporter's annotations to all datasets or some; returns how many datasets changed.
+# Applies a reporter's annotations to all datasets or some; returns the number of changed datasets.
 ApplyAnnotations = Callable[
     [str, Sequence[tuple[str, ReportedAnnotations]], Collection[str] | None], int
 ]
@@ -28,7 +27,7 @@ class _DryRun(Exception):
 
 
 class LineageRecorder:
-    """Writes lineage; a dry run only counts what would change."""
+    """Writes lineage; a dry run only counts the changes."""
 
     def __init__(
         self,
@@ -48,65 +47,67 @@ class LineageRecorder:
     def record(
         self, resolved: Iterable[ResolvedLineage]
     ) -> Iterator[tuple[ResolvedLineage, EdgeCounts, int]]:
-        """Write lineage in batches; yields the counts of edges and of annotated datasets."""
+        """Write lineage in batches; yields it with its edge counts and annotated datasets."""
         if self._store is None:
-            # Without a store, everything is new.
+            # In a dry run without a store, all edges are new.
             for each in resolved:
                 edges = {(edge.upstream, edge.downstream, edge.job) for edge in each.edges}
                 yield each, EdgeCounts(added=len(edges)), 0
             return
         for batch in _batches(resolved):
-            counts_of_all = list(self._write(self._store, batch))
-            for each, counts in zip(batch, counts_of_all, strict=True):
+            for each, counts in zip(batch, self._write(self._store, batch), strict=True):
                 yield each, counts, self._apply(each)
 
     def withdraw(self, reporters: Sequence[str]) -> EdgeCounts:
-        """Remove everything from reporters that no longer exist."""
-        empty_reports = (ResolvedLineage(reporter=name) for name in reporters)
-        return sum((counts for _, counts, _ in self.record(empty_reports)), EdgeCounts())
+        """Remove the lineage of reporters that no longer exist."""
+        empty = (ResolvedLineage(reporter=name) for name in reporters)
+        return sum((counts for _, counts, _ in self.record(empty)), EdgeCounts())
 
-    def _write(self, store: Store, resolved: Sequence[ResolvedLineage]) -> Iterator[EdgeCounts]:
-        counts_of_all: list[EdgeCounts] = []
+    def _write(self, store: Store, resolved: Sequence[ResolvedLineage]) -> list[EdgeCounts]:
+        counts: list[EdgeCounts] = []
         try:
             with store.transaction() as transaction:
                 for each in resolved:
-                    done = transaction.lineage.report(
+                    changes = transaction.lineage.report(
                         each.reporter, each.edges, each.jobs, each.scripts, each.owners,
                         unparsed=each.unparsed, at=self._at,
                     )  # fmt: skip
                     if each.memory is not None:
                         transaction.lineage.save_memory(each.reporter, each.memory)
-                    counts_of_all.append(_counts(done))
-                    if done.touched:
-                        self._audit(transaction, each, done)
+                    counts.append(_counts(changes))
+                    if changes.touched:
+                        self._audit(transaction, each, changes)
                 if self._dry_run:
                     raise _DryRun
         except _DryRun:
             pass
-        yield from counts_of_all
+        return counts
 
     def _apply(self, resolved: ResolvedLineage) -> int:
         assert self._store is not None
-        # Most files have no annotations of known datasets, and never had any.
+        # A shortcut: most files neither have annotations of known datasets nor had any.
         descriptions = [each for each in resolved.descriptions if each[0] in self._names]
         if not descriptions and not self._store.annotations.urns(resolved.reporter):
             return 0
         return self._apply_annotations(resolved.reporter, descriptions, resolved.written)
 
     def _audit(
-        self, transaction: Transaction, resolved: ResolvedLineage, done: LineageChanges
+        self, transaction: Transaction, resolved: ResolvedLineage, changes: LineageChanges
     ) -> None:
-        details = f"{done.added} new, {done.changed} changed, {done.removed} gone"
-        record_audit(transaction, "lineage", resolved.reporter, at=self._at, details=details)
+        details = f"{changes.added} new, {changes.changed} changed, {changes.removed} removed"
+        transaction.audit("lineage", resolved.reporter, at=self._at, details=details)
 
 
-def _counts(done: LineageChanges) -> EdgeCounts:
+def _counts(changes: LineageChanges) -> EdgeCounts:
     return EdgeCounts(
-        added=done.added, changed=done.changed, removed=done.removed, unchanged=done.unchanged
+        added=changes.added,
+        changed=changes.changed,
+        removed=changes.removed,
+        unchanged=changes.unchanged,
     )
 
 
 def _batches(values: Iterable[Value]) -> Iterator[list[Value]]:
-    rest = iter(values)
-    while batch := list(islice(rest, _BATCH_SIZE)):
+    remaining = iter(values)
+    while batch := list(islice(remaining, _BATCH_SIZE)):
         yield batch

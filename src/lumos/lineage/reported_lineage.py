@@ -1,4 +1,4 @@
-"""Lineage as one reporter states it, before names are resolved to datasets."""
+"""Lineage from one reporter, before names are resolved to datasets."""
 
 import enum
 from datetime import datetime
@@ -35,9 +35,9 @@ DatasetReference: TypeAlias = TableName | LocationReference | UrnReference
 
 
 class ReportedEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Data flows from one dataset to another; `job` is the URN of the job that moves it.
+    """An edge from one dataset to another; `job` is the URN of the job that moves the data.
 
-    Of ranked edges to one dataset, only those with the highest `rank` are used.
+    Of ranked edges to the same dataset, only those with the highest `rank` are used.
     """
 
     upstream: DatasetReference
@@ -51,7 +51,7 @@ class ReportedEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ReportedScript(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A SQL text that edges were read from; fields as in `lumos.model.lineage.Script`."""
+    """A SQL text with the lineage of some edges; fields as in `lumos.model.lineage.Script`."""
 
     sql: str
     dialect: str | None = None
@@ -63,7 +63,7 @@ class ReportedScript(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 class ReportedUnparsedStatement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A statement that could not be parsed, and the tables that it probably reads and writes.
 
-    `others` are names that may be tables it reads, or something else.
+    `others` are names that may be columns, or tables that it reads.
     """
 
     line: int
@@ -82,7 +82,7 @@ class JobFlow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DatasetAlias(msgspec.Struct, frozen=True, kw_only=True):
-    """Other names of a dataset, used if the first one is unknown."""
+    """Other names of a dataset, used if its first name is unknown."""
 
     dataset: DatasetReference
     others: tuple[DatasetReference, ...]
@@ -103,7 +103,7 @@ class ReportedAnnotations(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 class DatasetRead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A read of a dataset and, if known, of its columns.
 
-    A `run` reads a dataset once, however often it is reported.
+    Reads of the same `run` are counted once.
     """
 
     dataset: DatasetReference
@@ -117,7 +117,10 @@ class DatasetRead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class LineageProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part of a file that could not be parsed; the rest is used."""
+    """A problem in a part of a file; the other parts are used.
+
+    `place` is the file or reporter.
+    """
 
     place: str
     reason: str
@@ -127,7 +130,7 @@ class LineageProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class ColumnCoverage(msgspec.Struct, frozen=True, kw_only=True):
-    """How many output columns there are, and how many of them have known origins."""
+    """The number of output columns, and of those with known origins."""
 
     columns: int = 0
     resolved: int = 0
@@ -155,8 +158,8 @@ class ReportedLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     reads: tuple[DatasetRead, ...] = ()
     problems: tuple[LineageProblem, ...] = ()
     coverage: ColumnCoverage = ColumnCoverage()
-    # If a statement could not be analysed: the tables that the others write. All other tables keep
-    # their earlier lineage.
+    # Set if a statement could not be analysed: the tables that analysed statements write. All other
+    # tables keep their earlier lineage.
     written: tuple[DatasetReference, ...] | None = None
     # State that the reporter needs to interpret its next input.
     memory: bytes | None = None
@@ -169,7 +172,7 @@ class ResolutionMethod(enum.StrEnum):
     RULE = "rule"
     LOCATION = "place"
     NAME = "name"
-    # No dataset has this name: a derived URN stands for it until one is found.
+    # No dataset has this name: a URN derived from the name stands for it until one is scanned.
     ASSUMED = "assumed"
     # Several datasets have this name; none was chosen.
     AMBIGUOUS = "ambiguous"

@@ -10,7 +10,7 @@ EdgeChange: TypeAlias = Literal["added", "changed", "unchanged", "removed", "not
 
 
 class EdgeCounts(Report, frozen=True, kw_only=True):
-    """How many edges were added, changed, removed or stayed the same."""
+    """The numbers of added, changed, removed and unchanged edges."""
 
     added: int = 0
     changed: int = 0
@@ -31,7 +31,7 @@ class EdgeCounts(Report, frozen=True, kw_only=True):
 
 
 class TableReport(Report, frozen=True, kw_only=True):
-    """A name in a report, the dataset that it refers to, and how it was resolved."""
+    """A name, the dataset that it refers to, and how it was resolved (`way`)."""
 
     name: str
     urn: str
@@ -41,9 +41,9 @@ class TableReport(Report, frozen=True, kw_only=True):
 
 
 class MissingTable(Report, frozen=True, kw_only=True):
-    """A table that is read, but is not in the store and not created by any known query.
+    """A table that is read, but neither in the store nor created by a known query.
 
-    `urn` stands for it until it is found. `nearest` is the most similar name of a known dataset.
+    `urn` stands for it until it is scanned. `nearest` is the most similar name of a known dataset.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ReporterReport(Report, frozen=True, kw_only=True):
 
 
 class CoverageReport(Report, frozen=True, kw_only=True):
-    """How many output columns are resolved to their origins, and how many tables are found."""
+    """The numbers of output columns and tables, and of those that are resolved."""
 
     columns: int
     resolved: int
@@ -77,8 +77,9 @@ class CoverageReport(Report, frozen=True, kw_only=True):
 class LineageIngestReport(Report, frozen=True, kw_only=True):
     """The result of `lumos lineage ingest`.
 
-    The files of `gone` reporters no longer exist; `held` reporters were kept because all files of a
-    folder are gone at once. `failed` files could not be read and keep their earlier lineage.
+    The files of `gone` reporters no longer exist. The lineage of `held` reporters was not removed,
+    because all files of a folder are missing. `failed` files could not be read and keep their
+    earlier lineage.
     """
 
     format_version: str = FORMAT_VERSION
@@ -93,7 +94,7 @@ class LineageIngestReport(Report, frozen=True, kw_only=True):
     jobs: int
     runs: int
     described: int
-    # Newly counted reads of inputs, and the result of query logs.
+    # The number of new reads, and the result of query logs.
     reads: int
     logs: UsageIngestReport | None
     failed: tuple[str, ...]
@@ -110,5 +111,5 @@ class EdgeReport(Report, frozen=True, kw_only=True):
     upstream: TableReport
     downstream: TableReport
     change: EdgeChange
-    # After a removal: other reporters of the same edge.
+    # After a removal, the reporters that still report the edge.
     still_told_by: tuple[str, ...] = ()

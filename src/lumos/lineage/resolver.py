@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Final, TypeAlias
 
 import msgspec
@@ -35,14 +36,8 @@ from lumos.store import Store
 
 # The prefix of reporters that are hand-written files.
 DECLARED: Final = "declared:"
-
-
 _PATH_SEPARATOR: Final = re.compile(r"[.\[]")
-
-
 Parts: TypeAlias = tuple[str, ...]
-
-
 # Platforms with case-sensitive column names.
 _CASE_SENSITIVE = frozenset(("postgres",))
 
@@ -52,32 +47,33 @@ class SchemaCache:
 
     def __init__(self, store: Store | None) -> None:
         self._store = store
-        self._read: dict[str, Schema | None] = {}
-        self._spelled: dict[str, dict[str, str]] = {}
+        self._schemas: dict[str, Schema | None] = {}
+        # Column names of the schema, by exact and lower-case name.
+        self._column_names: dict[str, dict[str, str]] = {}
 
     def of(self, urn: str) -> Schema | None:
         """The schema of a dataset, if known."""
-        if urn not in self._read:
-            found = {} if self._store is None else self._store.schemas.current([urn])
-            self._read[urn] = found.get(urn)
-        return self._read[urn]
+        if urn not in self._schemas:
+            current = {} if self._store is None else self._store.schemas.current([urn])
+            self._schemas[urn] = current.get(urn)
+        return self._schemas[urn]
 
-    def spelled_path(self, urn: str, path: str) -> str:
-        """A path whose column is in the case that its dataset uses.
+    def path_in_schema_case(self, urn: str, path: str) -> str:
+        """A path with its column in the case of the schema.
 
-        A path that is the name of a column, such as `user.name`, means that column.
+        If a column is called like the path, such as `user.name`, the path is that column.
         """
-        if name := self._known_name(urn, path):
+        if name := self._find_name(urn, path):
             return lineage_path(name)
-        below = "".join(lineage_steps(path)[1:])
-        return lineage_path(self.spelled(urn, lineage_column(path))) + below
+        nested_steps = "".join(lineage_steps(path)[1:])
+        return lineage_path(self.in_schema_case(urn, lineage_column(path))) + nested_steps
 
-    def spelled(self, urn: str, column: str) -> str:
-        """A column in the case that its dataset uses."""
-        return self._known_name(urn, column) or column
+    def in_schema_case(self, urn: str, column: str) -> str:
+        """A column in the case of the schema, or as given if it is not in the schema."""
+        return self._find_name(urn, column) or column
 
-    def _known_name(self, urn: str, column: str) -> str | None:
-        names = self._spelled.get(urn)
+    def _find_name(self, urn: str, column: str) -> str | None:
+        names = self._column_names.get(urn)
         if names is None:
             schema = self.of(urn)
             names = {}
@@ -85,7 +81,7 @@ class SchemaCache:
                 # Columns that differ only in case must match exactly.
                 names[name.lower()] = "" if name.lower() in names else name
                 names[name] = name
-            self._spelled[urn] = names
+            self._column_names[urn] = names
         return names.get(column) or names.get(column.lower()) or None
 
     def lacks(self, urn: str, column: str) -> bool:
@@ -107,19 +103,20 @@ class ColumnLookup:
         *,
         dialect: str | None,
         platform: str | None = None,
-        known: Mapping[Parts, Mapping[str, str]] | None = None,
+        declared: Mapping[Parts, Mapping[str, str]] | None = None,
     ) -> None:
         self._names = names
         self._schemas = schemas
         self._dialect = dialect
         self._platform = platform
-        self._known = known or {}
-        # By URN, since the table of a query file has several names.
+        # Columns from a dbt project.
+        self._declared = declared or {}
+        # Columns of created tables by URN, since the table of a query file has several names.
         self._created: dict[str, Mapping[str, str]] = {}
         self._not_found: dict[str, set[Parts]] = {}
 
     def add_created(self, created_columns: Mapping[Parts, Sequence[str]]) -> frozenset[Parts]:
-        """Add columns of created tables; return those that were looked up before and not found."""
+        """Add columns of created tables; returns the tables that were looked up in vain before."""
         by_urn = {self._find(parts).urn: columns for parts, columns in created_columns.items()}
         changed = {
             urn: dict.fromkeys(columns, "")
@@ -130,15 +127,15 @@ class ColumnLookup:
         return frozenset(parts for urn in changed for parts in self._not_found.get(urn, ()))
 
     def __call__(self, parts: Parts) -> Mapping[str, str] | None:
-        columns = self._known.get(parts) or self._stored(parts)
+        columns = self._declared.get(parts) or self._stored(parts)
         if columns is not None:
             return columns
-        found = self._find(parts)
-        if found.method is ResolutionMethod.AMBIGUOUS:
+        resolution = self._find(parts)
+        if resolution.method is ResolutionMethod.AMBIGUOUS:
             return None
-        columns = self._created.get(found.urn)
+        columns = self._created.get(resolution.urn)
         if columns is None:
-            self._not_found.setdefault(found.urn, set()).add(parts)
+            self._not_found.setdefault(resolution.urn, set()).add(parts)
         return columns
 
     def _find(self, parts: Parts) -> Resolution:
@@ -146,21 +143,22 @@ class ColumnLookup:
         return self._names.find(table, dialect=self._dialect)
 
     def _stored(self, parts: Parts) -> Mapping[str, str] | None:
-        found = self._find(parts)
-        if found.method in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
+        """The columns of a table in the store, if known."""
+        resolution = self._find(parts)
+        if resolution.method in (ResolutionMethod.ASSUMED, ResolutionMethod.AMBIGUOUS):
             return None
-        schema = self._schemas.of(found.urn)
+        schema = self._schemas.of(resolution.urn)
         if schema is None:
             return None
-        keeps_case = found.urn.partition("://")[2].startswith(tuple(_CASE_SENSITIVE))
+        is_case_sensitive = resolution.urn.partition("://")[2].startswith(tuple(_CASE_SENSITIVE))
         return {
-            field.name if keeps_case else field.name.lower(): field.type.text
+            field.name if is_case_sensitive else field.name.lower(): field.type.text
             for field in schema.fields
         }
 
 
 class ResolvedLineage(msgspec.Struct, frozen=True, kw_only=True):
-    """The lineage of one reporter, by URN."""
+    """The lineage of one reporter, with URNs instead of names."""
 
     reporter: str
     edges: tuple[Edge, ...] = ()
@@ -171,7 +169,7 @@ class ResolvedLineage(msgspec.Struct, frozen=True, kw_only=True):
     descriptions: tuple[tuple[str, ReportedAnnotations], ...] = ()
     reads: tuple[tuple[str, DatasetRead], ...] = ()
     problems: tuple[LineageProblem, ...] = ()
-    # As in `ReportedLineage`.
+    # `written` and `memory` as in `ReportedLineage`.
     written: frozenset[str] | None = None
     memory: bytes | None = None
 
@@ -184,28 +182,28 @@ class ReferenceResolver:
         self._schemas = schemas
         self._at = at
         self._by = by
-        self._tables: dict[tuple[str, str], TableReport] = {}
-        self._read: dict[str, tuple[TableName, TableReport]] = {}
-        self._written: set[str] = set()
+        self._reports: dict[tuple[str, str], TableReport] = {}
+        self._tables_read: dict[str, tuple[TableName, TableReport]] = {}
+        self._urns_written: set[str] = set()
 
     @property
     def tables(self) -> tuple[TableReport, ...]:
         """Every resolved name, sorted; one name may refer to several datasets."""
-        return tuple(self._tables[key] for key in sorted(self._tables))
+        return tuple(self._reports[key] for key in sorted(self._reports))
 
     @property
     def tables_read(self) -> int:
-        """How many tables the reporters read."""
-        return len(self._read)
+        """The number of tables that the reporters read."""
+        return len(self._tables_read)
 
     def not_found(self, store: Store | None) -> tuple[MissingTable, ...]:
-        """Tables that are read, match no dataset and are written by no reporter, by name."""
+        """Tables that are read, but neither in the store nor written by a reporter, by name."""
         unknown = {
             urn: (table, report)
-            for urn, (table, report) in self._read.items()
+            for urn, (table, report) in self._tables_read.items()
             if not report.known
             and report.way is not ResolutionMethod.AMBIGUOUS
-            and urn not in self._written
+            and urn not in self._urns_written
         }
         if store is not None and unknown:
             for edge in store.lineage.edges_into(unknown):
@@ -214,7 +212,7 @@ class ReferenceResolver:
             MissingTable(
                 name=report.name,
                 urn=urn,
-                nearest=self._names.nearest(table, created=self._written),
+                nearest=self._names.nearest(table, created=self._urns_written),
             )
             for urn, (table, report) in unknown.items()
         )
@@ -235,7 +233,7 @@ class ReferenceResolver:
             descriptions=descriptions,
             owners=_owners(descriptions),
             reads=tuple((names.urn(each.dataset), each) for each in reported.reads),
-            problems=(*names.ambiguities(), *self._missing_columns(edges)),
+            problems=(*names.ambiguity_remarks(), *self._missing_columns(edges)),
             written=None
             if reported.written is None
             else frozenset(map(names.urn, reported.written)),
@@ -249,34 +247,34 @@ class ReferenceResolver:
         dialect: str | None,
         others: Iterable[DatasetReference] = (),
     ) -> TableReport:
-        """Resolve one name."""
-        found = self._names.find(reference, dialect=dialect, others=others)
-        report = self._report(reference, found)
+        """Resolve one name, or else one of its `others`, and record the result."""
+        resolution = self._names.find(reference, dialect=dialect, others=others)
+        report = self._report(reference, resolution)
         if not isinstance(reference, UrnReference):
-            self._tables.setdefault((report.name, report.urn), report)
+            self._reports.setdefault((report.name, report.urn), report)
             self._names.assume(report.urn)
         return report
 
-    def possible(self, reference: DatasetReference, *, dialect: str | None) -> tuple[str, ...]:
-        """All datasets that a name may refer to, without recording the name."""
+    def candidates(self, reference: DatasetReference, *, dialect: str | None) -> tuple[str, ...]:
+        """The URNs that a name may refer to, without recording the name."""
         try:
-            found = self._names.find(reference, dialect=dialect)
+            resolution = self._names.find(reference, dialect=dialect)
         except InvalidUrn:
             # A word of an unparsed text that is not a valid dataset name.
             return ()
-        return (found.urn, *found.candidates)
+        return (resolution.urn, *resolution.candidates)
 
-    def definitions(self, urns: Iterable[str]) -> dict[str, str]:
-        """The query files that create some tables, and an unambiguous name of each table."""
-        return self._names.definitions(urns)
+    def defining_files(self, urns: Iterable[str]) -> dict[str, str]:
+        """The query files that create some tables, each with an unambiguous name of its table."""
+        return self._names.defining_files(urns)
 
-    def _report(self, reference: DatasetReference, found: Resolution) -> TableReport:
+    def _report(self, reference: DatasetReference, resolution: Resolution) -> TableReport:
         return TableReport(
             name=display_name(reference),
-            urn=found.urn,
-            way=found.method,
-            known=found.urn in self._names,
-            candidates=found.candidates,
+            urn=resolution.urn,
+            way=resolution.method,
+            known=resolution.urn in self._names,
+            candidates=resolution.candidates,
         )
 
     def _missing_columns(self, edges: Iterable[Edge]) -> Iterator[LineageProblem]:
@@ -299,10 +297,10 @@ class ReferenceResolver:
 
     def _edge(self, names: "_ReporterNames", reporter: str, reported: ReportedEdge) -> Edge:
         upstream, downstream = names.urn(reported.upstream), names.urn(reported.downstream)
-        self._written.add(downstream)
-        if isinstance(reported.upstream, TableName) and upstream not in self._read:
-            table = self._tables[display_name(reported.upstream), upstream]
-            self._read[upstream] = reported.upstream, table
+        self._urns_written.add(downstream)
+        if isinstance(reported.upstream, TableName) and upstream not in self._tables_read:
+            report = self._reports[display_name(reported.upstream), upstream]
+            self._tables_read[upstream] = reported.upstream, report
         return Edge(
             upstream=upstream,
             downstream=downstream,
@@ -318,21 +316,21 @@ class ReferenceResolver:
 
     def _mapping(self, mapping: ColumnMapping, upstream: str, downstream: str) -> ColumnMapping:
         ends = (
-            self._schemas.spelled_path(upstream, mapping.upstream),
-            self._schemas.spelled(downstream, mapping.downstream),
+            self._schemas.path_in_schema_case(upstream, mapping.upstream),
+            self._schemas.in_schema_case(downstream, mapping.downstream),
         )
         if ends == (mapping.upstream, mapping.downstream):
             return mapping
         return msgspec.structs.replace(mapping, upstream=ends[0], downstream=ends[1])
 
     def _use(self, use: ColumnUse, upstream: str, downstream: str) -> ColumnUse:
-        output = use.downstream
-        if output is not None:
-            output = self._schemas.spelled(downstream, output)
-        used = self._schemas.spelled_path(upstream, use.upstream)
-        if (used, output) == (use.upstream, use.downstream):
+        downstream_column = use.downstream
+        if downstream_column is not None:
+            downstream_column = self._schemas.in_schema_case(downstream, downstream_column)
+        upstream_column = self._schemas.path_in_schema_case(upstream, use.upstream)
+        if (upstream_column, downstream_column) == (use.upstream, use.downstream):
             return use
-        return msgspec.structs.replace(use, upstream=used, downstream=output)
+        return msgspec.structs.replace(use, upstream=upstream_column, downstream=downstream_column)
 
 
 class _ReporterNames:
@@ -344,27 +342,28 @@ class _ReporterNames:
         self._resolver = resolver
         self._reporter = reported.reporter
         self._dialect = dialect
-        self._others = {each.dataset: each.others for each in reported.aliases}
+        self._aliases = {each.dataset: each.others for each in reported.aliases}
         self._ambiguous: dict[str, TableReport] = {}
 
     def urn(self, reference: DatasetReference) -> str:
-        found = self._resolver.find(
-            reference, dialect=self._dialect, others=self._others.get(reference, ())
+        report = self._resolver.find(
+            reference, dialect=self._dialect, others=self._aliases.get(reference, ())
         )
-        if found.way is ResolutionMethod.AMBIGUOUS:
-            self._ambiguous[found.name] = found
-        return found.urn
+        if report.way is ResolutionMethod.AMBIGUOUS:
+            self._ambiguous[report.name] = report
+        return report.urn
 
-    def possible(self, references: Iterable[DatasetReference]) -> tuple[str, ...]:
-        found = (self._resolver.possible(each, dialect=self._dialect) for each in references)
-        return tuple(dict.fromkeys(urn for urns in found for urn in urns))
+    def candidates(self, references: Iterable[DatasetReference]) -> tuple[str, ...]:
+        """The URNs that some names may refer to."""
+        urns = (self._resolver.candidates(each, dialect=self._dialect) for each in references)
+        return tuple(dict.fromkeys(chain.from_iterable(urns)))
 
-    def ambiguities(self) -> Iterator[LineageProblem]:
-        for name, found in sorted(self._ambiguous.items()):
-            if self._reporter.removeprefix("sql:") in self._resolver.definitions([found.urn]):
-                # The full name of one table may also be the end of another name.
+    def ambiguity_remarks(self) -> Iterator[LineageProblem]:
+        for name, report in sorted(self._ambiguous.items()):
+            if self._reporter.removeprefix("sql:") in self._resolver.defining_files([report.urn]):
+                # The full name of the file's own table is also the end of another name.
                 continue
-            files = self._resolver.definitions(found.candidates)
+            files = self._resolver.defining_files(report.candidates)
             if files:
                 names = " or ".join(dict.fromkeys(files.values()))
                 reason = (
@@ -373,14 +372,15 @@ class _ReporterNames:
                 )
             else:
                 reason = (
-                    f"'{name}' may be {' or '.join(found.candidates)}; neither was chosen "
-                    f"and {found.urn} is used instead. Add a rule to 'sql_names', or qualify the "
+                    f"'{name}' may be {' or '.join(report.candidates)}; neither was chosen "
+                    f"and {report.urn} is used instead. Add a rule to 'sql_names', or qualify the "
                     "name."
                 )
             yield LineageProblem(place=self._reporter, reason=reason, severity="remark")
 
 
 def _select_highest_rank(edges: Sequence[tuple[ReportedEdge, Edge]]) -> Iterator[Edge]:
+    """Of ranked edges to the same dataset, select those with the highest rank."""
     highest: dict[str, tuple[bool, datetime]] = {}
     for reported, edge in edges:
         if reported.rank is not None:
@@ -406,19 +406,19 @@ def _unparsed(names: _ReporterNames, reported: ReportedUnparsedStatement) -> Unp
     return UnparsedStatement(
         line=reported.line,
         file=reported.file,
-        # A name that is not a table resolves to a URN without a dataset.
-        reads=names.possible((*reported.reads, *reported.others)),
-        writes=names.possible(reported.writes),
+        # Names that are not tables are harmless: no dataset has their URN.
+        reads=names.candidates((*reported.reads, *reported.others)),
+        writes=names.candidates(reported.writes),
     )
 
 
 def _owners(descriptions: Iterable[tuple[str, ReportedAnnotations]]) -> dict[str, tuple[str, ...]]:
-    """The owners of each dataset, known or not."""
-    named: dict[str, dict[str, None]] = {}
+    """The names of the owners of each dataset, even if it is not in the store."""
+    owners: dict[str, dict[str, None]] = {}
     for urn, each in descriptions:
         if each.owners:
-            named.setdefault(urn, {}).update(dict.fromkeys(owner.name for owner in each.owners))
-    return {urn: tuple(names) for urn, names in named.items()}
+            owners.setdefault(urn, {}).update(dict.fromkeys(owner.name for owner in each.owners))
+    return {urn: tuple(names) for urn, names in owners.items()}
 
 
 def _jobs(names: _ReporterNames, reported: ReportedLineage, edges: Iterable[Edge]) -> Iterator[Job]:
@@ -441,7 +441,7 @@ def _jobs(names: _ReporterNames, reported: ReportedLineage, edges: Iterable[Edge
 
 
 def display_name(reference: DatasetReference) -> str:
-    """The display name of a reference, without secrets."""
+    """The text of a reference in reports, without secrets."""
     match reference:
         case TableName():
             return mask_arguments(reference.parts, dotted(reference.parts))

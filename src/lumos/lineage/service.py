@@ -20,7 +20,7 @@ from lumos.names import has_lineage
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
 from lumos.store.errors import AmbiguousName, UnknownDataset
-from lumos.store.transaction import current_user, record_audit
+from lumos.store.transaction import current_user
 
 if TYPE_CHECKING:
     from lumos.annotations.writer import AnnotationWriter
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from lumos.lineage.view import LineageViewer
     from lumos.usage.service import UsageService
 
-# The reporter of edges that people add by hand.
-USER = "user"
+# The reporter of edges that users add with `lumos lineage add`.
+USER_REPORTER = "user"
 
 
 class DanglingEdge(MisuseError):
-    """An edge of a dataset that nothing else mentions, probably a misspelt name."""
+    """An edge from or to a dataset that is otherwise unknown; its name is probably misspelt."""
 
     def __init__(self, unknown: UnknownDataset) -> None:
         self.name = unknown.name
@@ -46,7 +46,7 @@ class DanglingEdge(MisuseError):
 
 
 class LineageService:
-    """The lineage of one store; `store_folder` is the folder of a file-based store."""
+    """The lineage of one store; `store_folder` is the folder of a store in a file."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class LineageService:
 
     @cached_property
     def view(self) -> "LineageViewer":
-        """Shows known lineage: around a dataset or column, and paths between two columns."""
+        """The lineage around a dataset or column, and paths between two columns."""
         from lumos.lineage.view import LineageViewer
 
         return LineageViewer(self._open)
@@ -103,7 +103,8 @@ class LineageService:
 
         A reporter (a file, project or job) replaces its own earlier edges; those of others stay.
         `name_from` names queries after their files' paths, as `sql_name_from` in the configuration
-        does. `accept_removals` removes the lineage of a folder even if all of its files are gone.
+        does. `accept_removals` removes the lineage of files even if all files of a folder are
+        missing.
         """
         from lumos.lineage.ingest import LineageIngest
         from lumos.storage.file_names import FileNames
@@ -155,11 +156,11 @@ class LineageService:
         confidence: float = 1.0,
         allow_dangling: bool = False,
     ) -> EdgeReport:
-        """Record an edge that a person declares.
+        """Record an edge that a user declares.
 
         `columns` are pairs of an upstream and a downstream column. Both datasets are URNs, paths,
-        tables or unambiguous names. `allow_dangling` accepts datasets that neither a scan nor
-        other lineage has found.
+        tables or unambiguous names. `allow_dangling` accepts datasets that are neither in the
+        store nor in other lineage.
         """
         if not 0 <= confidence <= 1:
             raise MisuseError(f"The confidence {confidence} must be a number from 0 to 1.")
@@ -176,7 +177,7 @@ class LineageService:
         edge = Edge(
             upstream=ends[0].urn,
             downstream=ends[1].urn,
-            origin=USER,
+            origin=USER_REPORTER,
             at=at,
             type=type,
             confidence=confidence,
@@ -184,22 +185,24 @@ class LineageService:
             job=None if job is None else str(Urn.parse(job)),
             columns=tuple(
                 ColumnMapping(
-                    upstream=schemas.spelled_path(ends[0].urn, before),
-                    downstream=schemas.spelled(ends[1].urn, after),
+                    upstream=schemas.path_in_schema_case(ends[0].urn, upstream_column),
+                    downstream=schemas.in_schema_case(ends[1].urn, downstream_column),
                 )
-                for before, after in pairs
+                for upstream_column, downstream_column in pairs
             ),
         )
         with self._publishing(), store.transaction() as transaction:
-            done = transaction.lineage.add(USER, [edge], at=at)
-            if done.touched:
+            changes = transaction.lineage.add(USER_REPORTER, [edge], at=at)
+            if changes.touched:
                 target = f"{edge.upstream} -> {edge.downstream}"
-                record_audit(transaction, "lineage add", target, at=at)
-        change: EdgeChange = "added" if done.added else "changed" if done.changed else "unchanged"
+                transaction.audit("lineage add", target, at=at)
+        change: EdgeChange = (
+            "added" if changes.added else "changed" if changes.changed else "unchanged"
+        )
         return EdgeReport(upstream=ends[0], downstream=ends[1], change=change)
 
     def remove(self, upstream: str, downstream: str) -> EdgeReport:
-        """Retract an edge that a person added; the same edge from other reporters stays."""
+        """Retract an edge that a user added; the same edge from other reporters stays."""
         from lumos.lineage.resolver import SchemaCache
 
         store = self._open()
@@ -207,12 +210,14 @@ class LineageService:
         ends = self._resolve_datasets(store, SchemaCache(store), upstream, downstream, at=at)
         link = (ends[0].urn, ends[1].urn)
         exists = any(
-            edge.origin == USER for each in store.lineage.between([link]) for edge in each.origins
+            edge.origin == USER_REPORTER
+            for each in store.lineage.between([link])
+            for edge in each.origins
         )
         if exists:
             with self._publishing(), store.transaction() as transaction:
-                transaction.lineage.withdraw(USER, [link])
-                record_audit(transaction, "lineage remove", " -> ".join(link), at=at)
+                transaction.lineage.withdraw(USER_REPORTER, [link])
+                transaction.audit("lineage remove", " -> ".join(link), at=at)
         others = {edge.origin for each in store.lineage.between([link]) for edge in each.origins}
         return EdgeReport(
             upstream=ends[0],
@@ -234,7 +239,7 @@ class LineageService:
         for text in (upstream, downstream):
             end = resolver.find(parse_reference(text), dialect=None)
             if not end.known:
-                # A table that only lineage names can be given by the end of its path, too.
+                # A table that is only known from lineage may be named by the end of its path.
                 urns = store.lineage.find_by_name(text)
                 if len(urns) > 1:
                     raise AmbiguousName(text, urns)
@@ -242,7 +247,7 @@ class LineageService:
                     end = resolver.find(parse_reference(urns[0]), dialect=None)
             ends.append(end)
         for end in ends:
-            # Unlike a file, a person can correct the name at once.
+            # An error, not a remark as for files: the user can correct the name at once.
             if end.way is ResolutionMethod.AMBIGUOUS:
                 raise AmbiguousName(end.name, end.candidates)
         return ends[0], ends[1]

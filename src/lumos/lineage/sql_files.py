@@ -23,9 +23,10 @@ from lumos.lineage.reported_lineage import (
 from lumos.lineage.sql import ScriptLineage, SqlText, report_script
 from lumos.lineage.sql import templates as jinja
 from lumos.lineage.sql.dialects import find_dialect
+from lumos.model.lineage import UNKNOWN_NAME
 
 EXTENSIONS: Final = (".sql", ".ddl", ".hql", ".bq", ".bteq", ".psql", ".tsql", ".pgsql")
-# Generic file names: the table is named after the folder.
+# A table is named after its folder if the file has one of these names.
 _GENERIC_STEMS: Final = frozenset(("query", "view", "model", "script", "index", "main"))
 _EXTENSION: Final = re.compile(
     rf"(?:{'|'.join(map(re.escape, EXTENSIONS))})(?:\..*)?\Z", re.IGNORECASE
@@ -34,11 +35,13 @@ _READ_TABLE: Final = re.compile(
     r"\b(?:from|join)\s+([`\"\[]?[\w$-]+[`\"\]]?(?:\.[`\"\[]?[\w$-]+[`\"\]]?)*)", re.IGNORECASE
 )
 _MAX_BYTES: Final = 64 * 1024**2
+MACROS_FOLDER: Final = "macros"
+_MAX_MACRO_FILES: Final = 2_000
 # Strings, quoted names, comments, words and other characters.
 _TOKEN: Final = re.compile(
     r"'(?:[^'\\]|''|\\.)*'|\"[^\"]*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|\s+|.", re.DOTALL
 )
-# Keywords of writes, and quotes: a lone quote is the start of an unterminated string.
+# Keywords of writes, and quotes, since a single quote starts a string that never ends.
 _NOT_IN_QUERY: Final = frozenset(
     ("into", "insert", "update", "delete", "merge", "create", "'", '"', "`")
 )
@@ -57,14 +60,14 @@ class UnreadableSql(LumosError):
 
 
 class ModelName(NamedTuple):
-    """The table name of a query file; `path` is the name qualified with all of its folders."""
+    """The table name of a query file; `path` is that name, qualified by all folders of the file."""
 
     name: tuple[str, ...]
     path: tuple[str, ...]
 
     @property
-    def spellings(self) -> Iterator[tuple[str, ...]]:
-        """The possible names of the table, longest first."""
+    def possible_names(self) -> Iterator[tuple[str, ...]]:
+        """The names with all, some or no folders, longest first."""
         for start in range(len(self.path) - len(self.name) + 1):
             yield self.path[start:]
 
@@ -72,7 +75,7 @@ class ModelName(NamedTuple):
 class SqlFile(msgspec.Struct, frozen=True, kw_only=True):
     """The text of a file, and its SQL with templates rendered.
 
-    `name` is its name in reports, `table` the table that a file with a single query creates.
+    `name` is the file's name in reports, `table` the table that a single query in it creates.
     """
 
     name: str
@@ -86,8 +89,8 @@ class SqlFile(msgspec.Struct, frozen=True, kw_only=True):
         return f"sql:{self.name}"
 
 
-def read_sql(file: Path, *, name: str) -> SqlFile:
-    """Read a SQL file; raises UnreadableSql."""
+def read_sql(file: Path, *, name: str, macros: jinja.Macros | None = None) -> SqlFile:
+    """Read a SQL file, with the macros of its dbt project; raises UnreadableSql."""
     try:
         with file.open("rb") as stream:
             content = stream.read(_MAX_BYTES + 1)
@@ -95,27 +98,27 @@ def read_sql(file: Path, *, name: str) -> SqlFile:
         raise UnreadableSql(f"The file cannot be read: {problem.strerror or problem}.") from None
     if len(content) > _MAX_BYTES:
         raise UnreadableSql(f"The file is larger than {_MAX_BYTES // 1024**2} MB. Split it.")
-    return parse_sql_file(_decode(content), name=name)
+    return parse_sql_file(_decode(content), name=name, macros=macros)
 
 
 def model_name(file: str, template: NameTemplate | None = None) -> ModelName:
     """The table name of a file with a single query, from its path alone.
 
-    A template that matches the path decides. Otherwise it is the file's stem, or the folder's name
-    if the stem is generic, below all folders.
+    If a template matches the path, it decides. Otherwise the table is named after the file, or
+    after its folder if the name of the file is generic.
     """
     path = file.replace("\\", "/")
-    outside, _, inside = path.rpartition("//")
-    if template is not None and (parts := template.name_of(inside)) is not None:
+    repository, _, relative = path.rpartition("//")
+    if template is not None and (parts := template.name_of(relative)) is not None:
         name = tuple(part.lower() for part in parts)
         return ModelName(name, name)
-    *folders, last = (part for part in inside.split("/") if part)
+    *folders, last = (part for part in relative.split("/") if part)
     stem = _EXTENSION.sub("", last)
     if stem.lower() in _GENERIC_STEMS and folders:
         stem = folders.pop()
-    parent_parts = [part for part in outside.split("/") if part]
+    repository_folders = [part for part in repository.split("/") if part]
     name = _parts(stem) or (file,)
-    return ModelName(name, (*_parts(".".join((*parent_parts, *folders))), *name))
+    return ModelName(name, (*_parts(".".join((*repository_folders, *folders))), *name))
 
 
 def _parts(text: str) -> tuple[str, ...]:
@@ -124,16 +127,58 @@ def _parts(text: str) -> tuple[str, ...]:
 
 def tables_in_from(sql: str) -> set[tuple[str, ...]]:
     """Table names after FROM and JOIN, in lower case, without parsing the text."""
-    names = (re.sub(r'[`"\[\]]', "", found).lower() for found in _READ_TABLE.findall(sql))
+    names = (re.sub(r'[`"\[\]]', "", name).lower() for name in _READ_TABLE.findall(sql))
     return {tuple(name.split(".")) for name in names}
 
 
-def parse_sql_file(text: str, *, name: str, table: tuple[str, ...] | None = None) -> SqlFile:
-    """Parse the text of a SQL file; `table` is what it creates if it is a single query."""
+class ProjectMacros:
+    """The macros of dbt projects, read once per project."""
+
+    def __init__(self) -> None:
+        self._by_folder: dict[Path, jinja.Macros] = {}
+
+    def of(self, file: Path) -> jinja.Macros:
+        """The macros of the project that a file belongs to: the nearest folder with macros."""
+        found: jinja.Macros = {}
+        for folder in file.parents:
+            if folder in self._by_folder:
+                found = self._by_folder[folder]
+                break
+            if (folder / MACROS_FOLDER).is_dir():
+                found = jinja.read_macros(_macro_texts(folder / MACROS_FOLDER))
+                self._by_folder[folder] = found
+                break
+        return self._by_folder.setdefault(file.parent, found)
+
+
+def _macro_texts(folder: Path) -> Iterator[str]:
+    for file in sorted(folder.rglob("*.sql"))[:_MAX_MACRO_FILES]:
+        try:
+            if file.is_file() and file.stat().st_size <= jinja.MAX_MACRO_FILE:
+                yield _decode(file.read_bytes())
+        except OSError:
+            # It is reported where it is read for its own lineage; calls of its macros are unknown.
+            continue
+
+
+def is_macro_file(path: str) -> bool:
+    """Whether a path lies in the folder for macros of a dbt project."""
+    return path.endswith(".sql") and MACROS_FOLDER in path.split("/")[:-1]
+
+
+def parse_sql_file(
+    text: str,
+    *,
+    name: str,
+    table: tuple[str, ...] | None = None,
+    macros: jinja.Macros | None = None,
+) -> SqlFile:
+    """Parse the text of a SQL file; `table` is the table that a single query in it creates."""
     table = table or model_name(name).name
     sql, problems = text, []
     if jinja.is_template(text):
-        template = jinja.render_template(text, this=".".join(f'"{part}"' for part in table))
+        this = ".".join(f'"{part}"' for part in table)
+        template = jinja.render_template(text, this=this, macros=macros or {})
         sql = template.text
         problems = [
             LineageProblem(
@@ -154,14 +199,14 @@ def _decode(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        # Names and keywords survive a wrong encoding; only special characters in strings are lost.
+        # A wrong encoding only affects special characters, which are rare outside of strings.
         return content.decode("latin-1")
 
 
 def create_statement(file: SqlFile, dialect: str | None) -> str | None:
-    """Return the query of a file, like a dbt model, as a CREATE TABLE statement; else None.
+    """The single query of a file, such as a dbt model, as a CREATE TABLE statement.
 
-    Line numbers do not change.
+    None if the file has other statements. Line numbers do not change.
     """
     if not _is_query(file.sql):
         return None
@@ -173,24 +218,24 @@ def create_statement(file: SqlFile, dialect: str | None) -> str | None:
 
 
 def _is_query(sql: str) -> bool:
-    """Whether a text is a single SELECT that writes nothing, without parsing it."""
+    """Whether a text is a single SELECT without INTO, judged without parsing it."""
     depth = 0
-    has_begun = has_ended = False
+    has_started = has_ended = False
     for token in _TOKEN.finditer(sql):
         text = token.group()
         if text.startswith(("--", "/*")) or text.isspace():
             continue
         word = text.lower()
-        if not has_begun and word not in ("select", "with"):
+        if not has_started and word not in ("select", "with"):
             return False
-        has_begun = True
+        has_started = True
         if has_ended:
             return False
         depth += (text == "(") - (text == ")")
         has_ended = text == ";"
         if depth == 0 and word in _NOT_IN_QUERY:
             return False
-    return has_begun
+    return has_started
 
 
 def report_sql_file(
@@ -200,9 +245,11 @@ def report_sql_file(
     platform: str | None = None,
     text: SqlText | None = None,
 ) -> ReportedLineage:
-    """Report the lineage of a SQL file from its analysed script; `text` is what was analysed."""
+    """The reported lineage of a SQL file; `text` is the text that was analysed as `script`."""
     lineage = report_script(script, reporter=file.reporter, platform=platform, text=text)
-    edges = tuple(edge for edge in lineage.edges if not _is_unknown(edge.upstream, edge.downstream))
+    edges = tuple(
+        edge for edge in lineage.edges if not _has_unknown_name(edge.upstream, edge.downstream)
+    )
     return msgspec.structs.replace(
         lineage,
         edges=edges,
@@ -231,54 +278,55 @@ def _analysed_targets(
 
 
 def _moves_data(lines: Sequence[str], line: int) -> bool:
-    """Whether a statement that sqlglot only parses as a COMMAND moves data."""
+    """Whether a statement that the parser returned as a raw command moves data."""
     text = lines[line - 1] if line <= len(lines) else ""
     return _DATA_VERB.search(text) is not None and _NON_DATA_VERB.search(text) is None
 
 
 def _drop_unknown_tables(script: ReportedScript) -> ReportedScript:
-    """Remove tables whose names are unknown because a template sets them."""
-    tables = tuple(each for each in script.tables if not _is_unknown(each[1]))
+    """Remove tables whose names contain unknown template expressions."""
+    tables = tuple(each for each in script.tables if not _has_unknown_name(each[1]))
     return msgspec.structs.replace(script, tables=tables)
 
 
 def _drop_unknown_names(statement: ReportedUnparsedStatement) -> ReportedUnparsedStatement:
     return msgspec.structs.replace(
         statement,
-        reads=tuple(each for each in statement.reads if not _is_unknown(each)),
-        writes=tuple(each for each in statement.writes if not _is_unknown(each)),
+        reads=tuple(each for each in statement.reads if not _has_unknown_name(each)),
+        writes=tuple(each for each in statement.writes if not _has_unknown_name(each)),
     )
 
 
-def _is_unknown(*tables: DatasetReference) -> bool:
-    return any(isinstance(each, TableName) and jinja.UNKNOWN_NAME in each.parts for each in tables)
+def _has_unknown_name(*tables: DatasetReference) -> bool:
+    return any(isinstance(each, TableName) and UNKNOWN_NAME in each.parts for each in tables)
 
 
 def _descriptions(
     file: SqlFile, script: ScriptLineage, platform: str | None
 ) -> Iterator[ReportedAnnotations]:
-    """Annotations from the comments above statements that write tables.
+    """Annotations of tables, from comments above the statements that write them.
 
-    The header of a file describes its only table. With several tables it only gives owner and SLA,
-    and a comment directly above the first statement belongs to that statement.
+    If a file writes one table, its header describes that table. If it writes several, the header
+    only gives their owner and SLA, and a comment directly above the first statement belongs to that
+    statement.
     """
     header_by_table: dict[tuple[str, ...], HeaderComment] = {}
-    first: int | None = None
+    first_line: int | None = None
     lines = file.text.split("\n")
     for statement in script.statements:
         statement_header = header_above(lines, statement.line)
         for write in statement.writes:
-            first = statement.line if first is None else first
+            first_line = statement.line if first_line is None else first_line
             earlier = header_by_table.get(write.table, HeaderComment())
-            header_by_table[write.table] = earlier.over(statement_header)
-    if first is None:
+            header_by_table[write.table] = earlier.merge(statement_header)
+    if first_line is None:
         return
     file_comment = header_of(file.text)
     if len(header_by_table) > 1:
-        file_comment = file_header(file.text, first)
+        file_comment = file_header(file.text, first_line)
         file_comment = msgspec.structs.replace(file_comment, description=None, tags=())
     for table, table_header in header_by_table.items():
-        table_header = table_header.over(file_comment)
+        table_header = table_header.merge(file_comment)
         if not table_header.empty:
             yield ReportedAnnotations(
                 dataset=TableName(parts=table, platform=platform),

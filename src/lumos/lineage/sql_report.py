@@ -23,7 +23,10 @@ from lumos.model.report import FORMAT_VERSION, Report
 
 
 class SqlEdgeReport(Report, frozen=True, kw_only=True, rename={"source": "from", "target": "to"}):
-    """A column becomes or influences another; `to` without a column is a whole table."""
+    """An edge from a column to one derived from it or influenced by it.
+
+    `to` is a table if the edge influences all of its columns.
+    """
 
     source: str
     target: str
@@ -40,7 +43,7 @@ class SqlEdgeReport(Report, frozen=True, kw_only=True, rename={"source": "from",
 
 
 class SqlUnresolvedReport(Report, frozen=True, kw_only=True):
-    """A part that could not be parsed; a remark did not cost an edge."""
+    """A part that could not be analysed; with the severity `remark`, no edge is lost."""
 
     statement: int
     line: int
@@ -66,7 +69,7 @@ class SqlStatementReport(Report, frozen=True, kw_only=True):
 
 
 class SqlLineageReport(Report, frozen=True, kw_only=True):
-    """The lineage of one text; `coverage` is the share of output columns that are resolved."""
+    """The lineage of one text; `coverage` is the share of resolved output columns."""
 
     format_version: str = FORMAT_VERSION
     edges: tuple[SqlEdgeReport, ...]
@@ -102,10 +105,10 @@ def sql_file_lineage(
     if not file.is_file():
         raise MisuseError(f"There is no file {file}. For a folder use: lumos lineage ingest PATH")
     try:
-        read = read_sql(file, name=file.name)
+        sql_file = read_sql(file, name=file.name)
     except UnreadableSql as problem:
         raise UnreadableSql(f"{file}: {problem}") from None
-    return sql_lineage(read.text, dialect=dialect, schema=schema, file=str(file))
+    return sql_lineage(sql_file.text, dialect=dialect, schema=schema, file=str(file))
 
 
 def _report(script: ScriptLineage) -> SqlLineageReport:
@@ -158,7 +161,7 @@ def _edge(edge: ColumnEdge) -> SqlEdgeReport:
 
 
 def _target(edge: ColumnEdge) -> str:
-    """Return a column with its table, a table, or an output column of a SELECT."""
+    """The target of an edge: a column with its table, a table, or an output column of SELECT."""
     if edge.to_table is None:
         return edge.to_column or ALL
     table = dotted(edge.to_table)
@@ -166,29 +169,29 @@ def _target(edge: ColumnEdge) -> str:
 
 
 class TableColumns:
-    """Tables and their columns; a partial name finds the only table that ends with it."""
+    """The columns of tables; a partial name matches if only one table ends with it."""
 
     def __init__(self, tables: Mapping[str, list[str]]) -> None:
         self._by_parts = {_parts(name): columns for name, columns in tables.items()}
 
     def __call__(self, table: Parts) -> list[str] | None:
         """The columns of a table, or None if it is unknown or ambiguous."""
-        suffix = tuple(part.lower() for part in table)
-        if suffix in self._by_parts:
-            return self._by_parts[suffix]
-        ending = [
+        name = tuple(part.lower() for part in table)
+        if name in self._by_parts:
+            return self._by_parts[name]
+        matches = [
             columns
             for parts, columns in self._by_parts.items()
-            if parts == suffix[-len(parts) :] or suffix == parts[-len(suffix) :]
+            if parts == name[-len(parts) :] or name == parts[-len(name) :]
         ]
-        return ending[0] if len(ending) == 1 else None
+        return matches[0] if len(matches) == 1 else None
 
 
 def columns_in(file: Path) -> TableColumns:
     """Read the tables of a YAML file; raises ConfigurationError with all problems by line.
 
-    A table has a list of names, of `{name, type}`, or a mapping of names to types; these may also
-    stand under `columns`.
+    The columns of a table are a list of names, a list of `{name, type}`, or a mapping of names to
+    types, optionally under the key `columns`.
     """
     problems: list[ConfigProblem]
     root, problems = read_yaml(file, environment={})
@@ -218,9 +221,9 @@ def _name(node: ConfigNode, problems: list[ConfigProblem]) -> str | None:
     if isinstance(node, ScalarNode) and not node.empty:
         return node.text
     if isinstance(node, MappingNode):
-        given = node.entries.get("name")
-        if given is not None and isinstance(given.node, ScalarNode):
-            return given.node.text
+        entry = node.entries.get("name")
+        if entry is not None and isinstance(entry.node, ScalarNode):
+            return entry.node.text
         if len(node.entries) == 1:
             return next(iter(node.entries))
     _add_problem(node, problems, "a column's name, or 'name' with its 'type'")

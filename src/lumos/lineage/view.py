@@ -21,11 +21,11 @@ from lumos.names import find_column, find_urn
 from lumos.store import Store
 from lumos.store.entries import StoredEntry
 from lumos.store.lineage import ColumnStep, Direction, MergedEdge
-from lumos.store.lineage.graph import shortest_paths
+from lumos.store.lineage.graph import cycles, shortest_paths
 
 Side = Literal["upstream", "downstream", "both"]
-MAX_SHOWN: Final = 500
-# Larger pictures are unreadable if they show columns.
+MAX_DATASETS: Final = 500
+# Larger pictures would be unreadable with columns.
 _MAX_BOXES_WITH_COLUMNS: Final = 40
 _Value = TypeVar("_Value")
 
@@ -62,7 +62,7 @@ class ColumnPathStep(Report, frozen=True, kw_only=True):
 class PathReport(Report, frozen=True, kw_only=True):
     """Paths from one column or dataset downstream to another, shortest first.
 
-    Without any, `is_reversed` says that data flows from the second dataset to the first.
+    If there are none, `is_reversed` shows whether data flows from the second dataset to the first.
     """
 
     format_version: str = FORMAT_VERSION
@@ -76,9 +76,10 @@ class PathReport(Report, frozen=True, kw_only=True):
 
 
 class ViewOptions(TypedDict, total=False):
-    """What to show: one column only, which side, how deep, how many datasets.
+    """The part of the lineage to show.
 
-    `direct` leaves out columns that are only influenced.
+    `depth` limits the distance and `limit` the number of datasets. `direct` leaves out columns that
+    are only influenced.
     """
 
     column: str | None
@@ -99,9 +100,9 @@ class LineageViewer:
         return self._open()
 
     def split(self, text: str) -> tuple[str, str | None]:
-        """The dataset and column that `orders.customer_id` refers to; None for a whole dataset.
+        """Split `orders.customer_id` into dataset and column; the column is None for a dataset.
 
-        A dataset of that name comes first, since names may contain dots.
+        A dataset whose name is the entire text takes precedence, since names may contain dots.
         """
         return find_column(self._store, text, with_lineage=True)
 
@@ -151,7 +152,7 @@ class LineageViewer:
         column: str | None = None,
         side: Side = "both",
         depth: int | None = None,
-        limit: int = MAX_SHOWN,
+        limit: int = MAX_DATASETS,
         direct: bool = False,
     ) -> Picture:
         """The lineage around a dataset or column, for drawing."""
@@ -178,8 +179,8 @@ class LineageViewer:
         report = self._paths((first, start[1]), (last, goal[1]), limit, direct=direct)
         if report.paths:
             return report
-        reached = self._store.lineage.walk(last, direction="downstream").nodes
-        is_reversed = any(each.urn == first for each in reached)
+        downstream = self._store.lineage.walk(last, direction="downstream").nodes
+        is_reversed = any(each.urn == first for each in downstream)
         return msgspec.structs.replace(report, is_reversed=is_reversed)
 
     def _paths(
@@ -194,7 +195,7 @@ class LineageViewer:
         if start[1] is None and goal[1] is None:
             return self._dataset_paths(first, last, limit)
         first_column, last_column = self._column(first, start[1]), self._column(last, goal[1])
-        found = self._store.lineage.paths(
+        column_paths = self._store.lineage.paths(
             (first, first_column), (last, last_column), limit=limit, with_uses=not direct
         )
         return PathReport(
@@ -202,8 +203,8 @@ class LineageViewer:
             upstream_column=first_column,
             downstream=last,
             downstream_column=last_column,
-            paths=tuple(tuple(map(_path_step, path)) for path in found.paths),
-            truncated=found.truncated,
+            paths=tuple(tuple(map(_path_step, path)) for path in column_paths.paths),
+            truncated=column_paths.truncated,
         )
 
     def _dataset_paths(self, first: str, last: str, limit: int) -> PathReport:
@@ -229,7 +230,7 @@ class LineageViewer:
         )
 
     def _column(self, urn: str, column: str | None) -> str:
-        """The column as spelled in the schema, or as given if there is none."""
+        """The column in the case of the schema, or as given if the dataset has no schema."""
         if column is None:
             raise MisuseError(f"Name a column of {urn}, or no column for both datasets.")
         entry = self._store.entries.get(urn)
@@ -239,12 +240,12 @@ class LineageViewer:
         names = [field.name for field in schema.fields]
         if column in names:
             return column
-        top = lineage_column(column)
+        top_level = lineage_column(column)
         for field in schema.fields:
             if field.name.lower() == column.lower():
                 return field.name
-            if field.name.lower() == top.lower() and field_at(column, field) is not None:
-                return field.name + column[len(top) :]
+            if field.name.lower() == top_level.lower() and field_at(column, field) is not None:
+                return field.name + column[len(top_level) :]
         raise MisuseError(
             f"{urn} has no column '{column}'.{did_you_mean(column, names)} "
             f"See its columns with: lumos show {quote(urn)}"
@@ -260,13 +261,13 @@ class LineageViewer:
             walk = self._store.lineage.walk(urn, direction=direction, depth=depth, limit=limit)
             sign = -1 if direction == "upstream" else 1
             for node in walk.nodes:
-                _keep_smaller_depth(depths, node.urn, sign * node.depth)
+                _set_smaller_depth(depths, node.urn, sign * node.depth)
             links |= dict.fromkeys((link.upstream, link.downstream) for link in walk.links)
             total += walk.total - 1
             truncated |= walk.truncated
         arrows = tuple(map(_arrow, self._store.lineage.between(links)))
-        shown = arrows if len(depths) <= _MAX_BOXES_WITH_COLUMNS else ()
-        return self._make_picture(urn, None, depths, arrows, shown, total, truncated)
+        with_columns = arrows if len(depths) <= _MAX_BOXES_WITH_COLUMNS else ()
+        return self._make_picture(urn, None, depths, arrows, with_columns, total, truncated)
 
     def _around_column(
         self,
@@ -287,15 +288,15 @@ class LineageViewer:
             )
             sign = -1 if direction == "upstream" else 1
             for node in walk.nodes[:limit]:
-                _keep_smaller_depth(depths, node.urn, sign * node.depth)
+                _set_smaller_depth(depths, node.urn, sign * node.depth)
             steps |= dict.fromkeys(walk.steps)
             truncated |= walk.truncated or len(walk.nodes) > limit
-        shown = [
+        steps_in_picture = [
             step for step in steps if {step.upstream.urn, step.downstream.urn} <= depths.keys()
         ]
-        arrows = _arrows_of(shown)
+        arrows = _arrows_of(steps_in_picture)
         picture = self._make_picture(urn, column, depths, arrows, arrows, len(depths), truncated)
-        return msgspec.structs.replace(picture, steps=tuple(map(_step, shown)))
+        return msgspec.structs.replace(picture, steps=tuple(map(_step, steps_in_picture)))
 
     def _make_picture(
         self,
@@ -320,14 +321,14 @@ class LineageViewer:
             column=column,
             boxes=tuple(boxes),
             arrows=arrows,
-            cycles=_cycles(arrows),
+            cycles=cycles((arrow.upstream, arrow.downstream) for arrow in arrows),
             total=total,
             truncated=truncated,
         )
 
 
-def _keep_smaller_depth(depths: dict[str, int], urn: str, depth: int) -> None:
-    """Keep the smaller depth: in a cycle, a dataset is on both sides."""
+def _set_smaller_depth(depths: dict[str, int], urn: str, depth: int) -> None:
+    """Set the depth of a dataset unless it is smaller: in a cycle, a dataset is on both sides."""
     if urn not in depths or abs(depth) < abs(depths[urn]):
         depths[urn] = depth
 
@@ -346,7 +347,7 @@ def _arrow(edge: MergedEdge) -> Arrow:
 
 
 def _arrows_of(steps: Iterable[ColumnStep]) -> tuple[Arrow, ...]:
-    """Column steps, grouped by their datasets."""
+    """One arrow for all column steps between the same two datasets."""
     by_datasets: dict[tuple[str, str], list[ColumnStep]] = {}
     for step in steps:
         by_datasets.setdefault((step.upstream.urn, step.downstream.urn), []).append(step)
@@ -354,13 +355,13 @@ def _arrows_of(steps: Iterable[ColumnStep]) -> tuple[Arrow, ...]:
         Arrow(
             upstream=upstream,
             downstream=downstream,
-            type=_type_of(some),
-            origins=_distinct(some, lambda step: step.origins),
-            jobs=_distinct(some, lambda step: step.jobs),
-            columns=_distinct(some, lambda step: step.mappings),
-            uses=_distinct(some, lambda step: step.uses),
+            type=_type_of(between),
+            origins=_distinct(between, lambda step: step.origins),
+            jobs=_distinct(between, lambda step: step.jobs),
+            columns=_distinct(between, lambda step: step.mappings),
+            uses=_distinct(between, lambda step: step.uses),
         )
-        for (upstream, downstream), some in sorted(by_datasets.items())
+        for (upstream, downstream), between in sorted(by_datasets.items())
     )
 
 
@@ -373,32 +374,32 @@ def _type_of(steps: Sequence[ColumnStep]) -> LineageType:
 
 
 def _distinct(
-    steps: Iterable[ColumnStep], of: Callable[[ColumnStep], tuple[_Value, ...]]
+    steps: Iterable[ColumnStep], values: Callable[[ColumnStep], tuple[_Value, ...]]
 ) -> tuple[_Value, ...]:
-    return tuple(dict.fromkeys(each for step in steps for each in of(step)))
+    return tuple(dict.fromkeys(each for step in steps for each in values(step)))
 
 
 def _columns_of(arrows: Iterable[Arrow]) -> dict[str, dict[str, None]]:
-    """The columns of each dataset in the picture."""
-    found: dict[str, dict[str, None]] = {}
+    """The columns in some arrows, by dataset."""
+    columns: dict[str, dict[str, None]] = {}
     for arrow in arrows:
         for mapping in arrow.columns:
-            found.setdefault(arrow.upstream, {})[mapping.upstream] = None
-            found.setdefault(arrow.downstream, {})[mapping.downstream] = None
+            columns.setdefault(arrow.upstream, {})[mapping.upstream] = None
+            columns.setdefault(arrow.downstream, {})[mapping.downstream] = None
         for use in arrow.uses:
-            found.setdefault(arrow.upstream, {})[use.upstream] = None
+            columns.setdefault(arrow.upstream, {})[use.upstream] = None
             if use.downstream is not None:
-                found.setdefault(arrow.downstream, {})[use.downstream] = None
-    return found
+                columns.setdefault(arrow.downstream, {})[use.downstream] = None
+    return columns
 
 
 def _box(urn: str, depth: int, entry: StoredEntry | None, columns: Iterable[str]) -> Box:
     if entry is None:
-        named = Urn.parse(urn)
+        parsed = Urn.parse(urn)
         return Box(
             urn=urn,
-            name=named.name,
-            platform=named.platform,
+            name=parsed.name,
+            platform=parsed.platform,
             depth=depth,
             columns=tuple(sorted(columns)),
         )
@@ -420,12 +421,6 @@ def _sort_columns(columns: Iterable[str], schema: Schema | None) -> tuple[str, .
     return tuple(
         sorted(columns, key=lambda each: (positions.get(lineage_column(each), last), each))
     )
-
-
-def _cycles(arrows: Iterable[Arrow]) -> tuple[tuple[str, ...], ...]:
-    from lumos.store.lineage.graph import cycles
-
-    return cycles((arrow.upstream, arrow.downstream) for arrow in arrows)
 
 
 def _step(step: ColumnStep) -> PictureStep:

@@ -1,4 +1,4 @@
-"""Lineage of database views, from the definitions that scans find."""
+"""Lineage of database views, from their definitions in scanned databases."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -26,18 +26,18 @@ from lumos.model.urn import Urn
 from lumos.store import Store
 from lumos.store.transaction import current_user
 
-REPORTER = "view:"
-NOT_UNDERSTOOD = "view_not_understood"
+_REPORTER_PREFIX: Final = "view:"
+_PROBLEM_CODE: Final = "view_not_understood"
 
 
-def follow_views(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
-    """Record the lineage of the views of a scan, and remove that of dropped views.
+def record_view_lineage(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
+    """Record the lineage of the views in a scan, and remove that of dropped views.
 
-    Returns the problems in their definitions.
+    Returns problems in the definitions of the views.
     """
-    known = set(store.lineage.reporter_names(REPORTER))
-    # Older stores have edges without scripts.
-    with_scripts = known - store.lineage.without_scripts(REPORTER)
+    recorded = set(store.lineage.reporter_names(_REPORTER_PREFIX))
+    # Older stores have edges without scripts; these are read again.
+    with_scripts = recorded - store.lineage.without_scripts(_REPORTER_PREFIX)
     changed = [
         outcome.dataset
         for outcome in scan.outcomes
@@ -45,11 +45,11 @@ def follow_views(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
         and (
             outcome.event is not None
             # A MongoDB pipeline has no SQL script.
-            or f"{REPORTER}{outcome.dataset.urn}"
-            not in (with_scripts if outcome.dataset.definition is not None else known)
+            or f"{_REPORTER_PREFIX}{outcome.dataset.urn}"
+            not in (with_scripts if outcome.dataset.definition is not None else recorded)
         )
     ]
-    removed = [name for name in _former_views(scan.outcomes, scan.missing) if name in known]
+    removed = [name for name in _former_views(scan.outcomes, scan.missing) if name in recorded]
     if not changed and not removed:
         return ()
     at = datetime.now(UTC)
@@ -73,18 +73,18 @@ def follow_views(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
 
 
 def _former_views(outcomes: Iterable[RecordingOutcome], missing: Iterable[str]) -> Iterator[str]:
-    """Reporters of datasets that are no longer views, or missing."""
+    """Reporters of datasets that are no longer views, or that are missing."""
     for outcome in outcomes:
         if outcome.dataset.definition is None and not collections_of(outcome.dataset):
-            yield f"{REPORTER}{outcome.dataset.urn}"
+            yield f"{_REPORTER_PREFIX}{outcome.dataset.urn}"
     for urn in missing:
-        yield f"{REPORTER}{urn}"
+        yield f"{_REPORTER_PREFIX}{urn}"
 
 
 def _view_lineage(view: Dataset, store: Store) -> ReportedLineage:
     """The lineage of a view; names in its definition belong to its own database."""
     if view.definition is None:
-        return report_pipeline(view, reporter=f"{REPORTER}{view.urn}")
+        return report_pipeline(view, reporter=f"{_REPORTER_PREFIX}{view.urn}")
     urn = Urn.parse(view.urn)
     dialect = _dialect(view.definition.dialect)
     schemas = SchemaCache(store)
@@ -101,21 +101,21 @@ def _view_lineage(view: Dataset, store: Store) -> ReportedLineage:
     name = ".".join(_quote(part) for part in urn.path)
     text = SqlText(f"CREATE VIEW {name} AS {view.definition.sql}", dialect=dialect)
     script = analyse(text.text, dialect=dialect, columns=columns)
-    lineage = report_script(script, reporter=f"{REPORTER}{view.urn}", text=text)
-    own_reference = UrnReference(urn=view.urn)
+    lineage = report_script(script, reporter=f"{_REPORTER_PREFIX}{view.urn}", text=text)
+    view_reference = UrnReference(urn=view.urn)
 
     def to_urn(table: DatasetReference) -> UrnReference:
         assert isinstance(table, TableName)
         return UrnReference(urn=urn_of(table.parts))
 
     edges = (
-        msgspec.structs.replace(edge, upstream=to_urn(edge.upstream), downstream=own_reference)
+        msgspec.structs.replace(edge, upstream=to_urn(edge.upstream), downstream=view_reference)
         for edge in lineage.edges
     )
     scripts = (
         msgspec.structs.replace(
             each,
-            dataset=own_reference,
+            dataset=view_reference,
             tables=tuple((parts, to_urn(table)) for parts, table in each.tables),
         )
         for each in lineage.scripts
@@ -124,7 +124,7 @@ def _view_lineage(view: Dataset, store: Store) -> ReportedLineage:
         msgspec.structs.replace(
             each,
             reads=tuple(to_urn(table) for table in each.reads if isinstance(table, TableName)),
-            writes=(own_reference,),
+            writes=(view_reference,),
             others=tuple(to_urn(table) for table in each.others if isinstance(table, TableName)),
         )
         for each in lineage.unparsed
@@ -151,31 +151,28 @@ def _problems(view: Dataset, lineage: ReportedLineage) -> Iterator[Problem]:
         yield Problem(
             path=Urn.parse(view.urn).path_text,
             reason=f"The lineage of the view is incomplete: {each.reason}",
-            code=NOT_UNDERSTOOD,
+            code=_PROBLEM_CODE,
             remark=True,
         )
 
 
 _VIEW_ON: Final = "mongodb.view_on"
 _PIPELINE: Final = "mongodb.pipeline"
-# Stages that read another collection, and the key that names it.
-_FROM: Final = {"$lookup": "from", "$graphLookup": "from", "$unionWith": "coll"}
+# Stages that read another collection, and the key with its name.
+_COLLECTION_KEYS: Final = {"$lookup": "from", "$graphLookup": "from", "$unionWith": "coll"}
 
 
 def collections_of(view: Dataset) -> tuple[str, ...]:
-    """The collections of its own database that a view reads; empty if it is not a view."""
-    with_scripts = view.properties or {}
-    if view.platform != "mongodb" or _VIEW_ON not in with_scripts:
+    """The collections that a MongoDB view reads; empty if the dataset is not one."""
+    properties = view.properties or {}
+    if view.platform != "mongodb" or _VIEW_ON not in properties:
         return ()
-    named = [
-        with_scripts[_VIEW_ON],
-        *_collections_in(msgspec.json.decode(with_scripts.get(_PIPELINE, "[]"))),
-    ]
-    return tuple(dict.fromkeys(named))
+    stages = msgspec.json.decode(properties.get(_PIPELINE, "[]"))
+    return tuple(dict.fromkeys((properties[_VIEW_ON], *_collections_in(stages))))
 
 
 def report_pipeline(view: Dataset, *, reporter: str) -> ReportedLineage:
-    """Report edges from the collections to the view; columns are not tracked."""
+    """Report edges from the collections of a MongoDB view to the view; columns are not tracked."""
     urn = Urn.parse(view.urn)
     edges = (
         ReportedEdge(
@@ -197,8 +194,8 @@ def _collections_in(value: Any) -> Iterator[str]:
         for stage, body in value.items():
             if stage == "$unionWith" and isinstance(body, str):
                 yield body
-            elif stage in _FROM and isinstance(body, dict):
-                name = body.get(_FROM[stage])
+            elif stage in _COLLECTION_KEYS and isinstance(body, dict):
+                name = body.get(_COLLECTION_KEYS[stage])
                 if isinstance(name, str):
                     yield name
             yield from _collections_in(body)

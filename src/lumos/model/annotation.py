@@ -31,6 +31,8 @@ IMPORT: Final = "import"
 FILE: Final = "file:"
 # Inferred from names by rules of the configuration.
 INFERRED: Final = "inferred"
+# Reminders about missing documentation (`reminder:<name>`), which flag datasets.
+REMINDER: Final = "reminder:"
 
 
 class AnnotationKey(NamedTuple):

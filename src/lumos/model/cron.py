@@ -31,6 +31,8 @@ _GRACE: Final = timedelta(minutes=5)
 # More due times than these are not caught up at once.
 MAX_CAUGHT_UP: Final = 1_000
 _LOOK_BACK: Final = (0.05, 2, 62)
+# The 29th of February occurs once in eight years at least.
+_FURTHER_BACK: Final = (400, 8 * 366)
 
 
 def parse_cron(text: str) -> str:
@@ -93,6 +95,16 @@ def due_now(
         times = [_last_due(expression, timezone, first=first, now=now)]
     is_run = catch_up != "none" or now - times[-1] <= _GRACE
     return [(due, is_run) for due in times], next_due(expression, timezone, times[-1])
+
+
+def last_due(expression: str, timezone: str, now: datetime) -> datetime | None:
+    """The last due time that is not after `now`, or None if there was none in eight years."""
+    for days in (*_LOOK_BACK, *_FURTHER_BACK):
+        start = now - timedelta(days=days)
+        times = takewhile(lambda due: due <= now, due_times(expression, timezone, start))
+        if (last := max(times, default=None)) is not None:
+            return last
+    return None
 
 
 def _last_due(expression: str, timezone: str, *, first: datetime, now: datetime) -> datetime:

@@ -2,10 +2,12 @@
 
 import enum
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
+# Stands in rendered SQL for values that only a dbt project defines.
+UNKNOWN_NAME: Final = "__jinja__"
 LineageType = Literal["TRANSFORMED", "COPIED", "VIEW"]
 
 

@@ -1,4 +1,4 @@
-"""Notifications about changes, and their delivery state."""
+"""Notifications about changes, reminders, and their delivery state."""
 
 from datetime import datetime
 from typing import Literal
@@ -10,7 +10,10 @@ AlertState = Literal["SENT", "PENDING", "FAILED"]
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
-    """A message for one channel about one change; `urgent` if consumers may fail."""
+    """A message for one channel about one change, or a reminder; `urgent` if consumers may fail.
+
+    `recipient` is the owner whom a reminder is for.
+    """
 
     event_id: str
     channel: str
@@ -18,6 +21,16 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     body: str
     urgent: bool = False
+    recipient: str | None = None
+
+
+class ReminderRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A due time of a reminder that was handled; `position` is where its digest of changes ends."""
+
+    reminder: str
+    due_at: datetime
+    ran_at: datetime
+    position: int
 
 
 class QueuedNotification(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, unquote
@@ -111,7 +111,7 @@ def display_names(urns: Iterable[str], recorded: Mapping[str, str]) -> dict[str,
         by_name.setdefault(recorded.get(urn) or name_in(urn), []).append(urn)
     names: dict[str, str] = {}
     for name, some in by_name.items():
-        names |= {some[0]: name} if len(some) == 1 else _distinct_ends(some)
+        names |= {some[0]: name} if len(some) == 1 else _distinct_ends(some, by_name)
     return {urn: names[urn] for urn in distinct_urns}
 
 
@@ -146,14 +146,19 @@ def name_in(urn: str) -> str:
         return urn
 
 
-def _distinct_ends(urns: Iterable[str]) -> dict[str, str]:
+def _distinct_ends(urns: Iterable[str], taken: Container[str]) -> dict[str, str]:
+    """The shortest distinct ends of paths; `taken` are names, which would be looked up instead."""
     paths = {urn: _path_of(urn) for urn in urns}
     names = {urn: urn for urn in paths}
     unresolved = set(paths)
     for length in range(1, max(map(len, paths.values())) + 1):
         ends = {urn: "/".join(path[-length:]) for urn, path in paths.items()}
         count = Counter(ends.values())
-        settled = {urn for urn in unresolved if count[ends[urn]] == 1 and length <= len(paths[urn])}
+        settled = {
+            urn
+            for urn in unresolved
+            if count[ends[urn]] == 1 and length <= len(paths[urn]) and ends[urn] not in taken
+        }
         names |= {urn: ends[urn] for urn in settled}
         unresolved -= settled
     return names

@@ -1,4 +1,7 @@
-"""The two versions of a dataset: its cloud version and its schema's semantic version."""
+"""The two versions of a dataset: its cloud version and its schema's semantic version.
+
+The cloud version, such as `S-312`, counts all changes of a dataset, also those of its data.
+"""
 
 import enum
 import re

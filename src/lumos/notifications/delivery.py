@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Final, Protocol
+from urllib.parse import quote
 
 import msgspec
 
 from lumos.config.secret import Secret
-from lumos.config.settings import Notifications
+from lumos.config.settings import OWNER_IN_ADDRESS, Notifications
 from lumos.errors import LumosError, MissingDependency
 from lumos.http.retries import RetryPolicy
 from lumos.model.notification import Notification, QueuedNotification
@@ -97,6 +98,31 @@ class AppriseChannel:
         return None if result else _failure_reason(" ".join(messages))
 
 
+class OwnerChannel:
+    """A channel whose address contains the mail address or the name of the recipient."""
+
+    def __init__(self, address: Secret, email_of: Callable[[str], str | None]) -> None:
+        self._address = address
+        self._email_of = email_of
+
+    def send(self, notification: Notification) -> str | None:
+        if (name := notification.recipient) is None:
+            return "its address depends on an owner, and the message is for none"
+        text = self._address.reveal()
+        email = self._email_of(name) if needs_email(self._address) else ""
+        if email is None:
+            return f"no mail address of '{name}' is known"
+        values = dict(zip(OWNER_IN_ADDRESS, (email, name), strict=True))
+        for placeholder, value in values.items():
+            text = text.replace(placeholder, quote(value, safe=""))
+        return AppriseChannel(Secret(text)).send(notification)
+
+
+def needs_email(address: Secret) -> bool:
+    """Whether an address contains the mail address of the recipient."""
+    return OWNER_IN_ADDRESS[0] in address.reveal()
+
+
 def _failure_reason(log: str) -> str:
     """Describe a failure without quoting the log: messages may contain addresses with tokens."""
     if status := _STATUS.search(log):
@@ -140,9 +166,11 @@ class NotificationQueue(Protocol):
         self, id: int, channels: Collection[str], *, sender: str, now: datetime, until: datetime
     ) -> QueuedNotification | None: ...
 
-    def sent(self, id: int, *, at: datetime) -> None: ...
+    def mark_sent(self, id: int, *, at: datetime) -> None: ...
 
-    def failed(self, id: int, *, sender: str, problem: str, due_at: datetime | None) -> None: ...
+    def mark_failed(
+        self, id: int, *, sender: str, problem: str, due_at: datetime | None
+    ) -> None: ...
 
 
 class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,16 +219,18 @@ def deliver(
         channel = queued.notification.channel
         problem = channels[channel].send(queued.notification)
         if problem is None:
-            outbox.sent(queued.id, at=clock())
+            outbox.mark_sent(queued.id, at=clock())
             sent += 1
             continue
         tries = queued.tries + 1
         was_dead = queued.state == "dead"
         is_last = was_dead or tries >= max_tries
         due_at = None if is_last else clock() + retry_delay(tries)
-        outbox.failed(queued.id, sender=sender, problem=problem, due_at=due_at)
+        outbox.mark_failed(queued.id, sender=sender, problem=problem, due_at=due_at)
         problems[channel] = problem
-        if not all or problem in _CHANNEL_DOWN:
+        # The mailbox of one owner says nothing about those of others.
+        is_individual = isinstance(channels[channel], OwnerChannel)
+        if not (all or is_individual) or problem in _CHANNEL_DOWN:
             available.discard(channel)
         failed, given_up = failed + 1, given_up + (is_last and not was_dead)
     return DeliveryResult(sent=sent, failed=failed, given_up=given_up, problems=problems)
@@ -210,15 +240,21 @@ class NotificationSender:
     """Sends due messages in a background thread that ends when no message is due.
 
     At exit, the process waits briefly for that thread. Remaining messages are sent by the next
-    process that records a change, by `lumos watch` or by `lumos notify send`.
+    process that records a change, by `lumos watch`, by a worker or by `lumos notify send`.
     """
 
-    def __init__(self, settings: Notifications, outbox: Callable[[], NotificationOutbox]) -> None:
+    def __init__(
+        self,
+        settings: Notifications,
+        outbox: Callable[[], NotificationOutbox],
+        email_of: Callable[[str], str | None] = lambda _owner: None,
+    ) -> None:
         self._settings = settings
         self._outbox = outbox
+        self._email_of = email_of
         self._sender_id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._lock = threading.Lock()
-        self._channels: dict[str, AppriseChannel] = {}
+        self._channels: dict[str, NotificationChannel] = {}
         self._running = False
         self._deadline = 0.0
         self._failed_at: dict[str, float] = {}
@@ -268,10 +304,14 @@ class NotificationSender:
         due_at = self._outbox().next_due(channels)
         return channels if due_at is not None and due_at <= datetime.now(UTC) else []
 
-    def _connected_channels(self) -> dict[str, AppriseChannel]:
+    def _connected_channels(self) -> dict[str, NotificationChannel]:
         if not self._channels:
-            addresses = self._settings.channels
-            self._channels = {name: AppriseChannel(each) for name, each in addresses.items()}
+            self._channels = {
+                name: OwnerChannel(address, self._email_of)
+                if self._settings.is_per_owner(name)
+                else AppriseChannel(address)
+                for name, address in self._settings.channels.items()
+            }
         return self._channels
 
     def _run(self) -> None:

@@ -61,10 +61,10 @@ class ChangeHandlers:
         finally:
             self._registrations.remove(registration)
 
-    def within(self, transaction: Transaction, event: ChangeEvent) -> None:
+    def before_commit(self, transaction: Transaction, event: ChangeEvent) -> None:
         """Do nothing, because handlers are only called for committed events."""
 
-    def after(self, event: ChangeEvent) -> None:
+    def after_commit(self, event: ChangeEvent) -> None:
         for each in tuple(self._registrations):
             if each.matches(event):
                 _call(each.handler, event)

@@ -99,7 +99,7 @@ class Notifier:
         self._wake_sender = wake_sender
         self._has_posted = False
 
-    def within(self, transaction: Transaction, event: ChangeEvent) -> None:
+    def before_commit(self, transaction: Transaction, event: ChangeEvent) -> None:
         if event.type is EventType.SPLIT:
             self._post_splits(transaction, event)
             return
@@ -148,7 +148,7 @@ class Notifier:
             transaction.post(message, at=event.at)
             self._has_posted = True
 
-    def after(self, event: ChangeEvent) -> None:  # noqa: ARG002 - the outbox knows what is due
+    def after_commit(self, event: ChangeEvent) -> None:  # noqa: ARG002 - the outbox knows what is due
         if self._has_posted:
             self._has_posted = False
             self._wake_sender()

@@ -1,4 +1,4 @@
-"""The service behind `lumos notify`: the status of messages, and sending them."""
+"""The service behind `lumos notify`: the status of messages, sending them, and reminders."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -7,9 +7,10 @@ from typing import Final
 import msgspec
 
 from lumos.config.settings import Notifications
-from lumos.errors import UnknownName
+from lumos.errors import MisuseError, UnknownName
 from lumos.model.notification import Notification, NotificationState
 from lumos.notifications.delivery import DeliveryResult, NotificationSender
+from lumos.notifications.reminders import Reminders, RemindReport
 from lumos.store import NotificationOutbox
 
 FORMAT_VERSION: Final = "1.0"
@@ -60,17 +61,27 @@ class NotifySendReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotificationService:
-    """Shows and sends the messages about changes."""
+    """Shows and sends the messages about changes, and reminds owners."""
 
     def __init__(
         self,
         settings: Notifications,
         outbox: Callable[[], NotificationOutbox],
         sender: NotificationSender,
+        reminders: Callable[[], Reminders],
     ) -> None:
         self._settings = settings
         self._outbox = outbox
         self._sender = sender
+        self._reminders = reminders
+
+    def remind(self, name: str | None = None, *, dry_run: bool = False) -> RemindReport:
+        """Write and send the messages of a reminder, or of all reminders, for the last due time.
+
+        Each due time is handled once, however often this is called. With `dry_run`, nothing is
+        written or sent, and the report contains the messages.
+        """
+        return self._reminders().run(name, dry_run=dry_run)
 
     def status(self) -> NotifyStatusReport:
         """Count pending, sent and given-up messages, and list the unsent ones."""
@@ -108,14 +119,19 @@ class NotificationService:
         """Send due messages; with `all`, also those that wait for a retry or were given up."""
         return _send_report(self._sender.deliver(all=all))
 
-    def test(self, channel: str) -> NotifySendReport:
-        """Send a test message to one channel."""
+    def test(self, channel: str, *, owner: str | None = None) -> NotifySendReport:
+        """Send a test message to one channel; `owner` for an address that depends on an owner."""
         if channel not in self._settings.channels:
             raise UnknownName(
                 "channel",
                 channel,
                 self._settings.channels,
-                next="Channels are configured under notifications in lumos.yaml.",
+                next="Add it to notifications.channels in lumos.yaml, then run: lumos config check",
+            )
+        if owner is None and self._settings.is_per_owner(channel):
+            raise MisuseError(
+                f"The address of the channel '{channel}' depends on an owner. Name one with: "
+                f"lumos notify test {channel} --owner NAME"
             )
         message = Notification(
             event_id="",
@@ -123,6 +139,7 @@ class NotificationService:
             urn="",
             title="Lumos: test message",
             body=f"This is a test of the channel '{channel}'. Nothing has changed.",
+            recipient=owner,
         )
         problem = self._sender.send_now(message)
         if problem is None:

@@ -69,7 +69,10 @@ def build_profile(
 
 
 def _count_unread(problems: ProblemList) -> int:
-    """The number of unreadable files; unlisted files are counted once for each portion."""
+    """The number of unreadable files.
+
+    Only the first problems are listed with their files; the others are counts per Spark task.
+    """
     listed = {each.path for each in problems.listed if not each.remark}
     return len(listed) + sum(each.count for each in problems.not_listed() if not each.remark)
 
@@ -202,6 +205,16 @@ def _round_to(value: float, struct_format: str) -> float | None:
 
 
 VALIDATOR: Final = "lumos"
+
+
+def add_columns(before: Profile | None, profile: Profile) -> Profile:
+    """Add the columns of an earlier profile, if both measured all of the same rows."""
+    if before is None or before.columns.keys() <= profile.columns.keys():
+        return profile
+    facts = [(each.rows, each.files, each.unread, each.sampled) for each in (before, profile)]
+    if facts[0] != facts[1] or profile.sampled is not None:
+        return profile
+    return msgspec.structs.replace(profile, columns={**before.columns, **profile.columns})
 
 
 def with_profile(

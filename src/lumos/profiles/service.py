@@ -1,7 +1,7 @@
 """The service behind `lumos profile`: measures the rows of datasets and stores profiles."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from time import monotonic
@@ -13,15 +13,22 @@ from lumos.config import Settings
 from lumos.discovery.reports import IngestReport, Measurement
 from lumos.discovery.scans import check_state
 from lumos.errors import LumosError, MisuseError, UnknownName
-from lumos.model.dataset import Profile, Quality
+from lumos.model.dataset import Dataset, Profile, Quality
 from lumos.model.discovery import Problem
 from lumos.model.privacy import private_paths
+from lumos.model.schema import Schema
 from lumos.names import find_urn
 from lumos.profiles.columns import ProfiledColumn, profiled_columns, with_permissions
 from lumos.profiles.files import LocatedFiles, has_files, locate
 from lumos.profiles.measurements import ProfileResult
 from lumos.profiles.plan import SourceFile, SourceFiles, limit_rows, sample_files
-from lumos.profiles.reports import ProfileReport, build_profile, completeness, with_profile
+from lumos.profiles.reports import (
+    ProfileReport,
+    add_columns,
+    build_profile,
+    completeness,
+    with_profile,
+)
 from lumos.progress import Progress, no_progress
 from lumos.sources.addresses import access_of
 from lumos.spark.session import spark_session
@@ -77,7 +84,7 @@ class Profiles:
         # If no file could be read, the earlier profile stays valid.
         is_stored = profile.rows > 0 or not profile.unread
         if is_stored:
-            self._record(store, located.dataset.urn, profile, at)
+            self._record(store, located.dataset, profile, at)
         paths = [leaf.path for leaf in leaves]
         dataset = located.dataset
         return ProfileReport(
@@ -96,10 +103,10 @@ class Profiles:
     def completed(self, scanned: IngestReport, progress: Progress) -> IngestReport:
         """Profile datasets without a current, complete profile, and add them to a scan report."""
         measured, problems = [], list(scanned.problems)
-        known = self._completely_profiled()
+        unchanged = [each.urn for each in scanned.datasets if each.change == "unchanged"]
+        known = self._completely_profiled(unchanged)
         for dataset in scanned.datasets:
-            is_known = dataset.change == "unchanged" and dataset.urn in known
-            if is_known or not has_files(dataset.format, dataset.statistics):
+            if dataset.urn in known or not has_files(dataset.format, dataset.statistics):
                 continue
             try:
                 report = self.profile(dataset.urn, progress=progress)
@@ -120,11 +127,19 @@ class Profiles:
             )
         return msgspec.structs.replace(scanned, measured=tuple(measured), problems=tuple(problems))
 
-    def _completely_profiled(self) -> set[str]:
-        """The datasets with a profile of all files."""
-        qualities: dict[str, Quality] = self._store().aspects("quality")
-        profiles = ((urn, quality.profile) for urn, quality in qualities.items())
-        return {urn for urn, profile in profiles if profile is not None and not profile.unread}
+    def _completely_profiled(self, urns: Collection[str]) -> set[str]:
+        """The given datasets that have a profile of all files and columns."""
+        store = self._store()
+        qualities: dict[str, Quality] = store.aspects_of("quality", urns)
+        profiles = {
+            urn: quality.profile
+            for urn, quality in qualities.items()
+            if quality.profile is not None and not quality.profile.unread
+        }
+        schemas = store.schemas.current(profiles)
+        return {
+            urn for urn, profile in profiles.items() if _has_all_columns(profile, schemas.get(urn))
+        }
 
     def _leaves(self, located: LocatedFiles, columns: Sequence[str]) -> list[ProfiledColumn]:
         dataset = located.dataset
@@ -179,14 +194,22 @@ class Profiles:
                 ),
             )
 
-    def _record(self, store: Store, urn: str, profile: Profile, at: datetime) -> None:
+    def _record(self, store: Store, dataset: Dataset, profile: Profile, at: datetime) -> None:
         def attempt(transaction: Transaction) -> None:
-            before = transaction.aspect(urn, "quality")
-            quality = with_profile(before, profile, completeness=completeness(profile))
-            transaction.save_aspect(urn, "quality", quality, writer=_WRITER, at=at)
-            transaction.audit("profile", urn, at=at)
+            before: Quality | None = transaction.aspect(dataset.urn, "quality")
+            merged = add_columns(before.profile if before else None, profile)
+            # A share of the columns does not represent the dataset.
+            share = completeness(merged) if _has_all_columns(merged, dataset.schema) else None
+            quality = with_profile(before, merged, completeness=share)
+            transaction.save_aspect(dataset.urn, "quality", quality, writer=_WRITER, at=at)
+            transaction.audit("profile", dataset.urn, at=at)
 
         store.transact(attempt)
+
+
+def _has_all_columns(profile: Profile, schema: Schema | None) -> bool:
+    paths = {leaf.path for leaf in profiled_columns(schema)} if schema else set()
+    return paths <= profile.columns.keys()
 
 
 def _check(sample: float | None, rows: int | None) -> None:

@@ -42,7 +42,7 @@ _PROPERTIES: Final[dict[type[AnySchemaChange], str]] = {
 def apply(changes: Iterable[AnySchemaChange], schema: Schema) -> Schema:
     """The schema after the changes; `compare(a, b)` applied to `a` has the full fingerprint of `b`.
 
-    Field ids stay. Native types stay where the type does, since changes do not contain them.
+    Field ids stay. Native types stay if the type does not change, since changes have none.
     """
     changes = tuple(changes)
     by_column: dict[str, list[AnySchemaChange]] = {}
@@ -50,22 +50,26 @@ def apply(changes: Iterable[AnySchemaChange], schema: Schema) -> Schema:
         by_column.setdefault(column_of(change.path), []).append(change)
 
     def changed(field: Field, path: str) -> Field:
-        own = by_column.get(path)
-        return field if own is None else _Inside(own).column(field, path)
+        column_changes = by_column.get(path)
+        return (
+            field
+            if column_changes is None
+            else _ColumnChanges(column_changes).apply_to(field, path)
+        )
 
-    return Schema(fields=tuple(_Level(changes).rebuild(schema.fields, "", changed, _same)))
+    return Schema(
+        fields=tuple(
+            _SiblingChanges(changes).rebuild(schema.fields, "", changed, lambda field: field)
+        )
+    )
 
 
-def _same(field: Field) -> Field:
-    return field
-
-
-def _member(field: Field) -> Member:
+def _to_member(field: Field) -> Member:
     return Member(field.name, field.type, nullable=field.nullable)
 
 
-class _Level:
-    """Which siblings are added, removed and reordered, by the path of their parent."""
+class _SiblingChanges:
+    """Added, removed and reordered siblings, by the path of their parent."""
 
     def __init__(self, changes: Iterable[AnySchemaChange]) -> None:
         self._removed: set[str] = set()
@@ -87,7 +91,7 @@ class _Level:
         changed: Callable[[Part, str], Part],
         create: Callable[[Field], Part],
     ) -> list[Part]:
-        """The siblings after the changes, in their new order."""
+        """Apply the changes to siblings and return them in their new order."""
         remaining: dict[str, Part] = {}
         for part in parts:
             path = child(parent, part.name)
@@ -105,12 +109,12 @@ class _Level:
         return result
 
 
-class _Inside:
+class _ColumnChanges:
     """The changes of one column."""
 
     def __init__(self, changes: Sequence[AnySchemaChange]) -> None:
         self._changes = changes
-        self._level = _Level(changes)
+        self._siblings = _SiblingChanges(changes)
         self._types = {
             change.path: change.after for change in changes if isinstance(change, TypeChanged)
         }
@@ -120,68 +124,73 @@ class _Inside:
             if isinstance(change, NullabilityChanged)
         }
 
-    def column(self, field: Field, path: str) -> Field:
+    def apply_to(self, field: Field, path: str) -> Field:
         """The column after its changes."""
-        facts: dict[str, Any] = {
+        properties: dict[str, Any] = {
             _PROPERTIES[type(change)]: change.after
             for change in self._changes
             if change.path == path and isinstance(change, _PropertyChange)
         }
-        type_after = self._type(field.type, path)
+        type_after = self._apply_to_type(field.type, path)
         removed = removed_paths(field, msgspec.structs.replace(field, type=type_after))
-        nested = self._notes((note for note in field.nested if note.path not in removed), path)
+        nested = self._nested_fields(
+            (each for each in field.nested if each.path not in removed), path
+        )
         if type_after != field.type:
-            facts["native_type"] = None
-            nested = [msgspec.structs.replace(note, native_type=None) for note in nested]
-        return msgspec.structs.replace(field, type=type_after, nested=tuple(nested), **facts)
+            properties["native_type"] = None
+            nested = [msgspec.structs.replace(each, native_type=None) for each in nested]
+        return msgspec.structs.replace(field, type=type_after, nested=tuple(nested), **properties)
 
-    def _type(self, type: DataType, path: str) -> DataType:
+    def _apply_to_type(self, type: DataType, path: str) -> DataType:
         if path in self._types:
             return self._types[path]
         match type:
             case Struct(members) if len({member.name for member in members}) == len(members):
-                return Struct(self._level.rebuild(members, path, self._changed_member, _member))
+                return Struct(
+                    self._siblings.rebuild(members, path, self._apply_to_member, _to_member)
+                )
             case Array(element, nullable):
                 inner = path + ELEMENT
                 return Array(
-                    self._type(element, inner), element_nullable=self._nulls(inner, nullable)
+                    self._apply_to_type(element, inner),
+                    element_nullable=self._is_nullable(inner, nullable),
                 )
             case Map(key, value, nullable):
                 inner = path + VALUE
                 return Map(
                     self._types.get(path + KEY, key),
-                    self._type(value, inner),
-                    value_nullable=self._nulls(inner, nullable),
+                    self._apply_to_type(value, inner),
+                    value_nullable=self._is_nullable(inner, nullable),
                 )
             case _:
                 return type
 
-    def _changed_member(self, member: Member, path: str) -> Member:
-        nullable = self._nulls(path, member.nullable)
-        return Member(member.name, self._type(member.type, path), nullable=nullable)
+    def _apply_to_member(self, member: Member, path: str) -> Member:
+        nullable = self._is_nullable(path, member.nullable)
+        return Member(member.name, self._apply_to_type(member.type, path), nullable=nullable)
 
-    def _nulls(self, path: str, before: bool) -> bool:
+    def _is_nullable(self, path: str, before: bool) -> bool:
         return self._nullable.get(path, before)
 
-    def _notes(self, before: Iterable[NestedField], column: str) -> list[NestedField]:
+    def _nested_fields(self, before: Iterable[NestedField], column: str) -> list[NestedField]:
         removed = [change.path for change in self._changes if isinstance(change, FieldRemoved)]
-        notes = {
-            note.path: note
-            for note in before
-            if not any(is_within(note.path, path) for path in removed)
+        nested = {
+            each.path: each
+            for each in before
+            if not any(is_within(each.path, path) for path in removed)
         }
         for change in self._changes:
             if isinstance(change, FieldAdded):
-                notes[change.path] = _note_of(change.after, change.path)
-                notes.update((note.path, note) for note in change.after.nested)
+                nested[change.path] = _nested_field_of(change.after, change.path)
+                nested.update((each.path, each) for each in change.after.nested)
             elif isinstance(change, _AnnotationChange) and change.path != column:
-                known = notes.get(change.path) or NestedField(path=change.path)
-                fact = {_PROPERTIES[type(change)]: change.after}
-                notes[change.path] = msgspec.structs.replace(known, **fact)
-        return [note for note in notes.values() if note != NestedField(path=note.path)]
+                current = nested.get(change.path) or NestedField(path=change.path)
+                property = {_PROPERTIES[type(change)]: change.after}
+                nested[change.path] = msgspec.structs.replace(current, **property)
+        return [each for each in nested.values() if each != NestedField(path=each.path)]
 
 
-def _note_of(field: Field, path: str) -> NestedField:
+def _nested_field_of(field: Field, path: str) -> NestedField:
     return NestedField(
         path=path,
         description=field.description,

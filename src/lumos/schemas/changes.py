@@ -1,4 +1,4 @@
-"""The events behind `lumos changes`: filtering, reporting and pruning them."""
+"""Filters, reports and prunes the events of `lumos changes`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,6 @@ from lumos.schemas.version_rules import VersionStep, change_type_of, versions_by
 from lumos.store import KnownDataset, Store
 from lumos.store.errors import UnknownDataset
 from lumos.store.history import ChangeLog, EventFilter
-from lumos.store.transaction import record_audit
 
 MILESTONES: Final = (
     EventType.DELETED,
@@ -28,8 +27,8 @@ MILESTONES: Final = (
     EventType.SPLIT,
 )
 _BATCH_SIZE: Final = 200
-# The most events of one answer to a follower.
-_MAX_LATEST: Final = 1_000
+# Events per response to clients that follow the change log.
+_MAX_LATEST_EVENTS: Final = 1_000
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 _MAX_CACHED_SCHEMAS: Final = 5_000
 _PRUNE_BATCH: Final = 10_000
@@ -38,8 +37,8 @@ _PRUNE_BATCH: Final = 10_000
 class EventReport(Report, frozen=True, kw_only=True):
     """A change event; it has schemas if the schema changed.
 
-    `affected_downstream` are the datasets that the change affects; `affected` says which of them
-    break or may break, where, and who owned them. It is null if nothing was downstream.
+    `affected_downstream` are the datasets that the change affects; `affected` lists those that
+    break or may break, with positions and owners, and is null if nothing was downstream.
     """
 
     event_id: str
@@ -85,7 +84,7 @@ class ChangesReport(Report, frozen=True, kw_only=True):
 
 
 class Milestone(Report, frozen=True, kw_only=True):
-    """An event of a dataset as a whole: deleted, restored, renamed, merged or split."""
+    """An event about the dataset itself: deleted, restored, renamed, merged or split."""
 
     timestamp: datetime
     event: EventType
@@ -136,7 +135,7 @@ class LatestChanges(Report, frozen=True, kw_only=True):
 
 
 class ChangeHistory:
-    """The recorded events of a store: reading them, and deleting old ones."""
+    """Reads the recorded events of a store, and deletes old ones."""
 
     def __init__(self, store: Callable[[], Store], *, retention_days: int) -> None:
         self._store = store
@@ -153,9 +152,9 @@ class ChangeHistory:
         limit: int | None,
         after: str | None = None,
     ) -> Iterator[EventReport]:
-        """Reports of the events that match, newest first, read from the store lazily."""
+        """Iterate over reports of matching events, newest first; events are read lazily."""
         store = self._store()
-        requested = _event_filter(
+        event_filter = _event_filter(
             store,
             since=since,
             until=until,
@@ -165,20 +164,20 @@ class ChangeHistory:
             limit=limit,
             after=after,
         )
-        return _event_reports(store.change_log, store.change_log.events(requested))
+        return _event_reports(store.change_log, store.change_log.events(event_filter))
 
     def latest(self, after: int | None) -> "LatestChanges":
         """The events recorded after a position, oldest first."""
         log = self._store().change_log
         if after is None:
             return LatestChanges(position=log.position(), events=())
-        found = log.newer(after, limit=_MAX_LATEST)
-        events = _event_reports(log, iter(found.values()))
+        events_by_position = log.newer(after, limit=_MAX_LATEST_EVENTS)
+        reports = _event_reports(log, iter(events_by_position.values()))
         return LatestChanges(
-            position=max(found, default=after),
+            position=max(events_by_position, default=after),
             events=tuple(
                 PositionedEvent(position=position, event=event)
-                for position, event in zip(found, events, strict=True)
+                for position, event in zip(events_by_position, reports, strict=True)
             ),
         )
 
@@ -198,9 +197,9 @@ def _event_filter(
     limit: int | None,
     after: str | None,
 ) -> EventFilter:
-    """The filter for the options of a user; fails if no dataset has the given name."""
+    """The filter for these options; raises an error if no dataset has the given name."""
     now = datetime.now(UTC)
-    start, end = _moment(since, now), _moment(until, now, end=True)
+    start, end = _parse_moment(since, now), _parse_moment(until, now, end=True)
     if start is not None and end is not None and start > end:
         raise MisuseError(
             f"The period ends ({end:%Y-%m-%d %H:%M}) before it begins ({start:%Y-%m-%d %H:%M})."
@@ -217,21 +216,23 @@ def _event_filter(
 
 
 def _urns(store: Store, text: str) -> frozenset[str]:
-    """Every URN, current or former, of the datasets that a name or a pattern means."""
+    """All current and former URNs of the datasets that match a name or pattern."""
     pattern = DatasetPattern(text)
     if pattern.has_wildcards:
         return store.change_log.urns(pattern)
     try:
         urn = find_urn(store, text)
     except UnknownDataset:
-        # The name of a dataset before it was renamed or merged.
+        # The dataset may have been renamed or merged.
         if former := store.change_log.urns(pattern):
             return former
         raise
     return store.change_log.urns(DatasetPattern(urn))
 
 
-def _moment(text: str | datetime | None, now: datetime, *, end: bool = False) -> datetime | None:
+def _parse_moment(
+    text: str | datetime | None, now: datetime, *, end: bool = False
+) -> datetime | None:
     return parse_time(text, now=now, end=end) if isinstance(text, str) else text
 
 
@@ -241,64 +242,64 @@ def _event_reports(log: ChangeLog, events: Iterator[ChangeEvent]) -> Iterator[Ev
         needed = {hash for event in batch for hash in _changed_schemas(event) if hash}
         if len(schemas) > _MAX_CACHED_SCHEMAS:
             schemas.clear()
-        if new := needed - schemas.keys():
-            found = log.schemas(new)
-            schemas.update({hash: SchemaReport.of(schema) for hash, schema in found.items()})
+        if missing := needed - schemas.keys():
+            loaded = log.schemas(missing)
+            schemas.update({hash: SchemaReport.of(schema) for hash, schema in loaded.items()})
         for event in batch:
-            yield _event_report(event, schemas)
+            yield _report_with_schemas(event, schemas)
 
 
 def event_report(log: ChangeLog, event: ChangeEvent) -> EventReport:
     """The report of one event."""
-    found = log.schemas({hash for hash in _changed_schemas(event) if hash})
-    schemas = {hash: SchemaReport.of(schema) for hash, schema in found.items()}
-    return _event_report(event, schemas)
+    loaded = log.schemas({hash for hash in _changed_schemas(event) if hash})
+    schemas = {hash: SchemaReport.of(schema) for hash, schema in loaded.items()}
+    return _report_with_schemas(event, schemas)
 
 
 def events_of(
     store: Store,
-    known: KnownDataset,
+    dataset: KnownDataset,
     *,
     types: tuple[EventType, ...] = (),
     limit: int | None = None,
 ) -> Iterator[ChangeEvent]:
-    """The events of one dataset, newest first, under all the names it had."""
-    return store.change_log.events(_own_events(store, known, types=types, limit=limit))
+    """The events of one dataset under its current and former URNs, newest first."""
+    return store.change_log.events(_dataset_events(store, dataset, types=types, limit=limit))
 
 
-def _own_events(
+def _dataset_events(
     store: Store,
-    known: KnownDataset,
+    dataset: KnownDataset,
     *,
     types: tuple[EventType, ...] = (),
     limit: int | None = None,
 ) -> EventFilter:
-    urns = store.change_log.former_urns(known.urn) | {known.urn}
+    urns = store.change_log.former_urns(dataset.urn) | {dataset.urn}
     # Another dataset may have had the same URN before.
-    return EventFilter(urns=urns, types=types, since=known.created_at, limit=limit)
+    return EventFilter(urns=urns, types=types, since=dataset.created_at, limit=limit)
 
 
-def schema_versions_of(store: Store, known: KnownDataset) -> dict[str, str]:
+def schema_versions_of(store: Store, dataset: KnownDataset) -> dict[str, str]:
     """The schema version of every cloud version that a dataset had, oldest first."""
-    begun = [
+    version_changes = [
         _step(each.cloud_version, each.version)
-        for each in store.schemas.steps(urn=known.urn, until=_END_OF_TIME)
+        for each in store.schemas.steps(urn=dataset.urn, until=_END_OF_TIME)
     ]
     recorded = [
         _step(each.cloud_version, each.schema_version)
-        for each in store.change_log.steps(_own_events(store, known))
+        for each in store.change_log.steps(_dataset_events(store, dataset))
     ]
-    current = _step(known.cloud_version, known.schema_version)
-    # Recorded newest first: the last event of a cloud version decides.
-    return versions_by_cloud_version([*begun, current], reversed(recorded))
+    current = _step(dataset.cloud_version, dataset.schema_version)
+    # Events are recorded newest first; the last event of a cloud version takes precedence.
+    return versions_by_cloud_version([*version_changes, current], reversed(recorded))
 
 
 def _step(cloud_version: str, schema_version: str) -> VersionStep:
     return VersionStep(CloudVersion.parse(cloud_version), schema_version)
 
 
-def milestones_of(store: Store, known: KnownDataset) -> tuple[Milestone, ...]:
-    """When a dataset was deleted, restored, renamed, merged or split, newest first."""
+def milestones_of(store: Store, dataset: KnownDataset) -> tuple[Milestone, ...]:
+    """The deletions, restorations, renamings, merges and splits of a dataset, newest first."""
     return tuple(
         Milestone(
             timestamp=event.at,
@@ -307,22 +308,22 @@ def milestones_of(store: Store, known: KnownDataset) -> tuple[Milestone, ...]:
             schema_version=event.schema_version,
             summary=event.summary,
         )
-        for event in events_of(store, known, types=MILESTONES)
+        for event in events_of(store, dataset, types=MILESTONES)
     )
 
 
 def last_split(store: Store, urn: str) -> SplitDataset | None:
     """The most recent split of a dataset."""
-    requested = EventFilter(urns=frozenset({urn}), types=(EventType.SPLIT,), limit=1)
-    return next(map(SplitDataset.of, store.change_log.events(requested)), None)
+    event_filter = EventFilter(urns=frozenset({urn}), types=(EventType.SPLIT,), limit=1)
+    return next(map(SplitDataset.of, store.change_log.events(event_filter)), None)
 
 
 def _changed_schemas(event: ChangeEvent) -> tuple[str | None, str | None]:
-    same = event.old_schema == event.new_schema
-    return (None, None) if same else (event.old_schema, event.new_schema)
+    is_unchanged = event.old_schema == event.new_schema
+    return (None, None) if is_unchanged else (event.old_schema, event.new_schema)
 
 
-def _event_report(event: ChangeEvent, schemas: dict[str, SchemaReport]) -> EventReport:
+def _report_with_schemas(event: ChangeEvent, schemas: dict[str, SchemaReport]) -> EventReport:
     old, new = _changed_schemas(event)
     return EventReport(
         event_id=event.event_id,
@@ -372,25 +373,23 @@ class ChangesTally:
 
 
 def forget_old_events(store: Store, age: str | timedelta | None, *, days: int) -> ForgetReport:
-    """Delete events of new data older than an age, by default some days (0 keeps all)."""
+    """Delete events of new data that are older than `age` or else `days` (0 keeps all)."""
     now = datetime.now(UTC)
-    length = _age(age) if age is not None else timedelta(days=days) if days else None
-    if length is None:
+    max_age = _parse_age(age) if age is not None else timedelta(days=days) if days else None
+    if max_age is None:
         return ForgetReport(before=None, removed=0)
-    before, removed = now - length, 0
+    before, removed = now - max_age, 0
     # In batches, so that other writers do not wait long.
-    while portion := store.change_log.forget_modified(before=before, at_most=_PRUNE_BATCH):
-        removed += portion
+    while count := store.change_log.delete_modified(before=before, limit=_PRUNE_BATCH):
+        removed += count
     if removed:
         details = f"{removed} before {before:%Y-%m-%dT%H:%M:%SZ}"
         with store.transaction() as transaction:
-            record_audit(
-                transaction, "forget events", EventType.MODIFIED.value, at=now, details=details
-            )
+            transaction.audit("forget events", EventType.MODIFIED.value, at=now, details=details)
     return ForgetReport(before=before, removed=removed)
 
 
-def _age(text: str | timedelta) -> timedelta:
+def _parse_age(text: str | timedelta) -> timedelta:
     if isinstance(text, timedelta):
         return text
     age = parse_duration(text)

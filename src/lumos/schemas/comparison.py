@@ -25,41 +25,43 @@ from lumos.model.types import Array, DataType, Map, Member, Struct, quoted_name
 FieldT = TypeVar("FieldT", Field, NestedField)
 
 
-class _Notes(NamedTuple):
-    """The annotations of fields inside a column, by path, before and after."""
+class _NestedAnnotations(NamedTuple):
+    """The annotations of nested fields of a column, by path, before and after."""
 
     before: Mapping[str, NestedField]
     after: Mapping[str, NestedField]
 
     @classmethod
-    def of(cls, before: Field, after: Field) -> "_Notes":
+    def of(cls, before: Field, after: Field) -> "_NestedAnnotations":
         return cls(_by_path(before.nested), _by_path(after.nested))
 
-    def without_removed(self, removed: Collection[str]) -> "_Notes":
-        """The same without annotations of fields that are gone, which went with them."""
-        remaining = {path: note for path, note in self.before.items() if path not in removed}
-        return _Notes(remaining, self.after)
+    def without_removed(self, removed: Collection[str]) -> "_NestedAnnotations":
+        """Drop the annotations of removed fields, which are part of the removal."""
+        remaining = {
+            path: annotations for path, annotations in self.before.items() if path not in removed
+        }
+        return _NestedAnnotations(remaining, self.after)
 
 
-_NO_NOTES: Final = _Notes({}, {})
+_NO_ANNOTATIONS: Final = _NestedAnnotations({}, {})
 
 
 def compare(before: Schema, after: Schema) -> tuple[AnySchemaChange, ...]:
     """The changes from one schema to the other, in the order of the fields.
 
-    There are none exactly if both have the same full fingerprint: native types and field ids do not
-    count.
+    There are no changes if and only if both have the same full fingerprint, which ignores native
+    types and field ids.
     """
     if before == after:
         return ()
     for schema in (before, after):
         _check_names(schema)
-    return tuple(_siblings(before.fields, after.fields, "", _NO_NOTES))
+    return tuple(_sibling_changes(before.fields, after.fields, "", _NO_ANNOTATIONS))
 
 
 def _check_names(schema: Schema) -> None:
     names = [field.name for field in schema.fields]
-    if _has_repeats(names):
+    if _has_duplicates(names):
         duplicate = next(name for name in names if names.count(name) > 1)
         raise MisuseError(
             f"The field {quoted_name(duplicate)} is defined twice in a schema. "
@@ -67,75 +69,77 @@ def _check_names(schema: Schema) -> None:
         )
 
 
-def _has_repeats(names: Sequence[str]) -> bool:
+def _has_duplicates(names: Sequence[str]) -> bool:
     return len(set(names)) < len(names)
 
 
-def _siblings(
+def _sibling_changes(
     before: Sequence[Field | Member],
     after: Sequence[Field | Member],
     parent: str,
-    notes: _Notes,
+    nested: _NestedAnnotations,
 ) -> Iterator[AnySchemaChange]:
     old = {each.name: each for each in before}
     new = {each.name: each for each in after}
     for position, each in enumerate(before):
         if each.name not in new:
             path = child(parent, each.name)
-            field = _with_nested_notes(each, path, notes.before)
+            field = _as_field(each, path, nested.before)
             yield FieldRemoved(path=path, before=field, position=position)
     for position, each in enumerate(after):
         previous = old.get(each.name)
         if previous is None:
             path = child(parent, each.name)
-            field = _with_nested_notes(each, path, notes.after)
+            field = _as_field(each, path, nested.after)
             yield FieldAdded(path=path, after=field, position=position)
         elif previous != each:
-            yield from _part(previous, each, child(parent, each.name), notes)
+            yield from _field_changes(previous, each, child(parent, each.name), nested)
     common_before = tuple(name for name in old if name in new)
     common_after = tuple(name for name in new if name in old)
     if common_before != common_after:
         yield Reordered(path=parent, before=common_before, after=common_after)
 
 
-def _with_nested_notes(part: Field | Member, path: str, notes: Mapping[str, NestedField]) -> Field:
-    """A column, or a struct member with its annotations and those of the fields inside it."""
-    if isinstance(part, Field):
-        return part
-    own = notes.get(path) or NestedField(path=path)
+def _as_field(field: Field | Member, path: str, nested: Mapping[str, NestedField]) -> Field:
+    """The column itself, or a struct member as a field with its annotations."""
+    if isinstance(field, Field):
+        return field
+    annotations = nested.get(path) or NestedField(path=path)
     return Field(
-        name=part.name,
-        type=part.type,
-        nullable=part.nullable,
-        default=own.default,
-        description=own.description,
-        tags=own.tags,
-        native_type=own.native_type,
-        field_id=own.field_id,
-        terms=own.terms,
-        compliance=own.compliance,
-        properties=own.properties,
+        name=field.name,
+        type=field.type,
+        nullable=field.nullable,
+        default=annotations.default,
+        description=annotations.description,
+        tags=annotations.tags,
+        native_type=annotations.native_type,
+        field_id=annotations.field_id,
+        terms=annotations.terms,
+        compliance=annotations.compliance,
+        properties=annotations.properties,
         nested=tuple(
-            note for inner, note in notes.items() if inner != path and is_within(inner, path)
+            each
+            for inner_path, each in nested.items()
+            if inner_path != path and is_within(inner_path, path)
         ),
     )
 
 
-def _part(
-    before: Field | Member, after: Field | Member, path: str, notes: _Notes
+def _field_changes(
+    before: Field | Member, after: Field | Member, path: str, nested: _NestedAnnotations
 ) -> Iterator[AnySchemaChange]:
     if isinstance(before, Field) and isinstance(after, Field):
-        yield from _column(before, after, path)
+        yield from _column_changes(before, after, path)
         return
-    yield from _type(before.type, after.type, path, notes)
+    yield from _type_changes(before.type, after.type, path, nested)
     if before.nullable != after.nullable:
         yield NullabilityChanged(path=path, before=before.nullable, after=after.nullable)
 
 
-def _column(before: Field, after: Field, path: str) -> Iterator[AnySchemaChange]:
-    notes = _Notes.of(before, after)
-    inside = tuple(_column_type(before, after, path, notes))
-    yield from inside
+def _column_changes(before: Field, after: Field, path: str) -> Iterator[AnySchemaChange]:
+    nested = _NestedAnnotations.of(before, after)
+    type_changes = tuple(_column_type_changes(before, after, path, nested))
+    yield from type_changes
     if before.nullable != after.nullable:
         yield NullabilityChanged(
             path=path,
@@ -149,16 +153,16 @@ def _column(before: Field, after: Field, path: str) -> Iterator[AnySchemaChange]
         yield PartitioningChanged(path=path, before=before.partition, after=after.partition)
     if (before.description or None) != (after.description or None):
         yield DescriptionChanged(path=path, before=before.description, after=after.description)
-    yield from _annotations(before, after, path)
-    without_removed = notes.without_removed(removed_paths(before, after)) if notes.before else notes
-    yield from _annotations_inside(without_removed, inside)
+    yield from _annotation_changes(before, after, path)
+    remaining = nested.without_removed(removed_paths(before, after)) if nested.before else nested
+    yield from _nested_annotation_changes(remaining, type_changes)
 
 
-def _column_type(
-    before: Field, after: Field, path: str, notes: _Notes
+def _column_type_changes(
+    before: Field, after: Field, path: str, nested: _NestedAnnotations
 ) -> Iterator[AnySchemaChange]:
     partition = before.partition and after.partition
-    for change in _type(before.type, after.type, path, notes):
+    for change in _type_changes(before.type, after.type, path, nested):
         if isinstance(change, TypeChanged) and change.path == path:
             yield TypeChanged(
                 path=path,
@@ -171,14 +175,18 @@ def _column_type(
             yield change
 
 
-def _type(before: DataType, after: DataType, path: str, notes: _Notes) -> Iterator[AnySchemaChange]:
+def _type_changes(
+    before: DataType, after: DataType, path: str, nested: _NestedAnnotations
+) -> Iterator[AnySchemaChange]:
     if before == after:
         return
     match before, after:
-        case Struct(old), Struct(new) if not (_repeats_members(old) or _repeats_members(new)):
-            yield from _siblings(old, new, path, notes)
+        case Struct(old), Struct(new) if not (
+            _has_duplicate_members(old) or _has_duplicate_members(new)
+        ):
+            yield from _sibling_changes(old, new, path, nested)
         case Array(), Array():
-            yield from _type(before.element, after.element, path + ELEMENT, notes)
+            yield from _type_changes(before.element, after.element, path + ELEMENT, nested)
             if before.element_nullable != after.element_nullable:
                 yield NullabilityChanged(
                     path=path + ELEMENT,
@@ -188,7 +196,7 @@ def _type(before: DataType, after: DataType, path: str, notes: _Notes) -> Iterat
         case Map(), Map():
             if before.key != after.key:
                 yield TypeChanged(path=path + KEY, before=before.key, after=after.key)
-            yield from _type(before.value, after.value, path + VALUE, notes)
+            yield from _type_changes(before.value, after.value, path + VALUE, nested)
             if before.value_nullable != after.value_nullable:
                 yield NullabilityChanged(
                     path=path + VALUE, before=before.value_nullable, after=after.value_nullable
@@ -197,34 +205,34 @@ def _type(before: DataType, after: DataType, path: str, notes: _Notes) -> Iterat
             yield TypeChanged(path=path, before=before, after=after)
 
 
-def _repeats_members(members: Sequence[Member]) -> bool:
-    return _has_repeats([member.name for member in members])
+def _has_duplicate_members(members: Sequence[Member]) -> bool:
+    return _has_duplicates([member.name for member in members])
 
 
-def _annotations(before: FieldT, after: FieldT, path: str) -> Iterator[AnySchemaChange]:
+def _annotation_changes(before: FieldT, after: FieldT, path: str) -> Iterator[AnySchemaChange]:
     if before.default != after.default:
         yield DefaultChanged(path=path, before=before.default, after=after.default)
     if sorted(before.tags) != sorted(after.tags):
         yield TagsChanged(path=path, before=before.tags, after=after.tags)
 
 
-def _annotations_inside(
-    notes: _Notes, inside: Sequence[AnySchemaChange]
+def _nested_annotation_changes(
+    nested: _NestedAnnotations, type_changes: Sequence[AnySchemaChange]
 ) -> Iterator[AnySchemaChange]:
-    """Changed annotations inside a column, but for those of members that were added or removed."""
-    if notes.before == notes.after:
+    """Changed annotations of nested fields, except those that were added or removed."""
+    if nested.before == nested.after:
         return
-    path_of_removed = [
-        change.path for change in inside if isinstance(change, FieldAdded | FieldRemoved)
+    added_or_removed = [
+        change.path for change in type_changes if isinstance(change, FieldAdded | FieldRemoved)
     ]
-    for path in sorted(notes.before.keys() | notes.after.keys()):
-        if any(is_within(path, each) for each in path_of_removed):
+    for path in sorted(nested.before.keys() | nested.after.keys()):
+        if any(is_within(path, each) for each in added_or_removed):
             continue
-        nothing = NestedField(path=path)
-        old, new = notes.before.get(path, nothing), notes.after.get(path, nothing)
+        empty = NestedField(path=path)
+        old, new = nested.before.get(path, empty), nested.after.get(path, empty)
         if old.description != new.description:
             yield DescriptionChanged(path=path, before=old.description, after=new.description)
-        yield from _annotations(old, new, path)
+        yield from _annotation_changes(old, new, path)
 
 
 def _by_path(nested: Iterable[NestedField]) -> dict[str, NestedField]:

@@ -19,7 +19,7 @@ _CHANGES: Final = pa.schema(
         ("urn", _TEXT),
         ("path", _TEXT),
         ("kind", _TEXT),
-        # Both sides are JSON, since they may be texts, lists of names, or flags.
+        # Both sides are JSON, since they may be strings, lists of names, or booleans.
         ("before", _TEXT),
         ("after", _TEXT),
         ("consumer", _TEXT),
@@ -37,7 +37,7 @@ _CHANGES_IN_SPARK: Final = ", ".join(
 # Returns the changes of one dataset as rows, from its URN, both schemas as JSON and its format.
 Judge: TypeAlias = Callable[[str, bytes, bytes, str | None], list[dict[str, Any]]]
 
-# Up to this number, URNs are broadcast to the executors.
+# More URNs than this are joined without a broadcast to the executors.
 _MAX_BROADCAST_URNS: Final = 500_000
 
 
@@ -53,7 +53,7 @@ class InventoryDiffCounts(NamedTuple):
 def compare_inventories(
     before: DataFrame, after: DataFrame, *, judge: Judge, to: str
 ) -> InventoryDiffCounts:
-    """Writes the differences of two inventories to a new folder, as Parquet, and counts them.
+    """Write the differences of two inventories to a new folder, as Parquet, and count them.
 
     `datasets` has a row for each dataset that was added, removed or changed; `changes` has a row
     for each judged change. URNs must be unique in each inventory.
@@ -66,7 +66,7 @@ def compare_inventories(
     counts = _counts(datasets, "change")
     changed = datasets.where(F.col("change") == "changed").select("urn")
     pairs = differing_schemas(
-        before, after, changed=changed, are_few=counts.get("changed", 0) <= _MAX_BROADCAST_URNS
+        before, after, changed=changed, is_small=counts.get("changed", 0) <= _MAX_BROADCAST_URNS
     )
     pairs.mapInArrow(apply_judge(judge, _CHANGES), _CHANGES_IN_SPARK).write.parquet(f"{to}/changes")
     changes = spark.read.parquet(f"{to}/changes")
@@ -93,25 +93,25 @@ def _counts(frame: DataFrame, column: str) -> dict[str, int]:
 
 
 def differing_datasets(before: DataFrame, after: DataFrame) -> DataFrame:
-    """Datasets whose fingerprints differ, and how; no schema is read."""
-    old = before.select("urn", F.col("fingerprint").alias("was"))
-    new = after.select("urn", F.col("fingerprint").alias("now"))
+    """Datasets that were added, removed or changed, by their fingerprints; no schema is read."""
+    old = before.select("urn", F.col("fingerprint").alias("old_fingerprint"))
+    new = after.select("urn", F.col("fingerprint").alias("new_fingerprint"))
     joined = old.join(new, on="urn", how="full_outer")
     change = (
-        F.when(F.col("was").isNull(), "added")
-        .when(F.col("now").isNull(), "removed")
+        F.when(F.col("old_fingerprint").isNull(), "added")
+        .when(F.col("new_fingerprint").isNull(), "removed")
         .otherwise("changed")
     )
-    differs = ~F.col("was").eqNullSafe(F.col("now"))
+    differs = ~F.col("old_fingerprint").eqNullSafe(F.col("new_fingerprint"))
     return joined.where(differs).select("urn", change.alias("change"))
 
 
 def differing_schemas(
-    before: DataFrame, after: DataFrame, *, changed: DataFrame, are_few: bool
+    before: DataFrame, after: DataFrame, *, changed: DataFrame, is_small: bool
 ) -> DataFrame:
     """Both schemas of the datasets that changed."""
     # Schemas compress so well that Spark would underestimate an inventory and broadcast it.
-    changed_urns = F.broadcast(changed) if are_few else changed.hint("merge")
+    changed_urns = F.broadcast(changed) if is_small else changed.hint("merge")
     old = before.join(changed_urns, on="urn", how="left_semi").hint("merge")
     new = after.join(changed_urns, on="urn", how="left_semi")
     return (
@@ -122,7 +122,7 @@ def differing_schemas(
 
 
 def apply_judge(
-    judge: Callable[..., Iterable[dict[str, Any]]], rows: pa.Schema
+    judge: Callable[..., Iterable[dict[str, Any]]], row_schema: pa.Schema
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for mapInArrow that calls a judge with the columns of each row."""
 
@@ -130,6 +130,6 @@ def apply_judge(
         for batch in batches:
             datasets = zip(*(column.to_pylist() for column in batch.columns), strict=True)
             judged = [row for dataset in datasets for row in judge(*dataset)]
-            yield pa.RecordBatch.from_pylist(judged, schema=rows)
+            yield pa.RecordBatch.from_pylist(judged, schema=row_schema)
 
     return judge_batches

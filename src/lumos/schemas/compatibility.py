@@ -1,4 +1,4 @@
-"""Whether a schema change breaks readers of old data (storage) or unchanged queries (consumer)."""
+"""Judges changes: do they break unchanged queries (consumer), or reading old data (storage)?"""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, assert_never
@@ -27,27 +27,28 @@ from lumos.schemas.type_rules import judge_types
 
 # Formats without declared partition columns: their types are inferred from values in paths.
 _INFERRED_PARTITIONS: Final = frozenset({"parquet", "avro", "orc", "csv", "json"})
-_ORDER: Final = {verdict: rank for rank, verdict in enumerate(Verdict)}
-_CASE_ONLY: Final = ("case-only",)
-_COST: Final = ("cost",)
+_SEVERITY: Final = {verdict: rank for rank, verdict in enumerate(Verdict)}
+_CASE_ONLY_FLAG: Final = "case-only"
+# Queries may read more data, as fewer partitions are pruned.
+_COST_FLAG: Final = "cost"
 
 
 def judge(changes: Iterable[AnySchemaChange], *, format: str | None = None) -> tuple[Finding, ...]:
-    """Each change with its verdicts, worst for consumers first."""
+    """Judge each change; the findings are sorted by consumer verdict, worst first."""
     changes = tuple(changes)
     related = _RelatedChanges.of(changes)
     findings = [_finding(change, format, related) for change in changes]
-    return tuple(sorted(findings, key=lambda finding: _ORDER[finding.consumer]))
+    return tuple(sorted(findings, key=lambda finding: _SEVERITY[finding.consumer]))
 
 
-def worst(findings: Iterable[Finding]) -> Verdict | None:
+def worst_verdict(findings: Iterable[Finding]) -> Verdict | None:
     """The worst consumer verdict among the findings."""
     verdicts = {finding.consumer for finding in findings}
     return next((verdict for verdict in Verdict if verdict in verdicts), None)
 
 
 class _RelatedChanges(NamedTuple):
-    """Facts about a change that follow from the other changes of the schema, by its path."""
+    """What changes imply for each other, by path: case-only, regrouped, or renamed fields."""
 
     case_only: frozenset[str]
     regrouped: frozenset[str]
@@ -58,9 +59,9 @@ class _RelatedChanges(NamedTuple):
         notes: dict[str, str] = {}
         renames = suggest_renames(changes)
         for rename in renames:
-            because = f"(same {rename.evidence})"
-            notes[rename.before] = f"{RENAME_NOTE} to {rename.after} {because}"
-            notes[rename.after] = f"{RENAME_NOTE} from {rename.before} {because}"
+            evidence = f"(same {rename.evidence})"
+            notes[rename.before] = f"{RENAME_NOTE} to {rename.after} {evidence}"
+            notes[rename.after] = f"{RENAME_NOTE} from {rename.before} {evidence}"
         pairs = {(rename.before, rename.after) for rename in renames}
         return cls(_case_only(changes), regrouped_paths(changes, pairs), notes)
 
@@ -76,10 +77,10 @@ def _finding(change: AnySchemaChange, format: str | None, related: _RelatedChang
     if isinstance(change, FieldRemoved) and change.path in related.regrouped:
         judgement = RULES["fields-regrouped"]
     else:
-        judgement = _judgement(change, format)
+        judgement = _judge_change(change, format)
     flags, notes = judgement.flags, judgement.notes
     if change.path in related.case_only:
-        flags += _CASE_ONLY
+        flags += (_CASE_ONLY_FLAG,)
     if change.path in related.renames and isinstance(change, FieldAdded | FieldRemoved):
         notes = (related.renames[change.path], *notes)
     return Finding(
@@ -94,22 +95,22 @@ def _finding(change: AnySchemaChange, format: str | None, related: _RelatedChang
     )
 
 
-def _judgement(change: AnySchemaChange, format: str | None) -> Judgement:
+def _judge_change(change: AnySchemaChange, format: str | None) -> Judgement:
     match change:
         case TypeChanged(partition=True):
             if format in _INFERRED_PARTITIONS:
                 return RULES["partition-type"]
-            return _with_cost(judge_types(change.before, change.after))
+            return _with_cost_flag(judge_types(change.before, change.after))
         case TypeChanged(before=before, after=after, path=path, key=key):
-            return _of_key(judge_types(before, after, is_map_key=path.endswith(KEY)), key)
+            return _break_key_fields(judge_types(before, after, is_map_key=path.endswith(KEY)), key)
         case FieldAdded(after=field, path=path):
-            return _added(field, is_column=not parent_of(path))
+            return _judge_added_field(field, is_column=not parent_of(path))
         case FieldRemoved(before=field):
             judgement = RULES["field-removed"]
-            return _with_cost(judgement) if field.partition else judgement
+            return _with_cost_flag(judgement) if field.partition else judgement
         case NullabilityChanged(after=nullable, key=key):
             rule = "required-to-nullable" if nullable else "nullable-to-required"
-            return _of_key(RULES[rule], key)
+            return _break_key_fields(RULES[rule], key)
         case Reordered():
             return RULES["reordered"]
         case PartitioningChanged():
@@ -126,7 +127,7 @@ def _judgement(change: AnySchemaChange, format: str | None) -> Judgement:
             assert_never(unreachable)
 
 
-def _added(field: Field, *, is_column: bool) -> Judgement:
+def _judge_added_field(field: Field, *, is_column: bool) -> Judgement:
     needs_value = not field.nullable and field.default is None
     judgement = RULES["required-field-added" if needs_value else "field-added"]
     if field.key:
@@ -134,16 +135,16 @@ def _added(field: Field, *, is_column: bool) -> Judgement:
         judgement = key._replace(engines=judgement.engines, any_engine=judgement.any_engine)
     if not is_column:
         # Queries do not address struct members by position.
-        judgement = judgement._replace(remarks=(), breaks_if=())
-    return _with_cost(judgement) if field.partition else judgement
+        judgement = judgement._replace(rule_notes=(), breaks_if=())
+    return _with_cost_flag(judgement) if field.partition else judgement
 
 
-def _with_cost(judgement: Judgement) -> Judgement:
-    return judgement._replace(flags=(*judgement.flags, *_COST))
+def _with_cost_flag(judgement: Judgement) -> Judgement:
+    return judgement._replace(flags=(*judgement.flags, _COST_FLAG))
 
 
-def _of_key(judgement: Judgement, key: bool) -> Judgement:
-    """A change that may break a key breaks it if the field is one."""
+def _break_key_fields(judgement: Judgement, key: bool) -> Judgement:
+    """Make changes that may break a key breaking if the field is a key."""
     if (
         key
         and ConsumerUse.KEY in judgement.breaks_if

@@ -27,11 +27,14 @@ def diff_datasets(
         urn: FingerprintedSchema.of(each.schema, _format(before.get(urn), each))
         for urn, each in after.items()
     }
-    found = find_differences(old, new)
+    differences = find_differences(old, new)
     return _report(
-        [_changed(urn, before[urn], after[urn], rows) for urn, rows in found.changed.items()]
-        + [_added(urn, after[urn]) for urn in found.added]
-        + [_removed(urn, before[urn]) for urn in found.removed]
+        [
+            _changed_dataset(urn, before[urn], after[urn], rows)
+            for urn, rows in differences.changed.items()
+        ]
+        + [_added_dataset(urn, after[urn]) for urn in differences.added]
+        + [_removed_dataset(urn, before[urn]) for urn in differences.removed]
     )
 
 
@@ -41,7 +44,7 @@ def diff_pair(before: DatasetSchema, after: DatasetSchema, *, urn: str) -> DiffR
     findings = findings_between(
         FingerprintedSchema.of(before.schema), FingerprintedSchema.of(after.schema, format)
     )
-    return _report([_changed(urn, before, after, findings)] if findings else [])
+    return _report([_changed_dataset(urn, before, after, findings)] if findings else [])
 
 
 def _format(before: DatasetSchema | None, after: DatasetSchema) -> str | None:
@@ -53,13 +56,16 @@ def _report(datasets: Sequence[DatasetDiff]) -> DiffReport:
     return DiffReport(datasets=by_urn, summary=summarise(each.changes for each in by_urn))
 
 
-def _changed(
+def _changed_dataset(
     urn: str, before: DatasetSchema, after: DatasetSchema, findings: Sequence[Finding]
 ) -> DatasetDiff:
     to_version = after.version
-    is_stepped = to_version is not None and (after.urn, to_version) != (before.urn, before.version)
-    if before.version is not None and not is_stepped:
-        # The version has not moved yet; this is what it will be.
+    has_new_version = to_version is not None and (after.urn, to_version) != (
+        before.urn,
+        before.version,
+    )
+    if before.version is not None and not has_new_version:
+        # The version has not been raised yet: predict the next one.
         to_version = str(next_schema_version(SchemaVersion.parse(before.version), findings))
     return DatasetDiff(
         urn=urn,
@@ -69,18 +75,18 @@ def _changed(
     )
 
 
-def _added(urn: str, dataset: DatasetSchema) -> DatasetDiff:
+def _added_dataset(urn: str, dataset: DatasetSchema) -> DatasetDiff:
     change = _dataset_change(urn, "added", dataset, Verdict.COMPATIBLE)
     return DatasetDiff(urn=urn, from_version=None, to_version=dataset.version, changes=(change,))
 
 
-def _removed(urn: str, dataset: DatasetSchema) -> DatasetDiff:
+def _removed_dataset(urn: str, dataset: DatasetSchema) -> DatasetDiff:
     change = _dataset_change(urn, "removed", dataset, Verdict.BREAKING)
     return DatasetDiff(urn=urn, from_version=dataset.version, to_version=None, changes=(change,))
 
 
 def _dataset_change(urn: str, kind: str, dataset: DatasetSchema, verdict: Verdict) -> ChangeRow:
-    """A dataset that exists on one side only, as one change."""
+    """The change of a dataset that exists on one side only."""
     count = len(dataset.schema.fields)
     fields = "1 field" if count == 1 else f"{count} fields"
     return ChangeRow(

@@ -1,4 +1,4 @@
-"""The inputs of `lumos schema diff`: files, folders, snapshots, and datasets at some time."""
+"""The inputs of `lumos schema diff`: files, folders, snapshots, and versions of datasets."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,8 +26,7 @@ from lumos.store.history import RecordedSchemaVersion
 
 _HEAD_BYTES: Final = 65_536
 _SNAPSHOT_MARK: Final = b"lumos"
-_COMPRESSED: Final = ".zst"
-_FOLDER: Final = ".parquet"
+_COMPRESSED_SUFFIX: Final = ".zst"
 
 
 class SnapshotFile(NamedTuple):
@@ -37,7 +36,7 @@ class SnapshotFile(NamedTuple):
 
 
 def find_snapshot(path: Path) -> SnapshotFile | None:
-    """The snapshot at a path, or None if there is something else."""
+    """The snapshot at a path, or None if there is none."""
     if not is_likely_snapshot(path):
         return None
     try:
@@ -52,7 +51,7 @@ def is_likely_snapshot(path: Path) -> bool:
     name = path.name.lower()
     if not name.endswith(ENDINGS) or not path.exists():
         return False
-    if name.endswith(_COMPRESSED) or path.is_dir():
+    if name.endswith(_COMPRESSED_SUFFIX) or path.is_dir():
         return True
     with path.open("rb") as file:
         return _SNAPSHOT_MARK in file.read(_HEAD_BYTES)
@@ -68,36 +67,36 @@ def read_snapshot_schemas(
     old: dict[str, DatasetSchema] = {}
     new: dict[str, DatasetSchema] = {}
     with open_snapshot(before.file) as first, open_snapshot(after.file) as second:
-        is_whole = (
+        are_complete = (
             not is_part(first.header, of=second.header),
             not is_part(second.header, of=first.header),
         )
-        for before_schema, now in _paired(first, second):
-            sides = _schema_in_snapshot(first, before_schema), _schema_in_snapshot(second, now)
-            for side, other, found, may_lack in zip(
-                sides, sides[::-1], (old, new), is_whole[::-1], strict=True
+        for old_record, new_record in _paired_records(first, second):
+            sides = _schema_in_snapshot(first, old_record), _schema_in_snapshot(second, new_record)
+            for side, other, schemas, is_other_complete in zip(
+                sides, sides[::-1], (old, new), are_complete[::-1], strict=True
             ):
-                if side is not None and (other is not None or may_lack):
-                    found[side.urn] = side
+                if side is not None and (other is not None or is_other_complete):
+                    schemas[side.urn] = side
     return old, new
 
 
-def _paired(
+def _paired_records(
     before: OpenSnapshot, after: OpenSnapshot
 ) -> Iterator[tuple[EntryRecord | None, EntryRecord | None]]:
-    old, new = before.records(DATASETS), after.records(DATASETS)
-    before_schema, now = next(old, None), next(new, None)
-    while before_schema is not None or now is not None:
-        if now is None or (before_schema is not None and before_schema.key < now.key):
-            yield before_schema, None
-            before_schema = next(old, None)
-        elif before_schema is None or now.key < before_schema.key:
-            yield None, now
-            now = next(new, None)
+    old_records, new_records = before.records(DATASETS), after.records(DATASETS)
+    old_record, new_record = next(old_records, None), next(new_records, None)
+    while old_record is not None or new_record is not None:
+        if new_record is None or (old_record is not None and old_record.key < new_record.key):
+            yield old_record, None
+            old_record = next(old_records, None)
+        elif old_record is None or new_record.key < old_record.key:
+            yield None, new_record
+            new_record = next(new_records, None)
         else:
-            if before_schema.body != now.body:
-                yield before_schema, now
-            before_schema, now = next(old, None), next(new, None)
+            if old_record.body != new_record.body:
+                yield old_record, new_record
+            old_record, new_record = next(old_records, None), next(new_records, None)
 
 
 def _schema_in_snapshot(snapshot: OpenSnapshot, record: EntryRecord | None) -> DatasetSchema | None:
@@ -132,9 +131,9 @@ class SchemaHistory:
         """A dataset's schema now or, as `NAME@VERSION` or `NAME@DATE`, at an earlier time."""
         name, _, version = text.rpartition("@")
         try:
-            return _current_schema(self.find(text))
+            return _to_current_schema(self.find(text))
         except UnknownDataset:
-            # Tried only now because names may contain an `@` themselves.
+            # Only try a version if this fails, because names may contain an `@`.
             if not name or "/" in version:
                 raise
         return self.at_version(self.find(name), version)
@@ -147,38 +146,40 @@ class SchemaHistory:
         """The dataset as it was at a schema version, at a cloud version or on a date."""
         versions = self._store.schemas.versions(dataset.urn)
         if _SEMVER.match(version):
-            found = next((each for each in versions if each.record.version == version), None)
+            recorded = next((each for each in versions if each.record.version == version), None)
         elif _DATE.match(version):
-            found = self.as_of(dataset, version)
+            recorded = self.as_of(dataset, version)
         else:
             cloud_versions = schema_versions_of(self._store, self._store.known_dataset(dataset.urn))
-            begun = cloud_versions.get(version)
-            found = next((each for each in versions if each.record.version == begun), None)
-            if found is None and version[-1:].isdigit():
+            schema_version = cloud_versions.get(version)
+            recorded = next(
+                (each for each in versions if each.record.version == schema_version), None
+            )
+            if recorded is None and version[-1:].isdigit():
                 raise UnknownVersion(dataset.urn, version, cloud_versions)
-        if found is None:
+        if recorded is None:
             raise UnknownVersion(dataset.urn, version, _known_versions(versions))
         return DatasetSchema(
             urn=dataset.urn,
-            schema=found.record.schema,
-            version=found.record.version,
+            schema=recorded.record.schema,
+            version=recorded.record.version,
             format=dataset.format,
         )
 
     def as_of(self, dataset: Dataset, when: str) -> RecordedSchemaVersion:
-        """The version at a time; a date means the end of that day."""
+        """The schema version at a time; a date means the end of that day."""
         at = parse_time(when, now=self._now, end=True)
         versions = self._store.schemas.versions(dataset.urn)
-        in_force = [version for version in versions if version.record.recorded_at <= at]
-        if not in_force:
+        earlier = [version for version in versions if version.record.recorded_at <= at]
+        if not earlier:
             first = versions[0].record.recorded_at if versions else None
             why = f"it was first seen on {first:%Y-%m-%d %H:%M:%S} UTC" if first else ""
             raise UnknownVersion(dataset.urn, when, _known_versions(versions), why=why)
-        return in_force[-1]
+        return earlier[-1]
 
 
 def read_side(text: str) -> DiffSide | None:
-    """The side that is a schema file, a folder of them or a snapshot, else None."""
+    """The schema file, folder of schema files or snapshot at a path, else None."""
     path = Path(text)
     if (snapshot := find_snapshot(path)) is not None:
         return snapshot
@@ -194,7 +195,7 @@ def read_side(text: str) -> DiffSide | None:
 
 
 def check_not_a_file(text: str) -> None:
-    """Raises the reason why a file or folder that exists cannot be compared."""
+    """Raise an error if there is a file or folder, which cannot be compared."""
     path = Path(text)
     if path.is_dir():
         raise NotComparable(
@@ -202,7 +203,7 @@ def check_not_a_file(text: str) -> None:
             f"Write some with: lumos schema export {path}"
         )
     if is_likely_snapshot(path):
-        # Raises what is wrong with it, and where.
+        # Raises an error with the reason and position.
         open_snapshot(path)
     if path.exists():
         raise NotComparable(
@@ -211,7 +212,7 @@ def check_not_a_file(text: str) -> None:
         )
 
 
-def _current_schema(dataset: Dataset) -> DatasetSchema:
+def _to_current_schema(dataset: Dataset) -> DatasetSchema:
     versioning = dataset.versioning
     return DatasetSchema(
         urn=dataset.urn,

@@ -54,7 +54,7 @@ def read_text(file: Path) -> str:
 def decode_text(file: str, data: bytes) -> str:
     """The bytes of a file as text."""
     try:
-        # Names may hold lone surrogates, as `lumos schema export` writes them.
+        # Names may contain lone surrogates, which `lumos schema export` writes.
         return data.decode("utf-8", "surrogatepass").removeprefix("\ufeff")
     except UnicodeDecodeError as problem:
         before = data[: problem.start]
@@ -79,43 +79,43 @@ def parse_schema_text(file: str, text: str) -> Schema:
 
 
 def check_unique_fields(file: str, schema: Schema) -> None:
-    """Fails for a schema in which a field is repeated."""
+    """Raise an error if a schema defines a field twice."""
     repeated = find_repeated_field(schema)
     if repeated is not None:
         raise UnreadableSchema(file, f"the field '{repeated}' is defined twice")
 
 
-def _repeated(type: DataType, path: str) -> str | None:
+def _find_repeated(type: DataType, path: str) -> str | None:
     match type:
         case Struct(members):
-            return _repeated_among(members, path)
+            return _find_repeated_sibling(members, path)
         case Array(element):
-            return _repeated(element, f"{path}[]")
+            return _find_repeated(element, f"{path}[]")
         case Map(key, value):
-            return _repeated(key, f"{path}{{key}}") or _repeated(value, f"{path}{{}}")
+            return _find_repeated(key, f"{path}{{key}}") or _find_repeated(value, f"{path}{{}}")
         case Union(options):
-            found = (_repeated(each, f"{path}<{n}>") for n, each in enumerate(options))
-            return next((inner for inner in found if inner is not None), None)
+            repeated = (_find_repeated(each, f"{path}<{n}>") for n, each in enumerate(options))
+            return next((inner for inner in repeated if inner is not None), None)
         case _:
             return None
 
 
-def _repeated_among(siblings: Iterable[Field | Member], parent: str) -> str | None:
+def _find_repeated_sibling(siblings: Iterable[Field | Member], parent: str) -> str | None:
     names: set[str] = set()
     for each in siblings:
         path = f"{parent}.{each.name}" if parent else each.name
         if each.name in names:
             return path
         names.add(each.name)
-        inner = _repeated(each.type, path)
+        inner = _find_repeated(each.type, path)
         if inner is not None:
             return inner
     return None
 
 
 def find_repeated_field(schema: Schema) -> str | None:
-    """The path of the first field with the name of a sibling, at any depth."""
-    return _repeated_among(schema.fields, "")
+    """The path of the first field that has the same name as a sibling, at any depth."""
+    return _find_repeated_sibling(schema.fields, "")
 
 
 SCHEMA_SUFFIX: Final = ".schema"
@@ -142,67 +142,67 @@ class DatasetSchema(msgspec.Struct, frozen=True, kw_only=True):
     format: str | None = None
 
 
-def schema_file_text(described: DatasetSchema) -> str:
+def schema_file_text(dataset: DatasetSchema) -> str:
     """The text of a dataset's file."""
-    lines = [f"# urn: {described.urn}"]
-    if described.version is not None:
-        lines.append(f"# version: {described.version}")
-    # Only formats that compatibility rules know are written.
-    if described.format in FORMATS:
-        lines.append(f"# format: {described.format}")
+    lines = [f"# urn: {dataset.urn}"]
+    if dataset.version is not None:
+        lines.append(f"# version: {dataset.version}")
+    # Compatibility rules do not use other formats.
+    if dataset.format in FORMATS:
+        lines.append(f"# format: {dataset.format}")
     lines.append(f"# written by: {WRITER}")
-    return "\n".join([*lines, *map(str, described.schema.fields)]) + "\n"
+    return "\n".join([*lines, *map(str, dataset.schema.fields)]) + "\n"
 
 
-def read_schema(file: str, data: bytes, *, called: str) -> DatasetSchema:
-    """The schema in the content of a file; `called` names the dataset if the file has no URN."""
+def read_schema(file: str, data: bytes, *, default_name: str) -> DatasetSchema:
+    """The schema in the content of a file; `default_name` is used if the file has no URN."""
     text = decode_text(file, data)
-    facts = dict[str, str]()
+    header = dict[str, str]()
     for line, key, value in _header_lines(text):
-        if key in facts:
+        if key in header:
             raise UnreadableSchema(file, f"'# {key}:' is defined twice", line=line)
         try:
-            facts[key] = _CHECKS.get(key, str)(value)
+            header[key] = _HEADER_PARSERS.get(key, str)(value)
         except MisuseError as problem:
             raise UnreadableSchema(file, str(problem), line=line) from None
     _check_urn_position(file, text)
     return DatasetSchema(
-        urn=facts.get("urn") or _urn_without_header(called),
+        urn=header.get("urn") or _urn_without_header(default_name),
         schema=parse_schema_text(file, text),
-        version=facts.get("version"),
-        format=facts.get("format"),
+        version=header.get("version"),
+        format=header.get("format"),
     )
 
 
-def read_urn(data: bytes, *, called: str) -> str:
+def read_urn(data: bytes, *, default_name: str) -> str:
     """The URN in a file, without parsing its schema."""
     urn = read_header(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")).get("urn")
     try:
-        return str(Urn.parse(urn)) if urn else _urn_without_header(called)
+        return str(Urn.parse(urn)) if urn else _urn_without_header(default_name)
     except MisuseError:
         # Reading the schema of the file will report the problem.
         return urn or ""
 
 
-def _urn_without_header(called: str) -> str:
-    return str(Urn.of(UNNAMED_PLATFORM, called.split("/")))
+def _urn_without_header(default_name: str) -> str:
+    return str(Urn.of(UNNAMED_PLATFORM, default_name.split("/")))
 
 
-def _format(text: str) -> str:
+def _parse_format(text: str) -> str:
     if text.lower() not in FORMATS:
         raise UnknownName("format", text, FORMATS)
     return text.lower()
 
 
-_CHECKS: Final[dict[str, Callable[[str], str]]] = {
+_HEADER_PARSERS: Final[dict[str, Callable[[str], str]]] = {
     "urn": lambda text: str(Urn.parse(text)),
     "version": lambda text: str(SchemaVersion.parse(text)),
-    "format": _format,
+    "format": _parse_format,
 }
 
 
 def read_header(text: str) -> dict[str, str]:
-    """The facts in the comments at the beginning of a file."""
+    """The keys and values in the comments at the beginning of a file."""
     return {key: value for _, key, value in _header_lines(text)}
 
 
@@ -216,21 +216,21 @@ def _header_lines(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _check_urn_position(file: str, text: str) -> None:
-    """Fails for a URN after the first field, which would otherwise be ignored."""
-    head = {line for line, key, _ in _header_lines(text) if key == "urn"}
-    if len(_URN_LINE.findall(text)) == len(head):
-        # Saves parsing every comment, which takes as long as parsing the schema.
+    """Raise an error for a URN after the first field, which would be ignored."""
+    header_lines = {line for line, key, _ in _header_lines(text) if key == "urn"}
+    if len(_URN_LINE.findall(text)) == len(header_lines):
+        # Parsing all comments would take as long as parsing the schema.
         return
     for line, comment in comments_in(text):
         match = _HEADER.match(comment)
-        if match is not None and match.group(1) == "urn" and line not in head:
+        if match is not None and match.group(1) == "urn" and line not in header_lines:
             problem = "'# urn:' must be at the top of the file, before the first field"
             raise UnreadableSchema(file, problem, line=line)
 
 
 def read_file(file: Path) -> DatasetSchema:
     """The schema in one file."""
-    return read_schema(str(file), file.read_bytes(), called=name_of_file(Path(file.name)))
+    return read_schema(str(file), file.read_bytes(), default_name=name_of_file(Path(file.name)))
 
 
 def read_folders(
@@ -238,29 +238,29 @@ def read_folders(
 ) -> tuple[dict[str, DatasetSchema], dict[str, DatasetSchema]]:
     """The schemas in the files of two folders, by URN; equal files are not parsed."""
     old, new = _contents(before), _contents(after)
-    alike = {path for path, data in old.items() if new.get(path) == data}
-    return _described(before, old, alike), _described(after, new, alike)
+    unchanged = {path for path, data in old.items() if new.get(path) == data}
+    return _read_changed_files(before, old, unchanged), _read_changed_files(after, new, unchanged)
 
 
 def _contents(folder: Path) -> dict[Path, bytes]:
     return {file.relative_to(folder): file.read_bytes() for file in schema_files_in(folder)}
 
 
-def _described(
-    folder: Path, contents: dict[Path, bytes], alike: Collection[Path]
+def _read_changed_files(
+    folder: Path, contents: dict[Path, bytes], unchanged: Collection[Path]
 ) -> dict[str, DatasetSchema]:
     return index_by_urn(
         (
             (
                 str(folder / path),
-                read_schema(str(folder / path), data, called=name_of_file(path)),
+                read_schema(str(folder / path), data, default_name=name_of_file(path)),
             )
             for path, data in sorted(contents.items())
-            if path not in alike
+            if path not in unchanged
         ),
         others={
-            read_urn(contents[path], called=name_of_file(path)): str(folder / path)
-            for path in alike
+            read_urn(contents[path], default_name=name_of_file(path)): str(folder / path)
+            for path in unchanged
         },
     )
 
@@ -271,44 +271,44 @@ def schema_files_in(folder: Path) -> Iterator[Path]:
 
 
 def has_schema_files(folder: Path) -> bool:
-    """Whether there is a schema file among the first files of a folder."""
-    # A folder with the name of a dataset may be a lake of millions of files.
+    """Whether there is a schema file among the first 10,000 files of a folder."""
+    # The folder may be a data lake with millions of files.
     names = islice((name for _, _, names in os.walk(folder) for name in names), _MAX_CHECKED_FILES)
     return any(name.endswith(SCHEMA_SUFFIX) for name in names)
 
 
 def name_of_file(path: PurePosixPath | Path) -> str:
-    """The path of a file without its suffix, unless nothing would be left."""
+    """The path of a file without its suffix; a file named `.schema` keeps its name."""
     text = path.as_posix()
     return text if path.name == SCHEMA_SUFFIX else text.removesuffix(SCHEMA_SUFFIX)
 
 
 def index_by_urn(
-    found: Iterable[tuple[str, DatasetSchema]], *, others: Mapping[str, str]
+    schemas: Iterable[tuple[str, DatasetSchema]], *, others: Mapping[str, str]
 ) -> dict[str, DatasetSchema]:
     """The schemas of several files by URN; fails if two describe the same dataset.
 
-    `others` are the URNs in further files of the same folder, with their files.
+    `others` maps the URNs of other files in the same folder to these files.
     """
     files = dict(others)
     datasets: dict[str, DatasetSchema] = {}
-    for file, described in found:
-        if described.urn in files:
-            raise UnreadableSchema(file, f"{described.urn} is also in {files[described.urn]}")
-        files[described.urn] = file
-        datasets[described.urn] = described
+    for file, dataset in schemas:
+        if dataset.urn in files:
+            raise UnreadableSchema(file, f"{dataset.urn} is also in {files[dataset.urn]}")
+        files[dataset.urn] = file
+        datasets[dataset.urn] = dataset
     return datasets
 
 
 def file_path_of(urn: Urn) -> PurePosixPath:
     """The path of a dataset's file in a folder: `s3@eu/lake/raw/orders.schema`.
 
-    Environments other than the default are folders above. Different URNs have different paths, and
-    no path leads out of the folder, whatever a name contains.
+    An environment other than the default is the first folder. Different URNs have different paths,
+    and no path leads out of the folder, whatever a name contains.
     """
     instance = f"@{_file_name(urn.instance)}" if urn.instance else ""
-    above = [] if urn.environment == DEFAULT_ENVIRONMENT else [urn.environment]
-    *folders, last = map(_file_name, urn.path)
+    environment_folder = [] if urn.environment == DEFAULT_ENVIRONMENT else [urn.environment]
+    *folders, file_name = map(_file_name, urn.path)
     # A folder must not have the name of another dataset's file.
     folders = [
         f"{name.removesuffix(SCHEMA_SUFFIX)}%2E{SCHEMA_SUFFIX[1:]}"
@@ -316,7 +316,9 @@ def file_path_of(urn: Urn) -> PurePosixPath:
         else name
         for name in folders
     ]
-    return PurePosixPath(*above, f"{urn.platform}{instance}", *folders, f"{last}{SCHEMA_SUFFIX}")
+    return PurePosixPath(
+        *environment_folder, f"{urn.platform}{instance}", *folders, f"{file_name}{SCHEMA_SUFFIX}"
+    )
 
 
 def _file_name(segment: str) -> str:

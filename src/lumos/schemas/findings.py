@@ -24,31 +24,33 @@ from lumos.model.types import quoted_text
 from lumos.schemas.comparison import compare
 from lumos.schemas.compatibility import judge
 
-Fact: TypeAlias = str | bool | Sequence["Fact"] | None
+FingerprintValue: TypeAlias = str | bool | Sequence["FingerprintValue"] | None
 
 
 def change_fingerprint(urn: str, finding: Finding) -> str:
     """An identifier of a change to a dataset that does not depend on other changes.
 
-    Waivers refer to it. Rules and verdicts are not part of it, nor is anything that other changes
-    move: the position of a new field, and fields that keep their place in a reordering.
+    Waivers refer to it. It does not include rules, verdicts, or what other changes may alter: the
+    position of an added field, and fields that do not move in a reordering.
     """
     change = finding.change
-    before, after = _fingerprint_sides(change)
-    return schema.fingerprint(map(_line, (urn, kind_of(change), change.path, before, after)))
+    before, after = _fingerprint_values(change)
+    return schema.fingerprint(
+        map(_canonical_text, (urn, kind_of(change), change.path, before, after))
+    )
 
 
 def kind_of(change: AnySchemaChange) -> str:
-    """The change's kind as JSON has it: `added`, `type_changed`, ..."""
+    """The kind of a change in JSON: `added`, `type_changed`, ..."""
     return str(change.__struct_config__.tag)
 
 
-def _fingerprint_sides(change: AnySchemaChange) -> tuple[Fact, Fact]:
+def _fingerprint_values(change: AnySchemaChange) -> tuple[FingerprintValue, FingerprintValue]:
     match change:
         case FieldAdded(after=field):
-            return None, (_nature(field), field.default)
+            return None, (_field_properties(field), field.default)
         case FieldRemoved(before=field):
-            return _nature(field), None
+            return _field_properties(field), None
         case TypeChanged(before=old, after=new):
             return old.text, new.text
         case Reordered(before=names, after=others):
@@ -62,39 +64,43 @@ def _fingerprint_sides(change: AnySchemaChange) -> tuple[Fact, Fact]:
             return change.before, change.after
 
 
-def _line(fact: Fact) -> str:
-    match fact:
+def _canonical_text(value: FingerprintValue) -> str:
+    match value:
         case str():
-            return quoted_text(fact)
+            return quoted_text(value)
         case None | bool():
-            return str(fact)
+            return str(value)
         case _:
-            return f"({', '.join(map(_line, fact))})"
+            return f"({', '.join(map(_canonical_text, value))})"
 
 
-def _nature(field: Field) -> tuple[str, bool, bool, bool]:
+def _field_properties(field: Field) -> tuple[str, bool, bool, bool]:
     return field.type.text, field.nullable, field.key, field.partition
 
 
 def moved_names(before: Sequence[str], after: Sequence[str]) -> set[str]:
-    """The names whose order relative to any other name changed."""
-    index = {name: position for position, name in enumerate(after)}
-    positions = [index[name] for name in before]
+    """The names whose order relative to any other name changed.
+
+    A name has moved if a name that was before it is now after it, or the reverse. The first
+    pass finds the former by the highest new position so far, the second one the latter.
+    """
+    new_positions = {name: position for position, name in enumerate(after)}
+    positions = [new_positions[name] for name in before]
     highest = -1
-    passed_before = []
+    is_overtaken = []
     for position in positions:
-        passed_before.append(highest > position)
+        is_overtaken.append(highest > position)
         highest = max(highest, position)
     lowest = len(positions)
     moved = set()
     for number in range(len(positions) - 1, -1, -1):
-        if passed_before[number] or lowest < positions[number]:
+        if is_overtaken[number] or lowest < positions[number]:
             moved.add(before[number])
         lowest = min(lowest, positions[number])
     return moved
 
 
-# A type or another text, a flag, several names, or nothing.
+# A type or other text, a boolean, several names, or None.
 ChangeValue: TypeAlias = str | bool | tuple[str, ...] | None
 
 
@@ -144,7 +150,7 @@ def summarise(datasets: Iterable[Iterable[ChangeRow]]) -> ChangeCounts:
 
 
 def _row(urn: str, finding: Finding) -> ChangeRow:
-    before, after = _sides(finding)
+    before, after = _row_values(finding)
     return ChangeRow(
         path=finding.change.path,
         kind=kind_of(finding.change),
@@ -159,7 +165,7 @@ def _row(urn: str, finding: Finding) -> ChangeRow:
     )
 
 
-def _sides(finding: Finding) -> tuple[ChangeValue, ChangeValue]:
+def _row_values(finding: Finding) -> tuple[ChangeValue, ChangeValue]:
     match finding.change:
         case FieldAdded(after=field):
             return None, _type_text(field)
@@ -199,7 +205,7 @@ class SchemaDifferences(NamedTuple):
 def find_differences(
     before: Mapping[str, FingerprintedSchema], after: Mapping[str, FingerprintedSchema]
 ) -> SchemaDifferences:
-    """Compares two inventories: fingerprints first, schemas only where these differ."""
+    """Compare two inventories: fingerprints first, and schemas only if these differ."""
     changed: dict[str, tuple[Finding, ...]] = {}
     added: list[str] = []
     for urn, new in after.items():
@@ -209,8 +215,8 @@ def find_differences(
         elif old[0] != new[0] and (findings := findings_between(old, new)):
             changed[urn] = findings
     # Skips the lookup of every URN if no dataset can have been removed.
-    is_removed = len(before) > len(after) - len(added)
-    removed = tuple(urn for urn in before if urn not in after) if is_removed else ()
+    may_lack_datasets = len(before) > len(after) - len(added)
+    removed = tuple(urn for urn in before if urn not in after) if may_lack_datasets else ()
     return SchemaDifferences(changed, tuple(added), removed)
 
 
@@ -218,7 +224,7 @@ def findings_between(
     before: FingerprintedSchema, after: FingerprintedSchema
 ) -> tuple[Finding, ...]:
     """The judged changes of one dataset, for its current format."""
-    return judge(compare(_schema(before), _schema(after)), format=after.format)
+    return judge(compare(_decode_schema(before), _decode_schema(after)), format=after.format)
 
 
 def change_table_rows(
@@ -242,5 +248,9 @@ def change_table_rows(
     ]
 
 
-def _schema(known: FingerprintedSchema) -> Schema:
-    return known.schema if isinstance(known.schema, Schema) else from_json(known.schema, Schema)
+def _decode_schema(fingerprinted: FingerprintedSchema) -> Schema:
+    return (
+        fingerprinted.schema
+        if isinstance(fingerprinted.schema, Schema)
+        else from_json(fingerprinted.schema, Schema)
+    )

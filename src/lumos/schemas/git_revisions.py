@@ -20,12 +20,12 @@ from lumos.schemas.files import (
 )
 
 _REMOTE: Final = "origin"
-_COMMIT: Final = re.compile(r"[0-9a-f]{7,64}\Z", re.IGNORECASE)
-_IN_ACTIONS: Final = "(in GitHub Actions, check out with fetch-depth: 0)"
+_COMMIT_ID: Final = re.compile(r"[0-9a-f]{7,64}\Z", re.IGNORECASE)
+_ACTIONS_HINT: Final = "(in GitHub Actions, check out with fetch-depth: 0)"
 DEFAULT_FOLDER: Final = "schemas"
-# Modes of entries in a tree.
-_REGULAR: Final = "100"
-_SUBMODULE: Final = "160000"
+# Modes of tree entries in git.
+_REGULAR_FILE_MODE: Final = "100"
+_SUBMODULE_MODE: Final = "160000"
 
 
 class GitFailed(LumosError):
@@ -38,7 +38,7 @@ class UnknownRevision(MisuseError):
     def __init__(self, revision: str, *, shallow: bool) -> None:
         self.revision = revision
         hint = (
-            f"This clone is shallow. Fetch it with: {_fetch_command(revision)} {_IN_ACTIONS}"
+            f"This clone is shallow. Fetch it with: {_fetch_command(revision)} {_ACTIONS_HINT}"
             if shallow
             else "Look for it with: git branch --all, or fetch it: "
             f"{_fetch_command(revision, deepen=False)}"
@@ -55,7 +55,7 @@ class RevisionSchemas(NamedTuple):
 
 
 class _ReadableSchemas(NamedTuple):
-    """Datasets of a revision, and the files and URNs that could not be read unambiguously."""
+    """The datasets of a revision, and the files and URNs that are unreadable or ambiguous."""
 
     datasets: dict[str, DatasetSchema]
     unreadable: frozenset[str]
@@ -74,15 +74,15 @@ class _TreeEntry(NamedTuple):
 class GitRepository:
     """The git repository of a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, advice: str = "Run the command inside the repository."
+    ) -> None:
         self._folder = folder
         self._listings: dict[str, list[_TreeEntry]] = {}
-        done = self._run("rev-parse", "--is-inside-work-tree")
-        if done.stdout.strip() != b"true":
+        result = self._run("rev-parse", "--is-inside-work-tree")
+        if result.stdout.strip() != b"true":
             raise MisuseError(
-                f"{folder} is not inside a git repository that can be read"
-                f"{_error_text(done)}. Compare two folders instead: "
-                "lumos schema diff OLD_FOLDER NEW_FOLDER"
+                f"{folder} is not inside a readable git repository{_error_text(result)}. {advice}"
             )
 
     @property
@@ -96,7 +96,7 @@ class GitRepository:
         return bool(self.git("ls-files", *rules, "--", str(file)).strip())
 
     def default_branch(self) -> str | None:
-        """The branch that changes are for: the remote's default, else main or master."""
+        """The branch to merge into: the default branch of the remote, else main or master."""
         remote = self.git("symbolic-ref", "--quiet", f"refs/remotes/{_REMOTE}/HEAD", check=False)
         names = [remote.strip().removeprefix("refs/remotes/")] if remote.strip() else []
         for name in (*names, f"{_REMOTE}/main", f"{_REMOTE}/master", "main", "master"):
@@ -106,31 +106,50 @@ class GitRepository:
 
     def commit(self, revision: str) -> str:
         """The commit of a revision, which may be a branch that only the remote has."""
-        return self._commit(revision)
+        # Git would take a name with a leading dash for an option.
+        if revision and not revision.startswith("-"):
+            for name in (revision, f"{_REMOTE}/{revision}"):
+                command = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+                commit_id = self._git(*command, f"{name}^{{commit}}", check=False).decode().strip()
+                if commit_id:
+                    return commit_id
+        raise UnknownRevision(revision, shallow=self._is_shallow())
 
     def commits(self, base: str, head: str) -> tuple[str, str]:
         """The merge base of two revisions, and the commit of the second one."""
-        new = self._commit(head)
-        return self._merge_base(base, self._commit(base), head, new), new
+        new = self.commit(head)
+        return self._merge_base(base, self.commit(base), head, new), new
 
     def files(
-        self, commit: str, suffixes: tuple[str, ...], *, max_bytes: int | None = None
+        self, tree: str, suffixes: tuple[str, ...], *, max_bytes: int | None = None
     ) -> dict[str, str]:
-        """The regular files of a commit with these suffixes, with their blob ids."""
-        return self._tree_files(commit, suffixes, max_bytes=max_bytes)
+        """The regular files of a commit or tree with these suffixes, with their blob ids."""
+        return {
+            each.path: each.blob
+            for each in self._listing(tree)
+            # Skips links and submodules.
+            if each.path.lower().endswith(suffixes)
+            and each.mode.startswith(_REGULAR_FILE_MODE)
+            # In a partial clone, a missing object has no size.
+            and (max_bytes is None or (each.size is not None and each.size <= max_bytes))
+        }
+
+    def read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+        """The contents of files by their blob ids, in the order of their names."""
+        names = sorted(files)
+        contents = self._contents([files[name] for name in names]) if names else []
+        return zip(names, contents, strict=True)
 
     def submodules(self, commit: str) -> dict[str, str]:
         """The commits of the submodules of a commit, by path."""
-        return {each.path: each.blob for each in self._listing(commit) if each.mode == _SUBMODULE}
+        return {
+            each.path: each.blob for each in self._listing(commit) if each.mode == _SUBMODULE_MODE
+        }
 
     def path_of(self, file: Path) -> str | None:
         """The path of a file in the repository; None if it is elsewhere."""
         path = os.path.relpath(os.path.realpath(file), self._top())
         return None if path.split(os.sep)[0] == os.pardir else PurePath(path).as_posix()
-
-    def read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-        """The contents of files, in the order of their names."""
-        return self._read(files)
 
     def git(self, *arguments: str, stdin: bytes = b"", check: bool = True) -> str:
         """The output of a git command; raises GitFailed if it fails and `check` is set."""
@@ -140,64 +159,56 @@ class GitRepository:
         """The datasets that differ between the merge base of two revisions and the second one.
 
         Files that are equal on both sides are not parsed. Files that cannot be read at the base are
-        left out with a remark, since the head may be what repairs them.
+        left out with a remark, since the head may repair them.
         """
-        new = self._commit(head)
-        old = self._merge_base(base, self._commit(base), head, new)
-        folder, before, after = self._folder_at(old, new, folder)
+        old, new = self.commits(base, head)
+        folder, before, after = self._find_folder(old, new, folder)
         if before is None and after is None:
             raise MisuseError(
                 f"There is no folder {folder} at {base} or {head}. Name it with --dir, or write "
                 f"one and commit it: lumos schema export {folder}"
             )
         before, after = before or {}, after or {}
-        alike = dict(before.items() & after.items())
-        if before.keys() == after.keys() == alike.keys():
+        unchanged = dict(before.items() & after.items())
+        if before.keys() == after.keys() == unchanged.keys():
             return RevisionSchemas({}, {}, ())
-        urns_of_alike = self._urns(alike)
-        found = self._readable(_without(before, alike), urns_of_alike, location=f"{base}:{folder}")
+        unchanged_urns = self._urns(unchanged)
+        at_base = self._read_schemas(
+            _without(before, unchanged), unchanged_urns, location=f"{base}:{folder}"
+        )
         location = f"{head}:{folder}"
-        read_at_head = {
-            name: read_schema(f"{location}/{name}", data, called=name_of_file(PurePosixPath(name)))
-            for name, data in self._read(_without(after, alike))
+        at_head = {
+            name: read_schema(
+                f"{location}/{name}", data, default_name=name_of_file(PurePosixPath(name))
+            )
+            for name, data in self.read(_without(after, unchanged))
         }
         datasets = index_by_urn(
-            ((f"{location}/{name}", each) for name, each in read_at_head.items()),
-            others={urn: f"{location}/{name}" for urn, name in urns_of_alike.items()},
+            ((f"{location}/{name}", each) for name, each in at_head.items()),
+            others={urn: f"{location}/{name}" for urn, name in unchanged_urns.items()},
         )
-        repaired = {read_at_head[name].urn for name in found.unreadable & read_at_head.keys()}
-        for urn in repaired | found.unreadable:
+        repaired = {at_head[name].urn for name in at_base.unreadable & at_head.keys()}
+        for urn in repaired | at_base.unreadable:
             datasets.pop(urn, None)
-        return RevisionSchemas(found.datasets, datasets, found.remarks)
+        return RevisionSchemas(at_base.datasets, datasets, at_base.remarks)
 
-    def _folder_at(
+    def _find_folder(
         self, old: str, new: str, folder: str | None
     ) -> tuple[str, dict[str, str] | None, dict[str, str] | None]:
-        """The files of the folder at both commits; the default one may be here or at the root."""
+        """The name of the folder, and its schema files at both commits; None if it is missing."""
         at_root = os.path.join(self._top(), DEFAULT_FOLDER)
         for name in (folder,) if folder is not None else (DEFAULT_FOLDER, at_root):
-            before, after = self._files(old, name), self._files(new, name)
+            before, after = self._schema_files(old, name), self._schema_files(new, name)
             if before is not None or after is not None:
                 break
         return folder or DEFAULT_FOLDER, before, after
 
-    def _commit(self, revision: str) -> str:
-        """The commit of a revision, which may be a branch that only the remote has."""
-        # Git would take a name with a leading dash for an option.
-        if revision and not revision.startswith("-"):
-            for name in (revision, f"{_REMOTE}/{revision}"):
-                command = ("rev-parse", "--verify", "--quiet", "--end-of-options")
-                found = self._git(*command, f"{name}^{{commit}}", check=False).decode().strip()
-                if found:
-                    return found
-        raise UnknownRevision(revision, shallow=self._is_shallow())
-
     def _merge_base(self, base: str, old: str, head: str, new: str) -> str:
-        found = self._git("merge-base", old, new, check=False).decode().strip()
-        if found:
-            return found
+        merge_base = self._git("merge-base", old, new, check=False).decode().strip()
+        if merge_base:
+            return merge_base
         hint = (
-            f"This clone is shallow. Fetch its history with: {_fetch_command(base)} {_IN_ACTIONS}"
+            f"This clone is shallow. Fetch its history with: {_fetch_command(base)} {_ACTIONS_HINT}"
             if self._is_shallow()
             else "Choose revisions of one history"
         )
@@ -206,7 +217,7 @@ class GitRepository:
     def _is_shallow(self) -> bool:
         return self._git("rev-parse", "--is-shallow-repository", check=False).strip() == b"true"
 
-    def _files(self, commit: str, folder: str) -> dict[str, str] | None:
+    def _schema_files(self, commit: str, folder: str) -> dict[str, str] | None:
         """The schema files of a folder with their blob ids; None if there is no such folder."""
         tree = commit
         if (path := self._path(folder)) != ".":
@@ -214,20 +225,7 @@ class GitRepository:
             if not entry:
                 return None
             tree = entry.partition(b"\t")[0].split()[2].decode()
-        return self._tree_files(tree, (SCHEMA_SUFFIX,))
-
-    def _tree_files(
-        self, tree: str, suffixes: tuple[str, ...], *, max_bytes: int | None = None
-    ) -> dict[str, str]:
-        return {
-            each.path: each.blob
-            for each in self._listing(tree)
-            # Skips links and submodules.
-            if each.path.lower().endswith(suffixes)
-            and each.mode.startswith(_REGULAR)
-            # In a partial clone, a missing object has no size.
-            and (max_bytes is None or (each.size is not None and each.size <= max_bytes))
-        }
+        return self.files(tree, (SCHEMA_SUFFIX,))
 
     def _listing(self, tree: str) -> list["_TreeEntry"]:
         """All entries of a tree, listed once."""
@@ -235,18 +233,18 @@ class GitRepository:
             output = self._git("ls-tree", "-r", "-z", "--full-tree", "--long", tree)
             entries = []
             for entry in output.split(b"\0")[:-1]:
-                facts, _, name = entry.partition(b"\t")
-                mode, _, blob, size = facts.decode().split()
-                known = int(size) if size.isdigit() else None
-                entries.append(_TreeEntry(os.fsdecode(name), mode, blob, known))
+                metadata, _, name = entry.partition(b"\t")
+                mode, _, blob, size = metadata.decode().split()
+                size_in_bytes = int(size) if size.isdigit() else None
+                entries.append(_TreeEntry(os.fsdecode(name), mode, blob, size_in_bytes))
             self._listings[tree] = entries
         return self._listings[tree]
 
     def _path(self, folder: str) -> str:
-        """A folder's path in the repository; relative ones start at the current folder."""
+        """The path in the repository of a folder, which may be relative to the current folder."""
         absolute = os.path.abspath(os.path.join(self._folder, folder))
-        for inside in (absolute, os.path.realpath(absolute)):
-            path = os.path.relpath(inside, self._top())
+        for candidate in (absolute, os.path.realpath(absolute)):
+            path = os.path.relpath(candidate, self._top())
             if path.split(os.sep)[0] != os.pardir:
                 return PurePath(path).as_posix()
         raise MisuseError(f"The folder {folder} is outside of the git repository.")
@@ -256,58 +254,54 @@ class GitRepository:
         return os.path.realpath(os.fsdecode(top).removesuffix("\n"))
 
     def _urns(self, files: Mapping[str, str]) -> dict[str, str]:
-        """The names of the given files by the URNs in their headers."""
-        return {read_urn(data, called=name_of_file(PurePosixPath(name))): name
-                for name, data in self._read(files)}  # fmt: skip
+        """The names of files by the URNs in their headers."""
+        return {read_urn(data, default_name=name_of_file(PurePosixPath(name))): name
+                for name, data in self.read(files)}  # fmt: skip
 
-    def _readable(
-        self, files: Mapping[str, str], others: Mapping[str, str], *, location: str
+    def _read_schemas(
+        self, files: Mapping[str, str], urns_elsewhere: Mapping[str, str], *, location: str
     ) -> "_ReadableSchemas":
         """The datasets of the files that can be read and describe different URNs."""
         datasets: dict[str, DatasetSchema] = {}
         unreadable: set[str] = set()
         remarks: list[str] = []
-        for name, data in self._read(files):
-            file, own_name = f"{location}/{name}", name_of_file(PurePosixPath(name))
+        for name, data in self.read(files):
+            file, default_name = f"{location}/{name}", name_of_file(PurePosixPath(name))
             try:
-                described = read_schema(file, data, called=own_name)
+                dataset = read_schema(file, data, default_name=default_name)
             except UnreadableSchema as problem:
-                unreadable |= {name, read_urn(data, called=own_name)}
+                unreadable |= {name, read_urn(data, default_name=default_name)}
                 remarks.append(f"left out: {problem}")
                 continue
-            if described.urn in datasets or described.urn in others:
-                unreadable.add(described.urn)
-                remarks.append(f"left out: {file}: {described.urn} is in another file as well.")
-            datasets[described.urn] = described
+            if dataset.urn in datasets or dataset.urn in urns_elsewhere:
+                unreadable.add(dataset.urn)
+                remarks.append(f"left out: {file}: {dataset.urn} is in another file as well.")
+            datasets[dataset.urn] = dataset
         readable = {urn: each for urn, each in datasets.items() if urn not in unreadable}
         return _ReadableSchemas(readable, frozenset(unreadable), tuple(remarks))
-
-    def _read(self, files: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-        """The contents of the given files, in the order of their names."""
-        names = sorted(files)
-        contents = self._contents([files[name] for name in names]) if names else []
-        return zip(names, contents, strict=True)
 
     def _contents(self, ids: Iterable[str]) -> list[bytes]:
         requested = "".join(f"{id}\n" for id in ids).encode()
         output = self._git("cat-file", "--batch", stdin=requested)
         contents = []
-        at = 0
-        while at < len(output):
-            end = output.index(b"\n", at)
-            facts = output[at:end].split()
-            if facts[-1] == b"missing":
-                raise GitFailed(f"The repository lacks the object {facts[0].decode()}: git fsck.")
-            size = int(facts[-1])
+        position = 0
+        while position < len(output):
+            end = output.index(b"\n", position)
+            header = output[position:end].split()
+            if header[-1] == b"missing":
+                raise GitFailed(
+                    f"The repository lacks the object {header[0].decode()}. Check it: git fsck"
+                )
+            size = int(header[-1])
             contents.append(output[end + 1 : end + 1 + size])
-            at = end + size + 2
+            position = end + size + 2
         return contents
 
     def _git(self, *arguments: str, stdin: bytes = b"", check: bool = True) -> bytes:
-        done = self._run(*arguments, stdin=stdin)
-        if check and done.returncode != 0:
-            raise GitFailed(f"git {arguments[0]} failed{_error_text(done)}.")
-        return done.stdout
+        result = self._run(*arguments, stdin=stdin)
+        if check and result.returncode != 0:
+            raise GitFailed(f"git {arguments[0]} failed{_error_text(result)}.")
+        return result.stdout
 
     def _run(self, *arguments: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         command = ["git", "--literal-pathspecs", "-C", str(self._folder), *arguments]
@@ -320,23 +314,23 @@ class GitRepository:
 
 
 def _fetch_command(revision: str, *, deepen: bool = True) -> str:
-    """The command that fetches a revision with its history, under the name that was given."""
+    """The command that fetches a revision with its history, under the given name."""
     branch = revision.removeprefix(f"{_REMOTE}/").removeprefix("refs/heads/")
-    is_commit = _COMMIT.match(revision) is not None
+    is_commit = _COMMIT_ID.match(revision) is not None
     refs = branch if is_commit else f"+refs/heads/{branch}:refs/remotes/{_REMOTE}/{branch}"
     return shlex.join(["git", "fetch", *(["--unshallow"] if deepen else []), _REMOTE, refs])
 
 
 def root_of(folder: Path) -> Path | None:
     """The top folder of the repository of a folder; None outside of a repository."""
-    here = folder.resolve()
-    return next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
+    start = folder.resolve()
+    return next((each for each in (start, *start.parents) if (each / ".git").exists()), None)
 
 
-def _without(files: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    return {name: id for name, id in files.items() if name not in others}
+def _without(files: Mapping[str, str], excluded: Mapping[str, str]) -> dict[str, str]:
+    return {name: id for name, id in files.items() if name not in excluded}
 
 
-def _error_text(done: "subprocess.CompletedProcess[bytes]") -> str:
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
+def _error_text(result: "subprocess.CompletedProcess[bytes]") -> str:
+    lines = result.stderr.decode(errors="replace").strip().splitlines()
     return f" ({lines[0].rstrip('.')})" if lines else ""

@@ -38,7 +38,7 @@ class SchemaInventory:
         self._store = store
 
     def snapshot(self, file: str | Path) -> InventoryReport:
-        """Writes the current schema of every live dataset to a Parquet file."""
+        """Write the current schema of each live dataset to a Parquet file."""
         from lumos.schemas.inventory_file import InventoryRow, write_inventory
 
         rows = (
@@ -50,7 +50,7 @@ class SchemaInventory:
     def compare(
         self, before: str | Path, after: str | Path, *, to: str | Path
     ) -> InventoryDiffReport:
-        """Compares two inventories on Spark and writes the differences to a new folder, as Parquet.
+        """Compare two inventories on Spark, and write the differences to a new folder as Parquet.
 
         `datasets` has a row for each dataset that was added, removed or changed; `changes` has a
         row for each judged change.

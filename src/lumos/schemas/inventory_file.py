@@ -29,7 +29,7 @@ class InventoryRow(NamedTuple):
 
 
 def write_inventory(rows: Iterable[InventoryRow], file: str | Path) -> int:
-    """Writes rows in batches and returns their number."""
+    """Write rows in batches and return their number."""
     remaining = iter(rows)
     written = 0
     with pq.ParquetWriter(str(file), INVENTORY_COLUMNS, compression="zstd") as writer:

@@ -9,7 +9,7 @@ from lumos.storage import storage_of
 
 
 def write_output(output: str | Path, data: bytes) -> None:
-    """Writes a file atomically; a link is followed."""
+    """Write a file atomically, or the target of a link."""
     require_text(str(output), "output file")
     file = Path(output)
     mode = file.stat().st_mode if file.exists() else stat.S_IFREG
@@ -28,8 +28,8 @@ def write_output(output: str | Path, data: bytes) -> None:
             stream.write(data)
 
 
-def require_text(text: str, what: str) -> str:
-    """The text itself; fails if it is empty."""
+def require_text(text: str, argument: str) -> str:
+    """Return the text; raise an error if it is empty."""
     if not text.strip():
-        raise MisuseError(f"The {what} is empty. Name one, or leave the argument out.")
+        raise MisuseError(f"The {argument} is empty. Name one, or leave the argument out.")
     return text

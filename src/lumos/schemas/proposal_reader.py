@@ -40,15 +40,15 @@ from lumos.schemas.proposals import (
     unknown_types,
 )
 
-_SECTIONS: Final = ("models", "seeds", "snapshots", "tables")
-_TESTS: Final = ("tests", "data_tests")
+_MODEL_SECTIONS: Final = ("models", "seeds", "snapshots", "tables")
+_TEST_SECTIONS: Final = ("tests", "data_tests")
 
 
 class DbtModel(NamedTuple):
     """A model, seed, snapshot or source table of a dbt schema.yml, and its listed columns.
 
-    Only an `enforced` contract makes the list complete. `untyped` columns have no data_type,
-    `unquoted` names match in any case, `nested` ones are fields inside columns. `source` is the
+    The list is complete if the contract is `enforced`. `untyped` columns have no data_type,
+    `unquoted` names match in any case, `nested` are the names of nested fields. `source` is the
     name of the source that a table belongs to.
     """
 
@@ -65,27 +65,37 @@ class DbtModel(NamedTuple):
     meta: Mapping[str, str] = {}
 
 
-def models_from_dbt(text: str, *, file: str, dialect: Dialect) -> tuple[DbtModel, ...]:
-    """Every model of the text; raises ConfigurationError with file and line."""
+def models_from_dbt(
+    text: str, *, file: str, dialect: Dialect, allow_repeated: bool = False
+) -> tuple[DbtModel, ...]:
+    """Every model of the text; raises ConfigurationError with file and line.
+
+    With `allow_repeated`, the last definition of a column counts, as in dbt.
+    """
     root, problems = parse_yaml(
         text, position=ConfigPosition(origin=file, folder=""), environment={}
     )
     if problems:
         raise ConfigurationError(problems)
-    return tuple(_model(block, dialect, source) for block, source in _models(root))
+    return tuple(
+        _parse_model(block, dialect, source, allow_repeated=allow_repeated)
+        for block, source in _model_blocks(root)
+    )
 
 
-def _models(
+def _model_blocks(
     root: MappingNode, source: str | None = None
 ) -> Iterator[tuple[MappingNode, str | None]]:
     """The models of a mapping, each with the source that it belongs to."""
-    for section in _SECTIONS:
+    for section in _MODEL_SECTIONS:
         yield from ((block, source) for block in _blocks(root, section) if _text(block, "name"))
     for block in _blocks(root, "sources"):
-        yield from _models(block, _text(block, "name"))
+        yield from _model_blocks(block, _text(block, "name"))
 
 
-def _model(block: MappingNode, dialect: Dialect, source: str | None = None) -> DbtModel:
+def _parse_model(
+    block: MappingNode, dialect: Dialect, source: str | None = None, *, allow_repeated: bool = False
+) -> DbtModel:
     fields: dict[str, Field] = {}
     untyped, unquoted, nested = set(), set(), []
     keys = {
@@ -98,12 +108,12 @@ def _model(block: MappingNode, dialect: Dialect, source: str | None = None) -> D
         name = _text(column, "name")
         if not name:
             raise _error(column, "A column has no name.")
-        if name in fields or name in nested:
+        if not allow_repeated and (name in fields or name in nested):
             raise _error(column, f"The column '{name}' is defined twice.")
         if "." in name:
             nested.append(name)
             continue
-        fields[name] = _field(column, name, dialect, is_key=name.casefold() in keys)
+        fields[name] = _parse_field(column, name, dialect, is_key=name.casefold() in keys)
         if not _text(column, "data_type"):
             untyped.add(name)
         if _text(column, "quote").lower() != "true":
@@ -135,9 +145,9 @@ def _tags(block: MappingNode) -> tuple[str, ...]:
     return tuple(_texts(block, "tags")) or ((tag,) if (tag := _text(block, "tags")) else ())
 
 
-def _field(column: MappingNode, name: str, dialect: Dialect, *, is_key: bool) -> Field:
+def _parse_field(column: MappingNode, name: str, dialect: Dialect, *, is_key: bool) -> Field:
     constraints = {_text(each, "type") for each in _blocks(column, "constraints")}
-    tests = {test for section in _TESTS for test in _test_names(column, section)}
+    tests = {test for section in _TEST_SECTIONS for test in _test_names(column, section)}
     is_key = is_key or "primary_key" in constraints
     data_type = _text(column, "data_type")
     return Field(
@@ -179,7 +189,7 @@ def _texts(block: MappingNode, key: str) -> Iterator[str]:
 
 
 def _text(block: MappingNode, key: str) -> str:
-    """The value as written, since dbt has its own variables."""
+    """The text of a value, in which variables of dbt are not replaced."""
     entry = block.entries.get(key)
     node = None if entry is None else entry.node
     return (node.written or node.text).strip() if isinstance(node, ScalarNode) else ""
@@ -205,20 +215,20 @@ _KIND_OF_SUFFIX: Final[dict[str, ProposalKind]] = {
     ".parq": "parquet",
     ".pq": "parquet",
 }
-_CREATE: Final = re.compile(r"\bcreate\b[^;(]*\btable\b", re.IGNORECASE)
-_DBT: Final = re.compile(r"^(models|sources|seeds|snapshots)\s*:", re.MULTILINE)
+_CREATE_TABLE: Final = re.compile(r"\bcreate\b[^;(]*\btable\b", re.IGNORECASE)
+_DBT_SECTION: Final = re.compile(r"^(models|sources|seeds|snapshots)\s*:", re.MULTILINE)
 _JSON_SCHEMA_KEYWORDS: Final = frozenset((
     "$schema", "$ref", "$defs", "definitions", "type", "properties", "items", "allOf", "anyOf",
     "oneOf", "enum", "const",
 ))  # fmt: skip
-# Sizes of numbers as OpenAPI writes them; JSON Schema itself has none.
-_NUMBER_SIZE: Final = re.compile(r'"format": "(?:int64|double)"')
+# OpenAPI has formats for the size of numbers, JSON Schema itself does not.
+_SIZED_NUMBER: Final = re.compile(r'"format": "(?:int64|double)"')
 _REFERENCE: Final = '"$ref"'
-_TRUNCATED: Final = ("", TOO_DEEP.name, TOO_LARGE.name)
+_TRUNCATED_TYPES: Final = ("", TOO_DEEP.name, TOO_LARGE.name)
 _DATA_SUFFIXES: Final = frozenset(
     {".csv", ".tsv", ".psv", ".avro", ".orc", ".jsonl", ".ndjson", ".xlsx"}
 )
-_AMBIGUITY: Final[dict[Dialect, TypeAmbiguity]] = {
+_AMBIGUITY_OF_DIALECT: Final[dict[Dialect, TypeAmbiguity]] = {
     "snowflake": is_ambiguous_in_snowflake,
     "postgres": is_ambiguous_in_postgres,
     "hive": is_ambiguous_in_hive,
@@ -227,12 +237,12 @@ _AMBIGUITY: Final[dict[Dialect, TypeAmbiguity]] = {
 
 
 class SchemaProposal(msgspec.Struct, frozen=True, kw_only=True):
-    """A proposed schema, its format, and a function that renders other schemas in that format."""
+    """A proposed schema, and a function that converts other schemas to its format and back."""
 
     kind: ProposalKind
     schema: Schema
-    form: ProposalFormat
-    rendered: Callable[[Schema], Schema]
+    format: ProposalFormat
+    render: Callable[[Schema], Schema]
     remarks: tuple[str, ...] = ()
 
 
@@ -248,7 +258,7 @@ class ProposalTarget(msgspec.Struct, frozen=True, kw_only=True):
 def read_proposal(
     file: Path, *, kind: ProposalKind | None, target: ProposalTarget
 ) -> SchemaProposal:
-    """The schema in a file, whose kind is detected by suffix or content unless it is given."""
+    """Read the schema in a file; without `kind`, the kind is detected by suffix or content."""
     if file.is_dir():
         raise UnreadableSchema(str(file), "this is a folder; name the file of the proposed schema")
     if not file.is_file():
@@ -257,61 +267,65 @@ def read_proposal(
         raise UnreadableSchema(
             str(file),
             "this is data, not a schema. A proposal is a JSON Schema, an Avro schema (.avsc), SQL, "
-            "a dbt schema.yml, a Parquet file or Lumos text (.schema); --as says which",
+            "a dbt schema.yml, a Parquet file or Lumos text (.schema); choose its kind with --as",
         )
     kind = kind or detect_kind(file)
     if kind == "parquet":
-        return _check_proposal(file, _parquet(file))
+        return _check_proposal(file, _read_parquet(file))
     text = read_text(file)
     match kind:
         case "lumos":
-            proposal = _lumos(file, text)
+            proposal = _read_lumos(file, text)
         case "json-schema" | "avro":
-            proposal = _json(file, text, kind)
+            proposal = _read_json(file, text, kind)
         case "sql":
-            proposal = _sql(file, text, target)
+            proposal = _read_sql(file, text, target)
         case "dbt":
-            proposal = _dbt(file, text, target)
+            proposal = _read_dbt(file, text, target)
     return _check_proposal(file, proposal)
 
 
 def detect_kind(file: Path) -> ProposalKind:
     """The kind of a file by its suffix, or else by its content."""
-    named = _KIND_OF_SUFFIX.get(file.suffix.lower())
-    if named is not None:
-        return named
+    kind = _KIND_OF_SUFFIX.get(file.suffix.lower())
+    if kind is not None:
+        return kind
     with file.open("rb") as stream:
         if stream.read(4) == b"PAR1":
             return "parquet"
     text = read_text(file)
     if file.suffix.lower() == ".json" or text.lstrip()[:1] in ("{", "["):
-        return "avro" if _is_avro(_parsed_json(file, text)) else "json-schema"
-    if _CREATE.search(text):
+        return "avro" if _is_avro(_parse_json(file, text)) else "json-schema"
+    if _CREATE_TABLE.search(text):
         return "sql"
-    return "dbt" if _DBT.search(text) else "lumos"
+    return "dbt" if _DBT_SECTION.search(text) else "lumos"
 
 
 def _check_proposal(file: Path, proposal: SchemaProposal) -> SchemaProposal:
     check_unique_fields(str(file), proposal.schema)
     if not proposal.schema.fields:
-        raise UnreadableSchema(str(file), "it names no field")
-    cut = [f.name for f in proposal.schema.fields if "UNKNOWN('too deep')" in f.type.text]
-    if not cut:
+        raise UnreadableSchema(str(file), "it has no fields")
+    truncated = [
+        field.name for field in proposal.schema.fields if "UNKNOWN('too deep')" in field.type.text
+    ]
+    if not truncated:
         return proposal
-    remark = f"{cut[0]} nests deeper than {MAX_DEPTH} levels and is compared down to there only"
+    remark = (
+        f"{truncated[0]} nests deeper than {MAX_DEPTH} levels and is only compared to that depth"
+    )
     return msgspec.structs.replace(proposal, remarks=(*proposal.remarks, remark))
 
 
-def _lumos(file: Path, text: str) -> SchemaProposal:
+def _read_lumos(file: Path, text: str) -> SchemaProposal:
     return SchemaProposal(
         kind="lumos",
         schema=parse_schema_text(str(file), text),
-        form=ProposalFormat(),
-        rendered=lambda current: parse_schema(str(current)),
+        format=ProposalFormat(),
+        render=lambda current: parse_schema(str(current)),
     )
 
 
-def _parquet(file: Path) -> SchemaProposal:
+def _read_parquet(file: Path) -> SchemaProposal:
     # Imported late: Arrow is slow to import.
     from lumos.formats.interface import UnreadableFile
     from lumos.formats.parquet import Parquet
@@ -325,13 +339,13 @@ def _parquet(file: Path) -> SchemaProposal:
     return SchemaProposal(
         kind="parquet",
         schema=schema,
-        form=ProposalFormat(has_partitions=False),
-        rendered=_names_and_types,
+        format=ProposalFormat(has_partitions=False),
+        render=_names_and_types,
     )
 
 
 def _names_and_types(current: Schema) -> Schema:
-    """The schema without keys, defaults and descriptions, which data files need not have."""
+    """The schema without keys, defaults and descriptions, which data files may lack."""
     return Schema(
         fields=tuple(
             Field(name=field.name, type=field.type, nullable=field.nullable)
@@ -340,58 +354,58 @@ def _names_and_types(current: Schema) -> Schema:
     )
 
 
-def _json(file: Path, text: str, kind: Literal["json-schema", "avro"]) -> SchemaProposal:
-    value = _parsed_json(file, text)
-    form = ProposalFormat(ordered=kind == "avro", has_partitions=False)
+def _read_json(file: Path, text: str, kind: Literal["json-schema", "avro"]) -> SchemaProposal:
+    value = _parse_json(file, text)
+    format = ProposalFormat(is_ordered=kind == "avro", has_partitions=False)
     if kind == "avro":
         if not isinstance(value, str | dict | list):
             raise UnreadableSchema(str(file), "this is not an Avro schema")
         return SchemaProposal(
             kind=kind,
             schema=_check_known_types(file, schema_from_avro(value)),
-            form=form,
-            rendered=lambda current: schema_from_avro(schema_to_avro(current)),
+            format=format,
+            render=lambda current: schema_from_avro(schema_to_avro(current)),
         )
     if not isinstance(value, dict) or _JSON_SCHEMA_KEYWORDS.isdisjoint(value):
         raise UnreadableSchema(
-            str(file), "this is neither a JSON Schema nor an Avro schema; --as says what it is"
+            str(file), "this is neither a JSON Schema nor an Avro schema; choose its kind with --as"
         )
     return SchemaProposal(
         kind=kind,
         schema=_check_known_types(file, schema_from_json_schema(value)),
-        form=msgspec.structs.replace(
-            form,
+        format=msgspec.structs.replace(
+            format,
             is_ambiguous=is_ambiguous_in_json_schema,
             is_ambiguous_in_column=_columns_with_sized_numbers(value),
         ),
-        rendered=lambda current: schema_from_json_schema(schema_to_json_schema(current)),
+        render=lambda current: schema_from_json_schema(schema_to_json_schema(current)),
     )
 
 
 def _columns_with_sized_numbers(document: dict[str, Any]) -> dict[str, TypeAmbiguity]:
-    """The columns with a number that has a size; all numbers in them are taken to have one."""
-    has_sizes = _has_sizes(document)
+    """The columns with a sized number; all their numbers are assumed to be sized."""
+    has_sized_number = _has_sized_number(document)
     properties = document.get("properties")
     return {
         name: is_ambiguous_with_sized_numbers
         for name, schema in (properties.items() if isinstance(properties, dict) else ())
-        # A reference may lead anywhere in the document.
-        if _has_sizes(schema) or (has_sizes and _REFERENCE in json.dumps(schema))
+        # A reference may lead to a sized number anywhere in the document.
+        if _has_sized_number(schema) or (has_sized_number and _REFERENCE in json.dumps(schema))
     }
 
 
-def _has_sizes(schema: object) -> bool:
-    return _NUMBER_SIZE.search(json.dumps(schema)) is not None
+def _has_sized_number(schema: object) -> bool:
+    return _SIZED_NUMBER.search(json.dumps(schema)) is not None
 
 
 def _check_known_types(file: Path, schema: Schema) -> Schema:
-    """Returns the schema; fails with the path of the first type that is not defined."""
+    """Return the schema; raise an error for the first type that is not defined."""
     for path, name in unknown_types(schema):
         if name.startswith("ref:#"):
-            problem = f"the reference {name.removeprefix('ref:')} leads to nothing in this file"
+            problem = f"the reference {name.removeprefix('ref:')} does not exist in this file"
         elif name.startswith("recursive:") and path == "value":
-            problem = "this only refers to itself"
-        elif name in _TRUNCATED or name.startswith(("recursive:", "ref:")):
+            problem = "the definition only refers to itself"
+        elif name in _TRUNCATED_TYPES or name.startswith(("recursive:", "ref:")):
             continue
         else:
             problem = f"there is no type named '{name}'"
@@ -404,19 +418,19 @@ def _is_avro(value: object) -> bool:
     return isinstance(value, dict) and value.get("type") == "record" and "fields" in value
 
 
-def _parsed_json(file: Path, text: str) -> Any:
-    def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        built = dict(pairs)
-        if len(built) < len(pairs):
+def _parse_json(file: Path, text: str) -> Any:
+    def check_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) < len(pairs):
             names = [name for name, _ in pairs]
             duplicate = next(name for name in names if names.count(name) > 1)
             raise UnreadableSchema(
                 str(file), f"the name '{duplicate}' is defined twice in one object"
             )
-        return built
+        return result
 
     try:
-        return json.loads(text, object_pairs_hook=distinct)
+        return json.loads(text, object_pairs_hook=check_unique_names)
     except json.JSONDecodeError as problem:
         raise UnreadableSchema(
             str(file),
@@ -428,16 +442,16 @@ def _parsed_json(file: Path, text: str) -> Any:
         raise UnreadableSchema(str(file), "this JSON nests too deeply to be a schema") from None
 
 
-def _sql(file: Path, text: str, target: ProposalTarget) -> SchemaProposal:
-    def tables(dialect: Dialect) -> SqlTable:
-        found = tables_from_sql(text, dialect)
-        if not found:
+def _read_sql(file: Path, text: str, target: ProposalTarget) -> SchemaProposal:
+    def read_table(dialect: Dialect) -> SqlTable:
+        tables = tables_from_sql(text, dialect)
+        if not tables:
             raise UnreadableSchema(str(file), "it contains no CREATE TABLE statement")
-        return _select_table(file, "table", found, target)
+        return _select_table(file, "table", tables, target)
 
     try:
-        dialect = _dialect(target, lambda dialect: tables(dialect).schema)
-        table = tables(dialect)
+        dialect = _choose_dialect(target, lambda dialect: read_table(dialect).schema)
+        table = read_table(dialect)
     except SchemaSyntaxError as problem:
         raise UnreadableSchema(
             str(file), problem.problem, line=problem.line, column=problem.column
@@ -447,20 +461,22 @@ def _sql(file: Path, text: str, target: ProposalTarget) -> SchemaProposal:
     return SchemaProposal(
         kind="sql",
         schema=table.schema,
-        form=ProposalFormat(any_case=table.unquoted, is_ambiguous=_AMBIGUITY[dialect]),
-        rendered=lambda current: rendered_in_sql(current, dialect, partitions=has_partitions),
+        format=ProposalFormat(
+            case_insensitive=table.unquoted, is_ambiguous=_AMBIGUITY_OF_DIALECT[dialect]
+        ),
+        render=lambda current: rendered_in_sql(current, dialect, partitions=has_partitions),
     )
 
 
-def _dbt(file: Path, text: str, target: ProposalTarget) -> SchemaProposal:
-    def models(dialect: Dialect) -> DbtModel:
-        found = models_from_dbt(text, file=str(file), dialect=dialect)
-        if not found:
+def _read_dbt(file: Path, text: str, target: ProposalTarget) -> SchemaProposal:
+    def read_model(dialect: Dialect) -> DbtModel:
+        models = models_from_dbt(text, file=str(file), dialect=dialect)
+        if not models:
             raise UnreadableSchema(str(file), "it contains no models, seeds, snapshots or sources")
-        return _select_table(file, "model", found, target)
+        return _select_table(file, "model", models, target)
 
-    dialect = _dialect(target, lambda dialect: models(dialect).schema)
-    model = models(dialect)
+    dialect = _choose_dialect(target, lambda dialect: read_model(dialect).schema)
+    model = read_model(dialect)
     remarks = [f"nested column {name} is not compared" for name in model.nested]
     if not model.enforced:
         remarks.append(
@@ -470,22 +486,24 @@ def _dbt(file: Path, text: str, target: ProposalTarget) -> SchemaProposal:
     return SchemaProposal(
         kind="dbt",
         schema=model.schema,
-        form=ProposalFormat(
-            ordered=False, any_case=model.unquoted, is_ambiguous=_AMBIGUITY[dialect]
+        format=ProposalFormat(
+            is_ordered=False,
+            case_insensitive=model.unquoted,
+            is_ambiguous=_AMBIGUITY_OF_DIALECT[dialect],
         ),
-        rendered=lambda current: _rendered_in_dbt(current, model, dialect),
+        render=lambda current: _render_in_dbt(current, model, dialect),
         remarks=tuple(remarks),
     )
 
 
-def _rendered_in_dbt(current: Schema, model: DbtModel, dialect: Dialect) -> Schema:
+def _render_in_dbt(current: Schema, model: DbtModel, dialect: Dialect) -> Schema:
     untyped = {name.casefold() for name in model.untyped}
     return Schema(
         fields=tuple(
             Field(
                 name=field.name,
                 type=UNKNOWN if field.name.casefold() in untyped else field.type,
-                # Without a contract, a missing not_null test does not mean that it is nullable.
+                # Without a contract, a column without a not_null test may still be required.
                 nullable=field.nullable if model.enforced else True,
                 key=field.key and model.has_key,
             )
@@ -494,13 +512,15 @@ def _rendered_in_dbt(current: Schema, model: DbtModel, dialect: Dialect) -> Sche
     )
 
 
-def _select_table(file: Path, what: str, found: Iterable[TableT], target: ProposalTarget) -> TableT:
-    """The one that was requested, has the name of the dataset, or is the only one."""
-    by_name = {each.name.casefold(): each for each in found}
+def _select_table(
+    file: Path, noun: str, tables: Iterable[TableT], target: ProposalTarget
+) -> TableT:
+    """The table that was requested, has the name of the dataset, or is the only one."""
+    by_name = {each.name.casefold(): each for each in tables}
     names = [each.name for each in by_name.values()]
     if target.model is not None:
         if target.model.casefold() not in by_name:
-            raise UnknownName(f"{what} in {file}", target.model, names)
+            raise UnknownName(f"{noun} in {file}", target.model, names)
         return by_name[target.model.casefold()]
     if target.name.casefold() in by_name:
         return by_name[target.name.casefold()]
@@ -508,16 +528,16 @@ def _select_table(file: Path, what: str, found: Iterable[TableT], target: Propos
         return next(iter(by_name.values()))
     choice = ", ".join(names)
     raise UnreadableSchema(
-        str(file), f"no {what} in it is named '{target.name}'; choose with --model from: {choice}"
+        str(file), f"no {noun} in it is named '{target.name}'; choose with --model from: {choice}"
     )
 
 
-def _dialect(target: ProposalTarget, read: Callable[[Dialect], Schema]) -> Dialect:
-    known = target.dialect or DIALECT_OF_PLATFORM.get(target.platform)
-    if known is not None:
-        return known
-    return min(GUESSED_DIALECTS, key=lambda dialect: _unknown_types(read(dialect)))
+def _choose_dialect(target: ProposalTarget, read_schema: Callable[[Dialect], Schema]) -> Dialect:
+    dialect = target.dialect or DIALECT_OF_PLATFORM.get(target.platform)
+    if dialect is not None:
+        return dialect
+    return min(GUESSED_DIALECTS, key=lambda dialect: _count_unknown_types(read_schema(dialect)))
 
 
-def _unknown_types(schema: Schema) -> int:
+def _count_unknown_types(schema: Schema) -> int:
     return sum(isinstance(field.type, Unknown) for field in schema.fields)

@@ -1,6 +1,7 @@
-"""Proposed schemas: which types are ambiguous, and what the current schema adds to a proposal.
+"""Completes proposed schemas with the current schema of the dataset.
 
-A plain `integer` of JSON Schema reads as INT64, but may as well mean the INT32 of the dataset.
+Types of proposals may be ambiguous: a plain `integer` of JSON Schema is read as INT64, but may also
+mean the INT32 of the dataset.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -41,24 +42,24 @@ _SNOWFLAKE_INTEGER: Final = Decimal(38, 0)
 
 
 def is_never_ambiguous(_present: DataType, _proposed: DataType) -> bool:
-    """For formats that have a name for every type."""
+    """For formats that can express every type: False."""
     return False
 
 
 def is_ambiguous_in_json_schema(present: DataType, proposed: DataType) -> bool:
-    """Numbers, strings and timestamps of JSON Schema without the formats that Lumos writes."""
+    """Whether the type is a JSON Schema number, string or timestamp without a precise format."""
     return is_ambiguous_number(present, proposed) or _is_ambiguous_text(present, proposed)
 
 
 def is_ambiguous_number(present: DataType, proposed: DataType) -> bool:
-    """An integer or a number without a size."""
+    """Whether the proposed type is an integer or a number without a size."""
     if proposed == INT64:
         return _is_integer(present)
     return proposed == FLOAT64 and (present in FLOATS or isinstance(present, Decimal))
 
 
 def is_ambiguous_with_sized_numbers(present: DataType, proposed: DataType) -> bool:
-    """The same for columns whose numbers have a size: `format: int64`."""
+    """As for JSON Schema, but for columns whose numbers have a size: `format: int64`."""
     return _is_ambiguous_text(present, proposed)
 
 
@@ -69,21 +70,21 @@ def _is_ambiguous_text(present: DataType, proposed: DataType) -> bool:
 
 
 def is_ambiguous_in_snowflake(present: DataType, proposed: DataType) -> bool:
-    """INTEGER has no size, and UUIDs and enums are VARCHAR."""
+    """Whether it is an INTEGER, which has no size, or a VARCHAR, also used for UUIDs and enums."""
     if proposed == _SNOWFLAKE_INTEGER:
         return _is_integer(present)
     if proposed == STRING:
         return present == UUID or isinstance(present, Enum)
-    return _same_but_unit(present, proposed, "ns")
+    return _differs_only_in_unit(present, proposed, "ns")
 
 
 def is_ambiguous_in_postgres(present: DataType, proposed: DataType) -> bool:
-    """Times without a precision."""
-    return _same_but_unit(present, proposed, "us")
+    """Whether it is a time without a precision."""
+    return _differs_only_in_unit(present, proposed, "us")
 
 
 def is_ambiguous_in_hive(present: DataType, proposed: DataType) -> bool:
-    """TIMESTAMP has a time zone in Spark, and none in Hive."""
+    """Whether it is a TIMESTAMP, which has a time zone in Spark but not in Hive."""
     return proposed == Timestamp("ns") and isinstance(present, Timestamp)
 
 
@@ -91,152 +92,153 @@ def _is_integer(type: DataType) -> bool:
     return type in SIGNED or type in UNSIGNED
 
 
-def _same_but_unit(present: DataType, proposed: DataType, default_unit: str) -> bool:
+def _differs_only_in_unit(present: DataType, proposed: DataType, default_unit: str) -> bool:
     match present, proposed:
-        case Timestamp(_, one), Timestamp(unit, other):
-            return one == other and unit == default_unit
+        case Timestamp(_, old_zoned), Timestamp(unit, new_zoned):
+            return old_zoned == new_zoned and unit == default_unit
         case Time(), Time(unit):
             return unit == default_unit
         case _:
             return False
 
 
-_FACTS = ("nullable", "key", "partition", "default", "description", "tags", "nested")
+_FIELD_PROPERTIES = ("nullable", "key", "partition", "default", "description", "tags", "nested")
 
 
 class ProposalFormat(msgspec.Struct, frozen=True, kw_only=True):
     """What the format of a proposal can express.
 
-    `ordered` if the order of fields has a meaning; `has_partitions` unless it describes single
-    files, which lack the columns in their paths; `any_case` are names that match in any case.
-    `is_ambiguous` returns whether a proposed type may mean the present one;
-    `is_ambiguous_in_column` has functions for single columns.
+    `is_ordered` means that the order of fields matters. `has_partitions` is False for schemas of
+    single files, which lack the partition columns in their paths. `case_insensitive` are names that
+    match in any case. `is_ambiguous` returns whether a proposed type may mean the present one;
+    `is_ambiguous_in_column` overrides it for single columns.
     """
 
-    ordered: bool = True
+    is_ordered: bool = True
     has_partitions: bool = True
-    any_case: frozenset[str] = frozenset()
+    case_insensitive: frozenset[str] = frozenset()
     is_ambiguous: TypeAmbiguity = is_never_ambiguous
     is_ambiguous_in_column: dict[str, TypeAmbiguity] = {}
 
 
 def complete_proposal(
-    current: Schema, rendered: Schema, proposed: Schema, form: ProposalFormat
+    current: Schema, rendered: Schema, proposed: Schema, format: ProposalFormat
 ) -> Schema:
-    """The proposed schema, completed by facts of the current one that its format cannot express.
+    """Add what the format of a proposal cannot express, from the current schema.
 
-    `rendered` is the current schema as the format would show it. Where the proposal equals it,
-    nothing is meant to change, even if the format lost something.
+    `rendered` is the current schema converted to the format and back, which may lose details. Parts
+    of the proposal that are equal to it are not meant to change.
     """
-    now = {field.name: field for field in current.fields}
+    current_fields = {field.name: field for field in current.fields}
     rendered_fields = {field.name: field for field in rendered.fields}
     fields: dict[str, Field] = {}
-    for field in _with_known_case(proposed.fields, now, form.any_case):
-        known = now.get(field.name), rendered_fields.get(field.name)
-        fields[field.name] = _field(*known, field, form) if known[0] and known[1] else field
-    if not form.has_partitions:
+    for field in _with_current_case(proposed.fields, current_fields, format.case_insensitive):
+        fields[field.name] = field
+        if field.name in current_fields and field.name in rendered_fields:
+            pair = current_fields[field.name], rendered_fields[field.name]
+            fields[field.name] = _field(*pair, field, format)
+    if not format.has_partitions:
         missing = (field for field in current.fields if field.partition)
         fields |= {field.name: field for field in missing if field.name not in fields}
-    names = fields if form.ordered else _in_order_of(now, fields)
+    names = fields if format.is_ordered else _in_order_of(current_fields, fields)
     return Schema(fields=tuple(fields[name] for name in names))
 
 
-def _field(
-    current: Field | None, rendered_fields: Field | None, proposed: Field, form: ProposalFormat
-) -> Field:
-    assert current is not None
-    assert rendered_fields is not None
-    facts = {
+def _field(current: Field, rendered: Field, proposed: Field, format: ProposalFormat) -> Field:
+    properties = {
         name: getattr(
-            current if getattr(proposed, name) == getattr(rendered_fields, name) else proposed, name
+            current if getattr(proposed, name) == getattr(rendered, name) else proposed, name
         )
-        for name in _FACTS
+        for name in _FIELD_PROPERTIES
     }
     return Field(
         name=proposed.name,
         type=_type(
-            current.type, rendered_fields.type, proposed.type, _form_of(proposed.name, form)
+            current.type, rendered.type, proposed.type, _format_of_column(proposed.name, format)
         ),
         native_type=proposed.native_type or current.native_type,
         field_id=current.field_id if proposed.field_id is None else proposed.field_id,
-        **facts,
+        **properties,
     )
 
 
-def _form_of(column: str, form: ProposalFormat) -> ProposalFormat:
+def _format_of_column(column: str, format: ProposalFormat) -> ProposalFormat:
     return msgspec.structs.replace(
-        form, is_ambiguous=form.is_ambiguous_in_column.get(column, form.is_ambiguous)
+        format, is_ambiguous=format.is_ambiguous_in_column.get(column, format.is_ambiguous)
     )
 
 
 def _type(
-    current: DataType, rendered_fields: DataType, proposed: DataType, form: ProposalFormat
+    current: DataType, rendered: DataType, proposed: DataType, format: ProposalFormat
 ) -> DataType:
-    if proposed == rendered_fields or form.is_ambiguous(current, proposed):
+    if proposed == rendered or format.is_ambiguous(current, proposed):
         return current
-    match current, rendered_fields, proposed:
+    match current, rendered, proposed:
         case Struct(), Struct(), Struct():
-            return _struct(current, rendered_fields, proposed, form)
+            return _struct(current, rendered, proposed, format)
         case Array(), Array(), Array():
-            same = proposed.element_nullable == rendered_fields.element_nullable
+            is_same = proposed.element_nullable == rendered.element_nullable
             return Array(
-                _type(current.element, rendered_fields.element, proposed.element, form),
-                element_nullable=(current if same else proposed).element_nullable,
+                _type(current.element, rendered.element, proposed.element, format),
+                element_nullable=(current if is_same else proposed).element_nullable,
             )
         case Map(), Map(), Map():
-            same = proposed.value_nullable == rendered_fields.value_nullable
+            is_same = proposed.value_nullable == rendered.value_nullable
             return Map(
-                _type(current.key, rendered_fields.key, proposed.key, form),
-                _type(current.value, rendered_fields.value, proposed.value, form),
-                value_nullable=(current if same else proposed).value_nullable,
+                _type(current.key, rendered.key, proposed.key, format),
+                _type(current.value, rendered.value, proposed.value, format),
+                value_nullable=(current if is_same else proposed).value_nullable,
             )
         case _:
             return proposed
 
 
-def _struct(
-    current: Struct, rendered_fields: Struct, proposed: Struct, form: ProposalFormat
-) -> Struct:
-    now = {member.name: member for member in current.members}
-    seen = {member.name: member for member in rendered_fields.members}
+def _struct(current: Struct, rendered: Struct, proposed: Struct, format: ProposalFormat) -> Struct:
+    current_members = {member.name: member for member in current.members}
+    rendered_members = {member.name: member for member in rendered.members}
     members: dict[str, Member] = {}
     for each in proposed.members:
-        old, rendered = now.get(each.name), seen.get(each.name)
-        if old is None or rendered is None:
+        current_member, rendered_member = (
+            current_members.get(each.name),
+            rendered_members.get(each.name),
+        )
+        if current_member is None or rendered_member is None:
             members[each.name] = each
             continue
-        nullable = old.nullable if each.nullable == rendered.nullable else each.nullable
-        type = _type(old.type, rendered.type, each.type, form)
+        nullable = (
+            current_member.nullable if each.nullable == rendered_member.nullable else each.nullable
+        )
+        type = _type(current_member.type, rendered_member.type, each.type, format)
         members[each.name] = Member(each.name, type, nullable=nullable)
-    names = members if form.ordered else _in_order_of(now, members)
+    names = members if format.is_ordered else _in_order_of(current_members, members)
     return Struct(members[name] for name in names)
 
 
-def _with_known_case(
-    fields: Iterable[Field], known: dict[str, Field], any_case: frozenset[str]
+def _with_current_case(
+    fields: Iterable[Field], current: dict[str, Field], case_insensitive: frozenset[str]
 ) -> list[Field]:
-    """The fields, with the dataset's spelling of names whose case does not matter."""
+    """The fields, with case-insensitive names in the case that the dataset uses."""
     folded: dict[str, list[str]] = {}
-    for name in known:
+    for name in current:
         folded.setdefault(name.casefold(), []).append(name)
     result = []
     for field in fields:
         candidates = folded.get(field.name.casefold(), [])
-        if field.name in any_case and field.name not in known and len(candidates) == 1:
+        if field.name in case_insensitive and field.name not in current and len(candidates) == 1:
             field = msgspec.structs.replace(field, name=candidates[0])
         result.append(field)
     return result
 
 
-def _in_order_of(known: Iterable[str], names: Iterable[str]) -> list[str]:
-    """The names in the known order, new ones at the end."""
+def _in_order_of(order: Iterable[str], names: Iterable[str]) -> list[str]:
+    """The names in the given order, new ones at the end."""
     new_names = dict.fromkeys(names)
-    known_names = [name for name in known if name in new_names]
-    return [*known_names, *(name for name in new_names if name not in set(known_names))]
+    ordered = [name for name in order if name in new_names]
+    return [*ordered, *(name for name in new_names if name not in set(ordered))]
 
 
 def unknown_types(schema: Schema) -> Iterator[tuple[str, str]]:
-    """Path and name of every type in a schema that Lumos does not know."""
+    """The path and name of each unknown type in a schema."""
     for field in schema.fields:
         yield from _unknown(field.type, quoted_name(field.name))
 

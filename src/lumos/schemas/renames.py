@@ -1,4 +1,4 @@
-"""Removed and added fields that may have been renamed or regrouped; only suggestions."""
+"""Suggests which removed and added fields may have been renamed or regrouped."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -38,16 +38,16 @@ def suggest_renames(changes: Iterable[AnySchemaChange]) -> tuple[Rename, ...]:
 
 def _renames(removed: Sequence[FieldRemoved], added: Sequence[FieldAdded]) -> Iterator[Rename]:
     by_id = _by_id(removed, added)
-    for removed_field, new in by_id:
-        yield Rename(before=removed_field.path, after=new.path, evidence="field id")
+    for old, new in by_id:
+        yield Rename(before=old.path, after=new.path, evidence="field id")
     paired = {change.path for pair in by_id for change in pair}
     by_position = dict(zip(_relative_positions(added), added, strict=True))
-    for removed_field, position in zip(removed, _relative_positions(removed), strict=True):
-        found = by_position.get(position)
-        if position is None or found is None or {removed_field.path, found.path} & paired:
+    for old, position in zip(removed, _relative_positions(removed), strict=True):
+        candidate = by_position.get(position)
+        if position is None or candidate is None or {old.path, candidate.path} & paired:
             continue
-        if _is_alike(removed_field.before, found.after):
-            yield Rename(before=removed_field.path, after=found.path, evidence="position")
+        if _has_same_properties(old.before, candidate.after):
+            yield Rename(before=old.path, after=candidate.path, evidence="position")
 
 
 def _by_id(
@@ -56,8 +56,8 @@ def _by_id(
     ids_before = [change.before.field_id for change in removed]
     ids_after = [change.after.field_id for change in added]
     return [
-        (removed_field, added[ids_after.index(id)])
-        for removed_field, id in zip(removed, ids_before, strict=True)
+        (old, added[ids_after.index(id)])
+        for old, id in zip(removed, ids_before, strict=True)
         if id is not None and ids_before.count(id) == ids_after.count(id) == 1
     ]
 
@@ -65,21 +65,21 @@ def _by_id(
 def _relative_positions(
     changes: Sequence[FieldAdded | FieldRemoved],
 ) -> list[tuple[int, int] | None]:
-    """For each field, how many staying fields precede it, and its distance from the last of them.
+    """For each field, the number of unchanged fields before it, and the distance to the last one.
 
-    These do not change when fields are added or removed elsewhere.
+    Unlike absolute positions, these stay the same if fields are added or removed elsewhere.
     """
     positions = [change.position for change in changes]
     occupied = {position for position in positions if position is not None}
     order = sorted(occupied)
     relative: dict[int, tuple[int, int]] = {}
     for rank, position in enumerate(order):
-        run = relative[position - 1][1] + 1 if position - 1 in occupied else 0
-        relative[position] = (position - rank, run)
+        distance = relative[position - 1][1] + 1 if position - 1 in occupied else 0
+        relative[position] = (position - rank, distance)
     return [None if position is None else relative[position] for position in positions]
 
 
-def _is_alike(before: Field, after: Field) -> bool:
+def _has_same_properties(before: Field, after: Field) -> bool:
     ids = {before.field_id, after.field_id} - {None}
     return len(ids) < 2 and _properties(before) == _properties(after)
 
@@ -95,8 +95,8 @@ def _properties(field: Field) -> tuple[object, ...]:
     )
 
 
-class _Part(NamedTuple):
-    """A field that was added or removed by itself, or inside another whose path is `change`."""
+class _ChangedField(NamedTuple):
+    """A field that was added or removed; `change` is the path of the outermost such field."""
 
     name: str
     type: DataType
@@ -109,39 +109,38 @@ def regrouped_paths(
 ) -> frozenset[str]:
     """The removed fields that were added under another parent, completely or in part.
 
-    Parts that a likely rename of a whole field, from and to the paths in `renames`, takes along
-    have not moved.
+    Fields that only moved with a renamed parent are left out; `renames` are (old, new) paths.
     """
-    removed_field: list[_Part] = []
-    new: dict[tuple[str, DataType], list[_Part]] = {}
+    removed: list[_ChangedField] = []
+    added: dict[tuple[str, DataType], list[_ChangedField]] = {}
     for change in changes:
         if isinstance(change, FieldRemoved):
-            removed_field += _parts(change.path, change.before)
+            removed += _changed_fields(change.path, change.before)
         elif isinstance(change, FieldAdded):
-            for part in _parts(change.path, change.after):
-                new.setdefault((part.name, part.type), []).append(part)
+            for part in _changed_fields(change.path, change.after):
+                added.setdefault((part.name, part.type), []).append(part)
     return frozenset(
         part.change
-        for part in removed_field
+        for part in removed
         if any(
             part.parent != other.parent and (part.change, other.change) not in renames
-            for other in new.get((part.name, part.type), ())
+            for other in added.get((part.name, part.type), ())
         )
     )
 
 
-def _parts(path: str, field: Field) -> Iterator[_Part]:
-    yield _Part(field.name, field.type, parent_of(path), path)
-    yield from _inside(field.type, path, path)
+def _changed_fields(path: str, field: Field) -> Iterator[_ChangedField]:
+    yield _ChangedField(field.name, field.type, parent_of(path), path)
+    yield from _nested_fields(field.type, path, path)
 
 
-def _inside(type: DataType, path: str, change: str) -> Iterator[_Part]:
+def _nested_fields(type: DataType, path: str, change: str) -> Iterator[_ChangedField]:
     match type:
         case Struct(members):
             for member in members:
-                yield _Part(member.name, member.type, path, change)
-                yield from _inside(member.type, child(path, member.name), change)
+                yield _ChangedField(member.name, member.type, path, change)
+                yield from _nested_fields(member.type, child(path, member.name), change)
         case Array(element):
-            yield from _inside(element, path + ELEMENT, change)
+            yield from _nested_fields(element, path + ELEMENT, change)
         case Map(_, value):
-            yield from _inside(value, path + VALUE, change)
+            yield from _nested_fields(value, path + VALUE, change)

@@ -16,12 +16,12 @@ from lumos.model.change import (
 from lumos.model.report import Report
 from lumos.model.schema import Field, NestedField, Schema
 from lumos.model.urn import display_names
-from lumos.schemas.wording import blast_radius_of, breakage_of, clause_of, gone_clause
+from lumos.schemas.wording import blast_radius_of, breakage_of, clause_of, deletion_clause
 
 
-def _has_annotations(note: NestedField) -> bool:
-    annotations = note.description, note.tags, note.terms, note.compliance, note.properties
-    return any(annotations) or note.default is not None
+def _has_annotations(field: NestedField) -> bool:
+    annotations = field.description, field.tags, field.terms, field.compliance, field.properties
+    return any(annotations) or field.default is not None
 
 
 class FieldReport(Report, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class FieldReport(Report, frozen=True, kw_only=True):
     default: str | None
     description: str | None
     tags: tuple[str, ...]
-    # The type as the source spells it, if native types are requested.
+    # The type in the source, if native types are requested.
     native_type: str | None = None
     terms: tuple[str, ...] = ()
     compliance: tuple[str, ...] = ()
@@ -59,9 +59,9 @@ class FieldReport(Report, frozen=True, kw_only=True):
             compliance=field.compliance,
             properties=field.properties,
             nested=tuple(
-                note
-                for note in field.nested
-                if _has_annotations(note) or (native and note.field_id is not None)
+                nested_field
+                for nested_field in field.nested
+                if _has_annotations(nested_field) or (native and nested_field.field_id is not None)
             ),
             field_id=field.field_id if native and field.field_id is not None else UNSET,
         )
@@ -77,9 +77,9 @@ class SchemaReport(Report, frozen=True, kw_only=True):
 
 
 class AffectedUseReport(Report, frozen=True, kw_only=True):
-    """Where a dataset uses what changed and why that breaks it, also as one sentence.
+    """A use of a changed field in a dataset, and the reason why it breaks, also as a sentence.
 
-    `path` is that of the change, '' if the dataset as a whole changed or it is not known.
+    `path` is the changed field; it is empty if the dataset itself changed or the field is unknown.
     """
 
     path: str
@@ -91,7 +91,7 @@ class AffectedUseReport(Report, frozen=True, kw_only=True):
 
 
 class AffectedDataset(Report, frozen=True, kw_only=True):
-    """A downstream dataset that breaks or may break, its owners at that time, and where."""
+    """A downstream dataset that breaks or may break, with its owners at that time and its uses."""
 
     urn: str
     name: str
@@ -100,13 +100,13 @@ class AffectedDataset(Report, frozen=True, kw_only=True):
     uses: tuple[AffectedUseReport, ...]
 
     @classmethod
-    def of(cls, found: Affected, *, name: str, clauses: Mapping[str, str]) -> "AffectedDataset":
-        uses = found.uses or (AffectedUse(),)
+    def of(cls, affected: Affected, *, name: str, clauses: Mapping[str, str]) -> "AffectedDataset":
+        uses = affected.uses or (AffectedUse(),)
         return cls(
-            urn=found.urn,
+            urn=affected.urn,
             name=name,
-            verdict=found.verdict,
-            owners=found.owners,
+            verdict=affected.verdict,
+            owners=affected.owners,
             uses=tuple(
                 AffectedUseReport(
                     path=use.path,
@@ -114,21 +114,21 @@ class AffectedDataset(Report, frozen=True, kw_only=True):
                     reason=use.reason,
                     file=use.file,
                     line=use.line,
-                    sentence=": ".join(filter(None, (clause, breakage_of(found, name, use)))),
+                    sentence=": ".join(filter(None, (clause, breakage_of(affected, name, use)))),
                 )
                 for use in uses
             ),
         )
 
 
-def _merge(known: Sequence[BlastRadius]) -> BlastRadius:
-    """The effect of several changes: each affected dataset once, by its worst verdict."""
+def _merge(radii: Sequence[BlastRadius]) -> BlastRadius:
+    """Merge the effects of several changes: each affected dataset once, with its worst verdict."""
     datasets: dict[str, Affected] = {}
-    for each in (affected for found in known for affected in found.datasets):
-        before = datasets.get(each.urn, each)
+    for each in (affected for radius in radii for affected in radius.datasets):
+        earlier = datasets.get(each.urn, each)
         # If several changes affect the same use, the first one is kept.
-        uses = {use.path: use for use in (*each.uses, *before.uses)}
-        is_breaking = Verdict.BREAKING in (each.verdict, before.verdict)
+        uses = {use.path: use for use in (*each.uses, *earlier.uses)}
+        is_breaking = Verdict.BREAKING in (each.verdict, earlier.verdict)
         datasets[each.urn] = msgspec.structs.replace(
             each,
             verdict=Verdict.BREAKING if is_breaking else each.verdict,
@@ -138,21 +138,21 @@ def _merge(known: Sequence[BlastRadius]) -> BlastRadius:
     breaking = sum(each.verdict is Verdict.BREAKING for each in worst_first)
     return BlastRadius(
         # Counts may include datasets that are not listed.
-        breaking=max(breaking, *(each.breaking for each in known)),
+        breaking=max(breaking, *(each.breaking for each in radii)),
         undetermined=max(
             len(worst_first) - breaking,
-            *(each.undetermined for each in known if each.count > len(each.datasets)),
+            *(each.undetermined for each in radii if each.count > len(each.datasets)),
             0,
         ),
         datasets=tuple(worst_first),
-        problem=next((each.problem for each in known if each.problem is not None), None),
+        problem=next((each.problem for each in radii if each.problem is not None), None),
     )
 
 
 class AffectedReport(Report, frozen=True, kw_only=True):
-    """The downstream effect of a change; the worst come first, 1,000 at most.
+    """The downstream effect of a change, with at most 1,000 datasets, breaking ones first.
 
-    `problem` is the reason if the effect is unknown; `summary` is all of it in one line.
+    `problem` is the reason if the effect is unknown; `summary` describes the effect in one line.
     """
 
     summary: str
@@ -165,25 +165,25 @@ class AffectedReport(Report, frozen=True, kw_only=True):
     @classmethod
     def of(cls, *events: ChangeEvent) -> "AffectedReport | None":
         """The effect of the events of one dataset; None if nothing was downstream."""
-        known = [each.affected for each in events if each.affected is not None]
-        if not known:
+        radii = [each.affected for each in events if each.affected is not None]
+        if not radii:
             return None
-        found = known[0] if len(known) == 1 else _merge(known)
-        names = display_names([each.urn for each in found.datasets], {})
+        radius = radii[0] if len(radii) == 1 else _merge(radii)
+        names = display_names([each.urn for each in radius.datasets], {})
         clauses: dict[str, str] = {}
         for event in events:
             if event.type is EventType.DELETED:
-                clauses[""] = gone_clause(event.urn)
+                clauses[""] = deletion_clause(event.urn)
             for finding in event.findings:
                 clauses.setdefault(finding.change.path, clause_of(finding))
         return cls(
-            summary=blast_radius_of(found),
-            breaking=found.breaking,
-            undetermined=found.undetermined,
-            owners=found.owners,
+            summary=blast_radius_of(radius),
+            breaking=radius.breaking,
+            undetermined=radius.undetermined,
+            owners=radius.owners,
             datasets=tuple(
                 AffectedDataset.of(each, name=names[each.urn], clauses=clauses)
-                for each in found.datasets
+                for each in radius.datasets
             ),
-            problem=found.problem,
+            problem=radius.problem,
         )

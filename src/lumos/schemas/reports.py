@@ -64,7 +64,7 @@ SCHEMA_DIFF: Final = "schema_diff.json"
 
 
 class DatasetDiff(Report, frozen=True, kw_only=True):
-    """What changed in one dataset, worst for consumers first."""
+    """The changes of one dataset, worst for consumers first."""
 
     urn: str
     from_version: str | None
@@ -103,9 +103,9 @@ class PredictReport(DiffReport, frozen=True, kw_only=True):
 class VersionReport(Report, frozen=True, kw_only=True):
     """One schema version, the event that began it, and the schema itself.
 
-    `timestamp` is when it happened, `recorded_at` when Lumos recorded it. `source` is where it was
-    seen, `author` the person who made it, if any. `affected_downstream` are the datasets that it
-    affected, with details in `affected`, as known at that time.
+    `timestamp` is the time of the change, `recorded_at` that of its recording. `source` is the
+    location of the data, `author` the person who made the change, if any. `affected_downstream` are
+    the datasets that it affected, with details in `affected`, as known at that time.
     """
 
     schema_version: str
@@ -153,7 +153,7 @@ class VersionReport(Report, frozen=True, kw_only=True):
 class HistoryReport(Report, frozen=True, kw_only=True):
     """The result of `lumos schema history`, newest first.
 
-    Milestones are when the dataset was deleted, restored, renamed, merged or split.
+    Milestones are events such as the deletion or renaming of the dataset.
     """
 
     format_version: str = FORMAT_VERSION
@@ -246,7 +246,7 @@ class EvolutionReport(Report, frozen=True, kw_only=True):
 class SchemaExportReport(Report, frozen=True, kw_only=True):
     """The result of `lumos schema export`: files by their path in the folder.
 
-    `replaced` are those of the written files that a person had put there.
+    `replaced` are the written files that replaced files of users.
     """
 
     format_version: str = FORMAT_VERSION
@@ -274,7 +274,7 @@ class VersionEntry(Report, frozen=True, kw_only=True):
 
 
 class ChangeDetails(Report, frozen=True, kw_only=True):
-    """The event behind the last step of the cloud version."""
+    """The event that raised the cloud version last."""
 
     event: EventType
     summary: str
@@ -317,8 +317,8 @@ class DatasetVersions(Report, frozen=True, kw_only=True):
     schema_version: str
 
     @classmethod
-    def of(cls, known: KnownDataset) -> "DatasetVersions":
-        return cls(cloud_version=known.cloud_version, schema_version=known.schema_version)
+    def of(cls, dataset: KnownDataset) -> "DatasetVersions":
+        return cls(cloud_version=dataset.cloud_version, schema_version=dataset.schema_version)
 
 
 class VersionBumpReport(Report, frozen=True, kw_only=True):
@@ -364,8 +364,10 @@ class VersionScanReport(Report, frozen=True, kw_only=True):
 
 
 class UpdatedVersion(Report, frozen=True, kw_only=True):
-    """A dataset whose versions moved since the last tag; `before` or `after` is null if it is new
-    or gone."""
+    """A dataset whose versions changed since the last tag.
+
+    `before` is null if it is new, `after` if it was deleted.
+    """
 
     urn: str
     name: str
@@ -377,12 +379,11 @@ class UpdatedVersion(Report, frozen=True, kw_only=True):
 class VersionUpdateReport(Report, frozen=True, kw_only=True):
     """The result of `lumos version update`.
 
-    `cloud_version` and `schema_version` are those of the run, for all datasets together; if nothing
-    moved, those of the last tag.
-    `previous_tag` is the tag that the run is compared with. `git_tag` is the created tag, null if
-    nothing moved or none was requested; with `dry_run` it is the one that would be created.
-    `datasets` are those whose versions moved since then; `changes_detected` is their number, and
-    `raised` how many of them this run raised.
+    `cloud_version` and `schema_version` are those of the run, for all datasets together, or of the
+    last tag if no version changed. `previous_tag` is the tag that the run is compared with.
+    `git_tag` is the created tag, or with `dry_run` the one that would be created; it is null if no
+    version changed or no tag was requested. `datasets` are those whose versions changed since the
+    previous tag, `changes_detected` is their number, `raised` the number that this run raised.
     """
 
     format_version: str = FORMAT_VERSION

@@ -11,10 +11,10 @@ INFORMATIONAL: Final = Verdict.INFORMATIONAL
 UNDETERMINED: Final = Verdict.UNDETERMINED
 
 ENGINES: Final = {"avro": "Avro", "iceberg": "Iceberg v2", "delta": "Delta", "spark": "Spark"}
-# Readable or not; `3` if it depends on the version of the table.
-_MARKS: Final = {"y": COMPATIBLE, "n": BREAKING, "3": UNDETERMINED}
-# The engine whose rules decide whether files of a format stay readable; text formats have none
-# and follow the consumer verdict.
+# Whether an engine reads old data; `3` if only version 3 of the table format does.
+_VERDICT_OF_MARK: Final = {"y": COMPATIBLE, "n": BREAKING, "3": UNDETERMINED}
+# The engine that decides whether files of a format stay readable. Text formats have none: the
+# consumer verdict applies. All other formats are read by Spark.
 _ENGINE_OF_FORMAT: Final = {
     "avro": "avro",
     "iceberg": "iceberg",
@@ -32,7 +32,7 @@ class Judgement(NamedTuple):
     engines: Mapping[str, Verdict]
     any_engine: Verdict | None
     flags: tuple[str, ...]
-    remarks: tuple[str, ...]
+    rule_notes: tuple[str, ...]
     breaks_if: tuple[ConsumerUse, ...]
     holds_if: tuple[ConsumerUse, ...]
 
@@ -45,13 +45,13 @@ class Judgement(NamedTuple):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on engines that disagree, and the remarks of the rule."""
+        """The notes of the rule, preceded by one about engines that disagree."""
         verdicts = self.engines.items()
         safe = [ENGINES[engine] for engine, verdict in verdicts if verdict is COMPATIBLE]
         breaks = [ENGINES[engine] for engine, verdict in verdicts if verdict is not COMPATIBLE]
         if not safe or not breaks:
-            return self.remarks
-        return (f"safe in {', '.join(safe)}, breaks {', '.join(breaks)}", *self.remarks)
+            return self.rule_notes
+        return (f"safe in {', '.join(safe)}, breaks {', '.join(breaks)}", *self.rule_notes)
 
 
 def _rule(
@@ -64,13 +64,13 @@ def _rule(
     breaks_if: tuple[ConsumerUse, ...] = (),
     holds_if: tuple[ConsumerUse, ...] = (),
 ) -> Judgement:
-    """A row of the table; `engines` are marks for Avro, Iceberg, Delta and Spark."""
+    """A row of the table; `engines` has a mark each for Avro, Iceberg, Delta and Spark."""
     marks = zip(ENGINES, engines.split(), strict=True)
-    verdicts = {engine: _MARKS[mark] for engine, mark in marks if mark != "-"}
+    verdicts = {engine: _VERDICT_OF_MARK[mark] for engine, mark in marks if mark != "-"}
     return Judgement(rule, consumer, verdicts, storage, flags, notes, breaks_if, holds_if)
 
 
-_NUMBERS: Final = (
+_NUMBER_RULES: Final = (
     _rule("integer-widened", COMPATIBLE, "y y y y"),
     _rule("integer-narrowed", BREAKING, "n n n n"),
     _rule("unsigned-widened", COMPATIBLE),
@@ -103,7 +103,7 @@ _NUMBERS: Final = (
     _rule("decimal-shrunk", BREAKING, "n n n n"),
     _rule("boolean-and-number", BREAKING, "n n n n"),
 )
-_TEXTS: Final = (
+_STRING_RULES: Final = (
     _rule(
         "scalar-to-string",
         BREAKING,
@@ -148,7 +148,7 @@ _TEXTS: Final = (
     ),
     _rule("enum-reordered", INFORMATIONAL),
 )
-_TIMES: Final = (
+_TIME_RULES: Final = (
     _rule(
         "date-to-timestamp",
         UNDETERMINED,
@@ -164,7 +164,7 @@ _TIMES: Final = (
         BREAKING,
         "n n n n",
         "silently wrong in Avro",
-        "breaking where the reader normalises units too, as the zone is another",
+        "breaking even if the reader normalises units, as the time zone differs",
     ),
     _rule(
         "unit-changed",
@@ -175,7 +175,7 @@ _TIMES: Final = (
         holds_if=(ConsumerUse.NORMALISED,),
     ),
 )
-_CONTAINERS: Final = (
+_NESTED_TYPE_RULES: Final = (
     _rule("map-key", BREAKING, "- n n n"),
     _rule("nested-and-scalar", BREAKING, "n n n n"),
     _rule("struct-and-map", BREAKING, "n n n n"),
@@ -191,21 +191,23 @@ _CONTAINERS: Final = (
     _rule("union-reordered", INFORMATIONAL),
     _rule("type-to-union", BREAKING, "y - - -", storage=COMPATIBLE),
 )
-_OTHER_TYPES: Final = (
-    _rule("null-to-type", COMPATIBLE, "y 3 y y", "safe in Iceberg v3", "in Avro by a union"),
+_OTHER_TYPE_RULES: Final = (
+    _rule(
+        "null-to-type", COMPATIBLE, "y 3 y y", "safe in Iceberg v3", "Avro needs a union with null"
+    ),
     _rule("type-to-null", BREAKING, "n n n n"),
     _rule("unknown-type", UNDETERMINED),
     _rule("unrelated-types", BREAKING, "n n n n"),
     # The type was only inferred from the values in paths.
     _rule("partition-type", COMPATIBLE, flags=("cost",)),
 )
-_POSITIONAL: Final = "breaking where SELECT * feeds a positional INSERT or a UNION"
-_FIELDS: Final = (
+_POSITIONAL_NOTE: Final = "breaking where SELECT * feeds a positional INSERT or a UNION"
+_FIELD_RULES: Final = (
     _rule(
         "field-added",
         COMPATIBLE,
         "y y y -",
-        _POSITIONAL,
+        _POSITIONAL_NOTE,
         storage=COMPATIBLE,
         breaks_if=(ConsumerUse.POSITIONAL,),
     ),
@@ -213,7 +215,7 @@ _FIELDS: Final = (
         "required-field-added",
         COMPATIBLE,
         "n n - -",
-        _POSITIONAL,
+        _POSITIONAL_NOTE,
         storage=BREAKING,
         breaks_if=(ConsumerUse.POSITIONAL,),
     ),
@@ -222,7 +224,7 @@ _FIELDS: Final = (
         UNDETERMINED,
         "- - - -",
         "breaking where the key is joined on",
-        _POSITIONAL,
+        _POSITIONAL_NOTE,
         storage=COMPATIBLE,
         breaks_if=(ConsumerUse.JOINED, ConsumerUse.POSITIONAL),
     ),
@@ -238,7 +240,7 @@ _FIELDS: Final = (
         "required-to-nullable",
         UNDETERMINED,
         "- y - -",
-        "breaking in a join, in NOT IN, as a key or where nulls are refused",
+        "breaking in a join, in NOT IN, as a key or where nulls are rejected",
         storage=COMPATIBLE,
         breaks_if=(
             ConsumerUse.KEY,
@@ -272,6 +274,13 @@ _FIELDS: Final = (
 
 RULES: Final = {
     row.rule: row
-    for rows in (_NUMBERS, _TEXTS, _TIMES, _CONTAINERS, _OTHER_TYPES, _FIELDS)
+    for rows in (
+        _NUMBER_RULES,
+        _STRING_RULES,
+        _TIME_RULES,
+        _NESTED_TYPE_RULES,
+        _OTHER_TYPE_RULES,
+        _FIELD_RULES,
+    )
     for row in rows
 }

@@ -64,10 +64,14 @@ ReportT = TypeVar("ReportT", bound=DiffReport)
 
 
 class Schemas:
-    """Compares schemas and shows their history; the store is only opened when it is needed."""
+    """Compares schemas and shows their history; opens the store only if it is needed."""
 
-    def __init__(self, store: Callable[[], Store]) -> None:
+    def __init__(
+        self, store: Callable[[], Store], *, require_tracking: Callable[[], None] = lambda: None
+    ) -> None:
         self._open = store
+        # Fails if schema tracking is disabled.
+        self._require_tracking = require_tracking
 
     def diff(
         self,
@@ -79,18 +83,19 @@ class Schemas:
     ) -> DiffReport:
         """The changes from one schema, or one folder of schemas, to another.
 
-        A side is a `.schema` file, a folder of them, a snapshot, or a dataset: its URN or unique
-        name, optionally followed by `@2.1.0`, `@S-312` or `@2024-01-15`. Without `read_files`, it
-        is always a dataset.
+        Each side is a `.schema` file, a folder of them, a snapshot, or a dataset: its URN or unique
+        name, optionally followed by `@2.1.0`, `@S-312` or `@2024-01-15`. Without `read_files`, both
+        sides are datasets.
         """
+        self._require_tracking()
         require_text(str(before), "first schema"), require_text(str(after), "second schema")
         sides = (str(before), str(after))
         old, new = map(read_side, sides) if read_files else (None, None)
         report = _compare_sides(
-            self._dataset(sides[0], as_text=new is not None, or_file=read_files)
+            self._schema_of_dataset(sides[0], as_text=new is not None, may_be_file=read_files)
             if old is None
             else old,
-            self._dataset(sides[1], as_text=old is not None, or_file=read_files)
+            self._schema_of_dataset(sides[1], as_text=old is not None, may_be_file=read_files)
             if new is None
             else new,
         )
@@ -104,15 +109,18 @@ class Schemas:
         folder: str | Path | None = None,
         output: str | Path | None = None,
     ) -> RevisionsReport:
-        """The changes of a git revision in a folder of schemas since its merge base with `base`.
+        """The changes in a folder of schemas at a git revision since its merge base with `base`.
 
-        The default folder is `schemas`, here or else at the root of the repository.
+        The default folder is `schemas` in the current folder, or else in the repository root.
         """
+        self._require_tracking()
         name = None if folder is None else require_text(str(folder), "folder")
-        found = GitRepository(Path.cwd()).compare(base, head, folder=name)
-        report = diff_datasets(align_urns(found.before, found.after), found.after)
+        advice = "Compare two folders instead: lumos schema diff OLD_FOLDER NEW_FOLDER"
+        repository = GitRepository(Path.cwd(), advice=advice)
+        schemas = repository.compare(base, head, folder=name)
+        report = diff_datasets(align_urns(schemas.before, schemas.after), schemas.after)
         revisions = RevisionsReport(
-            datasets=report.datasets, summary=report.summary, remarks=found.remarks or UNSET
+            datasets=report.datasets, summary=report.summary, remarks=schemas.remarks or UNSET
         )
         return _save(revisions, output)
 
@@ -126,7 +134,7 @@ class Schemas:
         dialect: "Dialect | None" = None,
         output: str | Path | None = None,
     ) -> PredictReport:
-        """What would break if a dataset got the schema in a file.
+        """Predict what breaks if a dataset gets the schema in a file.
 
         `kind` overrides the detected kind of file, `model` names one of its tables or models, and
         `dialect` is the dialect of their SQL types.
@@ -142,20 +150,21 @@ class Schemas:
             name=dataset.name, platform=dataset.platform, model=model, dialect=dialect
         )
         proposal = read_proposal(Path(proposed), kind=kind, target=target)
-        rendered = proposal.rendered(current.schema)
-        schema = complete_proposal(current.schema, rendered, proposal.schema, proposal.form)
+        rendered = proposal.render(current.schema)
+        schema = complete_proposal(current.schema, rendered, proposal.schema, proposal.format)
         after = msgspec.structs.replace(current, schema=schema)
-        found = diff_pair(current, after, urn=dataset.urn)
+        diff = diff_pair(current, after, urn=dataset.urn)
         report = PredictReport(
-            datasets=found.datasets,
-            summary=found.summary,
+            datasets=diff.datasets,
+            summary=diff.summary,
             proposed=ProposalSource(file=str(proposed), kind=proposal.kind),
             remarks=proposal.remarks,
         )
         return _save(report, output)
 
     def history(self, name: str, *, as_of: str | None = None) -> HistoryReport:
-        """Every schema version of a dataset, newest first; with `as_of` those until then."""
+        """All schema versions of a dataset until `as_of` (default: now), newest first."""
+        self._require_tracking()
         store = self._open()
         dataset, versions = self._versions(store, name, as_of=as_of)
         alerts = store.notification_outbox.alerts(each.event.event_id for each in versions)
@@ -172,6 +181,7 @@ class Schemas:
 
     def timeline(self, name: str, *, as_of: str | None = None) -> TimelineReport:
         """The schema versions of a dataset in brief, oldest first."""
+        self._require_tracking()
         dataset, versions = self._versions(self._open(), name, as_of=as_of)
         return TimelineReport(
             urn=dataset.urn, name=dataset.name, versions=tuple(map(TimelineEntry.of, versions))
@@ -180,7 +190,8 @@ class Schemas:
     def evolution(
         self, name: str | None = None, *, since: str | None = None, until: str | None = None
     ) -> EvolutionReport:
-        """How much one dataset or all changed over a period; by default over its entire history."""
+        """Count the changes of one or all datasets in a period, by default in all history."""
+        self._require_tracking()
         now = datetime.now(UTC)
         start = None if since is None else parse_time(since, now=now)
         # Future days would lower the change frequency.
@@ -190,27 +201,31 @@ class Schemas:
                 f"The period ends ({end:%Y-%m-%d}) before it begins ({start:%Y-%m-%d})."
             )
         store = self._open()
-        known = None if name is None else SchemaHistory(store, now=now).find(name)
-        urn = None if known is None else known.urn
+        dataset = None if name is None else SchemaHistory(store, now=now).find(name)
+        urn = None if dataset is None else dataset.urn
         steps = list(store.schemas.steps(urn=urn, since=start, until=end))
         start = start or min((step.recorded_at for step in steps), default=end)
-        by_dataset = {urn: list(own) for urn, own in groupby(steps, key=lambda step: step.urn)}
+        by_dataset = {
+            urn: list(dataset_steps)
+            for urn, dataset_steps in groupby(steps, key=lambda step: step.urn)
+        }
         datasets = [
-            _evolution(own[0].urn, own[0].name, own, start, end) for own in by_dataset.values()
+            _evolution(dataset_steps[0].urn, dataset_steps[0].name, dataset_steps, start, end)
+            for dataset_steps in by_dataset.values()
         ]
-        if known is not None and not datasets:
-            datasets = [_evolution(known.urn, known.name, [], start, end)]
+        if dataset is not None and not datasets:
+            datasets = [_evolution(dataset.urn, dataset.name, [], start, end)]
         return EvolutionReport(
             period_start=start,
             period_end=end,
-            datasets=tuple(sorted(datasets, key=_most_first)),
+            datasets=tuple(sorted(datasets, key=_by_breaking_changes)),
             summary=summarise_evolution([step.event for step in steps], start=start, end=end),
         )
 
     def export(self, folder: str | Path) -> SchemaExportReport:
-        """Writes the schema of every live dataset to its own text file.
+        """Write the schema of each live dataset to its own text file.
 
-        Local datasets are named by their paths from the root of their source.
+        Local datasets are named by their paths relative to the root of their source.
         """
         require_text(str(folder), "folder")
         archive = self._open().schemas
@@ -237,39 +252,39 @@ class Schemas:
             versions = tuple(each for each in versions if each.record.number <= last)
         return dataset, versions
 
-    def _dataset(self, text: str, *, as_text: bool, or_file: bool) -> DatasetSchema:
-        """The schema of a dataset; `as_text` without facts that schema files do not contain."""
+    def _schema_of_dataset(self, text: str, *, as_text: bool, may_be_file: bool) -> DatasetSchema:
+        """The schema of a dataset; with `as_text`, only what a schema file can express."""
         try:
-            found = self._history().schema(text)
+            dataset = self._history().schema(text)
         except (UnknownDataset, NoStore):
-            if or_file:
+            if may_be_file:
                 check_not_a_file(text)
             raise
         if not as_text:
-            return found
-        return msgspec.structs.replace(found, schema=parse_schema(str(found.schema)))
+            return dataset
+        return msgspec.structs.replace(dataset, schema=parse_schema(str(dataset.schema)))
 
     def _history(self) -> SchemaHistory:
         return SchemaHistory(self._open(), now=datetime.now(UTC))
 
 
 def _milestones(store: Store, urn: str, *, as_of: str | None) -> tuple[Milestone, ...]:
-    found = milestones_of(store, store.known_dataset(urn))
+    milestones = milestones_of(store, store.known_dataset(urn))
     if as_of is None:
-        return found
+        return milestones
     end = parse_time(as_of, now=datetime.now(UTC), end=True)
-    return tuple(each for each in found if each.timestamp <= end)
+    return tuple(each for each in milestones if each.timestamp <= end)
 
 
 def _compare_sides(old: DiffSide, new: DiffSide) -> DiffReport:
     if isinstance(old, DatasetSchema) and isinstance(new, DatasetSchema):
         if is_same_dataset(old.urn, new.urn):
-            # Stores know a dataset by its full path, exports by the end of it.
+            # A store has the full path of a dataset, an export only the end of it.
             urn = max(old.urn, new.urn, key=len)
             old, new = (msgspec.structs.replace(side, urn=urn) for side in (old, new))
         # A file without a URN describes the dataset that it is compared with.
         is_named = not new.urn.startswith(f"{SCHEME}{UNNAMED_PLATFORM}/")
-        return diff_pair(old, new, urn=new.urn if is_named else _with_urn(old, new))
+        return diff_pair(old, new, urn=new.urn if is_named else _named_urn(old, new))
     if isinstance(old, SnapshotFile) and isinstance(new, SnapshotFile):
         return diff_datasets(*read_snapshot_schemas(old, new))
     if isinstance(old, Path) and isinstance(new, Path):
@@ -292,7 +307,7 @@ def _kind(side: DiffSide) -> str:
             assert_never(unreachable)
 
 
-def _with_urn(old: DatasetSchema, new: DatasetSchema) -> str:
+def _named_urn(old: DatasetSchema, new: DatasetSchema) -> str:
     return new.urn if old.urn.startswith(f"{SCHEME}{UNNAMED_PLATFORM}/") else old.urn
 
 
@@ -314,5 +329,5 @@ def _evolution(
     )
 
 
-def _most_first(dataset: DatasetEvolution) -> tuple[int, int, str]:
+def _by_breaking_changes(dataset: DatasetEvolution) -> tuple[int, int, str]:
     return -dataset.breaking_changes, -dataset.total_changes, dataset.urn

@@ -32,11 +32,11 @@ from lumos.model.types import (
 )
 from lumos.schemas.rules import BREAKING, COMPATIBLE, RULES, Judgement
 
-# Decimal digits that hold every integer of this many bits.
-_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
-# Delta and the Parquet reader of Spark need one more for 64 bits than the largest value has.
-_FEWEST_DIGITS_FOR_INT64: Final = 20
-_FEWEST_DIGITS_IN_DELTA: Final = 10
+# Decimal digits of integers, by bits.
+_DIGITS_BY_BITS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
+# Delta and the Parquet reader of Spark require one digit more than 64-bit integers have.
+_MIN_DIGITS_FOR_INT64: Final = 20
+_MIN_DIGITS_IN_DELTA: Final = 10
 _MAX_DECIMAL_DIGITS: Final = 38
 
 
@@ -44,13 +44,15 @@ def judge_types(before: DataType, after: DataType, *, is_map_key: bool = False) 
     """The verdicts on a changed type."""
     if isinstance(before, Unknown) or isinstance(after, Unknown):
         return RULES["unknown-type"]
-    found = (rule for family in _FAMILIES if (rule := family(before, after)) is not None)
-    judgement = next(found, RULES["unrelated-types"])
+    judgements = (
+        judgement for select in _SELECTORS if (judgement := select(before, after)) is not None
+    )
+    judgement = next(judgements, RULES["unrelated-types"])
     return _as_map_key(judgement) if is_map_key else judgement
 
 
 def _as_map_key(judgement: Judgement) -> Judgement:
-    """Delta widens keys as it widens values, and Spark reads what it can cast up."""
+    """The judgement on a map key: Delta and Spark read widened keys like widened values."""
     rule = RULES["map-key"]
     engines = dict(rule.engines)
     if judgement.consumer is COMPATIBLE and judgement.storage("delta") is COMPATIBLE:
@@ -81,14 +83,14 @@ def _unions(before: DataType, after: DataType) -> Judgement | None:
 
 
 def _structs(before: DataType, after: DataType) -> Judgement | None:
-    nested = isinstance(before, _NESTED), isinstance(after, _NESTED)
-    if nested == (True, True):
-        return RULES[_PAIRS_OF_NESTED.get((type(before), type(after)), "unrelated-types")]
-    return RULES["nested-and-scalar"] if any(nested) else None
+    are_nested = isinstance(before, _NESTED), isinstance(after, _NESTED)
+    if are_nested == (True, True):
+        return RULES[_RULE_OF_NESTED_PAIR.get((type(before), type(after)), "unrelated-types")]
+    return RULES["nested-and-scalar"] if any(are_nested) else None
 
 
 _NESTED: Final = (Array, Map, Struct)
-_PAIRS_OF_NESTED: Final[dict[tuple[type[DataType], type[DataType]], str]] = {
+_RULE_OF_NESTED_PAIR: Final[dict[tuple[type[DataType], type[DataType]], str]] = {
     (Struct, Map): "struct-and-map",
     (Map, Struct): "struct-and-map",
     # Structs with unique members are compared member by member.
@@ -99,34 +101,38 @@ _PAIRS_OF_NESTED: Final[dict[tuple[type[DataType], type[DataType]], str]] = {
 def _strings(before: DataType, after: DataType) -> Judgement | None:
     match before, after:
         case String(old), String(new):
-            wider = new is None or (old is not None and new > old)
-            return RULES["string-longer" if wider else "string-shorter"]
+            is_wider = new is None or (old is not None and new > old)
+            return RULES["string-longer" if is_wider else "string-shorter"]
         case (String(), Binary(length)) | (Binary(length), String()):
             rule = RULES["string-and-binary"]
-            # Avro reads bytes as text and back, but nothing of a fixed length.
-            return rule if length is None else rule._replace(engines={**rule.engines, **_NO_AVRO})
+            # Avro converts between strings and bytes, but not values of a fixed length.
+            return (
+                rule if length is None else rule._replace(engines={**rule.engines, **_BREAKS_AVRO})
+            )
         case _, String(length):
             rule = RULES["scalar-to-string"]
-            return rule if length is None else rule._replace(engines={**rule.engines, **_NO_SPARK})
+            return (
+                rule if length is None else rule._replace(engines={**rule.engines, **_BREAKS_SPARK})
+            )
         case String(), _:
             return RULES["string-to-other"]
         case _:
             return None
 
 
-_NO_AVRO: Final = {"avro": BREAKING}
-_NO_DELTA: Final = {"delta": BREAKING}
-_NO_SPARK: Final = {"spark": BREAKING}
-_NO_TABLES: Final = {"iceberg": BREAKING, **_NO_DELTA, **_NO_SPARK}
+_BREAKS_AVRO: Final = {"avro": BREAKING}
+_BREAKS_DELTA: Final = {"delta": BREAKING}
+_BREAKS_SPARK: Final = {"spark": BREAKING}
+_BREAKS_TABLES: Final = {"iceberg": BREAKING, **_BREAKS_DELTA, **_BREAKS_SPARK}
 
 
 def _integers(before: DataType, after: DataType) -> Judgement | None:
     if before in SIGNED and after in SIGNED:
-        wider = SIGNED[before] < SIGNED[after]
-        return RULES["integer-widened" if wider else "integer-narrowed"]
+        is_wider = SIGNED[before] < SIGNED[after]
+        return RULES["integer-widened" if is_wider else "integer-narrowed"]
     if before in UNSIGNED and after in UNSIGNED:
-        wider = UNSIGNED[before] < UNSIGNED[after]
-        return RULES["unsigned-widened" if wider else "integer-narrowed"]
+        is_wider = UNSIGNED[before] < UNSIGNED[after]
+        return RULES["unsigned-widened" if is_wider else "integer-narrowed"]
     if before in UNSIGNED and after in SIGNED:
         fits = SIGNED[after] > UNSIGNED[before]
         return RULES["unsigned-to-signed" if fits else "unsigned-to-narrow-signed"]
@@ -140,7 +146,7 @@ def _integer_to_other_number(before: DataType, after: DataType) -> Judgement | N
     if bits is None:
         return None
     if isinstance(after, Decimal):
-        return _integer_to_decimal(_DIGITS[bits], after)
+        return _integer_to_decimal(_DIGITS_BY_BITS[bits], after)
     if before == INT64 and after in (FLOAT32, FLOAT64):
         return RULES["int64-to-float"]
     return RULES["integer-to-float64"] if after == FLOAT64 else None
@@ -153,31 +159,32 @@ def _integer_to_decimal(digits: int, after: Decimal) -> Judgement:
     whole_digits = after.precision - after.scale
     if after.scale < 0 or whole_digits < digits:
         return RULES["integer-to-narrow-decimal"]
-    if digits == _DIGITS[64] and whole_digits < _FEWEST_DIGITS_FOR_INT64:
+    if digits == _DIGITS_BY_BITS[64] and whole_digits < _MIN_DIGITS_FOR_INT64:
         return rule._replace(
-            engines={**rule.engines, **_NO_DELTA, **_NO_SPARK},
-            remarks=_without_delta(rule.remarks),
+            engines={**rule.engines, **_BREAKS_DELTA, **_BREAKS_SPARK},
+            rule_notes=_without_delta(rule.rule_notes),
         )
-    if whole_digits < _FEWEST_DIGITS_IN_DELTA:
-        # Delta does not widen to these at all, not even manually.
+    if whole_digits < _MIN_DIGITS_IN_DELTA:
+        # Delta does not widen integers to such short decimals, not even manually.
         return rule._replace(
-            engines={**rule.engines, **_NO_DELTA}, remarks=_without_delta(rule.remarks)
+            engines={**rule.engines, **_BREAKS_DELTA}, rule_notes=_without_delta(rule.rule_notes)
         )
-    return _in_tables(rule, after.precision)
+    return _check_table_precision(rule, after.precision)
 
 
-def _in_tables(rule: Judgement, precision: int) -> Judgement:
-    """The judgement on a decimal with this precision; tables support at most 38 digits."""
+def _check_table_precision(rule: Judgement, precision: int) -> Judgement:
+    """Mark a rule as breaking for tables if the decimal has more than 38 digits."""
     if precision <= _MAX_DECIMAL_DIGITS:
         return rule
-    remark = f"Iceberg, Delta and Spark have no more than {_MAX_DECIMAL_DIGITS} digits"
+    note = f"Iceberg, Delta and Spark have no more than {_MAX_DECIMAL_DIGITS} digits"
     return rule._replace(
-        engines={**rule.engines, **_NO_TABLES}, remarks=(remark, *_without_delta(rule.remarks))
+        engines={**rule.engines, **_BREAKS_TABLES},
+        rule_notes=(note, *_without_delta(rule.rule_notes)),
     )
 
 
-def _without_delta(remarks: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(remark for remark in remarks if not remark.startswith("Delta"))
+def _without_delta(rule_notes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(note for note in rule_notes if not note.startswith("Delta"))
 
 
 def _floats(before: DataType, after: DataType) -> Judgement | None:
@@ -201,16 +208,16 @@ def _decimals(before: DataType, after: DataType) -> Judgement | None:
         is_number = _is_exact(after) or after in FLOATS
         return RULES["decimal-to-other-number"] if is_number else None
     if after.precision is None:
-        # Without a precision there is no limit of digits.
+        # Decimals without a precision have any number of digits.
         return RULES["decimal-scale-up"]
     if before.precision is None:
         return RULES["decimal-shrunk"]
     more_digits = after.precision - before.precision
     more_scale = after.scale - before.scale
     if more_scale == 0 and more_digits > 0:
-        return _in_tables(RULES["decimal-precision-up"], after.precision)
+        return _check_table_precision(RULES["decimal-precision-up"], after.precision)
     if more_scale > 0 and more_digits >= more_scale:
-        return _in_tables(RULES["decimal-scale-up"], after.precision)
+        return _check_table_precision(RULES["decimal-scale-up"], after.precision)
     return RULES["decimal-shrunk"]
 
 
@@ -225,8 +232,8 @@ def _times(before: DataType, after: DataType) -> Judgement | None:
         case _, Timestamp(_, zoned) if before == DATE:
             return RULES["date-to-zoned-timestamp" if zoned else "date-to-timestamp"]
         case Timestamp(), Timestamp() if before.zoned != after.zoned:
-            same_unit = before.unit == after.unit
-            return RULES["zone-changed" if same_unit else "zone-and-unit-changed"]
+            is_same_unit = before.unit == after.unit
+            return RULES["zone-changed" if is_same_unit else "zone-and-unit-changed"]
         case (Timestamp(), Timestamp()) | (Time(), Time()) | (Duration(), Duration()):
             return RULES["unit-changed"]
         case _:
@@ -244,7 +251,7 @@ def _enums(before: DataType, after: DataType) -> Judgement | None:
     return RULES["enum-symbol-removed" if new < old else "enum-symbol-replaced"]
 
 
-_FAMILIES: Final[tuple[Callable[[DataType, DataType], Judgement | None], ...]] = (
+_SELECTORS: Final[tuple[Callable[[DataType, DataType], Judgement | None], ...]] = (
     _nulls,
     _unions,
     _structs,

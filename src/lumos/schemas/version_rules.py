@@ -1,4 +1,4 @@
-"""Which event a scan records for a dataset, and how its two versions move."""
+"""Decides which event a scan records for a dataset, and its next versions."""
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -10,9 +10,9 @@ from lumos.model.change import ChangeEvent, EventType, Finding, Verdict
 from lumos.model.schema import Schema
 from lumos.model.version import ChangeType, CloudVersion, Level, SchemaVersion
 from lumos.schemas.comparison import compare
-from lumos.schemas.compatibility import judge, worst
+from lumos.schemas.compatibility import judge, worst_verdict
 
-# How far a manual bump moves the schema version without --level.
+# The level of a manual bump without --level.
 DEFAULT_LEVEL: Final[Mapping[ChangeType, Level]] = {
     ChangeType.SCHEMA_CHANGE: "minor",
     ChangeType.DATA_UPDATE: "patch",
@@ -33,8 +33,8 @@ class VersionStep(NamedTuple):
 
 
 def level_of(findings: Iterable[Finding]) -> Level:
-    """Breaking or undetermined steps the major, compatible the minor, informational the patch."""
-    match worst(findings):
+    """The level by which findings raise the schema version; undetermined counts as breaking."""
+    match worst_verdict(findings):
         case None:
             return "none"
         case Verdict.BREAKING | Verdict.UNDETERMINED:
@@ -48,7 +48,7 @@ def level_of(findings: Iterable[Finding]) -> Level:
 
 
 def next_schema_version(version: SchemaVersion, findings: Iterable[Finding]) -> SchemaVersion:
-    """The version after some judged changes."""
+    """The schema version after judged changes."""
     return version.next(level_of(findings))
 
 
@@ -68,16 +68,16 @@ def change_type_of(event: ChangeEvent) -> ChangeType:
 
 
 def versions_by_cloud_version(
-    landmarks: Iterable[VersionStep], recorded: Iterable[VersionStep] = ()
+    version_changes: Iterable[VersionStep], recorded: Iterable[VersionStep] = ()
 ) -> dict[str, str]:
     """The schema version of every cloud version: {"S-311": "1.0.0", "S-312": "1.1.0"}.
 
-    `landmarks` are the steps at which the schema version moved and the current one, `recorded` are
-    all others that are still stored. Those in between are derived by counting, unless the prefix
-    changed there: then their spelling is unknown.
+    `version_changes` are the steps that changed the schema version, and the current one; `recorded`
+    are others that are still stored. Cloud versions in between are numbered consecutively, unless
+    the prefix changed in between, so that it is unknown which one they have.
     """
-    known = {step.cloud_version.number: step for step in (*recorded, *landmarks)}
-    steps = [known[number] for number in sorted(known)]
+    by_number = {step.cloud_version.number: step for step in (*recorded, *version_changes)}
+    steps = [by_number[number] for number in sorted(by_number)]
     versions: dict[str, str] = {}
     for (start, version), (end, _) in pairwise(steps):
         versions[str(start)] = version
@@ -93,7 +93,7 @@ class ObservedDataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset as a scan sees it: its schema and a fingerprint of its content.
 
     The content is the data files or, if `is_from_source`, the metadata of the source.
-    `has_new_source_metadata` if a table, which has both, has other metadata than before.
+    `has_new_source_metadata` means that the metadata of a table, which has both, changed.
     """
 
     schema: Schema
@@ -115,7 +115,7 @@ class RecordedDataset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The event to record and the versions that follow."""
+    """The event to record, and the versions after it."""
 
     type: EventType
     cloud_version: CloudVersion
@@ -130,36 +130,36 @@ class EventDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decide_event(
-    observed: ObservedDataset, known: RecordedDataset | None, *, prefix: str
+    observed: ObservedDataset, recorded: RecordedDataset | None, *, prefix: str
 ) -> EventDecision | None:
-    """What to record for a scanned dataset; None if nothing changed."""
-    if known is None:
+    """Decide what to record for a scanned dataset; None if nothing changed."""
+    if recorded is None:
         return EventDecision(
             type=EventType.CREATED,
             cloud_version=CloudVersion(prefix=prefix),
             schema_version=SchemaVersion(),
         )
-    findings = judge(compare(known.schema, observed.schema), format=observed.format)
-    event = _event(observed, known, findings)
+    findings = judge(compare(recorded.schema, observed.schema), format=observed.format)
+    event = _event(observed, recorded, findings)
     if event is None:
         return None
     return EventDecision(
         type=event,
-        cloud_version=known.cloud_version.next(prefix=prefix),
-        schema_version=next_schema_version(known.schema_version, findings),
+        cloud_version=recorded.cloud_version.next(prefix=prefix),
+        schema_version=next_schema_version(recorded.schema_version, findings),
         findings=findings,
         flags=("reverted",) if observed.reverted and findings else (),
     )
 
 
 def _event(
-    observed: ObservedDataset, known: RecordedDataset, findings: tuple[Finding, ...]
+    observed: ObservedDataset, recorded: RecordedDataset, findings: tuple[Finding, ...]
 ) -> EventType | None:
-    if not known.is_live:
+    if not recorded.is_live:
         return EventType.RESTORED
-    if observed.schema.shape != known.schema.shape:
+    if observed.schema.shape != recorded.schema.shape:
         return EventType.SCHEMA_CHANGED
-    is_same_content = observed.content == known.content
+    is_same_content = observed.content == recorded.content
     if findings or (
         observed.has_new_source_metadata if is_same_content else observed.is_from_source
     ):

@@ -1,4 +1,4 @@
-"""The service behind `lumos version`: shows, moves and checks the versions of datasets."""
+"""The service behind `lumos version`: shows, raises and checks the versions of datasets."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -39,18 +39,18 @@ from lumos.snapshots.store_entries import stored_versioning, utc
 from lumos.store import DatasetFilter, KnownDataset, Store, Transaction
 from lumos.store.errors import UnknownDataset
 from lumos.store.history import ChangeLog, VersionedDataset
-from lumos.store.transaction import current_user, record_audit
+from lumos.store.transaction import current_user
 
 _BATCH_SIZE: Final = 50
-_EVENTS: Final[dict[VersionNeed, EventType]] = {
+_EVENT_OF_NEED: Final[dict[VersionNeed, EventType]] = {
     "first version": EventType.CREATED,
     "schema": EventType.SCHEMA_CHANGED,
     "prefix": EventType.METADATA_CHANGED,
 }
 
 
-class _VersionNeed(NamedTuple):
-    """A dataset, why it needs another version, and the dataset with that version."""
+class _NeededVersion(NamedTuple):
+    """A dataset, the reason why it needs another version, and the dataset with that version."""
 
     entry: VersionedDataset
     need: VersionNeed
@@ -61,11 +61,11 @@ class _VersionNeed(NamedTuple):
 def scan_versions(
     store: Store, writer: VersionWriter, requested: DatasetPattern, *, update: bool
 ) -> VersionScanReport:
-    """The versions that datasets have and need; `update` writes those that they need."""
+    """Compare the versions of datasets with those they need; `update` writes the latter."""
     at = datetime.now(UTC)
     entries = store.schemas.with_last_versions()
     matching = (entry for entry in entries if requested.matches(entry.known.urn, entry.known.name))
-    needed = list(_needs(matching, store.change_log, writer, at))
+    needed = list(_needed_versions(matching, store.change_log, writer, at))
     outdated = [each for each in needed if each.need != "none"]
     updated = _update(store, writer, outdated, requested, at) if update and outdated else []
     return VersionScanReport(
@@ -76,33 +76,33 @@ def scan_versions(
     )
 
 
-def _needs(
+def _needed_versions(
     entries: Iterable[VersionedDataset], log: ChangeLog, writer: VersionWriter, at: datetime
-) -> Iterator[_VersionNeed]:
+) -> Iterator[_NeededVersion]:
     for entry in entries:
-        known, last = entry.known, entry.last
+        dataset, last = entry.known, entry.last
         if last is None:
-            yield _VersionNeed(entry, "first version", known)
+            yield _NeededVersion(entry, "first version", dataset)
             continue
         findings: tuple[Finding, ...] = ()
-        if known.schema_hash is not None and last.schema_hash != known.schema_hash:
-            schemas = log.schemas([last.schema_hash, known.schema_hash])
-            before, after = schemas[last.schema_hash], schemas[known.schema_hash]
-            findings = judge(compare(before, after), format=known.format)
+        if dataset.schema_hash is not None and last.schema_hash != dataset.schema_hash:
+            schemas = log.schemas([last.schema_hash, dataset.schema_hash])
+            before, after = schemas[last.schema_hash], schemas[dataset.schema_hash]
+            findings = judge(compare(before, after), format=dataset.format)
         if findings:
-            yield _VersionNeed(
-                entry, "schema", writer.next_version(known, level_of(findings), at=at), findings
+            yield _NeededVersion(
+                entry, "schema", writer.next_version(dataset, level_of(findings), at=at), findings
             )
-        elif CloudVersion.parse(known.cloud_version).prefix != writer.prefix:
-            yield _VersionNeed(entry, "prefix", writer.next_version(known, "none", at=at))
+        elif CloudVersion.parse(dataset.cloud_version).prefix != writer.prefix:
+            yield _NeededVersion(entry, "prefix", writer.next_version(dataset, "none", at=at))
         else:
-            yield _VersionNeed(entry, "none", known)
+            yield _NeededVersion(entry, "none", dataset)
 
 
 def _update(
     store: Store,
     writer: VersionWriter,
-    outdated: list[_VersionNeed],
+    outdated: list[_NeededVersion],
     requested: DatasetPattern,
     at: datetime,
 ) -> list[str]:
@@ -111,31 +111,31 @@ def _update(
     while batch := list(islice(remaining, _BATCH_SIZE)):
         with store.transaction() as transaction:
             for each in batch:
-                known = transaction.known(each.entry.known.urn)
-                # A dataset that changed meanwhile got its version with that change.
-                if known != each.entry.known:
+                dataset = transaction.known(each.entry.known.urn)
+                # If the dataset has changed meanwhile, that change has raised its version.
+                if dataset != each.entry.known:
                     continue
-                begins = each.need != "prefix"
-                event = _event(each, writer.prefix, source_path(transaction, known.urn), at)
-                writer.write(transaction, each.after, event, begins_version=begins)
-                updated.append(known.urn)
+                is_new_version = each.need != "prefix"
+                event = _event(each, writer.prefix, source_path(transaction, dataset.urn), at)
+                writer.write(transaction, each.after, event, begins_version=is_new_version)
+                updated.append(dataset.urn)
     with store.transaction() as transaction:
         details = f"{len(updated)} datasets"
-        record_audit(transaction, "update versions", requested.text, at=at, details=details)
+        transaction.audit("update versions", requested.text, at=at, details=details)
     writer.on_written(updated)
     return updated
 
 
-def _event(needed: _VersionNeed, prefix: str, path: str | None, at: datetime) -> ChangeEvent:
-    known, after = needed.entry.known, needed.after
+def _event(needed: _NeededVersion, prefix: str, path: str | None, at: datetime) -> ChangeEvent:
+    dataset, after = needed.entry.known, needed.after
     last = needed.entry.last
-    type = _EVENTS[needed.need]
-    prefix_changed = f"cloud versions begin with {prefix} from here"
+    type = _EVENT_OF_NEED[needed.need]
+    prefix_summary = f"cloud versions begin with {prefix} from here"
     return ChangeEvent(
         event_id=version_event_id(
-            "update", known.urn, needed.need, after.cloud_version, after.fingerprint
+            "update", dataset.urn, needed.need, after.cloud_version, after.fingerprint
         ),
-        urn=known.urn,
+        urn=dataset.urn,
         type=type,
         at=at,
         cause="user",
@@ -144,14 +144,14 @@ def _event(needed: _VersionNeed, prefix: str, path: str | None, at: datetime) ->
         schema_version=after.schema_version,
         source_path=path,
         old_schema=None if last is None else last.schema_hash,
-        new_schema=known.schema_hash,
+        new_schema=dataset.schema_hash,
         findings=needed.findings,
-        summary=prefix_changed if needed.need == "prefix" else summary_of(type, needed.findings),
-        metadata={"source": known.source},
+        summary=prefix_summary if needed.need == "prefix" else summary_of(type, needed.findings),
+        metadata={"source": dataset.source},
     )
 
 
-def _report(needed: _VersionNeed) -> ScannedVersion:
+def _report(needed: _NeededVersion) -> ScannedVersion:
     return ScannedVersion(
         urn=needed.entry.known.urn,
         name=needed.entry.known.name,
@@ -163,14 +163,14 @@ def _report(needed: _VersionNeed) -> ScannedVersion:
     )
 
 
-# Events that do not move the cloud version.
-_EVENTS_WITHOUT_STEP: Final = (EventType.RENAMED, EventType.MERGED, EventType.SPLIT)
+# Events that do not raise the cloud version.
+_EVENTS_WITHOUT_NEW_VERSION: Final = (EventType.RENAMED, EventType.MERGED, EventType.SPLIT)
 _MAX_RECENT_EVENTS: Final = 20
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class VersionService:
-    """Shows, maps and moves the versions in one store."""
+    """Shows, maps and raises the versions of datasets."""
 
     def __init__(self, store: Callable[[], Store], writer: VersionWriter) -> None:
         self._open = store
@@ -179,17 +179,17 @@ class VersionService:
     def show(self, name: str) -> VersionShowReport:
         """The versions of a dataset, its last version step and its history."""
         store = self._open()
-        known = find_dataset(store, name)
-        event = _last_step(store, known)
-        history = _history(store, known.urn)
-        cloud_versions = tuple(schema_versions_of(store, known))
+        dataset = find_dataset(store, name)
+        event = _last_step(store, dataset)
+        history = _history(store, dataset.urn)
+        cloud_versions = tuple(schema_versions_of(store, dataset))
         return VersionShowReport(
-            urn=known.urn,
-            name=known.name,
-            state=known.state,
-            cloud_version=known.cloud_version,
-            schema_version=known.schema_version,
-            timestamp=known.updated_at if event is None else event.at,
+            urn=dataset.urn,
+            name=dataset.name,
+            state=dataset.state,
+            cloud_version=dataset.cloud_version,
+            schema_version=dataset.schema_version,
+            timestamp=dataset.updated_at if event is None else event.at,
             author=None if event is None else event.author,
             cause=None if event is None else event.cause,
             # Only events of new data are ever pruned.
@@ -197,15 +197,15 @@ class VersionService:
             change_details=_details(event),
             previous_version=cloud_versions[-2] if len(cloud_versions) > 1 else None,
             version_history=history,
-            milestones=milestones_of(store, known),
+            milestones=milestones_of(store, dataset),
         )
 
     def map(self, name: str) -> VersionMapReport:
         """The schema version of every cloud version that a dataset had."""
         store = self._open()
-        known = find_dataset(store, name)
-        versions = schema_versions_of(store, known)
-        return VersionMapReport(urn=known.urn, name=known.name, versions=versions)
+        dataset = find_dataset(store, name)
+        versions = schema_versions_of(store, dataset)
+        return VersionMapReport(urn=dataset.urn, name=dataset.name, versions=versions)
 
     def bump(
         self,
@@ -217,58 +217,57 @@ class VersionService:
         key: str | None = None,
         author: str | None = None,
     ) -> VersionBumpReport:
-        """Moves a dataset's versions by hand.
+        """Raise the versions of a dataset manually.
 
-        Without a level, a schema change is minor and everything else a patch. The same `key` moves
-        the versions only once.
+        Without a level, a schema change is minor and everything else a patch. Calls with the same
+        `key` raise the versions only once.
         """
         if key is not None:
             require_text(key, "key")
-        change = _change_type(type)
-        moved = DEFAULT_LEVEL[change] if level is None else _level(level)
-        store, at, by = self._open(), datetime.now(UTC), author or current_user()
+        change_type = _parse_change_type(type)
+        raised_by = DEFAULT_LEVEL[change_type] if level is None else _parse_level(level)
+        store, at, user = self._open(), datetime.now(UTC), author or current_user()
         urn = find_urn(store, name)
         event_id = None if key is None else version_event_id("bump", urn, key)
         with store.transaction() as transaction:
-            known = _live_dataset(transaction, urn)
-            done = None if event_id is None else transaction.event(event_id)
-            if done is not None:
-                return _bump_report(known, done, applied=False)
-            after = self._writer.next_version(known, moved, at=at)
+            dataset = _live_dataset(transaction, urn)
+            earlier = None if event_id is None else transaction.event(event_id)
+            if earlier is not None:
+                return _bump_report(dataset, earlier, applied=False)
+            after = self._writer.next_version(dataset, raised_by, at=at)
             event = ChangeEvent(
                 event_id=event_id or version_event_id("bump", urn, after.cloud_version),
                 urn=urn,
-                type=EVENT_OF_CHANGE[change],
+                type=EVENT_OF_CHANGE[change_type],
                 at=at,
                 cause="user",
-                author=by,
+                author=user,
                 cloud_version=after.cloud_version,
                 schema_version=after.schema_version,
                 source_path=source_path(transaction, urn),
-                old_schema=known.schema_hash,
-                new_schema=known.schema_hash,
-                flags=(DECLARED_BREAKING,) if moved == "major" else (),
-                summary=reason or f"declared by {by}",
+                old_schema=dataset.schema_hash,
+                new_schema=dataset.schema_hash,
+                flags=(DECLARED_BREAKING,) if raised_by == "major" else (),
+                summary=reason or f"declared by {user}",
                 metadata={
-                    "level": moved,
-                    "previous_cloud_version": known.cloud_version,
-                    "previous_schema_version": known.schema_version,
+                    "level": raised_by,
+                    "previous_cloud_version": dataset.cloud_version,
+                    "previous_schema_version": dataset.schema_version,
                 },
             )
-            self._writer.write(transaction, after, event, begins_version=moved != "none")
-            details = f"{known.cloud_version} {known.schema_version} -> "
+            self._writer.write(transaction, after, event, begins_version=raised_by != "none")
+            details = f"{dataset.cloud_version} {dataset.schema_version} -> "
             details += f"{after.cloud_version} {after.schema_version}. {reason}".strip()
-            record_audit(
-                transaction,
+            transaction.audit(
                 "bump version",
                 urn,
                 at=at,
                 details=details,
-                before=_versions_of(known),
+                before=_versions_of(dataset),
                 after=_versions_of(after),
             )
         self._writer.on_written([urn])
-        return _bump_report(known, event, applied=True)
+        return _bump_report(dataset, event, applied=True)
 
     def update(
         self,
@@ -295,33 +294,39 @@ class VersionService:
         tags = VersionTags(Path(folder), tag_prefix) if create_git_tag else None
         commit = None if tags is None else tags.target(ref)
         last = None if tags is None else tags.last()
-        everything = DatasetPattern("*")
-        scanned = scan_versions(store, self._writer, everything, update=False)
+        all_datasets = DatasetPattern("*")
+        scanned = scan_versions(store, self._writer, all_datasets, update=False)
         needed = {each.urn: each.needs for each in scanned.datasets if each.need != "none"}
         recorded = {each.urn: each for each in store.list(DatasetFilter())}
-        now = {urn: DatasetVersions.of(known) for urn, known in recorded.items()}
-        after = now | (needed if auto_increment else {})
-        # Without tags, the run is what it raises itself.
-        before = now if tags is None else {} if last is None else _tagged(last, now, store)
-        names = {urn: known.name for urn, known in recorded.items()}
+        current = {urn: DatasetVersions.of(dataset) for urn, dataset in recorded.items()}
+        after = current | (needed if auto_increment else {})
+        # Without tags, only the versions that this run raises are reported.
+        before = (
+            current
+            if tags is None
+            else {}
+            if last is None
+            else _tagged_versions(last, current, store)
+        )
+        names = {urn: dataset.name for urn, dataset in recorded.items()}
         moved = moved_datasets(before, after, names)
         run = run_versions(moved, after, last, prefix=self._writer.prefix)
         name = None if tags is None or run is None else tags.check_name(run.cloud_version)
-        current = run or (None if last is None else RunVersions.of(last))
+        result = run or (None if last is None else RunVersions.of(last))
         raised = 0
         if not dry_run:
             if auto_increment:
-                updated = scan_versions(store, self._writer, everything, update=True)
+                updated = scan_versions(store, self._writer, all_datasets, update=True)
                 raised = updated.summary.updated
             if tags is not None and name is not None and run is not None and commit is not None:
                 tags.create(VersionTag(name, *run, after), commit)
                 with store.transaction() as transaction:
                     at, details = datetime.now(UTC), f"{name} {commit}"
-                    record_audit(transaction, "create git tag", "*", at=at, details=details)
+                    transaction.audit("create git tag", "*", at=at, details=details)
             self._writer.on_written([each.urn for each in moved if each.after is not None])
         return VersionUpdateReport(
-            cloud_version=None if current is None else str(current.cloud_version),
-            schema_version=None if current is None else str(current.schema_version),
+            cloud_version=None if result is None else str(result.cloud_version),
+            schema_version=None if result is None else str(result.schema_version),
             previous_tag=None if last is None else last.name,
             git_tag=name,
             commit=commit,
@@ -336,15 +341,15 @@ class VersionService:
         requested = DatasetPattern("*" if pattern is None else pattern)
         store = self._open()
         if not requested.has_wildcards:
-            (known,) = find_datasets(store, requested.text)
-            requested = DatasetPattern(known.urn)
+            (dataset,) = find_datasets(store, requested.text)
+            requested = DatasetPattern(dataset.urn)
         return scan_versions(store, self._writer, requested, update=update)
 
 
-def _tagged(
+def _tagged_versions(
     tag: VersionTag, now: Mapping[str, DatasetVersions], store: Store
 ) -> dict[str, DatasetVersions]:
-    """The versions that a tag records, by the URNs that the datasets have today."""
+    """The versions that a tag records, by the current URNs of the datasets."""
     return {
         urn if urn in now else store.resolve(urn): versions
         for urn, versions in tag.datasets.items()
@@ -352,7 +357,7 @@ def _tagged(
 
 
 def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
-    own = [
+    recorded = [
         VersionEntry(
             version=step.cloud_version,
             schema_version=step.version,
@@ -368,14 +373,14 @@ def _history(store: Store, urn: str) -> tuple[VersionEntry, ...]:
     imported = {
         (each.version, each.schema_version): each for each in _imported_versions(store, urn)
     }
-    for number, each in enumerate(own):
+    for number, each in enumerate(recorded):
         other = imported.pop((each.version, each.schema_version), each)
-        own[number] = msgspec.structs.replace(each, changes=each.changes or other.changes)
-    return tuple(sorted((*own, *imported.values()), key=lambda each: each.timestamp))
+        recorded[number] = msgspec.structs.replace(each, changes=each.changes or other.changes)
+    return tuple(sorted((*recorded, *imported.values()), key=lambda each: each.timestamp))
 
 
 def _imported_versions(store: Store, urn: str) -> Iterator[VersionEntry]:
-    """The versions that were imported with a dataset, perhaps without their schemas."""
+    """The versions that were imported with a dataset, possibly without schemas."""
     stored = store.entries.get(urn)
     for record in stored_versioning(stored).history if stored is not None else ():
         yield VersionEntry(
@@ -390,13 +395,14 @@ def _imported_versions(store: Store, urn: str) -> Iterator[VersionEntry]:
         )
 
 
-def _last_step(store: Store, known: KnownDataset) -> ChangeEvent | None:
-    """The event that led to the current cloud version, unless it was pruned."""
+def _last_step(store: Store, dataset: KnownDataset) -> ChangeEvent | None:
+    """The event that raised the cloud version to the current one, unless it was pruned."""
     return next(
         (
             event
-            for event in events_of(store, known, limit=_MAX_RECENT_EVENTS)
-            if event.cloud_version == known.cloud_version and event.type not in _EVENTS_WITHOUT_STEP
+            for event in events_of(store, dataset, limit=_MAX_RECENT_EVENTS)
+            if event.cloud_version == dataset.cloud_version
+            and event.type not in _EVENTS_WITHOUT_NEW_VERSION
         ),
         None,
     )
@@ -412,12 +418,12 @@ def _details(event: ChangeEvent | None) -> ChangeDetails:
 
 
 def _changes(event: ChangeEvent) -> tuple[str, ...]:
-    """The changes of a version in sentences; without any, the reason that its author gave."""
+    """The changes of a version as sentences, or else the reason given by its author."""
     changes = tuple(sentence_of(finding.change) for finding in event.findings)
     return changes if changes or event.author is None else (event.summary,)
 
 
-def _change_type(name: ChangeType | str) -> ChangeType:
+def _parse_change_type(name: ChangeType | str) -> ChangeType:
     try:
         return ChangeType(name.upper())
     except ValueError:
@@ -429,7 +435,7 @@ def _change_type(name: ChangeType | str) -> ChangeType:
         ) from None
 
 
-def _level(name: str) -> Level:
+def _parse_level(name: str) -> Level:
     levels: tuple[Level, ...] = get_args(Level)
     for level in levels:
         if name.lower() == level:
@@ -438,22 +444,22 @@ def _level(name: str) -> Level:
 
 
 def _live_dataset(transaction: Transaction, urn: str) -> KnownDataset:
-    known = transaction.known(urn)
-    if known is None:
+    dataset = transaction.known(urn)
+    if dataset is None:
         raise UnknownDataset(urn)
-    if known.state != "live":
-        back = " Its versions move again when it returns." if known.state == "missing" else ""
-        raise MisuseError(f"{urn} {known.absence}{back}")
-    return known
+    if dataset.state != "live":
+        hint = " Its versions move again when it returns." if dataset.state == "missing" else ""
+        raise MisuseError(f"{urn} {dataset.absence}{hint}")
+    return dataset
 
 
-def _bump_report(known: KnownDataset, event: ChangeEvent, *, applied: bool) -> VersionBumpReport:
+def _bump_report(dataset: KnownDataset, event: ChangeEvent, *, applied: bool) -> VersionBumpReport:
     return VersionBumpReport(
         urn=event.urn,
-        name=known.name,
+        name=dataset.name,
         event_id=event.event_id,
         change_type=change_type_of(event),
-        level=_level(str(event.metadata["level"])),
+        level=_parse_level(str(event.metadata["level"])),
         before=DatasetVersions(
             cloud_version=str(event.metadata["previous_cloud_version"]),
             schema_version=str(event.metadata["previous_schema_version"]),
@@ -465,5 +471,5 @@ def _bump_report(known: KnownDataset, event: ChangeEvent, *, applied: bool) -> V
     )
 
 
-def _versions_of(known: KnownDataset) -> dict[str, str]:
-    return {"cloud_version": known.cloud_version, "schema_version": known.schema_version}
+def _versions_of(dataset: KnownDataset) -> dict[str, str]:
+    return {"cloud_version": dataset.cloud_version, "schema_version": dataset.schema_version}

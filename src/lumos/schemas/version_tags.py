@@ -1,7 +1,7 @@
 """Annotated git tags that record the versions of all datasets at a commit.
 
-The message of a tag lists every dataset with its versions, so that the next run can tell which of
-them moved, in whatever store or clone it runs.
+The message of a tag lists every dataset with its versions, so that the next run finds the datasets
+that changed, even in another store or clone.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,8 +14,8 @@ from lumos.schemas.git_revisions import GitFailed, GitRepository
 from lumos.schemas.reports import DatasetVersions
 
 _SUBJECT: Final = "Versions of Lumos:"
-_SEPARATOR: Final = "\x1f"
-_RECORD: Final = "\x1e"
+_FIELD_SEPARATOR: Final = "\x1f"
+_RECORD_SEPARATOR: Final = "\x1e"
 
 
 class VersionTag(NamedTuple):
@@ -35,11 +35,11 @@ class VersionTags:
         self._prefix = prefix
 
     def last(self) -> VersionTag | None:
-        """The tag with the highest cloud version, without tags that others made."""
-        return max(self._all(), key=lambda tag: tag.cloud_version.number, default=None)
+        """The tag with the highest cloud version; tags of other tools are ignored."""
+        return max(self._read_tags(), key=lambda tag: tag.cloud_version.number, default=None)
 
     def target(self, ref: str | None) -> str:
-        """The commit to tag; refuses uncommitted changes, and a detached HEAD without a `ref`."""
+        """The commit to tag; fails for uncommitted changes or a detached HEAD without `ref`."""
         changed = self._repository.git("status", "--porcelain", "--untracked-files=no").split("\n")
         files = [line[3:] for line in changed if line]
         if files:
@@ -58,7 +58,7 @@ class VersionTags:
         return self._repository.commit("HEAD")
 
     def check_name(self, version: CloudVersion) -> str:
-        """The name of the tag of a run; refuses an invalid one and one that exists."""
+        """The name of the tag of a run; fails if it is invalid or exists already."""
         name = f"{self._prefix}{version}"
         try:
             self._repository.git("check-ref-format", f"refs/tags/{name}")
@@ -77,7 +77,7 @@ class VersionTags:
         return name
 
     def create(self, tag: VersionTag, commit: str) -> None:
-        """Creates the annotated tag."""
+        """Create the annotated tag."""
         lines = [f"{_SUBJECT} {tag.cloud_version} {tag.schema_version}", ""]
         lines += [
             f"{urn} {each.cloud_version} {each.schema_version}"
@@ -93,21 +93,21 @@ class VersionTags:
                 "user.name NAME; git config user.email ADDRESS"
             ) from None
 
-    def _all(self) -> Iterator[VersionTag]:
-        # The body has no signature, unlike the contents.
-        parts = ("%(refname:strip=2)", "%(contents:subject)", "%(contents:body)")
-        layout = _SEPARATOR.join(parts) + _RECORD
-        listed = self._repository.git("for-each-ref", f"--format={layout}", "refs/tags")
-        for record in listed.split(_RECORD)[:-1]:
-            name, subject, body = record.lstrip("\n").split(_SEPARATOR, 2)
+    def _read_tags(self) -> Iterator[VersionTag]:
+        # Unlike contents, contents:body does not include a signature.
+        fields = ("%(refname:strip=2)", "%(contents:subject)", "%(contents:body)")
+        output_format = _FIELD_SEPARATOR.join(fields) + _RECORD_SEPARATOR
+        output = self._repository.git("for-each-ref", f"--format={output_format}", "refs/tags")
+        for record in output.split(_RECORD_SEPARATOR)[:-1]:
+            name, subject, body = record.lstrip("\n").split(_FIELD_SEPARATOR, 2)
             if name.startswith(self._prefix) and subject.startswith(_SUBJECT):
-                tag = _parse(name, subject, body)
+                tag = _parse_tag(name, subject, body)
                 if tag is not None:
                     yield tag
 
 
-def _parse(name: str, subject: str, body: str) -> VersionTag | None:
-    """The tag with a message; None if somebody wrote or edited it by hand."""
+def _parse_tag(name: str, subject: str, body: str) -> VersionTag | None:
+    """Parse the message of a tag; None if it was written or edited manually."""
     datasets = {}
     try:
         cloud_version, schema_version = subject.removeprefix(_SUBJECT).split()

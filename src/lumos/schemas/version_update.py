@@ -1,4 +1,4 @@
-"""Which datasets moved since the last version tag, and the versions of the run."""
+"""Datasets with new versions since the last version tag, and the versions of the run."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -26,7 +26,7 @@ def moved_datasets(
     after: Mapping[str, DatasetVersions],
     names: Mapping[str, str],
 ) -> tuple[UpdatedVersion, ...]:
-    """The datasets whose versions differ, with new and gone ones, by URN."""
+    """The datasets whose versions differ, including new and deleted ones, sorted by URN."""
     return tuple(
         UpdatedVersion(
             urn=urn,
@@ -62,7 +62,7 @@ def run_versions(
     ]
     if last is not None:
         numbers.append(last.cloud_version.number + 1)
-        # New data alone is a patch of the run, although no schema version moved.
+        # New data alone is a patch, although no schema version changed.
         largest = max((each.level for each in moved), key=_LEVELS.index)
         schemas.append(last.schema_version.next("patch" if largest == "none" else largest))
     return RunVersions(

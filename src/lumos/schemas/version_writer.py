@@ -1,4 +1,4 @@
-"""Moves the versions of datasets outside of scans, and records the event."""
+"""Raises the versions of datasets outside of scans, and records the events."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -13,18 +13,18 @@ from lumos.store import KnownDataset, Transaction
 
 
 class VersionWriter:
-    """Moves versions; `on_written` is called with the URNs of datasets whose step is committed."""
+    """Raises versions; `on_written` is called with the URNs of datasets after the commit."""
 
     def __init__(self, *, prefix: str, on_written: Callable[[Sequence[str]], None]) -> None:
         self.prefix = prefix
         self.on_written = on_written
 
-    def next_version(self, known: KnownDataset, level: Level, *, at: datetime) -> KnownDataset:
+    def next_version(self, dataset: KnownDataset, level: Level, *, at: datetime) -> KnownDataset:
         """The dataset with the next cloud version, and a schema version raised by `level`."""
-        cloud_version = CloudVersion.parse(known.cloud_version).next(prefix=self.prefix)
-        schema_version = SchemaVersion.parse(known.schema_version).next(level)
+        cloud_version = CloudVersion.parse(dataset.cloud_version).next(prefix=self.prefix)
+        schema_version = SchemaVersion.parse(dataset.schema_version).next(level)
         return msgspec.structs.replace(
-            known,
+            dataset,
             cloud_version=str(cloud_version),
             schema_version=str(schema_version),
             updated_at=at,
@@ -38,7 +38,7 @@ class VersionWriter:
         *,
         begins_version: bool,
     ) -> None:
-        """Writes a dataset with its new versions and the event that led to them."""
+        """Write a dataset with its new versions, and the event that raised them."""
         transaction.save(after)
         transaction.save_event(event)
         if begins_version and after.schema_hash is not None:
@@ -51,6 +51,6 @@ def source_path(transaction: Transaction, urn: str) -> str | None:
     return None if location is None else location.uri
 
 
-def version_event_id(*facts: str) -> str:
+def version_event_id(*parts: str) -> str:
     """A deterministic event id, so that repeating a step does not record it twice."""
-    return hashlib.blake2b("\n".join(facts).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()

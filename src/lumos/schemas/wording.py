@@ -30,11 +30,11 @@ from lumos.schemas.renames import RENAME_NOTE
 _MAX_NAMES: Final = 3
 _MAX_FIELD_NAMES: Final = 6
 _MAX_TYPE_LENGTH: Final = 60
-# How scans record that a column of some files differs: both sides, or `nothing`.
+# How scans record a column that differs in some files: `id INT64 instead of nothing`.
 _DIFFERENCE: Final = re.compile(r"(.+?) instead of (.+)", re.DOTALL)
 _FIELD: Final = re.compile(r"(`(?:[^`]|``)*`|\S+) (.+)", re.DOTALL)
 _NOTHING: Final = "nothing"
-_WITHOUT_FINDINGS: Final = {
+_SUMMARY_WITHOUT_FINDINGS: Final = {
     EventType.CREATED: "first seen",
     EventType.MODIFIED: "new data, same schema",
     EventType.DELETED: "gone",
@@ -46,9 +46,9 @@ def summary_of(type: EventType, findings: Iterable[Finding], flags: tuple[str, .
     """One line: `1 field removed: discount; 2 fields added: city, zip`."""
     groups: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
-        groups.setdefault(_kind(finding.change), []).append(_subject(finding.change))
+        groups.setdefault(_noun_forms(finding.change), []).append(_subject(finding.change))
     if not groups:
-        return _WITHOUT_FINDINGS.get(type, "")
+        return _SUMMARY_WITHOUT_FINDINGS.get(type, "")
     parts = ["back again"] if type is EventType.RESTORED else []
     parts += [_count_and_names(nouns, names) for nouns, names in groups.items()]
     if "reverted" in flags:
@@ -60,7 +60,7 @@ def drift_summary(file_count: int, differences: Iterable[str], *, are_older: boo
     """How some files differ: `2 older files lack channel; they still have coupon`."""
     lacking, extra, retyped, other = [], [], [], []
     for text in differences:
-        file_side, dataset_side = _sides_of(text)
+        file_side, dataset_side = _parse_difference(text)
         if file_side is None and dataset_side is None:
             other.append(text)
         elif file_side is None and dataset_side is not None:
@@ -71,21 +71,25 @@ def drift_summary(file_count: int, differences: Iterable[str], *, are_older: boo
             retyped.append(
                 f"{file_side[0]} as {_short(file_side[1])} instead of {_short(dataset_side[1])}"
             )
-    one = file_count == 1
-    have, still = ("has" if one else "have"), (" still" if are_older else " also")
+    is_one_file = file_count == 1
+    have, adverb = ("has" if is_one_file else "have"), (" still" if are_older else " also")
     clauses = [
-        *([f"lack{'s' if one else ''} {join_names(lacking, _MAX_FIELD_NAMES)}"] if lacking else []),
+        *(
+            [f"lack{'s' if is_one_file else ''} {join_names(lacking, _MAX_FIELD_NAMES)}"]
+            if lacking
+            else []
+        ),
         *([f"{have} {join_names(retyped, _MAX_NAMES)}"] if retyped else []),
-        *([f"{still.strip()} {have} {join_names(extra, _MAX_FIELD_NAMES)}"] if extra else []),
+        *([f"{adverb.strip()} {have} {join_names(extra, _MAX_FIELD_NAMES)}"] if extra else []),
         *(f"{have} {text}" for text in other),
     ] or [f"{have} the columns in another order"]
     age = "older " if are_older else ""
-    subject = f"{file_count:,} {age}file{'' if one else 's'}"
-    pronoun = "it" if one else "they"
+    subject = f"{file_count:,} {age}file{'' if is_one_file else 's'}"
+    pronoun = "it" if is_one_file else "they"
     return "; ".join([f"{subject} {clauses[0]}", *(f"{pronoun} {each}" for each in clauses[1:])])
 
 
-def _sides_of(difference: str) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
+def _parse_difference(difference: str) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
     """Name and type of a column in drifted files and in the dataset; None if it is missing."""
     match = _DIFFERENCE.fullmatch(difference)
     if match is None:
@@ -161,13 +165,13 @@ def clause_of(finding: Finding) -> str:
             assert_never(unreachable)
 
 
-def gone_clause(urn: str) -> str:
-    """The same for a dataset as a whole: `orders is gone`."""
+def deletion_clause(urn: str) -> str:
+    """The deletion of a dataset as the first half of a sentence: `orders is gone`."""
     return f"{display_names([urn], {})[urn]} is gone"
 
 
 def format_position(file: str | None, line: int | None) -> str:
-    """File and line as text; without a file the line is one of the stored SQL."""
+    """File and line as text; without a file, the line refers to the stored SQL."""
     if file is None:
         return "" if line is None else f"line {line} of its SQL"
     return file if line is None else f"{file}:{line}"
@@ -190,13 +194,13 @@ def blast_radius_of(affected: BlastRadius) -> str:
         (Verdict.BREAKING, affected.breaking),
         (Verdict.UNDETERMINED, affected.undetermined),
     ):
-        named = [each for each in affected.datasets if each.verdict is verdict]
-        if count == len(named) == 1:
-            parts.append(breakage_of(named[0], names[named[0].urn]))
+        datasets = [each for each in affected.datasets if each.verdict is verdict]
+        if count == len(datasets) == 1:
+            parts.append(breakage_of(datasets[0], names[datasets[0].urn]))
         elif count:
-            listed = [_with_owners(each, names[each.urn]) for each in named]
+            named = [_with_owners(each, names[each.urn]) for each in datasets]
             parts.append(
-                f"{_verb(verdict)} {_count_and_names(('dataset', 'datasets'), listed, count)}"
+                f"{_verb(verdict)} {_count_and_names(('dataset', 'datasets'), named, count)}"
             )
     return "; ".join(parts)
 
@@ -220,8 +224,8 @@ def _with_owners(affected: Affected, name: str) -> str:
     return f"{name} ({', '.join(owners)})" if owners else name
 
 
-def _kind(change: AnySchemaChange) -> tuple[str, str]:
-    """The noun for one such change, and for several."""
+def _noun_forms(change: AnySchemaChange) -> tuple[str, str]:
+    """The nouns for one and for several changes of this kind."""
     match change:
         case FieldAdded():
             return "field added", "fields added"
@@ -230,14 +234,14 @@ def _kind(change: AnySchemaChange) -> tuple[str, str]:
         case TypeChanged():
             return "type changed", "types changed"
         case NullabilityChanged(after=nullable):
-            word = "nullable" if nullable else "required"
-            return f"field made {word}", f"fields made {word}"
+            adjective = "nullable" if nullable else "required"
+            return f"field made {adjective}", f"fields made {adjective}"
         case KeyChanged(after=is_key):
             verb = "put into" if is_key else "taken out of"
             return f"field {verb} the key", f"fields {verb} the key"
         case PartitioningChanged(after=is_partition):
-            word = "new" if is_partition else "former"
-            return f"{word} partition column", f"{word} partition columns"
+            adjective = "new" if is_partition else "former"
+            return f"{adjective} partition column", f"{adjective} partition columns"
         case Reordered():
             return "list of fields reordered", "lists of fields reordered"
         case DefaultChanged():
@@ -262,7 +266,7 @@ def _short(type: str) -> str:
 
 
 def _count_and_names(nouns: tuple[str, str], names: Sequence[str], total: int | None = None) -> str:
-    one, plural_forms = nouns
+    singular, plural_noun = nouns
     total = len(names) if total is None else total
-    count = plural(total, one, plural_forms)
+    count = plural(total, singular, plural_noun)
     return f"{count}: {join_names(names, _MAX_NAMES, total)}" if names else count

@@ -2,8 +2,8 @@
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
@@ -19,6 +19,7 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage, Stream
 
 from lumos.access.roles import includes
 from lumos.config.secret import redact
+from lumos.config.switches import FeatureDisabled, Switches
 from lumos.errors import (
     CatalogError,
     LumosError,
@@ -26,7 +27,10 @@ from lumos.errors import (
     MisuseError,
     UnknownName,
 )
+from lumos.jobs.reports import JobReport
+from lumos.jobs.service import UnknownJob
 from lumos.lineage.reports import LineageIngestReport
+from lumos.model.job import FINISHED_STATES, JobLogLine
 from lumos.model.json_codec import decode_json, to_json
 from lumos.names import NoMatchingDataset
 from lumos.sdk import Lumos
@@ -60,6 +64,7 @@ _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _BODY_SECONDS: Final = 30
 _POLL_SECONDS: Final = 1.0
 _KEEP_ALIVE_SECONDS: Final = 15.0
+_MAX_ID_DIGITS: Final = 18
 # Transactions may end in another order than they began: positions this far back are read again.
 _OVERLAP: Final = 200
 _MIN_COMPRESSED: Final = 1_000
@@ -106,9 +111,11 @@ _STATUSES: Final[tuple[tuple[type[LumosError], int], ...]] = (
     (TooManyRequests, 429),
     (TooManyStreams, 503),
     (TookTooLong, 504),
+    (FeatureDisabled, 404),
     (UnknownDataset, 404),
     (NoMatchingDataset, 404),
     (UnknownName, 404),
+    (UnknownJob, 404),
     (AmbiguousName, 409),
     (MisuseError, 422),
     (StoreError, 503),
@@ -154,21 +161,35 @@ EXTRA_ROUTES: Final = (
         summary="Metrics for Prometheus.",
     ),
     ExtraRoute(
-        method="POST", url=f"{PREFIX}/lineage", name="openlineage", role="write",
+        method="POST", url=f"{PREFIX}/lineage", name="openlineage", role="write", verb="lineage",
         body=_OpenLineageBody, result=LineageIngestReport,
         summary="Record one OpenLineage event or a list of them, as an OpenLineage client sends "
         "them.",
     ),
     ExtraRoute(
         method="GET", url=f"{PREFIX}/changes/events", name="change_events", role="read",
-        media_type="text/event-stream",
+        media_type="text/event-stream", verb="latest_changes",
         summary="Changes as server-sent events, as they are recorded.",
         parameters=(
             {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"},
              "description": "The id of the last event that the client got."},
         ),
     ),
+    ExtraRoute(
+        method="GET", url=f"{PREFIX}/jobs/events", name="job_events", role="read",
+        media_type="text/event-stream",
+        summary="The state, progress and log of a job as server-sent events, until it has ended.",
+        parameters=(
+            {"name": "id", "in": "query", "required": True,
+             "schema": {"type": "integer", "minimum": 1}, "description": "The number of the job."},
+        ),
+    ),
 )  # fmt: skip
+
+
+_CONNECTED: Final = ServerSentEventMessage(
+    data=None, comment="connected", retry=int(_POLL_SECONDS * 1000)
+)
 
 
 class ApiServer:
@@ -176,6 +197,7 @@ class ApiServer:
 
     def __init__(self, lumos: Lumos, options: ServerOptions) -> None:
         self._lumos = lumos
+        self._switches = lumos.settings.switches
         self._options = options
         self._dispatcher = Dispatcher(lumos, seconds=options.request_seconds)
         oidc = lumos.settings.server.oidc
@@ -197,6 +219,7 @@ class ApiServer:
             "metrics": self._metrics_text,
             "openlineage": self._openlineage,
             "change_events": self._change_events,
+            "job_events": self._job_events,
         }
         handlers = [
             *(_handler(each.url, each.method, partial(self._answer, each)) for each in ROUTES),
@@ -210,7 +233,7 @@ class ApiServer:
                 brotli_gzip_fallback=True,
                 minimum_size=_MIN_COMPRESSED,
                 # Compression would hold back events until there are enough of them.
-                exclude=[f"^{PREFIX}/changes/events$"],
+                exclude=[f"^{PREFIX}/(changes|jobs)/events$"],
             ),
             exception_handlers={HTTPException: self._http_error, Exception: self._crash},
             request_max_body_size=self._options.max_request_bytes,
@@ -230,6 +253,7 @@ class ApiServer:
     async def _answer(self, route: Route, request: Request[Any, Any, Any]) -> Response[Any]:
         try:
             identity = await self._admit(request, route.role)
+            self._switches.require_verb(route.verb_path)
             if route.has_body:
                 arguments = from_body(route, await self._body(request))
             else:
@@ -328,7 +352,7 @@ class ApiServer:
         return _json(HealthReport(status="ready", version=__version__))
 
     async def _document(self, _request: Request[Any, Any, Any]) -> Response[Any]:
-        body = await self._dispatcher.in_thread(_openapi)
+        body = await self._dispatcher.in_thread(_openapi, self._switches.disabled)
         return Response(body, media_type=_JSON, headers=_SECURITY_HEADERS)
 
     async def _metrics_text(self, request: Request[Any, Any, Any]) -> Response[Any]:
@@ -341,6 +365,7 @@ class ApiServer:
     async def _openlineage(self, request: Request[Any, Any, Any]) -> Response[Any]:
         try:
             identity = await self._admit(request, "write")
+            self._switches.require("lineage")
             try:
                 value = decode_json(await self._body(request))
             except msgspec.MsgspecError as problem:
@@ -360,8 +385,8 @@ class ApiServer:
     async def _change_events(self, request: Request[Any, Any, Any]) -> Response[Any]:
         try:
             await self._admit(request, "read")
-            if self._open_streams >= self._options.event_streams:
-                raise TooManyStreams("Too many streams of events are open. Try again later.")
+            self._switches.require("schema_tracking")
+            self._check_streams()
             given = request.headers.get("last-event-id")
             if (given is not None and not given.isascii()) or (given and not given.isdigit()):
                 raise InvalidArguments("Last-Event-ID is not the id of an event of this server.")
@@ -377,14 +402,10 @@ class ApiServer:
 
     async def _follow(self, start: int) -> AsyncIterator[ServerSentEventMessage]:
         """The changes after a position, and a comment now and then that keeps proxies waiting."""
-        self._open_streams += 1
-        self._metrics.streams.inc()
         sent: dict[int, None] = {}
         newest, idle = start, 0.0
-        try:
-            yield ServerSentEventMessage(
-                data=None, comment="connected", retry=int(_POLL_SECONDS * 1000)
-            )
+        with self._open_stream():
+            yield _CONNECTED
             while True:
                 floor = max(start, newest - _OVERLAP)
                 latest = await self._dispatcher.in_thread(self._lumos.latest_changes, floor)
@@ -404,6 +425,56 @@ class ApiServer:
                     yield ServerSentEventMessage(data=None, comment="waiting")
                 if not fresh:
                     await asyncio.sleep(_POLL_SECONDS)
+
+    async def _job_events(self, request: Request[Any, Any, Any]) -> Response[Any]:
+        try:
+            await self._admit(request, "read")
+            self._check_streams()
+            id = request.query_params.get("id", "")
+            if not (id.isascii() and id.isdigit() and len(id) <= _MAX_ID_DIGITS):
+                raise InvalidArguments("The parameter 'id' is not the number of a job.")
+            job = await self._dispatcher.in_thread(self._lumos.jobs.show, int(id))
+        except LumosError as problem:
+            return self._problem(request, problem)
+        return ServerSentEvent(self._follow_job(job), headers={"Cache-Control": "no-cache"})
+
+    async def _follow_job(self, job: JobReport) -> AsyncIterator[ServerSentEventMessage]:
+        """A job whenever it has changed, without its result, and each new line of its log."""
+        shown: JobReport | None = None
+        last: JobLogLine | None = None
+        idle = 0.0
+        with self._open_stream():
+            yield _CONNECTED
+            while True:
+                now = msgspec.structs.replace(job, result=None, log=(), lease_until=None)
+                # The oldest lines of a long log are dropped, so positions do not identify lines.
+                earlier = job.log.index(last) + 1 if last in job.log else 0
+                fresh = job.log[earlier:]
+                for line in fresh:
+                    yield ServerSentEventMessage(event="log", data=to_json(line).decode())
+                if now != shown:
+                    yield ServerSentEventMessage(event="job", data=to_json(now).decode())
+                is_new = bool(fresh) or now != shown
+                shown, last = now, job.log[-1] if job.log else None
+                if job.state in FINISHED_STATES:
+                    return
+                idle = 0.0 if is_new else idle + _POLL_SECONDS
+                if idle >= _KEEP_ALIVE_SECONDS:
+                    idle = 0.0
+                    yield ServerSentEventMessage(data=None, comment="waiting")
+                await asyncio.sleep(_POLL_SECONDS)
+                job = await self._dispatcher.in_thread(self._lumos.jobs.show, job.id)
+
+    def _check_streams(self) -> None:
+        if self._open_streams >= self._options.event_streams:
+            raise TooManyStreams("Too many streams of events are open. Try again later.")
+
+    @contextmanager
+    def _open_stream(self) -> Iterator[None]:
+        self._open_streams += 1
+        self._metrics.streams.inc()
+        try:
+            yield
         finally:
             self._open_streams -= 1
             self._metrics.streams.dec()
@@ -454,9 +525,14 @@ class ApiServer:
 
 
 @cache
-def _openapi() -> bytes:
+def _openapi(disabled: tuple[str, ...]) -> bytes:
     """The OpenAPI document, made when it is first read: it takes a second."""
-    return to_json(document(EXTRA_ROUTES))
+    switches = Switches(dict.fromkeys(disabled, False), None)
+    routes = tuple(each for each in ROUTES if switches.is_enabled_verb(each.verb_path))
+    extra = tuple(
+        each for each in EXTRA_ROUTES if each.verb is None or switches.is_enabled_verb(each.verb)
+    )
+    return to_json(document(extra, routes))
 
 
 def _handler(url: str, method: str, function: Any) -> HTTPRouteHandler:

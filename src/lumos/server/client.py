@@ -38,7 +38,8 @@ from lumos.store.audit import GENESIS
 SERVER: Final = "LUMOS_SERVER"
 TOKEN: Final = "LUMOS_TOKEN"
 _LIMITS: Final = TimeLimits(connect=5.0, read=300.0)
-_RETRIES: Final = RetryPolicy()
+# Somebody waits for the answer.
+_RETRIES: Final = RetryPolicy(tries=4, seconds=10, first_wait=0.2, max_wait=1.0)
 _NEXT: Final = re.compile(r"<([^>]+)>; rel=\"next\"")
 _OK: Final = 200
 # Verbs that read settings, files or the state of the machine that they run on.

@@ -49,13 +49,15 @@ class ExtraRoute(msgspec.Struct, frozen=True, kw_only=True):
     result: Any = None
     statuses: tuple[int, ...] = ()
     parameters: tuple[Mapping[str, Any], ...] = ()
+    # The method or feature of the SDK that it uses, if that can be disabled.
+    verb: str | None = None
 
 
-def document(extra: tuple[ExtraRoute, ...]) -> dict[str, Any]:
+def document(extra: tuple[ExtraRoute, ...], routes: tuple[Route, ...] = ROUTES) -> dict[str, Any]:
     """The whole document."""
-    schemas = _Schemas(extra)
+    schemas = _Schemas(extra, routes)
     paths: dict[str, dict[str, Any]] = {}
-    for route in ROUTES:
+    for route in routes:
         paths.setdefault(route.url, {})[route.method.lower()] = _operation(route, schemas)
     for each in extra:
         paths.setdefault(each.url, {})[each.method.lower()] = _extra_operation(each, schemas)
@@ -77,9 +79,9 @@ def document(extra: tuple[ExtraRoute, ...]) -> dict[str, Any]:
 class _Schemas:
     """JSON Schemas of all types, by type."""
 
-    def __init__(self, extra: tuple[ExtraRoute, ...]) -> None:
+    def __init__(self, extra: tuple[ExtraRoute, ...], routes: tuple[Route, ...]) -> None:
         types: list[Any] = [ApiProblem]
-        for route in ROUTES:
+        for route in routes:
             types += [route.verb.result, *(each.type for each in route.verb.parameters)]
             if route.has_body:
                 types.append(body_type(route))

@@ -211,6 +211,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _get("/notifications", "notifications.status"),
     _post("/notifications/send", "notifications.send"),
     _post("/notifications/test", "notifications.test", "admin"),
+    _post("/notifications/remind", "notifications.remind"),
     # Administration.
     _get("/store", "store_status"),
     _post("/store/prune", "forget_old_changes", "admin"),

@@ -1,12 +1,24 @@
 """`lumos serve`: checks who may connect, then runs the server until it is stopped."""
 
+import logging
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from lumos.errors import MissingDependency, MisuseError
+from lumos.errors import LumosError, MissingDependency, MisuseError
 from lumos.sdk import Lumos
 from lumos.server.identity import is_loopback
+
+if TYPE_CHECKING:
+    from lumos.jobs.reports import JobSummary
+
+# Running jobs get this time to finish when the server is stopped.
+_FINISH_SECONDS: Final = 10.0
+_RESTART_SECONDS: Final = 10.0
+_log = logging.getLogger(__name__)
 
 
 def serve(
@@ -17,12 +29,14 @@ def serve(
     require_token: bool = False,
     certificate: Path | None = None,
     key: Path | None = None,
+    workers: int = 1,
     started: Callable[[str], None] = lambda _url: None,
 ) -> None:
     """Answer requests until the process is stopped.
 
-    On another host than loopback, every request needs a token, so there has to be one. `started`
-    is called with the URL when the server accepts connections.
+    On another host than loopback, every request needs a token, so there has to be one. The server
+    also runs jobs, `workers` at a time; with 0 they are left to `lumos worker`. `started` is called
+    with the URL when the server accepts connections.
     """
     try:
         import uvicorn
@@ -69,7 +83,40 @@ def serve(
         scheme = "http" if certificate is None else "https"
         shown = f"[{address}]" if ":" in address else address
         started(f"{scheme}://{shown}:{listener.getsockname()[1]}")
-        uvicorn.Server(config).run(sockets=[listener])
+        with _running_jobs(lumos, workers):
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextmanager
+def _running_jobs(lumos: Lumos, workers: int) -> Iterator[None]:
+    """Run jobs in a background thread, each in a process of its own."""
+    if not workers:
+        yield
+        return
+    stop, abort = threading.Event(), threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            try:
+                lumos.work(concurrency=workers, stop=stop, abort=abort, on_outcome=_log_outcome)
+            except LumosError as problem:
+                _log.error("The worker failed and is started again: %s", problem)
+                stop.wait(_RESTART_SECONDS)
+
+    thread = threading.Thread(target=work, name="lumos-worker", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(_FINISH_SECONDS)
+        # Jobs that still run are stopped and given back to the queue.
+        abort.set()
+        thread.join(_FINISH_SECONDS)
+
+
+def _log_outcome(job: "JobSummary", outcome: str) -> None:
+    _log.info("job", extra={"facts": {"job": job.id, "kind": job.kind, "outcome": outcome}})
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -7,6 +7,7 @@ client all read the signature of the method, so that they cannot differ from the
 import ast
 import inspect
 import sys
+import threading
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,9 @@ _COUNT: Final = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 _POSITION: Final = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 _INTEGERS: Final = {"limit": _COUNT, "top": _COUNT, "depth": _COUNT, "after": _POSITION,
                     "before": _POSITION}  # fmt: skip
+
+# Python 3.11 fails if two threads parse at the same time (SystemError: recursion depth mismatch).
+_PARSING: Final = threading.Lock()
 
 
 class Parameter(NamedTuple):
@@ -243,7 +247,8 @@ def _names_for_type_checkers(module: str) -> dict[str, Any]:
 
     Features are imported when they are used, so their names are missing at run time.
     """
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    with _PARSING:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
     blocks = [
         node.body
         for node in tree.body

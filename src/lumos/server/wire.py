@@ -1,4 +1,7 @@
-"""Arguments of verbs as query strings and JSON objects, and errors as problem documents."""
+"""Encodes arguments of verbs (SDK methods) as query strings and JSON, and errors as problems.
+
+Problems are those of RFC 9457.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +18,7 @@ from lumos.server.routes import Route, UploadedFile
 from lumos.server.verbs import Parameter, Verb
 
 PROBLEM: Final = "application/problem+json"
-# The report about a file that is the answer itself.
+# The header with the JSON report of a command if the body of the response is a file.
 REPORT_HEADER: Final = "Lumos-Report"
 _ERROR_TYPE: Final = "urn:lumos:error:"
 _MAX_QUERY_FIELDS: Final = 1_000
@@ -163,11 +166,12 @@ def problem_of(error: LumosError, *, status: int, title: str, request_id: str) -
 def error_of(problem: ApiProblem) -> LumosError:
     """The error that a problem document describes, of the same class where commands care."""
     # Imported late: reading an answer seldom needs them.
+    from lumos.config.switches import FeatureDisabled
     from lumos.names import NoMatchingDataset
     from lumos.store.errors import AmbiguousName, NoStore, UnknownDataset
 
     classes: tuple[type[LumosError], ...] = (
-        UnknownDataset, NoMatchingDataset, AmbiguousName, NoStore, UnknownName,
+        UnknownDataset, NoMatchingDataset, AmbiguousName, NoStore, FeatureDisabled, UnknownName,
     )  # fmt: skip
     kind = problem.type.removeprefix(_ERROR_TYPE)
     default = MisuseError if problem.exit_code == MISUSED else LumosError

@@ -62,7 +62,7 @@ def compare_datasets(
     counts = _counts(datasets, "change")
     changed = datasets.where(F.col("change") == "changed").select("urn")
     pairs = differing_schemas(
-        old, new, changed=changed, are_few=counts.get("changed", 0) <= _MAX_BROADCAST_URNS
+        old, new, changed=changed, is_small=counts.get("changed", 0) <= _MAX_BROADCAST_URNS
     ).select("urn", "before", "after")
     # For datasets on one side only, the contents do not matter.
     empty_entry, missing = F.lit(b"{}"), F.lit(None).cast("binary")

@@ -212,6 +212,8 @@ class _ExportedEntries:
 
     def items(self, kind: EntryKind) -> Iterator[Any]:
         """The entries of another kind; with a selection, only those that its datasets refer to."""
+        if kind is JOBS and "lineage" in self._wanted.omitted:
+            return iter(())
         found = self._catalog.items(kind)
         if self._is_selected is not None:
             found = iter(self._referenced_entries(kind, list(found)))

@@ -52,6 +52,9 @@ def merge_imported(
 ) -> MergedEntry | None:
     """The dataset to write, or None if it is deleted on both sides.
 
+    `ours` is the entry of the snapshot, `theirs` the one in the store or catalog that is imported
+    into, and `base` the one that the last import wrote.
+
     A deleted dataset is still written if the catalog has extra records for it, such as a deletion
     time.
     """
@@ -123,14 +126,34 @@ def roll_back_entry(
             fields[name] = three_way_merge.merge_raw(imported, current, before_import)
             kept += _edited_records(imported, current, before_import)
             continue
-        is_edited = current_value not in (getattr(imported, name), earlier_value)
-        keeps_current = is_edited or name in kept_fields
-        fields[name] = current_value if keeps_current else earlier_value
-        if is_edited and name not in kept_fields:
+        if name in kept_fields:
+            fields[name] = current_value
+            continue
+        fields[name] = _roll_back_value(
+            name, earlier_value, getattr(imported, name), current_value, is_dataset=is_dataset
+        )
+        if fields[name] != earlier_value:
             kept.append(name)
     if before_import is None and not kept and not kept_fields:
         return RolledBackEntry(None, ())
     return RolledBackEntry(type(current)(**fields), tuple(kept))
+
+
+def _roll_back_value(
+    name: str, before: Any, imported: Any, current: Any, *, is_dataset: bool
+) -> Any:
+    """The value before an import, with later edits.
+
+    An interrupted import may have written a part of an aspect, so the members of aspects are
+    compared one by one.
+    """
+    if current in (imported, before):
+        return before
+    if not is_dataset or name not in _EMPTY or None in (imported, current):
+        return current
+    empty = _EMPTY[name]
+    merged = three_way_merge.merge_aspect(name, imported, current, before or empty)
+    return before if merged == (before or empty) else merged
 
 
 def _edited_records(imported: Any, current: Any, before_import: Any | None) -> list[str]:

@@ -23,7 +23,6 @@ from lumos.snapshots.validate import validate_snapshot
 from lumos.store import Store
 from lumos.store.database import LockHeld
 from lumos.store.journal import ImportRun
-from lumos.store.transaction import record_audit
 
 _MAX_LISTED: Final = 3
 _ROLLBACK_BATCH: Final = 2000
@@ -174,7 +173,7 @@ class Importer:
     def _start_progress(
         self, file: Path, header: SnapshotHeader, *, resume: bool
     ) -> ImportProgress:
-        last = self._store.journal.open(self._target.name)
+        last = self._store.journal.open_run(self._target.name)
         snapshot = _identity(file, header)
         if last is None or last.state == "done":
             return ImportProgress(self._begin(file, snapshot), ImportTotals())
@@ -201,7 +200,7 @@ class Importer:
 
     def _last_run(self, file: Path | None) -> ImportRun:
         journal = self._store.journal
-        open_one, newest = journal.open(self._target.name), journal.last(self._target.name)
+        open_one, newest = journal.open_run(self._target.name), journal.last_run(self._target.name)
         last = open_one if file is not None else newest
         if last is None or last.state == "rolled_back":
             before = f" The import of {last.file} was rolled back already." if last else ""
@@ -246,7 +245,7 @@ class Importer:
         base = header.base
         if base is None:
             return []
-        last = self._store.journal.finished(self._target.name)
+        last = self._store.journal.finished_run(self._target.name)
         if last is not None and last.snapshot == base.hash:
             return []
         return [
@@ -271,7 +270,7 @@ class Importer:
         return remarks
 
     def _audit(self, transaction: Any, action: str, file: str) -> None:
-        record_audit(transaction, action, self._target.name, at=self._now(), details=file)
+        transaction.audit(action, self._target.name, at=self._now(), details=file)
 
     def _report(
         self,

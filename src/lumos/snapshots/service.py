@@ -88,6 +88,7 @@ class Snapshots:
         included = dict(
             zip(OPTIONAL, (include_cost, include_quality, include_statistics), strict=True)
         )
+        included |= dict.fromkeys(self._settings.switches.hidden_aspects, False)
         options = ExportOptions(
             omitted=tuple(name for name, is_included in included.items() if not is_included),
             ranges=include_ranges,

@@ -28,7 +28,7 @@ from lumos.store import DatasetState, KnownDataset, Transaction
 from lumos.store.datasets import IMPORTED
 from lumos.store.entries import NewVersion, StoredEntry, StoredVersion, is_scanned
 from lumos.store.lineage.edges import (
-    has_reported,
+    contains_reported,
     lineage_fingerprint,
     merge_lineage,
     without_reported,
@@ -135,7 +135,7 @@ def put_entry(
 
 def erase_entry(transaction: Transaction, stored: StoredEntry) -> None:
     """Remove a dataset and its imported history from the store."""
-    transaction.entries.forget_events(_history_events(stored.versions))
+    transaction.entries.delete_events(_history_events(stored.versions))
     transaction.entries.erase(stored.known.urn)
 
 
@@ -202,7 +202,7 @@ def _extras(entry: CatalogEntry, after: StoredEntry) -> dict[str, bytes]:
         extras[_RAW] = to_json(entry.raw)
     if _differ(entry.timestamps, _timestamps(after)):
         extras[_TIMESTAMPS] = to_json(entry.timestamps)
-    if _differ(entry.lineage, _lineage(after)) and has_reported(entry.lineage, after.reported):
+    if _differ(entry.lineage, _lineage(after)) and contains_reported(entry.lineage, after.reported):
         extras[_LINEAGE] = to_json(
             _ImportedLineage(lineage=entry.lineage, reported=lineage_fingerprint(after.reported))
         )
@@ -433,7 +433,7 @@ def _put_versions(
     if new == old:
         return
     transaction.entries.put_versions(urn, new, is_new=not old)
-    transaction.entries.forget_events(_history_events(before) - _history_events(versions))
+    transaction.entries.delete_events(_history_events(before) - _history_events(versions))
 
 
 def _row(version: StoredVersion) -> NewVersion:

@@ -190,7 +190,7 @@ class CatalogTarget(ImportTarget):
         at: datetime,
     ) -> None:
         run = progress.run.id
-        planned = self._store.journal.planned(run, kind.plural, _keys(kind, values))
+        planned = self._store.journal.planned_steps(run, kind.plural, _keys(kind, values))
         # Entries that were written before an interruption are already counted.
         remaining = [
             value for value in values if not _is_done(planned.get(getattr(value, kind.key)))

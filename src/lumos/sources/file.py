@@ -71,11 +71,13 @@ def _check_path(path: str) -> str:
             raise PathNotFound(f"{absolute} is a link to {target}, which does not exist.") from None
         parent = next(folder for folder in Path(absolute).parents if folder.exists())
         near = nearest(Path(absolute).relative_to(parent).parts[0], _names_in(parent))
-        step = f"{quote(str(parent / near[0]))}" if near else "PATH"
-        raise PathNotFound(
-            f"There is nothing at {absolute}. The nearest folder that exists is {parent}. "
-            f"Try: lumos ingest {step}"
-        ) from None
+        advice = (
+            f"Did you mean {parent / near[0]}?"
+            if near
+            else f"The nearest folder that exists is {parent}; see what is in it with: "
+            f"ls {quote(str(parent))}"
+        )
+        raise PathNotFound(f"There is nothing at {absolute}. {advice}") from None
     if not os.access(absolute, os.R_OK | (os.X_OK if os.path.isdir(absolute) else 0)):
         raise PathNotFound(f"No permission to read {absolute}. Grant read access to it.")
     return absolute

@@ -30,12 +30,14 @@ class StoredAnnotations:
             return AnnotationRows(connection).of(urns)
 
     def of_source(self, source: str) -> dict[str, AnnotationsByReporter]:
-        """The annotations of datasets of a source that others have annotated too."""
-        others = select(_ROW.urn).where(_ROW.reporter_key != _reporter_key(DATA_SOURCE))
-        return self._of_source(source, _ROW.urn.in_(others))
+        """All annotations of the datasets of a source that also have other reporters, by URN."""
+        annotated_by_others = select(_ROW.urn).where(
+            _ROW.reporter_key != _reporter_key(DATA_SOURCE)
+        )
+        return self._of_source(source, _ROW.urn.in_(annotated_by_others))
 
     def reported(self, source: str) -> dict[str, AnnotationsByReporter]:
-        """The annotations of the data source itself on the datasets of a source, by URN."""
+        """The annotations by the data source itself of the datasets of a source, by URN."""
         return self._of_source(source, _ROW.reporter_key == _reporter_key(DATA_SOURCE))
 
     def _of_source(
@@ -46,6 +48,13 @@ class StoredAnnotations:
         )
         with self._database.reading() as connection:
             return _by_urn(connection.execute(statement))
+
+    def reporters(self, prefix: str) -> tuple[str, ...]:
+        """The reporters whose names begin with a prefix."""
+        statement = select(_ROW.reporter).distinct().order_by(_ROW.reporter)
+        begins = _ROW.reporter.startswith(prefix, autoescape=True)
+        with self._database.reading() as connection:
+            return tuple(connection.execute(statement.where(begins)).scalars())
 
     def urns(self, reporter: str) -> tuple[str, ...]:
         """The datasets that a reporter has annotated."""
@@ -81,18 +90,18 @@ class AnnotationRows:
         self, urn: str, annotations: AnnotationsByReporter, *, before: AnnotationsByReporter
     ) -> None:
         """Replace the annotations `before` of a dataset; only rows that differ are written."""
-        for reporter, own in annotations.items():
-            known = before.get(reporter, {})
-            for key, annotation in own.items():
-                if known.get(key) != annotation:
+        for reporter, by_key in annotations.items():
+            earlier = before.get(reporter, {})
+            for key, annotation in by_key.items():
+                if earlier.get(key) != annotation:
                     row = _row(urn, reporter, key, annotation)
                     self._new[urn, row["digest"]] = row
                     self._deleted.discard((urn, row["digest"]))
-        for reporter, own in before.items():
-            for key in own.keys() - annotations.get(reporter, {}).keys():
-                name = urn, _digest(reporter, key)
-                self._deleted.add(name)
-                self._new.pop(name, None)
+        for reporter, by_key in before.items():
+            for key in by_key.keys() - annotations.get(reporter, {}).keys():
+                row_key = urn, _digest(reporter, key)
+                self._deleted.add(row_key)
+                self._new.pop(row_key, None)
 
     def flush(self) -> None:
         """Write the rows that were collected so far."""
@@ -108,18 +117,18 @@ class AnnotationRows:
             self._new.clear()
 
     def copy(self, urn: str, into: str) -> None:
-        """Copy the annotations of a dataset to another one that has none.
+        """Copy the annotations of a dataset to another one, unless that one is annotated already.
 
-        Reports of the data source do not count as annotations of the other dataset.
+        A dataset with annotations of the data source only is not regarded as annotated.
         """
-        own = self.get(into)
-        has_others = bool(own.keys() - {DATA_SOURCE})
+        existing = self.get(into)
+        is_annotated = bool(existing.keys() - {DATA_SOURCE})
         copied = {
             reporter: annotations
             for reporter, annotations in self.get(urn).items()
-            if reporter not in own and (reporter == DATA_SOURCE or not has_others)
+            if reporter not in existing and (reporter == DATA_SOURCE or not is_annotated)
         }
-        self.put(into, {**own, **copied}, before=own)
+        self.put(into, {**existing, **copied}, before=existing)
 
 
 def _row(urn: str, reporter: str, key: AnnotationKey, annotation: Annotation) -> dict[str, Any]:
@@ -136,7 +145,7 @@ def _row(urn: str, reporter: str, key: AnnotationKey, annotation: Annotation) ->
 
 
 def _digest(reporter: str, key: AnnotationKey) -> str:
-    # The lengths keep two different keys from having the same text.
+    # The lengths make the text unique: without them, `a` + `bc` would equal `ab` + `c`.
     text = f"{len(reporter)}:{len(key.path)}:{key.slot}:{reporter}{key.path}{key.name}"
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection, Row, select, update
 
-from lumos.actor import ActorKind
+from lumos.actor import ActorKind, current_actor
+from lumos.model.json_codec import to_json
 from lumos.store import tables
 from lumos.store.database import Database, lock_in_transaction
 
@@ -43,14 +44,17 @@ class AuditRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditHead(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of rows and the hash of the last one, kept apart from the rows."""
+    """The number of rows and the hash of the last one, in a table of their own.
+
+    The log is incomplete if its last row differs from this one.
+    """
 
     sequence: int
     hash: str
 
 
 class AuditFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows to read; `before` is the number of the row after them."""
+    """Which rows to read; `before` limits them to rows with a lower `sequence`."""
 
     since: datetime | None = None
     actor: str | None = None
@@ -99,8 +103,33 @@ class AuditReader:
             yield from map(_audit_row, streaming.execute(statement))
 
 
+def new_entry(
+    action: str,
+    target: str,
+    *,
+    at: datetime,
+    details: str = "",
+    before: object = None,
+    after: object = None,
+) -> dict[str, Any]:
+    """The row of an action of the current actor, for `append`."""
+    actor = current_actor()
+    return {
+        "recorded_at": at,
+        "kind": actor.kind,
+        "actor": actor.name,
+        "origin": actor.origin,
+        "action": action,
+        "target": target,
+        "details": details,
+        "before": None if before is None else to_json(before).decode(),
+        "after": None if after is None else to_json(after).decode(),
+        "request_id": actor.request_id,
+    }
+
+
 def append(connection: Connection, entries: list[dict[str, Any]]) -> None:
-    """Append rows to the log; the lock keeps the numbers and the chain without gaps."""
+    """Append rows to the log, under a lock: sequence and hash chain must have no gaps."""
     if not entries:
         return
     lock_in_transaction(connection, "audit log")

@@ -2,7 +2,7 @@
 
 Entries are written in the transaction of the change. Once Lumos has published to a catalog, every
 change is put into its outbox, even while another catalog is configured. Several changes of a
-dataset are one entry; what gets published is the state of the store at that time.
+dataset are one entry: the publisher reads the current state of the dataset from the store.
 """
 
 import random
@@ -28,7 +28,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.lineage.writer import LineageWriter
-from lumos.store.statements import among, insert_if_new, replace
+from lumos.store.statements import among, by_code_point, insert_if_new, replace
 
 DATASETS: Final = "datasets"
 _JOBS: Final = "jobs"
@@ -62,9 +62,7 @@ class CatalogOutbox:
     ) -> tuple[OutboxEntry, ...]:
         """A page of entries that are not published yet, ordered by key, after a key."""
         with self._database.reading() as connection:
-            # Sort by code point, as Python does, whatever the locale of the server.
-            collation = "C" if connection.dialect.name == "postgresql" else "BINARY"
-            key = _OUTBOX.key.collate(collation)
+            key = by_code_point(connection, _OUTBOX.key)
             statement = (
                 select(_OUTBOX.key, _OUTBOX.token)
                 .where(_OUTBOX.catalog == _catalog_id(platform), _OUTBOX.kind == kind)
@@ -85,7 +83,7 @@ class CatalogOutbox:
 
 
 class CatalogOutboxWriter:
-    """Collects changes in a transaction, which writes them with `finish`."""
+    """Collects the changes of a transaction, which calls `finish` at its end to write them."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -112,7 +110,7 @@ class CatalogOutboxWriter:
     def add_all(self, platform: str) -> None:
         """Add everything in the store to the outbox of a subscribed catalog."""
         token = _new_token()
-        for statement in _everything(self._connection.dialect.name):
+        for statement in _insert_everything(self._connection.dialect.name):
             self._connection.execute(
                 statement, {"catalog_id": self._id(platform), "new_token": token}
             )
@@ -120,18 +118,18 @@ class CatalogOutboxWriter:
     def add_downstream(self, platform: str, urns: Collection[str]) -> None:
         """Add the datasets directly downstream of datasets that are new to a catalog.
 
-        It may have ignored edges from datasets that it did not have.
+        The catalog may have ignored their edges while the upstream datasets did not exist.
         """
         if not urns:
             return
-        chosen = among(self._connection, _UPSTREAM.c.urn, urns)
-        statement = _insert_new(self._connection.dialect.name, _DOWNSTREAM_OF.where(chosen))
+        is_upstream = among(self._connection, _UPSTREAM.c.urn, urns)
+        statement = _insert_new(self._connection.dialect.name, _DOWNSTREAM_OF.where(is_upstream))
         self._connection.execute(
             statement, {"catalog_id": self._id(platform), "new_token": _new_token()}
         )
 
     def add_again(self, platform: str, kind: str, keys: Collection[str]) -> None:
-        """Add some items to the outbox of one catalog."""
+        """Add items to the outbox of one catalog, even if they have not changed."""
         catalog, token = self._id(platform), _new_token()
         rows = [
             {"catalog": catalog, "kind": kind, "key": key, "token": token} for key in sorted(keys)
@@ -154,7 +152,7 @@ class CatalogOutboxWriter:
         return int(self._connection.execute(select(_catalog_id(platform))).scalar_one())
 
     def finish(self, lineage: LineageWriter) -> None:
-        """Write the changes, also those of lineage, to the outbox of every subscribed catalog."""
+        """Write all changes, including lineage, to the outboxes of the subscribed catalogs."""
         if not self._changed and not lineage.has_changes:
             return
         catalogs = self._connection.execute(_CATALOGS).all()
@@ -179,13 +177,13 @@ def _catalog_id(platform: str) -> ScalarSelect[int]:
 
 
 def _new_token() -> int:
-    """A random number that no other transaction has."""
+    """A random number, so that the tokens of two transactions differ."""
     return random.getrandbits(_TOKEN_BITS)
 
 
 @cache
-def _everything(dialect: str) -> tuple[Any, ...]:
-    return tuple(_insert_new(dialect, rows) for rows in _EVERYTHING)
+def _insert_everything(dialect: str) -> tuple[Any, ...]:
+    return tuple(_insert_new(dialect, rows) for rows in _SELECT_EVERYTHING)
 
 
 def _insert_new(dialect: str, rows: Select[Any]) -> Any:
@@ -201,7 +199,7 @@ _CATALOGS: Final = select(
 _CATALOG: Final = bindparam("catalog_id", type_=_OUTBOX.catalog.type)
 _TOKEN: Final = bindparam("new_token", type_=_OUTBOX.token.type)
 # SQLite needs a WHERE to distinguish ON CONFLICT from the condition of a join.
-_EVERYTHING: Final[tuple[Select[Any], ...]] = (
+_SELECT_EVERYTHING: Final[tuple[Select[Any], ...]] = (
     select(_CATALOG, literal(DATASETS), tables.dataset.c.urn, _TOKEN).where(true()),
     select(_CATALOG, tables.item.c.kind, tables.item.c.key, _TOKEN).where(true()),
 )

@@ -24,7 +24,7 @@ from lumos.model.dataset import Statistics
 from lumos.model.period import Period
 from lumos.store import tables
 from lumos.store.database import Database, lock_in_transaction
-from lumos.store.statements import add_if_new, among, replace
+from lumos.store.statements import among, insert_missing, replace
 
 EPOCH: Final = date(1970, 1, 1)
 _PAGE_SIZE: Final = 5_000
@@ -73,7 +73,7 @@ class MeterChange(NamedTuple):
 
 
 class StoredOverride(NamedTuple):
-    """The own cost of a dataset or job per month that somebody set, in micro-units."""
+    """A monthly cost of a dataset or job that a user set, in micro-units."""
 
     urn: str
     type: str
@@ -94,7 +94,7 @@ class StorageSize(NamedTuple):
 
     day: int
     total: int
-    # Decoded on demand, since there may be millions of these.
+    # Bytes by storage class as JSON, decoded on demand: there may be millions of sizes.
     body: bytes | None = None
 
     @property
@@ -173,7 +173,7 @@ class CostReader:
         table, alias = tables.cost_override, tables.alias.c
         statement = select(table).order_by(table.c.urn, table.c.type, table.c.since)
         with self._database.reading() as connection:
-            new_urns = {
+            current_urns = {
                 row.urn: row.dataset_urn
                 for row in connection.execute(
                     select(alias.urn, alias.dataset_urn).where(
@@ -182,7 +182,9 @@ class CostReader:
                 )
             }
             overrides = (StoredOverride(**row._mapping) for row in connection.execute(statement))
-            return tuple(each._replace(urn=new_urns.get(each.urn, each.urn)) for each in overrides)
+            return tuple(
+                each._replace(urn=current_urns.get(each.urn, each.urn)) for each in overrides
+            )
 
     def sizes(self, until: date) -> dict[str, StorageSize]:
         """The last known size of each dataset on or before a day, or else its first one.
@@ -192,7 +194,7 @@ class CostReader:
         table, alias, aspect = tables.storage_size, tables.alias.c, tables.aspect.c
         found: dict[str, StorageSize] = {}
         with self._database.reading() as connection:
-            new_urns = {
+            current_urns = {
                 row.urn: row.dataset_urn
                 for row in connection.execute(select(alias.urn, alias.dataset_urn))
             }
@@ -200,10 +202,10 @@ class CostReader:
         last = (until - EPOCH).days
         for page in self._pages(select(*columns)):
             for urn, day, total, classes in page:
-                name = new_urns.get(urn, urn)
-                known = found.get(name)
+                current_urn = current_urns.get(urn, urn)
+                known = found.get(current_urn)
                 if known is None or _is_better_size(day, known.day, last):
-                    found[name] = StorageSize(day, total, classes)
+                    found[current_urn] = StorageSize(day, total, classes)
         with self._database.reading() as connection:
             imported = select(aspect.urn, aspect.updated_at, aspect.body).where(
                 aspect.name == "statistics", aspect.urn.not_in(select(table.c.urn))
@@ -286,7 +288,7 @@ class CostReader:
         return self._pages(select(edge.upstream, edge.downstream, edge.job))
 
     def _pages(self, statement: Select[Any]) -> Iterator[Sequence[Any]]:
-        """Pages of rows: iterating row by row takes longer than processing them."""
+        """Yield pages of rows, which is faster than iterating row by row."""
         with self._database.reading() as connection:
             yield from connection.execute(statement, execution_options=_PAGED).partitions()
 
@@ -308,8 +310,8 @@ class CostReader:
                 column.urn,
                 column.reader,
                 func.sum(column.reads),
-                _all_known(column.bytes),
-                _all_known(column.rows),
+                _sum_if_complete(column.bytes),
+                _sum_if_complete(column.rows),
                 func.max(column.last_read),
             )
             .where(column.day >= first, column.day <= last)
@@ -325,29 +327,31 @@ class CostWriter:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        # New usage is compared with what is stored, and then written.
+        # Writers read stored usage before they write, so they must run one after the other.
         lock_in_transaction(connection, "costs")
 
-    def meter(
+    def add_usage(
         self,
         reporter: str,
         usage: Iterable[MeteredUsage],
         *,
         at: datetime,
-        whole_runs: bool = False,
+        replace_runs: bool = False,
     ) -> MeterChange:
         """Add metered usage by a reporter; records of the same runs and times are replaced.
 
-        With `whole_runs`, each record is the entire usage of its run and replaces all earlier
-        records of the run, also with another engine or unit.
+        With `replace_runs`, each record is the total usage of its run and replaces all earlier
+        records of the run, even those with another engine or unit.
         """
         rows = {each.key: each for each in usage}
-        known = self._known_usage(reporter, {each.target for each in rows.values()})
-        runs = {_run(each): key for key, each in rows.items() if each.run and whole_runs}
-        outdated = {key for key, each in known.items() if _run(each) in runs and key not in rows}
-        replaced = {runs[_run(known.pop(key))] for key in outdated}
+        known = self._stored_usage(reporter, {each.target for each in rows.values()})
+        runs = {_run_key(each): key for key, each in rows.items() if each.run and replace_runs}
+        outdated = {
+            key for key, each in known.items() if _run_key(each) in runs and key not in rows
+        }
+        replaced = {runs[_run_key(known.pop(key))] for key in outdated}
         self._remove(reporter, outdated)
-        self._refuse_overlaps(reporter, rows, known)
+        self._check_overlaps(reporter, rows, known)
         changed_rows = {key: each for key, each in rows.items() if known.get(key) != each}
         statement = replace(self._connection.dialect.name, tables.cost_meter)
         remaining = iter(changed_rows.items())
@@ -358,7 +362,7 @@ class CostWriter:
         changed = sum(key in known or key in replaced for key in changed_rows)
         return MeterChange(len(changed_rows) - changed, changed, len(rows) - len(changed_rows))
 
-    def forget(self, reporter: str) -> int:
+    def delete_usage(self, reporter: str) -> int:
         """Delete all metered usage by a reporter; return the number of records."""
         table = tables.cost_meter
         found = self._connection.execute(delete(table).where(table.c.reporter == reporter))
@@ -375,12 +379,12 @@ class CostWriter:
             )
 
     def set_override(self, override: StoredOverride) -> None:
-        """Set the cost of something from a day on, replacing the override for the same day."""
+        """Set a cost from a day on; replaces the override that starts on the same day."""
         statement = replace(self._connection.dialect.name, tables.cost_override)
         self._connection.execute(statement, override._asdict())
 
-    def unset_override(self, urns: Collection[str], types: Collection[str]) -> int:
-        """Delete overrides of the given types, or of all; return their number."""
+    def delete_overrides(self, urns: Collection[str], types: Collection[str]) -> int:
+        """Delete the overrides of URNs, of all types if none is given; return their number."""
         column = tables.cost_override.c
         statement = delete(tables.cost_override).where(column.urn.in_(sorted(urns)))
         if types:
@@ -390,20 +394,20 @@ class CostWriter:
     def divide_overrides(self, urn: str, sizes: Mapping[str, int]) -> None:
         """Divide the overrides of a dataset among its parts in proportion to their bytes.
 
-        The shares add up to exactly the amount that was set; overrides of a part itself stay.
+        The shares add up to exactly the amount that was set. The parts keep their own overrides.
         """
         table, alias = tables.cost_override, tables.alias.c
-        former = select(alias.urn).where(alias.dataset_urn == urn)
-        chosen = (table.c.urn == urn) | table.c.urn.in_(former)
+        former_urns = select(alias.urn).where(alias.dataset_urn == urn)
+        is_of_dataset = (table.c.urn == urn) | table.c.urn.in_(former_urns)
         overrides = [
             StoredOverride(**row._mapping)
-            for row in self._connection.execute(select(table).where(chosen))
+            for row in self._connection.execute(select(table).where(is_of_dataset))
         ]
         if not overrides:
             return
         weights = sizes if any(sizes.values()) else dict.fromkeys(sizes, 1)
         total = sum(weights.values())
-        self._connection.execute(delete(table).where(chosen))
+        self._connection.execute(delete(table).where(is_of_dataset))
         for each in overrides:
             cumulative = assigned = 0
             for part in sorted(weights):
@@ -411,7 +415,7 @@ class CostWriter:
                 share = each.amount * cumulative // total - assigned
                 assigned += share
                 row = each._replace(urn=part, amount=share)._asdict()
-                self._connection.execute(add_if_new(self._connection.dialect.name, table), row)
+                self._connection.execute(insert_missing(self._connection.dialect.name, table), row)
 
     def record(
         self,
@@ -435,7 +439,7 @@ class CostWriter:
             count += len(rows)
         return count
 
-    def _known_usage(self, reporter: str, targets: Collection[str]) -> dict[str, MeteredUsage]:
+    def _stored_usage(self, reporter: str, targets: Collection[str]) -> dict[str, MeteredUsage]:
         column = tables.cost_meter.c
         statement = select(column.key, column.body).where(
             column.reporter == reporter, among(self._connection, column.target, targets)
@@ -443,10 +447,13 @@ class CostWriter:
         return {row.key: _DECODE_METERED(row.body) for row in self._connection.execute(statement)}
 
     @staticmethod
-    def _refuse_overlaps(
+    def _check_overlaps(
         reporter: str, new: Mapping[str, MeteredUsage], known: Mapping[str, MeteredUsage]
     ) -> None:
-        """Refuse records without run ids that overlap stored ones; runs replace each other."""
+        """Raise OverlappingMeter for records without a run id that overlap stored ones.
+
+        Records with a run id replace the earlier ones of the same run instead.
+        """
         stored: dict[tuple[str, ...], list[MeteredUsage]] = {}
         for key, each in known.items():
             if key not in new and not each.run:
@@ -457,7 +464,7 @@ class CostWriter:
                     raise OverlappingMeter(reporter, other, each)
 
 
-def _run(metered: MeteredUsage) -> tuple[str, bool, str]:
+def _run_key(metered: MeteredUsage) -> tuple[str, bool, str]:
     return metered.target, metered.is_dataset, metered.run
 
 
@@ -484,21 +491,22 @@ def _meter_row(reporter: str, key: str, metered: MeteredUsage, at: datetime) -> 
     }
 
 
-def _is_better_size(day: int, known: int, until: int) -> bool:
-    """Whether a size replaces the known one: the last before a day counts, else the first."""
+def _is_better_size(day: int, known_day: int, until: int) -> bool:
+    """Whether to prefer a size: the last one up to `until`, or else the first one after it."""
     if day <= until:
-        return known > until or day > known
-    return known > until and day < known
+        return known_day > until or day > known_day
+    return known_day > until and day < known_day
 
 
-def _all_known(column: Any) -> Any:
+def _sum_if_complete(column: Any) -> Any:
+    """The sum of a column in SQL, or NULL if any row has no value."""
     return case((func.count(column) == func.count(), func.sum(column)), else_=None)
 
 
 def time_range_text(metered: MeteredUsage) -> str:
     """The time range of metered usage as text."""
     last = metered.ended_at - timedelta(microseconds=1)
-    is_days = metered.started_at.time() == metered.ended_at.time() == datetime.min.time()
-    if is_days and metered.started_at < metered.ended_at:
+    is_whole_days = metered.started_at.time() == metered.ended_at.time() == datetime.min.time()
+    if is_whole_days and metered.started_at < metered.ended_at:
         return f"from {metered.started_at:%Y-%m-%d} to {last:%Y-%m-%d}"
     return f"from {metered.started_at:%Y-%m-%dT%H:%M:%S} to {metered.ended_at:%Y-%m-%dT%H:%M:%S}"

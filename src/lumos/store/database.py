@@ -17,14 +17,20 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_u
 from sqlalchemy.exc import ArgumentError
 
 from lumos.errors import MissingDependency, MisuseError
-from lumos.store.errors import StoreError, StoreNotUsable, StoreTooNew, StoreTooOld, clear_errors
+from lumos.store import search
+from lumos.store.errors import (
+    StoreError,
+    StoreNotUsable,
+    StoreTooNew,
+    StoreTooOld,
+    translate_errors,
+)
 from lumos.store.garbage_collection import paused_gc
-from lumos.store.search import refill, search_documents
 
 # Oldest first; this version of Lumos reads and writes the last one.
 REVISIONS: Final = (
     "0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011",
-    "0012", "0013", "0014", "0015", "0016", "0017", "0018", "0019", "0020", "0021",
+    "0012", "0013", "0014", "0015", "0016", "0017", "0018", "0019", "0020", "0021", "0022",
 )  # fmt: skip
 HEAD: Final = REVISIONS[-1]
 # Stores older than this revision need their search index rebuilt.
@@ -48,7 +54,7 @@ class Locks(ABC):
 
     @abstractmethod
     def hold(self, name: str) -> AbstractContextManager[None]:
-        """Hold a name while the block runs; raise LockHeld if another process holds it."""
+        """Hold the lock while the block runs; raise LockHeld if another process holds it."""
 
 
 class FileLocks(Locks):
@@ -70,7 +76,7 @@ class FileLocks(Locks):
 
 
 class AdvisoryLocks(Locks):
-    """PostgreSQL's advisory locks, which end with their connection."""
+    """PostgreSQL's advisory locks, which are released when their connection closes."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -80,17 +86,17 @@ class AdvisoryLocks(Locks):
         key = {"key": hash_name(name)}
         with self._engine.connect() as connection:
             # Autocommit, so that a long scan does not keep a transaction open.
-            free = connection.execution_options(isolation_level="AUTOCOMMIT")
-            if not free.execute(text("SELECT pg_try_advisory_lock(:key)"), key).scalar():
+            autocommit = connection.execution_options(isolation_level="AUTOCOMMIT")
+            if not autocommit.execute(text("SELECT pg_try_advisory_lock(:key)"), key).scalar():
                 raise LockHeld(name)
             try:
                 yield
             finally:
-                free.execute(text("SELECT pg_advisory_unlock(:key)"), key)
+                autocommit.execute(text("SELECT pg_advisory_unlock(:key)"), key)
 
 
 def lock_in_transaction(connection: Connection, name: str) -> None:
-    """Hold a name until the transaction ends; SQLite has only one writer anyway."""
+    """Hold a lock until the transaction ends; not needed on SQLite, which has one writer."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": hash_name(name)})
 
@@ -130,7 +136,7 @@ class Database:
         """The PostgreSQL database at a URL."""
         try:
             address = make_url(url).set(drivername="postgresql+psycopg")
-            engine = create_engine(address, pool_pre_ping=True, connect_args=_POSTGRES)
+            engine = create_engine(address, pool_pre_ping=True, connect_args=_POSTGRES_CONNECT_ARGS)
         except ModuleNotFoundError:
             raise MissingDependency("A PostgreSQL store", "psycopg", "postgres") from None
         except ArgumentError:
@@ -142,7 +148,7 @@ class Database:
         return cls(engine, address.render_as_string(hide_password=True), AdvisoryLocks(engine))
 
     @property
-    def is_shared(self) -> bool:
+    def allows_concurrent_writes(self) -> bool:
         """Whether several transactions may write at the same time."""
         return self.engine.dialect.name == "postgresql"
 
@@ -150,48 +156,52 @@ class Database:
     def max_name_bytes(self) -> int | None:
         """The maximum length of a name, or None without a limit."""
         # An entry in a PostgreSQL index may take at most a third of a page.
-        return _MAX_NAME_BYTES if self.is_shared else None
+        return _MAX_NAME_BYTES if self.allows_concurrent_writes else None
 
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
-        """Hold a lock against all machines; a killed process releases it."""
-        with clear_errors(self.location), self.locks.hold(name):
+        """Hold a lock that applies to all machines; it is released if the process is killed."""
+        with translate_errors(self.location), self.locks.hold(name):
             yield
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A read transaction, which sees one state of the store."""
-        with clear_errors(self.location), self.engine.connect() as connection, connection.begin():
+        with (
+            translate_errors(self.location),
+            self.engine.connect() as connection,
+            connection.begin(),
+        ):
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A write transaction, which holds the write lock from its first statement on."""
-        with clear_errors(self.location), self.engine.connect() as plain:
+        with translate_errors(self.location), self.engine.connect() as plain:
             connection = plain.execution_options(lumos_writes=True)
             with connection.begin():
                 yield connection
 
     def check_writable(self) -> None:
-        """Fail now rather than after an hour of work if the store is read-only."""
+        """Raise an error if the store is read-only, before a long operation needs to write."""
         with self.writing():
             pass
 
     def checkpoint(self) -> None:
         """Merge SQLite's write-ahead log, in which deleted data can still be read.
 
-        Does not wait: if the store is in use, the log is merged another time.
+        Does not wait: if the store is in use, a later call merges the log.
         """
         file = self.engine.url.database
         if self.engine.dialect.name == "sqlite" and file and not file.startswith("file:"):
             with (
-                clear_errors(self.location),
+                translate_errors(self.location),
                 closing(sqlite3.connect(file, timeout=0)) as connection,
             ):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def is_empty(self) -> bool:
-        """Whether there is no database yet, or one without a single table."""
+        """Whether the database does not exist yet or has no tables."""
         file = self.engine.url.database
         is_new = file and not file.startswith("file:") and not Path(file).exists()
         if self.engine.dialect.name == "sqlite" and is_new:
@@ -204,7 +214,7 @@ class Database:
             return self._revision(connection)
 
     def check_revision(self) -> None:
-        """Raise an error if the store has another revision than this Lumos needs."""
+        """Raise an error unless the store has the revision that this version of Lumos needs."""
         revision = self.revision()
         if revision == HEAD:
             return
@@ -225,7 +235,7 @@ class Database:
             if revision is not None and revision < _SEARCH_REVISION:
                 # After all migrations, since the current code writes the index.
                 with paused_gc():
-                    refill(connection, search_documents(connection))
+                    search.rebuild(connection, search.search_documents(connection))
         return revision, HEAD
 
     def _prepare_file(self, file: Path) -> None:
@@ -233,7 +243,7 @@ class Database:
         _make_private(file)
         # The journal mode is stored in the file; only change it for a new store.
         if not file.exists() or self.revision() is None:
-            with clear_errors(self.location), closing(sqlite3.connect(file)) as connection:
+            with translate_errors(self.location), closing(sqlite3.connect(file)) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
 
     def _revision(self, connection: Connection) -> str | None:
@@ -250,9 +260,9 @@ class Database:
 
 
 class TransactionView(Database):
-    """A read-only database as an open transaction sees it.
+    """A read-only view of the database with the uncommitted writes of a transaction.
 
-    Reads use the connection of the transaction: another connection would not see what it wrote,
+    Reads use the connection of the transaction: another connection would not see its writes,
     and might wait for the transaction to end.
     """
 
@@ -269,7 +279,7 @@ class TransactionView(Database):
         raise RuntimeError("the view of a transaction is read-only")
 
 
-_POSTGRES: Final = {
+_POSTGRES_CONNECT_ARGS: Final = {
     "connect_timeout": 10,
     "application_name": "lumos",
     "options": "-c lock_timeout=30000 -c timezone=UTC",
@@ -345,7 +355,7 @@ def _make_folder(folder: Path) -> None:
 def _make_private(file: Path) -> None:
     """Create the file with mode 0600, or 0660 if the umask lets the group write.
 
-    A store holds SQL and names of people. A umask that lets the group write means that files are
+    A store contains SQL and names of people. A umask that lets the group write means that files are
     shared with the group. SQLite creates its log files with the same permissions.
     """
     try:

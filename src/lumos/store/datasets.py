@@ -17,7 +17,7 @@ from lumos.store.database import Database
 from lumos.store.errors import UnknownDataset
 from lumos.store.statements import batches, insert_if_new
 
-# `missing`: its files are gone; `split`: other datasets replaced it.
+# `missing`: its files no longer exist; `split`: it was split into other datasets.
 DatasetState = Literal["live", "missing", "split"]
 # The source of datasets that were imported and never scanned.
 IMPORTED: Final = "import"
@@ -48,7 +48,7 @@ class KnownDataset(msgspec.Struct, frozen=True, kw_only=True):
                 f"was split into other datasets on {self.updated_at:%Y-%m-%d}. "
                 f"See which with: lumos show {self.urn}"
             )
-        return f"is gone since {self.updated_at:%Y-%m-%d}."
+        return f"has been missing since {self.updated_at:%Y-%m-%d}."
 
 
 class SchemaRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,10 +63,11 @@ class SchemaRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedShapes(msgspec.Struct, frozen=True, kw_only=True):
-    """What is recorded about the schemas of a live dataset's files.
+    """The recorded state of the file schemas of a live dataset.
 
-    `memory` is the state of scans, encoded by discovery; `schema` is the schema that the files
-    declare, as JSON. Without `memory`, `schema` is the recorded schema, with partition columns.
+    `memory` is what later scans need to know about the schemas, encoded by `lumos.discovery`;
+    `schema` is the schema that the files declare, as JSON. Without `memory`, `schema` is the
+    recorded schema of the dataset, which includes partition columns.
     """
 
     format: str | None
@@ -101,7 +102,7 @@ def schema_record(row: Row[Any]) -> SchemaRecord:
 
 
 def schemas_by_hash(connection: Connection, hashes: Collection[str]) -> dict[str, Schema]:
-    """The schemas with some content hashes."""
+    """Schemas by their content hashes."""
     table = tables.schema_body.c
     return {
         row.hash: from_json(row.body, Schema)
@@ -131,7 +132,7 @@ class DatasetLocation(NamedTuple):
     uri: str | None
 
 
-# Enough for a suggestion, and compared within a second.
+# Comparing this many names takes less than a second.
 _MAX_COMPARED: Final = 20_000
 
 
@@ -143,12 +144,14 @@ def unknown_dataset(connection: Connection, name: str) -> UnknownDataset:
     ).all()
     name_counts = Counter(recorded for _, recorded in rows)
     is_urn = name.startswith(SCHEME)
-    known = [urn if is_urn or name_counts[recorded] > 1 else recorded for urn, recorded in rows]
-    return UnknownDataset(name, known)
+    candidates = [
+        urn if is_urn or name_counts[recorded] > 1 else recorded for urn, recorded in rows
+    ]
+    return UnknownDataset(name, candidates)
 
 
 class StoredHint(msgspec.Struct, frozen=True, kw_only=True):
-    """A hint which files form a dataset, with absolute paths, author and time."""
+    """A hint on which files form a dataset, with absolute paths, author and time."""
 
     id: int
     paths: tuple[str, ...]
@@ -177,7 +180,7 @@ class HintWriter:
         self._connection = connection
 
     def list(self) -> list[StoredHint]:
-        """All hints, with those written in this transaction, oldest first."""
+        """All hints, including those of this transaction, oldest first."""
         return [
             StoredHint(
                 id=row.id,
@@ -195,7 +198,7 @@ class HintWriter:
     def add(
         self, paths: Sequence[str], *, name: str | None, split: bool, author: str, at: datetime
     ) -> int | None:
-        """Add a hint and return its id; None if the store has the same one."""
+        """Add a hint and return its id; None if the store already has the same hint."""
         text = msgspec.json.encode(paths).decode()
         digest = hashlib.blake2b(f"{text}\n{name}\n{split}".encode(), digest_size=16).hexdigest()
         row = {

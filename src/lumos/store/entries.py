@@ -1,4 +1,4 @@
-"""Whole datasets with extras and schema history, and other catalog items, for import and export."""
+"""Complete datasets (with extras and schema history) and other items, for import and export."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
     BindParameter,
-    ColumnElement,
     Connection,
     bindparam,
     func,
@@ -21,13 +20,14 @@ from lumos.store import tables
 from lumos.store.database import Database
 from lumos.store.datasets import IMPORTED, KnownDataset, known_dataset, schemas_by_hash
 from lumos.store.lineage.edges import ReportedUpstream, reported_upstream
+from lumos.store.statements import by_code_point
 
-# Aspects that have tables of their own.
-_DERIVED: Final = frozenset({"schema", "versioning"})
+# Aspects that are not rows of `tables.aspect`: they have tables of their own.
+_STORED_ELSEWHERE: Final = frozenset({"schema", "versioning"})
 ASPECT_TYPES: Final = {
     name: annotation
     for name, annotation in Dataset.__annotations__.items()
-    if name in ASPECTS and name not in _DERIVED
+    if name in ASPECTS and name not in _STORED_ELSEWHERE
 }
 _PAGED: Final = {"yield_per": 500}
 
@@ -44,9 +44,9 @@ class StoredVersion(NamedTuple):
 
 
 class StoredEntry(NamedTuple):
-    """A dataset with everything in the store about it; `extras` are not aspects, as JSON by name.
+    """A complete dataset: aspects, schema history and extras (fields without an aspect, as JSON).
 
-    The lineage of `dataset` is its own aspect; `reported` are upstream edges from reporters.
+    `dataset.lineage` is the lineage aspect; `reported` are the upstream edges by all reporters.
     """
 
     known: KnownDataset
@@ -75,7 +75,7 @@ class StoredItem(NamedTuple):
 
 
 class EntryReader:
-    """Reads whole datasets and other catalog items."""
+    """Reads complete datasets and other catalog items."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -86,7 +86,7 @@ class EntryReader:
             return entries_of(connection, [urn]).get(urn)
 
     def get_many(self, urns: Collection[str]) -> dict[str, StoredEntry]:
-        """Some datasets by their current URNs."""
+        """The given datasets that exist, by current URN."""
         with self._database.reading() as connection:
             return entries_of(connection, urns)
 
@@ -107,7 +107,7 @@ class EntryReader:
             return item_body(connection, kind, key)
 
     def get_items(self, kind: str, keys: Collection[str]) -> dict[str, bytes]:
-        """Some items of one kind, as JSON by key."""
+        """The given items of one kind that exist, as JSON by key."""
         table = tables.item.c
         statement = select(table.key, table.body).where(table.kind == kind, table.key.in_(_URNS))
         with self._database.reading() as connection:
@@ -115,9 +115,9 @@ class EntryReader:
             return {row.key: row.body for row in rows}
 
     def all(self, *, after: str | None = None) -> Iterator[StoredEntry]:
-        """Every dataset, live or not, ordered by URN, optionally those after a URN."""
+        """All datasets, live or not, ordered by URN and starting after the URN `after`."""
         with self._database.reading() as connection:
-            urn = _by_code_point(connection, tables.dataset.c.urn)
+            urn = by_code_point(connection, tables.dataset.c.urn)
             statement = select(tables.dataset).order_by(urn)
             if after is not None:
                 statement = statement.where(urn > after)
@@ -128,7 +128,7 @@ class EntryReader:
         """All catalog items that are not datasets, or those of one kind, by kind and key."""
         table = tables.item.c
         with self._database.reading() as connection:
-            key = _by_code_point(connection, table.key)
+            key = by_code_point(connection, table.key)
             statement = select(table.kind, table.key, table.body).order_by(table.kind, key)
             if kind is not None:
                 statement = statement.where(table.kind == kind)
@@ -153,17 +153,12 @@ def item_body(connection: Connection, kind: str, key: str) -> bytes | None:
     return body
 
 
-def _by_code_point(connection: Connection, column: ColumnElement[str]) -> ColumnElement[str]:
-    """The column sorted by code point, as Python does, whatever the locale of the server."""
-    return column.collate("C") if connection.dialect.name == "postgresql" else column
-
-
 def datasets_of(
     connection: Connection,
     known: Sequence[KnownDataset],
     schemas: Mapping[str, Schema],
 ) -> list[Dataset]:
-    """Datasets with their aspects, and with their schemas as far as these are given."""
+    """Read datasets with their aspects; schemas are taken from `schemas` (by hash), if present."""
     rows = connection.execute(_ASPECTS_OF, {"urns": [each.urn for each in known]}).all()
     aspects: dict[str, dict[str, Any]] = {}
     for row in rows:
@@ -185,7 +180,7 @@ def datasets_of(
 
 
 def entries_of(connection: Connection, urns: Collection[str]) -> dict[str, StoredEntry]:
-    """Some datasets by URN."""
+    """Read complete datasets, by URN."""
     rows = connection.execute(_DATASETS_OF, {"urns": list(urns)})
     entries = _entries(connection, [known_dataset(row) for row in rows])
     return {each.known.urn: each for each in entries}
@@ -196,11 +191,12 @@ def _entries(connection: Connection, known: Sequence[KnownDataset]) -> Iterator[
     versions = connection.execute(_VERSIONS_OF, urns).all()
     hashes = {each.schema_hash for each in known if each.schema_hash}
     schemas = schemas_by_hash(connection, hashes | {row.schema_hash for row in versions})
-    steps: dict[str, list[StoredVersion]] = {}
+    versions_by_urn: dict[str, list[StoredVersion]] = {}
     for urn, version, cloud_version, recorded_at, hash, body in versions:
         event = from_json(body, ChangeEvent)
-        step = StoredVersion(version, cloud_version, recorded_at, hash, schemas[hash], event)
-        steps.setdefault(urn, []).append(step)
+        versions_by_urn.setdefault(urn, []).append(
+            StoredVersion(version, cloud_version, recorded_at, hash, schemas[hash], event)
+        )
     extras: dict[str, dict[str, bytes]] = {}
     for urn, name, body in connection.execute(_EXTRAS_OF, urns):
         extras.setdefault(urn, {})[name] = body
@@ -211,7 +207,7 @@ def _entries(connection: Connection, known: Sequence[KnownDataset]) -> Iterator[
             each,
             dataset,
             extras.get(each.urn, {}),
-            tuple(steps.get(each.urn, ())),
+            tuple(versions_by_urn.get(each.urn, ())),
             reported.get(each.urn, ()),
         )
 
@@ -246,5 +242,5 @@ _VERSIONS_OF: Final = (
 
 
 def is_scanned(stored: StoredEntry) -> bool:
-    """Whether a scan has seen the dataset, rather than only an import."""
+    """Whether a scan has found the dataset; False if it was only imported."""
     return stored.known.source != IMPORTED

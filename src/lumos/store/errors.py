@@ -14,17 +14,17 @@ from lumos.errors import LumosError, MisuseError, nearest, question
 
 # SQLSTATE of PostgreSQL for a deadlock and for a serialization failure.
 _CONTENDED: Final = frozenset({"40P01", "40001"})
-# More than the smallest step by which SQLite grows the index of its write-ahead log.
+# SQLite grows its log files in steps smaller than this; with less free space it may fail.
 _MIN_FREE_BYTES: Final = 256 * 1024
 _MAX_SUGGESTIONS: Final = 3
 
 
 class StoreError(LumosError):
-    """The store refused an operation."""
+    """An operation on the store failed."""
 
 
 class StoreLocked(StoreError):
-    """Another process holds the store for longer than Lumos waits."""
+    """Another process has locked the store for longer than Lumos waits."""
 
     def __init__(self, location: str) -> None:
         super().__init__(
@@ -75,7 +75,7 @@ class UnknownDataset(MisuseError):
 
 
 class OnlyInLineage(UnknownDataset):
-    """A table that lineage mentions and no scan has found, where a scanned dataset is needed."""
+    """A table that is only known from lineage, where a scanned dataset is needed."""
 
     def __init__(self, name: str, urn: str) -> None:
         super().__init__(name)
@@ -99,11 +99,11 @@ class AmbiguousName(MisuseError):
 class NameTooLong(MisuseError):
     """The name is longer than the database can index."""
 
-    def __init__(self, name: str, size: int, longest: int) -> None:
+    def __init__(self, name: str, size: int, max_bytes: int) -> None:
         self.name = name
         super().__init__(
-            f"The name {name[:120]}... has {size:,} bytes; a store on PostgreSQL takes names of at "
-            f"most {longest:,}. Shorten it, or use a store on SQLite."
+            f"The name {name[:120]}... has {size:,} bytes; a store on PostgreSQL allows at most "
+            f"{max_bytes:,}. Shorten it, or use a store on SQLite."
         )
 
 
@@ -112,7 +112,7 @@ class StoreNotUsable(StoreError):
 
 
 class StoreTooOld(StoreError):
-    """The store was written by an earlier Lumos."""
+    """The store was written by an earlier version of Lumos."""
 
     def __init__(self, location: str, revision: str, expected: str) -> None:
         super().__init__(
@@ -122,7 +122,7 @@ class StoreTooOld(StoreError):
 
 
 class StoreTooNew(StoreError):
-    """The store was written by a later Lumos."""
+    """The store was written by a later version of Lumos."""
 
     def __init__(self, location: str, revision: str, expected: str) -> None:
         super().__init__(
@@ -132,8 +132,8 @@ class StoreTooNew(StoreError):
 
 
 @contextmanager
-def clear_errors(location: str) -> Iterator[None]:
-    """Translate exceptions of the database driver to errors that say what to do."""
+def translate_errors(location: str) -> Iterator[None]:
+    """Translate exceptions of the database driver to Lumos errors with advice."""
     try:
         yield
     except (DBAPIError, sqlite3.Error) as problem:

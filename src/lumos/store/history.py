@@ -170,7 +170,7 @@ class SchemaReader:
                 )
 
     def with_last_versions(self) -> Iterator[VersionedDataset]:
-        """All live datasets that have a schema, by URN."""
+        """All live datasets with a schema and their last schema versions, ordered by URN."""
         version = tables.schema_version
         last_numbers = (
             select(version.c.urn, func.max(version.c.number).label("number"))
@@ -195,10 +195,10 @@ class SchemaReader:
         )
         with self._database.reading() as connection:
             for row in connection.execute(statement):
-                facts = dict(row._mapping)
-                number, hash = facts.pop("last_version"), facts.pop("last_hash")
+                columns = dict(row._mapping)
+                number, hash = columns.pop("last_version"), columns.pop("last_hash")
                 last = None if number is None else LastVersion(version=number, schema_hash=hash)
-                yield VersionedDataset(known=KnownDataset(**facts), last=last)
+                yield VersionedDataset(known=KnownDataset(**columns), last=last)
 
 
 _VERSION = tables.schema_version
@@ -217,12 +217,12 @@ class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
     types: tuple[EventType, ...] = ()
     breaking: bool = False
     urns: frozenset[str] | None = None
-    # The id of the event that comes before the first one.
+    # Only events that follow the event with this id, newest first.
     after: str | None = None
     limit: int | None = None
 
 
-class RecordedStep(msgspec.Struct, frozen=True, kw_only=True):
+class EventVersions(msgspec.Struct, frozen=True, kw_only=True):
     """The versions that an event created."""
 
     cloud_version: str
@@ -249,7 +249,7 @@ class ChangeLog:
             return int(connection.execute(statement).scalar_one())
 
     def newer(self, position: int, *, limit: int) -> dict[int, ChangeEvent]:
-        """The events after a position, oldest first, by position."""
+        """The events after a position by their positions, oldest first."""
         event = tables.change_event.c
         statement = select(event.sequence, event.body).where(event.sequence > position)
         statement = statement.order_by(event.sequence).limit(limit)
@@ -259,23 +259,23 @@ class ChangeLog:
                 for sequence, body in connection.execute(statement)
             }
 
-    def steps(self, filter: EventFilter) -> Iterator[RecordedStep]:
-        """The versions of these events; decoding only these is much faster."""
+    def steps(self, filter: EventFilter) -> Iterator[EventVersions]:
+        """The versions that matching events created; much faster than decoding entire events."""
         with self._database.reading() as connection:
             streaming = connection.execution_options(yield_per=_PAGE_SIZE)
             for body in streaming.scalars(_statement(connection, filter)):
-                yield from_json(body, RecordedStep)
+                yield from_json(body, EventVersions)
 
     def urns(self, pattern: DatasetPattern) -> frozenset[str]:
         """Every URN, current or former, of the datasets that match the pattern."""
         dataset, alias = tables.dataset.c, tables.alias.c
-        statement = select(dataset.urn, dataset.name).where(_may_match(pattern))
+        statement = select(dataset.urn, dataset.name).where(_prefilter(pattern))
         with self._database.reading() as connection:
             found = {
                 urn for urn, name in connection.execute(statement) if pattern.matches(urn, name)
             }
-            for former, now in connection.execute(select(alias.urn, alias.dataset_urn)):
-                if now in found or pattern.matches(former):
+            for former, current in connection.execute(select(alias.urn, alias.dataset_urn)):
+                if current in found or pattern.matches(former):
                     found.add(former)
         return frozenset(found)
 
@@ -287,14 +287,14 @@ class ChangeLog:
             return frozenset(connection.scalars(statement))
 
     def schemas(self, hashes: Collection[str]) -> dict[str, Schema]:
-        """The schemas with some content hashes."""
+        """Schemas by their content hashes."""
         with self._database.reading() as connection:
             return schemas_by_hash(connection, hashes)
 
-    def forget_modified(self, *, before: datetime, at_most: int) -> int:
+    def delete_modified(self, *, before: datetime, limit: int) -> int:
         """Delete the oldest events that only report new data; return their number.
 
-        Events that created a schema version stay.
+        Events that created a schema version are not deleted.
         """
         event = tables.change_event.c
         old = (
@@ -305,15 +305,15 @@ class ChangeLog:
                 event.event_id.not_in(select(tables.schema_version.c.event_id)),
             )
             .order_by(event.recorded_at)
-            .limit(at_most)
+            .limit(limit)
         )
         with self._database.writing() as connection:
             statement = delete(tables.change_event).where(event.sequence.in_(old))
             return connection.execute(statement).rowcount
 
 
-def _may_match(pattern: DatasetPattern) -> ColumnElement[bool]:
-    """A condition that narrows down the datasets if the pattern has no wildcards."""
+def _prefilter(pattern: DatasetPattern) -> ColumnElement[bool]:
+    """A condition in SQL that selects a superset of the matching datasets."""
     dataset = tables.dataset.c
     if pattern.has_wildcards:
         return true()
@@ -355,12 +355,16 @@ def _is_older(connection: Connection, event_id: str) -> ColumnElement[bool]:
 
 
 def _is_one_of(connection: Connection, urns: frozenset[str]) -> ColumnElement[bool]:
-    """A condition with one parameter: neither database accepts a hundred thousand."""
+    """Whether an event has one of the URNs, passed as one parameter.
+
+    There may be more URNs than either database accepts parameters.
+    """
     column: ColumnElement[str] = tables.change_event.c.urn
     if connection.dialect.name == "postgresql":
         return column == func.any(bindparam("urns", list(urns), type_=ARRAY(Text)))
     if len(urns) > _MAX_LOOKUPS:
-        # The plus keeps SQLite from looking up each URN and sorting the results.
+        # The unary plus keeps SQLite from using the index on URNs: for this many URNs, filtering
+        # events in their order is faster than looking up each URN and sorting the results.
         column = literal_column("+change_event.urn", Text)
-    every = func.json_each(to_json(sorted(urns)).decode()).table_valued("value")
-    return column.in_(select(every.c.value))
+    urn_rows = func.json_each(to_json(sorted(urns)).decode()).table_valued("value")
+    return column.in_(select(urn_rows.c.value))

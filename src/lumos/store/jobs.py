@@ -1,4 +1,4 @@
-"""The registry of jobs and schedules: the only truth about what runs where.
+"""The registry of jobs and schedules, which decides which worker runs which job.
 
 All times come from one clock: that of the PostgreSQL server, or of the machine with the SQLite
 file. So workers on machines with different clocks agree on when a lease has expired.
@@ -33,6 +33,7 @@ from lumos.model.job import (
     ScheduleRecord,
 )
 from lumos.model.json_codec import from_json, to_json
+from lumos.store import audit
 from lumos.store.database import Database, lock_in_transaction
 from lumos.store.errors import StoreError
 from lumos.store.statements import insert_if_new
@@ -45,6 +46,7 @@ _MAX_LINE_LENGTH: Final = 500
 _MAX_ERROR_LENGTH: Final = 2_000
 _PRUNE_BATCH: Final = 500
 _JSON_COLUMNS: Final = ("arguments", "completed_steps", "result")
+_NOT_RUNNING: Final = {"worker": None, "lease_until": None, "progress": None}
 
 Clock = Callable[[], datetime]
 
@@ -60,7 +62,7 @@ class LeaseLost(StoreError):
 
 
 class JobRegistry:
-    """Puts jobs into the registry, leases them to workers and records how they end."""
+    """Accepts jobs, leases them to workers and records their results."""
 
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self._database = database
@@ -73,14 +75,14 @@ class JobRegistry:
 
     @property
     def notifies(self) -> bool:
-        """Whether the database itself announces new jobs (`CHANNEL`)."""
-        return self._database.is_shared
+        """Whether the database notifies workers of new jobs, on `CHANNEL`."""
+        return self._database.allows_concurrent_writes
 
     def now(self, connection: Connection | None = None) -> datetime:
         """The time of the registry's clock."""
         if self._clock is not None:
             return self._clock()
-        if not self._database.is_shared:
+        if not self._database.allows_concurrent_writes:
             return datetime.now(UTC)
         if connection is None:
             with self._database.reading() as reading:
@@ -93,12 +95,18 @@ class JobRegistry:
     # Requests.
 
     def submit(self, request: JobRequest) -> tuple[JobRecord, bool]:
-        """Put a job into the registry; also whether it is new (see `idempotency_key`)."""
+        """Add a job to the registry; return it, and whether it is new.
+
+        If a job with the same idempotency key exists, that job is returned.
+        """
         with self._database.writing() as connection:
-            return self.insert(connection, request)
+            job, is_new = self.insert(connection, request)
+            if is_new:
+                self._audit(connection, "job submit", job.id, job.created_at, details=job.kind)
+            return job, is_new
 
     def insert(self, connection: Connection, request: JobRequest) -> tuple[JobRecord, bool]:
-        """Put a job into the registry in a transaction of the caller."""
+        """Like `submit`, in a transaction of the caller."""
         now = self.now(connection)
         row = {name: getattr(request, name) for name in request.__struct_fields__}
         row |= {
@@ -115,7 +123,7 @@ class JobRegistry:
         inserted = connection.execute(statement, row).scalar_one_or_none()
         if inserted is None:
             is_same = table.c.idempotency_key == request.idempotency_key
-            return _record(connection.execute(select(table).where(is_same)).one()), False
+            return _job_record(connection.execute(select(table).where(is_same)).one()), False
         self._notify(connection)
         return self._job(connection, inserted), True
 
@@ -136,11 +144,12 @@ class JobRegistry:
             changed = connection.execute(update(table).where(is_open).values(changes)).rowcount
             if changed:
                 self._log(connection, id, ["Cancellation requested."], now)
+                self._audit(connection, "job cancel", id, now)
             row = connection.execute(select(table).where(table.c.id == id)).one_or_none()
-        return None if row is None else _record(row)
+        return None if row is None else _job_record(row)
 
     def requeue(self, id: int) -> bool:
-        """Queue a failed, dead or cancelled job again, with all of its attempts."""
+        """Queue a failed, dead or cancelled job again, with its attempts reset to 0."""
         with self._database.writing() as connection:
             now = self.now(connection)
             values = {
@@ -151,13 +160,20 @@ class JobRegistry:
                 "finished_at": None,
                 "error": None,
             }
-            is_over = table.c.state.in_(("failed", "dead", "cancelled"))
-            statement = update(table).where(table.c.id == id, is_over).values(values)
+            is_finished = table.c.state.in_(("failed", "dead", "cancelled"))
+            statement = update(table).where(table.c.id == id, is_finished).values(values)
             if not connection.execute(statement).rowcount:
                 return False
             self._log(connection, id, ["Queued again."], now)
+            self._audit(connection, "job retry", id, now)
             self._notify(connection)
         return True
+
+    def _audit(
+        self, connection: Connection, action: str, id: int, at: datetime, *, details: str = ""
+    ) -> None:
+        entry = audit.new_entry(action, f"job {id}", at=at, details=details)
+        audit.append(connection, [entry])
 
     # Work.
 
@@ -215,30 +231,30 @@ class JobRegistry:
         progress: JobProgress | None = None,
         lines: Sequence[str] = (),
     ) -> bool:
-        """Extend a lease and record progress; True if the job was asked to stop."""
+        """Extend a lease and record progress; return True if cancellation was requested."""
         values: dict[str, Any] = {} if progress is None else {"progress": to_json(progress)}
         with self._database.writing() as connection:
             now = self.now(connection)
             self._write(connection, id, token, lease_until=now + lease, **values)
             self._log(connection, id, lines, now)
-            asked = select(table.c.cancel_requested).where(table.c.id == id)
-            return bool(connection.execute(asked).scalar_one())
+            is_cancelled = select(table.c.cancel_requested).where(table.c.id == id)
+            return bool(connection.execute(is_cancelled).scalar_one())
 
     def complete_step(
         self, id: int, token: int, results: Sequence[Any], *, lines: Sequence[str] = ()
     ) -> None:
-        """Record the results of the first steps of a chain; a later attempt skips these."""
+        """Record the results of the steps completed so far; a later attempt skips these steps."""
         with self._database.writing() as connection:
             self._write(connection, id, token, completed_steps=to_json(results))
-            done = f"Step {len(results)} succeeded."
-            self._log(connection, id, [*lines, done], self.now(connection))
+            line = f"Step {len(results)} succeeded."
+            self._log(connection, id, [*lines, line], self.now(connection))
 
     def succeed(self, id: int, token: int, result: Any, *, lines: Sequence[str] = ()) -> None:
         """Record the result of a job."""
         self._finish(id, token, "succeeded", [*lines, "Succeeded."], result=to_json(result))
 
-    def cancelled(self, id: int, token: int, *, lines: Sequence[str] = ()) -> None:
-        """Record that a running job was stopped because it was asked to."""
+    def mark_cancelled(self, id: int, token: int, *, lines: Sequence[str] = ()) -> None:
+        """Record that a running job has stopped after its cancellation was requested."""
         self._finish(id, token, "cancelled", [*lines, "Cancelled."])
 
     def fail(
@@ -250,9 +266,9 @@ class JobRegistry:
         retry_after: timedelta | None,
         lines: Sequence[str] = (),
     ) -> JobState:
-        """Record why an attempt failed; queue the next one unless there is none left.
+        """Record why an attempt failed, and queue the next attempt if any is left.
 
-        Without `retry_after` the job has failed for good.
+        Without `retry_after` the job is not retried.
         """
         error = error[:_MAX_ERROR_LENGTH]
         if retry_after is None:
@@ -262,35 +278,33 @@ class JobRegistry:
             now = self.now(connection)
             limits = select(table.c.attempts, table.c.max_attempts).where(table.c.id == id)
             attempts, maximum = connection.execute(limits).one()
-            free: dict[str, Any] = {"worker": None, "lease_until": None, "error": error}
-            free["progress"] = None
+            values: dict[str, Any] = {**_NOT_RUNNING, "error": error}
             state: JobState = "queued" if attempts < maximum else "dead"
             if state == "queued":
-                free["not_before"] = now + retry_after
-                outlook = f"Next attempt in {retry_after.total_seconds():.1f} s."
+                values["not_before"] = now + retry_after
+                line = f"Next attempt in {retry_after.total_seconds():.1f} s."
             else:
-                free["finished_at"] = now
-                outlook = "No attempts are left."
-            self._write(connection, id, token, state=state, **free)
-            self._log(connection, id, [*lines, f"Failed: {error}", outlook], now)
+                values["finished_at"] = now
+                line = "No attempts are left."
+            self._write(connection, id, token, state=state, **values)
+            self._log(connection, id, [*lines, f"Failed: {error}", line], now)
             self._notify(connection)
         return state
 
     def release(self, id: int, token: int) -> None:
-        """Give a job back that was not finished, without counting the attempt."""
+        """Return an unfinished job to the queue, without counting the attempt."""
         with self._database.writing() as connection:
             now = self.now(connection)
-            free = {"state": "queued", "worker": None, "lease_until": None, "not_before": now}
-            free["progress"] = None
-            self._write(connection, id, token, attempts=table.c.attempts - 1, **free)
-            self._log(connection, id, ["Given back by a worker that stops."], now)
+            values = {**_NOT_RUNNING, "state": "queued", "not_before": now}
+            self._write(connection, id, token, attempts=table.c.attempts - 1, **values)
+            self._log(connection, id, ["Returned to the queue by a worker that is stopping."], now)
             self._notify(connection)
 
     def recover(self) -> int:
-        """Queue jobs again whose workers have vanished, and return their number."""
+        """Queue jobs again whose leases have expired, and return their number."""
         with self._database.reading() as connection:
             is_expired = (table.c.state == "running") & (table.c.lease_until < self.now(connection))
-            # Most of the time there are none, and nobody has to wait for the write lock.
+            # Usually there are none, and waiting for the write lock can be avoided.
             if connection.execute(select(table.c.id).where(is_expired).limit(1)).first() is None:
                 return 0
         with self._database.writing() as connection:
@@ -298,7 +312,7 @@ class JobRegistry:
             expired = select(table).where(is_expired).order_by(table.c.id).limit(_PRUNE_BATCH)
             rows = connection.execute(expired.with_for_update(skip_locked=True)).all()
             for row in rows:
-                values: dict[str, Any] = {"worker": None, "lease_until": None, "progress": None}
+                values: dict[str, Any] = dict(_NOT_RUNNING)
                 if row.cancel_requested:
                     values |= {"state": "cancelled", "finished_at": now}
                 elif row.attempts < row.max_attempts:
@@ -318,16 +332,16 @@ class JobRegistry:
     ) -> None:
         with self._database.writing() as connection:
             now = self.now(connection)
-            free = {"worker": None, "lease_until": None, "finished_at": now, "progress": None}
-            self._write(connection, id, token, state=state, **free, **values)
+            values |= {**_NOT_RUNNING, "state": state, "finished_at": now}
+            self._write(connection, id, token, **values)
             self._log(connection, id, lines, now)
             # Another job may have waited for this one because of a concurrency limit.
             self._notify(connection)
 
     def _write(self, connection: Connection, id: int, token: int, **values: Any) -> None:
-        """Change a job if this token still holds it; the check is part of the transaction."""
-        holds = (table.c.id == id) & (table.c.token == token) & (table.c.state == "running")
-        if not connection.execute(update(table).where(holds).values(values)).rowcount:
+        """Update a job, or raise LeaseLost if `token` is not the one of its current attempt."""
+        is_leased = (table.c.id == id) & (table.c.token == token) & (table.c.state == "running")
+        if not connection.execute(update(table).where(is_leased).values(values)).rowcount:
             raise LeaseLost(id)
 
     # Reads.
@@ -336,7 +350,7 @@ class JobRegistry:
         """One job, or None."""
         with self._database.reading() as connection:
             row = connection.execute(select(table).where(table.c.id == id)).one_or_none()
-        return None if row is None else _record(row)
+        return None if row is None else _job_record(row)
 
     def list(
         self,
@@ -346,7 +360,7 @@ class JobRegistry:
         before: int | None = None,
         limit: int,
     ) -> tuple[JobRecord, ...]:
-        """Jobs, newest first; `before` continues after the last id of an earlier list."""
+        """Jobs, newest first; `before` limits them to lower ids, to continue an earlier list."""
         conditions: list[ColumnElement[bool]] = []
         if states:
             conditions.append(table.c.state.in_(states))
@@ -356,7 +370,7 @@ class JobRegistry:
             conditions.append(table.c.id < before)
         statement = select(table).where(*conditions).order_by(table.c.id.desc()).limit(limit)
         with self._database.reading() as connection:
-            return tuple(map(_record, connection.execute(statement)))
+            return tuple(map(_job_record, connection.execute(statement)))
 
     def log(self, id: int) -> tuple[JobLogLine, ...]:
         """The last lines of a job's log."""
@@ -372,7 +386,7 @@ class JobRegistry:
             return {row.state: row.jobs for row in connection.execute(statement)}
 
     def ready(self) -> int:
-        """The number of jobs that wait for a worker and are due."""
+        """The number of queued jobs that are due."""
         with self._database.reading() as connection:
             is_ready = (table.c.state == "queued") & (table.c.not_before <= self.now(connection))
             return int(connection.execute(select(func.count()).where(is_ready)).scalar_one())
@@ -385,7 +399,7 @@ class JobRegistry:
         return found
 
     def prune(self, older_than: timedelta) -> int:
-        """Delete jobs that finished longer ago, with their logs, and return their number."""
+        """Delete jobs that finished longer ago than this, with their logs; return their number."""
         deleted = 0
         while True:
             with self._database.writing() as connection:
@@ -400,7 +414,7 @@ class JobRegistry:
                 return deleted
 
     def _job(self, connection: Connection, id: int) -> JobRecord:
-        return _record(connection.execute(select(table).where(table.c.id == id)).one())
+        return _job_record(connection.execute(select(table).where(table.c.id == id)).one())
 
     def _notify(self, connection: Connection) -> None:
         """Wake waiting workers when this transaction commits; SQLite is polled."""
@@ -425,7 +439,7 @@ class JobRegistry:
 
 
 class ScheduleRegistry:
-    """Schedules, and the due times that became jobs."""
+    """Reads and writes schedules, and creates jobs at their due times."""
 
     def __init__(self, database: Database, jobs: JobRegistry) -> None:
         self._database = database
@@ -437,27 +451,31 @@ class ScheduleRegistry:
         row["arguments"] = to_json(record.arguments)
         with self._database.writing() as connection:
             statement = insert_if_new(connection.dialect.name, schedule)
-            return connection.execute(statement, row).first() is not None
+            is_new = connection.execute(statement, row).first() is not None
+            if is_new:
+                details = f"{record.cron} {record.timezone}: {record.kind}"
+                self._audit(connection, "schedule add", record.name, details=details)
+            return is_new
 
     def schedule(self, name: str) -> ScheduleRecord | None:
         """One schedule, or None."""
         with self._database.reading() as connection:
             found = select(schedule).where(schedule.c.name == name)
             row = connection.execute(found).one_or_none()
-        return None if row is None else _schedule(row)
+        return None if row is None else _schedule_record(row)
 
     def list(self) -> tuple[ScheduleRecord, ...]:
         """All schedules by name."""
         with self._database.reading() as connection:
             rows = connection.execute(select(schedule).order_by(schedule.c.name)).all()
-        return tuple(map(_schedule, rows))
+        return tuple(map(_schedule_record, rows))
 
     def due(self, now: datetime) -> tuple[ScheduleRecord, ...]:
         """The schedules whose next due time has come."""
         is_due = ~schedule.c.paused & (schedule.c.next_due <= now)
         with self._database.reading() as connection:
             rows = connection.execute(select(schedule).where(is_due)).all()
-        return tuple(map(_schedule, rows))
+        return tuple(map(_schedule_record, rows))
 
     def next_due(self) -> datetime | None:
         """When the next schedule is due, or None without any."""
@@ -471,6 +489,8 @@ class ScheduleRegistry:
         with self._database.writing() as connection:
             found = connection.execute(delete(schedule).where(schedule.c.name == name)).rowcount
             connection.execute(delete(schedule_run).where(schedule_run.c.schedule == name))
+            if found:
+                self._audit(connection, "schedule remove", name)
         return bool(found)
 
     def pause(self, name: str, *, paused: bool, next_due: datetime | None = None) -> None:
@@ -480,6 +500,21 @@ class ScheduleRegistry:
             values["next_due"] = next_due
         with self._database.writing() as connection:
             connection.execute(update(schedule).where(schedule.c.name == name).values(values))
+            self._audit(connection, "schedule pause" if paused else "schedule resume", name)
+
+    def _audit(self, connection: Connection, action: str, name: str, *, details: str = "") -> None:
+        now = self._jobs.now(connection)
+        audit.append(connection, [audit.new_entry(action, name, at=now, details=details)])
+
+    def reschedule(self, record: ScheduleRecord) -> None:
+        """Give a schedule another cron expression, time zone and next due time."""
+        names = ("cron", "timezone", "next_due")
+        values = {name: getattr(record, name) for name in names}
+        with self._database.writing() as connection:
+            named = update(schedule).where(schedule.c.name == record.name)
+            connection.execute(named.values(values))
+            details = f"{record.cron} {record.timezone}"
+            self._audit(connection, "schedule change", record.name, details=details)
 
     def fire(
         self,
@@ -488,9 +523,10 @@ class ScheduleRegistry:
         *,
         next_due: datetime,
     ) -> tuple[JobRecord, ...]:
-        """Make jobs of due times, each once however many workers try; None skips a due time.
+        """Create the jobs of due times; a request of None skips its due time.
 
-        Nothing happens if another worker was faster or the schedule was paused or removed.
+        Each job is created once, even if several workers try. Does nothing if another worker was
+        faster, or if the schedule was paused or removed.
         """
         with self._database.writing() as connection:
             is_same = (schedule.c.name == record.name) & (schedule.c.next_due == record.next_due)
@@ -498,25 +534,27 @@ class ScheduleRegistry:
             advance = update(schedule).where(is_same, ~schedule.c.paused).values(values)
             if not connection.execute(advance).rowcount:
                 return ()
-            made = []
+            created = []
             for due_at, request in requests:
                 run = {"schedule": record.name, "due_at": due_at, "job": None}
-                mark = insert_if_new(connection.dialect.name, schedule_run)
-                is_new = connection.execute(mark, run).first() is not None
+                statement = insert_if_new(connection.dialect.name, schedule_run)
+                is_new = connection.execute(statement, run).first() is not None
                 if is_new and request is not None:
                     job, _ = self._jobs.insert(connection, request)
-                    made.append(job)
+                    created.append(job)
                     is_run = (schedule_run.c.schedule == record.name) & (
                         schedule_run.c.due_at == due_at
                     )
                     connection.execute(update(schedule_run).where(is_run).values(job=job.id))
-            if made:
-                named = update(schedule).where(schedule.c.name == record.name)
-                connection.execute(named.values(last_job=made[-1].id))
-        return tuple(made)
+            if created:
+                is_schedule = schedule.c.name == record.name
+                connection.execute(
+                    update(schedule).where(is_schedule).values(last_job=created[-1].id)
+                )
+        return tuple(created)
 
     def runs(self, name: str) -> tuple[tuple[datetime, int | None], ...]:
-        """The due times that were handled, with their jobs; newest first."""
+        """The due times that were handled and the ids of their jobs, newest first."""
         columns = select(schedule_run.c.due_at, schedule_run.c.job)
         statement = columns.where(schedule_run.c.schedule == name)
         with self._database.reading() as connection:
@@ -524,13 +562,13 @@ class ScheduleRegistry:
         return tuple((due_at, job) for due_at, job in rows)
 
     def prune(self, before: datetime) -> None:
-        """Forget due times before a time; schedules never return to them."""
+        """Delete the records of due times before a time, which are never due again."""
         is_old = schedule_run.c.due_at < before
         with self._database.writing() as connection:
             connection.execute(delete(schedule_run).where(is_old))
 
 
-def _record(row: Row[Any]) -> JobRecord:
+def _job_record(row: Row[Any]) -> JobRecord:
     values = dict(row._mapping)
     for name in _JSON_COLUMNS:
         values[name] = None if values[name] is None else from_json(values[name], Any)
@@ -540,7 +578,7 @@ def _record(row: Row[Any]) -> JobRecord:
     return JobRecord(**values)
 
 
-def _schedule(row: Row[Any]) -> ScheduleRecord:
+def _schedule_record(row: Row[Any]) -> ScheduleRecord:
     values = dict(row._mapping)
     values["arguments"] = from_json(values["arguments"], Any)
     return ScheduleRecord(**values)

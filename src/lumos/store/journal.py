@@ -17,12 +17,16 @@ RunState: TypeAlias = Literal["running", "done", "settled", "rolling_back", "rol
 StepState: TypeAlias = Literal["planned", "done", "undone"]
 
 _PAGE_SIZE: Final = 200
-# The fastest level already compresses bodies to a quarter to a half of their size.
+# Even the fastest level reduces bodies to less than half of their size.
 _COMPRESSION_LEVEL: Final = 1
 
 
 class ImportRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One import of a snapshot into a catalog, and the last entry that it finished."""
+    """One import of a snapshot into a catalog.
+
+    It has finished all entries up to `reached_kind` and `reached_key`; `sums` are the counts for
+    its report so far, as JSON.
+    """
 
     id: str
     sequence: int
@@ -40,7 +44,7 @@ class ImportRun(msgspec.Struct, frozen=True, kw_only=True):
 class ImportStep(NamedTuple):
     """One entry that an import writes, before and after, as JSON.
 
-    `base` is what Lumos last wrote there before the import.
+    `base` is the entry as Lumos had last written it before the import, if it had.
     """
 
     kind: str
@@ -57,17 +61,17 @@ class ImportJournal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def open(self, platform: str) -> ImportRun | None:
+    def open_run(self, platform: str) -> ImportRun | None:
         """The newest import into a catalog that can be resumed or rolled back."""
         with self._database.reading() as connection:
             return _newest(connection, platform, ("running", "rolling_back", "done"))
 
-    def last(self, platform: str) -> ImportRun | None:
+    def last_run(self, platform: str) -> ImportRun | None:
         """The newest import into a catalog that changed something, rolled back or not."""
         with self._database.reading() as connection:
             return _newest(connection, platform, ("running", "rolling_back", "done", "rolled_back"))
 
-    def finished(self, platform: str) -> ImportRun | None:
+    def finished_run(self, platform: str) -> ImportRun | None:
         """The newest import into a catalog that finished and was not rolled back."""
         with self._database.reading() as connection:
             return _newest(connection, platform, ("done", "settled"))
@@ -75,7 +79,7 @@ class ImportJournal:
     def steps(self, run: str) -> Iterator[ImportStep]:
         """The steps of an import that are not undone, by kind and key.
 
-        They are read in pages, so that they can be marked while they are iterated.
+        They are read in pages, so that the caller can mark them during the iteration.
         """
         step = tables.import_step.c
         statement = (
@@ -106,11 +110,11 @@ class ImportJournal:
             return int(connection.execute(statement).scalar_one())
 
     def bases(self, platform: str, kind: str, keys: Collection[str]) -> dict[str, bytes]:
-        """What Lumos last wrote of the given entries to a catalog, as JSON."""
+        """The given entries as Lumos last wrote them to a catalog, as JSON by key."""
         with self._database.reading() as connection:
             return _bases(connection, platform, kind, keys)
 
-    def planned(self, run: str, kind: str, keys: Collection[str]) -> dict[str, ImportStep]:
+    def planned_steps(self, run: str, kind: str, keys: Collection[str]) -> dict[str, ImportStep]:
         """The recorded steps of the given entries."""
         with self._database.reading() as connection:
             return _steps(connection, run, kind, keys)
@@ -124,10 +128,10 @@ class ImportJournalWriter:
 
     def begin(self, id: str, *, platform: str, file: str, snapshot: str, at: datetime) -> ImportRun:
         """Start the journal of an import."""
-        newest = self._connection.execute(_NEWEST).scalar_one()
+        last = self._connection.execute(_MAX_SEQUENCE).scalar_one()
         run = ImportRun(
             id=id,
-            sequence=newest + 1,
+            sequence=last + 1,
             platform=platform,
             file=file,
             snapshot=snapshot,
@@ -163,7 +167,7 @@ class ImportJournalWriter:
         self._connection.execute(replace(self._dialect, tables.import_run), row)
 
     def plan(self, run: str, steps: Sequence[ImportStep]) -> None:
-        """Record what is about to be written; the first `before` of a step stays."""
+        """Record steps before they are written; a step that is planned again keeps its `before`."""
         rows = [
             {
                 "run": run,
@@ -191,18 +195,18 @@ class ImportJournalWriter:
         """Record that steps were done or undone."""
         rows = [{"the_run": run, "the_kind": kind, "the_key": key, "new": state} for key in keys]
         if rows:
-            self._connection.execute(_MARK, rows)
+            self._connection.execute(_SET_STATE, rows)
 
     def bases(self, platform: str, kind: str, keys: Collection[str]) -> dict[str, bytes]:
-        """What Lumos last wrote of the given entries to a catalog, as JSON."""
+        """The given entries as Lumos last wrote them to a catalog, as JSON by key."""
         return _bases(self._connection, platform, kind, keys)
 
-    def planned(self, run: str, kind: str, keys: Collection[str]) -> dict[str, ImportStep]:
+    def planned_steps(self, run: str, kind: str, keys: Collection[str]) -> dict[str, ImportStep]:
         """The recorded steps of the given entries."""
         return _steps(self._connection, run, kind, keys)
 
     def save_bases(self, platform: str, kind: str, bodies: Mapping[str, bytes | None]) -> None:
-        """Record what Lumos last wrote; None means that it never did."""
+        """Record entries as Lumos last wrote them; None deletes the record of an entry."""
         rows = [
             {"platform": platform, "kind": kind, "key": key, "body": _compress(body)}
             for key, body in bodies.items()
@@ -227,27 +231,16 @@ class ImportJournalWriter:
 _ANY_STEP: Final = (
     select(tables.import_step.c.key).where(tables.import_step.c.run == bindparam("wanted")).limit(1)
 )
-_NEWEST: Final = select(func.coalesce(func.max(tables.import_run.c.sequence), 0))
+_MAX_SEQUENCE: Final = select(func.coalesce(func.max(tables.import_run.c.sequence), 0))
 _STEP: Final = tables.import_step.c
 _UPDATED_COLUMNS: Final = ("run", "kind", "key", "state", "after")
-_UPDATE_STEP: Final = (
-    update(tables.import_step)
-    .where(
-        _STEP.run == bindparam("the_run"),
-        _STEP.kind == bindparam("the_kind"),
-        _STEP.key == bindparam("the_key"),
-    )
-    .values(state=bindparam("the_state"), after=bindparam("the_after"))
+_UPDATE: Final = update(tables.import_step).where(
+    _STEP.run == bindparam("the_run"),
+    _STEP.kind == bindparam("the_kind"),
+    _STEP.key == bindparam("the_key"),
 )
-_MARK: Final = (
-    update(tables.import_step)
-    .where(
-        _STEP.run == bindparam("the_run"),
-        _STEP.kind == bindparam("the_kind"),
-        _STEP.key == bindparam("the_key"),
-    )
-    .values(state=bindparam("new"))
-)
+_UPDATE_STEP: Final = _UPDATE.values(state=bindparam("the_state"), after=bindparam("the_after"))
+_SET_STATE: Final = _UPDATE.values(state=bindparam("new"))
 
 
 def _newest(

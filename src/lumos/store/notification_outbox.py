@@ -1,4 +1,4 @@
-"""The notification outbox: messages are written with events and claimed by one sender each."""
+"""The notification outbox: messages about events, each claimed and sent by one sender."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
@@ -27,10 +27,12 @@ from lumos.model.notification import (
     Notification,
     NotificationState,
     QueuedNotification,
+    ReminderRun,
 )
 from lumos.store.database import Database
 from lumos.store.statements import insert_if_new
 from lumos.store.tables import notification as table
+from lumos.store.tables import reminder_run
 
 _PAGE_SIZE = 500
 
@@ -44,11 +46,24 @@ class ChannelCount(msgspec.Struct, frozen=True, kw_only=True):
     oldest: datetime
 
 
-def post(connection: Connection, notification: Notification, *, at: datetime) -> bool:
+def post(
+    connection: Connection,
+    notification: Notification,
+    *,
+    at: datetime,
+    due_at: datetime | None = None,
+) -> bool:
     """Put a message into the outbox; False if the channel has one for this event already."""
     row = {name: getattr(notification, name) for name in notification.__struct_fields__}
-    row |= {"state": "pending", "tries": 0, "created_at": at, "due_at": at}
+    row |= {"state": "pending", "tries": 0, "created_at": at, "due_at": due_at or at}
     statement = insert_if_new(connection.dialect.name, table)
+    return connection.execute(statement, row).first() is not None
+
+
+def record_run(connection: Connection, run: ReminderRun) -> bool:
+    """Record that a due time of a reminder is handled; False if it was recorded before."""
+    row = {name: getattr(run, name) for name in run.__struct_fields__}
+    statement = insert_if_new(connection.dialect.name, reminder_run)
     return connection.execute(statement, row).first() is not None
 
 
@@ -61,23 +76,23 @@ class NotificationOutbox:
     def claim(
         self, channels: Collection[str], *, sender: str, now: datetime, until: datetime
     ) -> QueuedNotification | None:
-        """Claim the oldest message that is due on one of the channels, up to a time.
+        """Claim the oldest due message of the channels until a time.
 
-        After that time other senders may claim it, in case this one died.
+        After that time, other senders may claim it, in case this one has died.
         """
         parameters = {"channels": list(channels), "now": now}
-        return self._claim(_due, parameters, sender=sender, until=until)
+        return self._claim(_select_due, parameters, sender=sender, until=until)
 
     def claim_after(
         self, id: int, channels: Collection[str], *, sender: str, now: datetime, until: datetime
     ) -> QueuedNotification | None:
-        """Claim the next unsent message after another one, due or not, also if it is dead."""
+        """Claim the next unsent message after another one, even if it is not due or is dead."""
         parameters = {"channels": list(channels), "now": now, "after": id}
-        return self._claim(_unsent, parameters, sender=sender, until=until)
+        return self._claim(_select_unsent, parameters, sender=sender, until=until)
 
     def _claim(
         self,
-        statement_for: Callable[[str], Executable],
+        select_messages: Callable[[str], Executable],
         parameters: dict[str, Any],
         *,
         sender: str,
@@ -85,19 +100,19 @@ class NotificationOutbox:
     ) -> QueuedNotification | None:
         with self._database.writing() as connection:
             row = connection.execute(
-                statement_for(connection.dialect.name), parameters
+                select_messages(connection.dialect.name), parameters
             ).one_or_none()
             if row is None:
                 return None
             values = {"claimed_by": sender, "claimed_until": until}
             connection.execute(update(table).where(table.c.id == row.id).values(values))
-        return _posted(row)
+        return _queued_notification(row)
 
-    def sent(self, id: int, *, at: datetime) -> None:
+    def mark_sent(self, id: int, *, at: datetime) -> None:
         """Record that a message was sent, even if another sender has claimed it since."""
         self._record(table.c.id == id, state="sent", sent_at=at, problem=None)
 
-    def failed(self, id: int, *, sender: str, problem: str, due_at: datetime | None) -> None:
+    def mark_failed(self, id: int, *, sender: str, problem: str, due_at: datetime | None) -> None:
         """Record why a claimed message was not sent, and when to retry, if at all."""
         is_claimed = (table.c.id == id) & (table.c.claimed_by == sender) & (table.c.state != "sent")
         if due_at is None:
@@ -106,18 +121,18 @@ class NotificationOutbox:
             self._record(is_claimed, due_at=due_at, problem=problem)
 
     def _record(self, condition: ColumnElement[bool], **values: Any) -> None:
-        free = {"claimed_by": None, "claimed_until": None}
-        statement = update(table).where(condition).values(tries=table.c.tries + 1, **free, **values)
+        values |= {"tries": table.c.tries + 1, "claimed_by": None, "claimed_until": None}
+        statement = update(table).where(condition).values(**values)
         with self._database.writing() as connection:
             connection.execute(statement)
 
     def next_due(self, channels: Collection[str]) -> datetime | None:
         """When the next message is due, or None without any."""
-        claimed = table.c.claimed_until > table.c.due_at
-        due = func.min(case((claimed, table.c.claimed_until), else_=table.c.due_at))
-        waiting = (table.c.state == "pending") & table.c.channel.in_(channels)
+        is_claimed = table.c.claimed_until > table.c.due_at
+        due = func.min(case((is_claimed, table.c.claimed_until), else_=table.c.due_at))
+        is_pending = (table.c.state == "pending") & table.c.channel.in_(channels)
         with self._database.reading() as connection:
-            found: datetime | None = connection.execute(select(due).where(waiting)).scalar()
+            found: datetime | None = connection.execute(select(due).where(is_pending)).scalar()
         return found
 
     def counts(self) -> tuple[ChannelCount, ...]:
@@ -138,7 +153,15 @@ class NotificationOutbox:
         """The messages in the given states, newest first."""
         statement = select(table).where(table.c.state.in_(states)).order_by(table.c.id.desc())
         with self._database.reading() as connection:
-            return tuple(map(_posted, connection.execute(statement.limit(limit))))
+            return tuple(map(_queued_notification, connection.execute(statement.limit(limit))))
+
+    def last_run(self, reminder: str) -> ReminderRun | None:
+        """The newest due time of a reminder that was handled, or None."""
+        statement = select(reminder_run).where(reminder_run.c.reminder == reminder)
+        newest = statement.order_by(reminder_run.c.due_at.desc()).limit(1)
+        with self._database.reading() as connection:
+            row = connection.execute(newest).one_or_none()
+        return None if row is None else ReminderRun(**row._mapping)
 
     def alerts(self, event_ids: Iterable[str]) -> Mapping[str, Alert]:
         """The state of the notifications about the given events, by event."""
@@ -157,26 +180,26 @@ _now = bindparam("now", type_=table.c.due_at.type)
 
 
 @cache
-def _due(dialect: str) -> Executable:
+def _select_due(dialect: str) -> Executable:
     due = select(table).where(table.c.state == "pending", table.c.due_at <= _now)
-    return _first_free(due.order_by(table.c.due_at, table.c.id), dialect)
+    return _first_unclaimed(due.order_by(table.c.due_at, table.c.id), dialect)
 
 
 @cache
-def _unsent(dialect: str) -> Executable:
+def _select_unsent(dialect: str) -> Executable:
     after = bindparam("after", type_=table.c.id.type)
     unsent = select(table).where(table.c.state.in_(("pending", "dead")), table.c.id > after)
-    return _first_free(unsent.order_by(table.c.id), dialect)
+    return _first_unclaimed(unsent.order_by(table.c.id), dialect)
 
 
-def _first_free(messages: Select[Any], dialect: str) -> Executable:
+def _first_unclaimed(messages: Select[Any], dialect: str) -> Executable:
     channels: BindParameter[Any] = bindparam("channels", expanding=True)
-    free = or_(table.c.claimed_until.is_(None), table.c.claimed_until < _now)
-    first = messages.where(free, table.c.channel.in_(channels)).limit(1)
+    is_unclaimed = or_(table.c.claimed_until.is_(None), table.c.claimed_until < _now)
+    first = messages.where(is_unclaimed, table.c.channel.in_(channels)).limit(1)
     return first.with_for_update(skip_locked=True) if dialect == "postgresql" else first
 
 
-def _posted(row: Row[Any]) -> QueuedNotification:
+def _queued_notification(row: Row[Any]) -> QueuedNotification:
     return QueuedNotification(
         notification=Notification(
             **{name: getattr(row, name) for name in Notification.__struct_fields__}
@@ -194,5 +217,5 @@ def _alert(rows: list[Any]) -> Alert:
     channels = tuple(row.channel for row in rows)
     if times:
         return Alert(state="SENT", sent_at=min(times), channels=channels)
-    is_waiting = any(row.state == "pending" for row in rows)
-    return Alert(state="PENDING" if is_waiting else "FAILED", sent_at=None, channels=channels)
+    is_pending = any(row.state == "pending" for row in rows)
+    return Alert(state="PENDING" if is_pending else "FAILED", sent_at=None, channels=channels)

@@ -7,9 +7,10 @@ from sqlalchemy import select
 from lumos.model.job import JobRequest
 from lumos.model.json_codec import from_json, to_json
 from lumos.model.release import Release, ReleaseRefresh
+from lumos.store import audit
 from lumos.store.database import Database
 from lumos.store.jobs import JobRegistry
-from lumos.store.statements import add_if_new, replace
+from lumos.store.statements import insert_missing, replace
 from lumos.store.tables import release as table
 from lumos.store.tables import release_refresh
 
@@ -29,11 +30,15 @@ class ReleaseRecords:
         rows = [_row(release.name, each) for each in refreshes]
         with self._database.writing() as connection:
             dialect = connection.dialect.name
-            connection.execute(add_if_new(dialect, table), row)
+            connection.execute(insert_missing(dialect, table), row)
             if rows:
-                connection.execute(add_if_new(dialect, release_refresh), rows)
+                connection.execute(insert_missing(dialect, release_refresh), rows)
             for each in jobs:
                 self._jobs.insert(connection, each)
+            details = f"datasets: {len(rows):,}"
+            at = self._jobs.now(connection)
+            entry = audit.new_entry("release notify", release.name, at=at, details=details)
+            audit.append(connection, [entry])
 
     def update(
         self, name: str, refreshes: Iterable[ReleaseRefresh], jobs: Iterable[JobRequest]

@@ -1,7 +1,8 @@
 """Full-text search: Lumos splits text into words, the database finds them, Lumos ranks the hits.
 
-A query runs in tiers: the whole name, words in the name, in name and path, anywhere. That is faster
-than scoring every match. For a query without hits, the words of the index give a suggestion.
+A query runs in tiers: datasets whose name equals the query, then those with all words in the name,
+in name and path, or anywhere. That is faster than scoring every match. For a query without hits,
+similar words of the index are suggested.
 """
 
 import re
@@ -26,12 +27,12 @@ from lumos.model.urn import SCHEME
 from lumos.store import tables
 
 _WORD_RUN: Final = re.compile(r"[^\W_]+")
-# Faster than `_WORD_RUN` for ASCII text, which most names are.
+# `str.translate` is faster than `_WORD_RUN` for ASCII text, and most names are ASCII.
 _TO_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
 _TO_UNDERSCORES: Final = {**_TO_SPACES, ord("_"): "_", ord("-"): "_"}
-_TO_NOTHING: Final = dict.fromkeys(_TO_SPACES)
+_TO_EMPTY: Final = dict.fromkeys(_TO_SPACES)
 _DIGIT: Final = re.compile(r"[0-9]")
-_WITHOUT_SEPARATORS: Final = {ord(mark): None for mark in "_-"}
+_WITHOUT_SEPARATORS: Final = {ord(separator): None for separator in "_-"}
 _COMPOUND: Final = re.compile(r"[^\W_]+(?:[_-]+[^\W_]+)+")
 _PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\dA-Za-z_]+")
 # Member names in the text of a type; the first alternative skips the symbols of enums.
@@ -68,21 +69,23 @@ class Facets(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def words(text: str) -> set[str]:
-    """The words of a text: parts of paths and names; for camel case each part and the whole."""
+    """The words of a text; camelCase names yield each part and the entire name."""
     if not text.isascii():
-        return set(chain.from_iterable(map(_words_of_run, set(_WORD_RUN.findall(_plain(text))))))
+        return set(
+            chain.from_iterable(map(_words_of_run, set(_WORD_RUN.findall(_without_accents(text)))))
+        )
     runs = set(text.translate(_TO_SPACES).split())
     if not text.islower():
         return set(chain.from_iterable(map(_words_of_run, runs)))
-    mixed = _mixed(runs)
-    return runs.union(*map(_words_of_run, mixed)) if mixed else runs
+    runs_to_split = _with_letters_and_digits(runs)
+    return runs.union(*map(_words_of_run, runs_to_split)) if runs_to_split else runs
 
 
 def compounds(text: str) -> list[str]:
     """Compound names without separators, such as `userclicks` for user_clicks."""
     if not text.isascii():
-        found = _COMPOUND.findall(_plain(text))
-        return [_word(each.translate(_WITHOUT_SEPARATORS)) for each in found]
+        found = _COMPOUND.findall(_without_accents(text))
+        return [_to_ascii_word(each.translate(_WITHOUT_SEPARATORS)) for each in found]
     if "_" not in text and "-" not in text:
         return []
     runs = text.lower().translate(_TO_UNDERSCORES).split()
@@ -90,47 +93,54 @@ def compounds(text: str) -> list[str]:
     return [run.replace("_", "") for run in joined if "_" in run]
 
 
-def _whole_word(text: str) -> str:
-    """The name as one word, to find it first if it is the whole query."""
+def _as_one_word(text: str) -> str:
+    """The name as one word, to recognize names that equal the query."""
     if text.isascii():
-        return text.translate(_TO_NOTHING).lower()
-    return "".join(map(_word, _WORD_RUN.findall(_plain(text))))
+        return text.translate(_TO_EMPTY).lower()
+    return "".join(map(_to_ascii_word, _WORD_RUN.findall(_without_accents(text))))
 
 
 def query_words(query: str) -> list[str]:
     """The words of a query, which must all match; a compound is split into its parts."""
-    return list(dict.fromkeys(map(_word, _WORD_RUN.findall(_plain(query)))))[:_MAX_WORDS]
+    return list(dict.fromkeys(map(_to_ascii_word, _WORD_RUN.findall(_without_accents(query)))))[
+        :_MAX_WORDS
+    ]
 
 
-def _plain(text: str) -> str:
-    """The text without accents."""
+def _without_accents(text: str) -> str:
     if text.isascii():
         return text
-    weights = unicodedata.normalize("NFKD", text)
-    return "".join(mark for mark in weights if not unicodedata.combining(mark))
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(character for character in decomposed if not unicodedata.combining(character))
 
 
 @lru_cache(maxsize=262_144)
 def _words_of_run(run: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(_word, (run, *_PART.findall(run)))))
+    return tuple(dict.fromkeys(map(_to_ascii_word, (run, *_PART.findall(run)))))
 
 
-def _word(text: str) -> str:
+def _to_ascii_word(text: str) -> str:
     """The word in lower-case ASCII letters and digits, which every database tokenizes alike."""
     folded = text.casefold()
     if folded.isascii():
         return folded
-    return "".join(mark if mark.isascii() else f"x{ord(mark):x}x" for mark in folded)
+    return "".join(
+        character if character.isascii() else f"x{ord(character):x}x" for character in folded
+    )
 
 
+# Tokens of the `facets` column: `0`, the name of a facet, `0` and its value; `1` and a compound; or
+# `2` and the entire name of a dataset.
 @lru_cache(maxsize=4096)
 def _facet(name: str, value: str) -> str:
-    """The facet as one token with a prefix that no word of a text has."""
-    letters = "".join(mark for mark in _word(_plain(value)) if mark.isalnum())
+    """The facet as one token with a prefix that no word of a text can have."""
+    letters = "".join(
+        character for character in _to_ascii_word(_without_accents(value)) if character.isalnum()
+    )
     return f"0{name}0{letters}"
 
 
-class SearchNote(msgspec.Struct, frozen=True, gc=False):
+class NestedSearchField(msgspec.Struct, frozen=True, gc=False):
     """The annotations of a nested field that search indexes."""
 
     description: str | None = None
@@ -146,7 +156,7 @@ class SearchField(msgspec.Struct, frozen=True, gc=False):
     description: str | None = None
     tags: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
-    nested: tuple[SearchNote, ...] = ()
+    nested: tuple[NestedSearchField, ...] = ()
 
 
 class SearchSchema(msgspec.Struct, frozen=True):
@@ -180,7 +190,7 @@ _ASPECT_TYPES: Final[dict[str, Any]] = {
 def search_documents(
     connection: Connection, urns: Sequence[str] | None = None
 ) -> Iterator[SearchDocument]:
-    """The search index entries of the given live datasets, or of all."""
+    """Read the indexed parts of the given live datasets, or of all."""
     dataset, aspect = tables.dataset.c, tables.aspect.c
     datasets = (
         select(
@@ -189,12 +199,12 @@ def search_documents(
         .join_from(tables.dataset, tables.schema_body, isouter=True)
         .where(dataset.state == "live")
     )
-    written = select(aspect.urn, aspect.name, aspect.body).where(aspect.name.in_(_ASPECT_TYPES))
+    aspect_rows = select(aspect.urn, aspect.name, aspect.body).where(aspect.name.in_(_ASPECT_TYPES))
     if urns is not None:
         datasets = datasets.where(dataset.urn.in_(urns))
-        written = written.where(aspect.urn.in_(urns))
+        aspect_rows = aspect_rows.where(aspect.urn.in_(urns))
     aspects: dict[str, dict[str, Any]] = {}
-    for urn, name, body in connection.execute(written):
+    for urn, name, body in connection.execute(aspect_rows):
         aspects.setdefault(urn, {})[name] = from_json(body, _ASPECT_TYPES[name])
     for urn, name, platform, format, body in connection.execute(datasets).all():
         yield SearchDocument(
@@ -212,16 +222,19 @@ def _index_row(dataset: SearchDocument) -> dict[str, Any]:
     path = (unquote(urn) if "%" in urn else urn)[len(SCHEME) :]
     folder, _, last = path.rpartition("/")
     texts = _texts(dataset)
-    folders = list(map(_segment, folder.split("/")))
-    own = _to_words(name)
-    words_in_path = [own if last == name else _to_words(last), *[each[0] for each in folders]]
+    folders = list(map(_folder_words, folder.split("/")))
+    name_words = _to_words(name)
+    words_in_path = [
+        name_words if last == name else _to_words(last),
+        *[each[0] for each in folders],
+    ]
     compound = compounds(last if name in last else f"{name} {last}")
     for _, folder_compounds in folders:
         compound += folder_compounds
-    facets = [f"2{_whole_word(name)}", *[f"1{each}" for each in compound], *_facets(dataset)]
+    facets = [f"2{_as_one_word(name)}", *[f"1{each}" for each in compound], *_facets(dataset)]
     return {
         "urn": urn,
-        "name": own,
+        "name": name_words,
         "path": " ".join(words_in_path),
         "fields": _to_words(" ".join(chain.from_iterable(map(_field_names, fields)))),
         "words": _to_words(" ".join(texts)) if texts else "",
@@ -242,7 +255,7 @@ def _member_names(type: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=65_536)
-def _segment(text: str) -> tuple[str, list[str]]:
+def _folder_words(text: str) -> tuple[str, list[str]]:
     """The words and compounds of a folder name; cached because many datasets share it."""
     return _to_words(text), compounds(text)
 
@@ -252,9 +265,9 @@ def _texts(dataset: SearchDocument) -> list[str]:
     documentation, governance = dataset.documentation, dataset.governance
     texts = [documentation.description, documentation.business_context, documentation.domain]
     for field in dataset.schema.fields:
-        notes: tuple[SearchField | SearchNote, ...] = (field, *field.nested)
-        for note in notes:
-            texts += [note.description, *note.tags, *note.terms]
+        annotated_fields: tuple[SearchField | NestedSearchField, ...] = (field, *field.nested)
+        for annotated in annotated_fields:
+            texts += [annotated.description, *annotated.tags, *annotated.terms]
     owners = [owner.name for owner in dataset.ownership.owners]
     return [*filter(None, texts), *owners, *governance.tags, *governance.terms]
 
@@ -264,8 +277,8 @@ def _tags(dataset: SearchDocument) -> Iterator[str]:
     yield from dataset.governance.tags
     for field in dataset.schema.fields:
         yield from field.tags
-        for note in field.nested:
-            yield from note.tags
+        for annotated in field.nested:
+            yield from annotated.tags
 
 
 def _facets(dataset: SearchDocument) -> list[str]:
@@ -280,14 +293,18 @@ def _facets(dataset: SearchDocument) -> list[str]:
 def _to_words(text: str) -> str:
     if not (text.isascii() and text.islower()):
         return " ".join(words(text))
-    # Every database splits lower-case text as Lumos does; only words such as `day2` need parts.
+    # Every database splits lower-case text as Lumos does, except that `day2` also yields `day`.
     if not _DIGIT.search(text):
         return text
-    mixed = _mixed(text.translate(_TO_SPACES).split())
-    return " ".join([text, *chain.from_iterable(map(_words_of_run, mixed))]) if mixed else text
+    runs_to_split = _with_letters_and_digits(text.translate(_TO_SPACES).split())
+    return (
+        " ".join([text, *chain.from_iterable(map(_words_of_run, runs_to_split))])
+        if runs_to_split
+        else text
+    )
 
 
-def _mixed(runs: Iterable[str]) -> list[str]:
+def _with_letters_and_digits(runs: Iterable[str]) -> list[str]:
     return [run for run in runs if not (run.isalpha() or run.isdigit())]
 
 
@@ -300,19 +317,19 @@ def remove(connection: Connection, urns: Sequence[str]) -> None:
     if connection.dialect.name == "sqlite":
         # An FTS5 index over external content needs the old values to delete them.
         for statement in _DELETE:
-            connection.execute(statement, [_indexed(row._mapping) for row in rows])
+            connection.execute(statement, [_index_parameters(row._mapping) for row in rows])
     connection.execute(delete(table).where(table.c.urn.in_(urns)))
 
 
 def add(connection: Connection, datasets: Iterable[SearchDocument]) -> None:
-    """Add datasets to the index that it does not have yet."""
-    numbered = _insert(connection, map(_index_row, datasets))
-    if numbered and connection.dialect.name == "sqlite":
+    """Add datasets that are not in the index yet."""
+    rows = _insert(connection, map(_index_row, datasets))
+    if rows and connection.dialect.name == "sqlite":
         for index in _INDEX:
-            connection.execute(index, [_indexed(row) for row in numbered])
+            connection.execute(index, [_index_parameters(row) for row in rows])
 
 
-def refill(connection: Connection, datasets: Iterable[SearchDocument]) -> int:
+def rebuild(connection: Connection, datasets: Iterable[SearchDocument]) -> int:
     """Rebuild the index from all datasets; return their number."""
     for statement in _DELETE_ALL if connection.dialect.name == "sqlite" else ():
         connection.execute(statement)
@@ -399,28 +416,28 @@ _ADD_WITH_VECTOR: Final = text(
 )
 
 
-def _indexed(row: Any) -> dict[str, Any]:
+def _index_parameters(row: Any) -> dict[str, Any]:
     return {"id": row["id"], **{column: row[column] for column in _COLUMNS}}
 
 
 def _with_vector(row: dict[str, str]) -> dict[str, str]:
-    """The row with a PostgreSQL text vector; a weight needs a position."""
-    marked = [
+    """The row with a PostgreSQL text vector; every weight needs a position, so columns get one."""
+    lexemes = [
         f"{word}:{position}{weight}"
         for position, (column, weight) in enumerate(_WEIGHTS.items(), start=1)
         for word in words(row[column])
     ]
-    # Facets share the weight of words; no text can contain one.
-    marked += [f"{facet}:4D" for facet in row["facets"].split()]
-    return {**row, "vector": " ".join(marked)}
+    # Facets have the weight of `words`: their prefixes keep them apart from words.
+    lexemes += [f"{facet}:4D" for facet in row["facets"].split()]
+    return {**row, "vector": " ".join(lexemes)}
 
 
 class SearchHits(msgspec.Struct, frozen=True):
     """The URNs of the best hits, best first, and the number of hits.
 
-    If not `all_counted`, there are at least `total`: counting stops at MAX_COUNTED, or at the
-    matches by name and path if these fill the answer. `fields` has the matching fields by URN;
-    `suggestion` is a corrected query if there were no hits.
+    Unless `all_counted` is set, `total` is a lower bound: counting stops at MAX_COUNTED, and only
+    includes matches by name and path if there are enough of these. `fields` are the matching
+    fields by URN; `suggestion` is a corrected query if there are no hits.
     """
 
     urns: tuple[str, ...]
@@ -431,37 +448,37 @@ class SearchHits(msgspec.Struct, frozen=True):
 
 
 def find(connection: Connection, query: str, facets: Facets, *, limit: int) -> SearchHits:
-    """Find the datasets with every word of the query, each as a prefix."""
+    """Find the datasets that have, for every word of the query, a word that starts with it."""
     query_terms = query_words(query)
     required = facets.tokens()
     if not query_terms and not required:
         return SearchHits((), 0, all_counted=True)
     statements = _POSTGRES if connection.dialect.name == "postgresql" else _SQLITE
-    limit_candidates = max(limit, _MAX_CANDIDATES)
+    max_candidates = max(limit, _MAX_CANDIDATES)
     candidates: dict[int, tuple[int, str, str]] = {}
     by_name_parameters: dict[str, Any] = {}
     if query_terms:
         by_name_parameters = {
-            "whole": _exact(connection, f"2{''.join(query_terms)}", required),
+            "exact": _match_facets(connection, f"2{''.join(query_terms)}", required),
             "name": _match(connection, query_terms, ("name",), required),
             "path": _match(connection, query_terms, ("name", "path"), required),
-            "most": limit_candidates,
+            "limit": max_candidates,
         }
         for id, *candidate in connection.execute(statements.by_name, by_name_parameters).all():
             candidates.setdefault(id, tuple(candidate))
     if len(candidates) >= limit:
-        by_name = {"q": by_name_parameters["path"], "most": MAX_COUNTED}
+        by_name = {"q": by_name_parameters["path"], "limit": MAX_COUNTED}
         total = connection.execute(statements.counted, by_name).scalar_one()
         all_counted = False
     else:
-        most_counted = max(limit, MAX_COUNTED)
-        anywhere = {"q": _match(connection, query_terms, _ANYWHERE, required), "most": most_counted}
+        max_counted = max(limit, MAX_COUNTED)
+        anywhere = {"q": _match(connection, query_terms, _ANYWHERE, required), "limit": max_counted}
         ids = [row[0] for row in connection.execute(statements.ids, anywhere).all()]
-        others = [id for id in ids if id not in candidates][:limit_candidates]
+        others = [id for id in ids if id not in candidates][:max_candidates]
         for id, *entry in connection.execute(statements.entries, {"ids": others}).all():
-            candidates[id] = (_ELSEWHERE, *entry)
+            candidates[id] = (_TIER_ANYWHERE, *entry)
         total = len(ids)
-        all_counted = total < most_counted
+        all_counted = total < max_counted
     ranked = sorted(candidates.values(), key=lambda candidate: _rank(candidate, query_terms))
     best = tuple(urn for _, urn, _ in ranked[:limit])
     return SearchHits(best, max(total, len(candidates)), all_counted)
@@ -486,8 +503,8 @@ def matching_fields(schema: SearchSchema, query_terms: Sequence[str]) -> tuple[s
         for path, name in _named_paths(field):
             if _matches(name, query_terms):
                 counted[path] = _matches(path, query_terms)
-    limit_candidates = max(counted.values(), default=0)
-    return tuple(path for path, count in counted.items() if count == limit_candidates)[:_MAX_FIELDS]
+    best = max(counted.values(), default=0)
+    return tuple(path for path, count in counted.items() if count == best)[:_MAX_FIELDS]
 
 
 def _named_paths(field: SearchField) -> Iterator[tuple[str, str]]:
@@ -501,7 +518,7 @@ def _named_paths(field: SearchField) -> Iterator[tuple[str, str]]:
 
 
 def _matches(name: str, query_terms: Sequence[str]) -> int:
-    """The number of query words that a word of the name begins with."""
+    """The number of query words that are the start of a word of the name."""
     name_words = words(name)
     return sum(any(word.startswith(each) for word in name_words) for each in query_terms)
 
@@ -509,7 +526,7 @@ def _matches(name: str, query_terms: Sequence[str]) -> int:
 def suggest(connection: Connection, query: str, facets: Facets) -> str | None:
     """Correct the unknown words of a query without hits; None if the result has no hits either.
 
-    Reads the whole vocabulary of the index.
+    Reads all words of the index.
     """
     query_terms = query_words(query)
     misspelt = [word for word in query_terms if not find(connection, word, Facets(), limit=1).total]
@@ -520,31 +537,33 @@ def suggest(connection: Connection, query: str, facets: Facets) -> str | None:
         if (found := _nearest_word(connection, word)) is None:
             return None
         nearest[word] = found
-    corrected = _WORD_RUN.sub(lambda run: nearest.get(_word(run[0]), run[0]), _plain(query))
+    corrected = _WORD_RUN.sub(
+        lambda run: nearest.get(_to_ascii_word(run[0]), run[0]), _without_accents(query)
+    )
     return corrected if find(connection, corrected, facets, limit=1).total else None
 
 
 def _nearest_word(connection: Connection, misspelt: str) -> str | None:
     """The most similar word of the index; of several, the one in most datasets."""
-    intended = _readable(misspelt)
-    if len(intended) < _MIN_MISSPELT_LENGTH:
+    target = _decode_word(misspelt)
+    if len(target) < _MIN_MISSPELT_LENGTH:
         return None
     third = -(-len(misspelt) // 3)
-    slack = 2 * len(misspelt) // len(intended)
-    # One or two wrong letters leave at least one third of the word intact.
+    max_length_difference = 2 * len(misspelt) // len(target)
+    # With one or two wrong letters, at least one third of the word is still correct.
     parameters = {
         "first": misspelt[:third],
         "middle": misspelt[third:-third] or misspelt[:third],
         "last": misspelt[-third:],
-        "shortest": len(misspelt) - slack,
-        "longest": len(misspelt) + slack + 1,
+        "shortest": len(misspelt) - max_length_difference,
+        "longest": len(misspelt) + max_length_difference + 1,
     }
     statement = _POSTGRES_WORDS if connection.dialect.name == "postgresql" else _SQLITE_WORDS
     ranked: list[tuple[float, int, str]] = []
     matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(intended)
+    matcher.set_seq2(target)
     for token, datasets in connection.execute(statement, parameters):
-        word = _readable(token.removeprefix("1"))
+        word = _decode_word(token.removeprefix("1"))
         if not word[:1].isalpha():
             continue
         matcher.set_seq1(word)
@@ -554,8 +573,8 @@ def _nearest_word(connection: Connection, misspelt: str) -> str | None:
     return word if -negative_similarity >= _MIN_SIMILARITY else None
 
 
-def _readable(word: str) -> str:
-    """A word of the index in its original spelling; the reverse of `_word`."""
+def _decode_word(word: str) -> str:
+    """A word of the index in its original spelling; the reverse of `_to_ascii_word`."""
     return _CODE_POINT.sub(lambda code: _letter(int(code[1], 16)) or code[0], word)
 
 
@@ -566,12 +585,12 @@ def _letter(code_point: int) -> str:
 def _rank(candidate: tuple[int, str, str], query_terms: list[str]) -> tuple[Any, ...]:
     tier, urn, name = candidate
     # An exact match comes before a name that only begins with the query.
-    covered = sum(map(len, query_terms)) / max(len(name), 1)
-    return (tier, -covered, len(urn), urn)
+    matched_share = sum(map(len, query_terms)) / max(len(name), 1)
+    return (tier, -matched_share, len(urn), urn)
 
 
 class _Statements(NamedTuple):
-    """SQL for all matches, their number, the best by name and path in tiers, and some entries."""
+    """SQL that finds ids of all matches, counts them, finds the best by tier, and reads entries."""
 
     ids: TextClause
     counted: TextClause
@@ -580,41 +599,41 @@ class _Statements(NamedTuple):
 
 
 # The tier of datasets that match neither by name nor by path.
-_ELSEWHERE: Final = 3
+_TIER_ANYWHERE: Final = 3
 _ENTRIES: Final = text("SELECT id, urn, name FROM search_entry WHERE id IN :ids").bindparams(
     bindparam("ids", expanding=True)
 )
 # SQLite evaluates later tiers only until the outer limit is reached.
 _SQLITE: Final = _Statements(
-    ids=text("SELECT rowid FROM search_index WHERE search_index MATCH :q LIMIT :most"),
+    ids=text("SELECT rowid FROM search_index WHERE search_index MATCH :q LIMIT :limit"),
     counted=text(
-        "SELECT count(*) FROM (SELECT 1 FROM search_names WHERE search_names MATCH :q LIMIT :most)"
+        "SELECT count(*) FROM (SELECT 1 FROM search_names WHERE search_names MATCH :q LIMIT :limit)"
     ),
     by_name=text(
         "SELECT entry.id, tier, urn, name FROM ("
-        "SELECT rowid AS id, 0 AS tier FROM search_names WHERE search_names MATCH :whole "
+        "SELECT rowid AS id, 0 AS tier FROM search_names WHERE search_names MATCH :exact "
         "UNION ALL SELECT rowid, 1 FROM search_names WHERE search_names MATCH :name "
         "UNION ALL SELECT rowid, 2 FROM search_names WHERE search_names MATCH :path "
-        "LIMIT :most) AS best JOIN search_entry AS entry ON entry.id = best.id"
+        "LIMIT :limit) AS best JOIN search_entry AS entry ON entry.id = best.id"
     ),
     entries=_ENTRIES,
 )
 _POSTGRES: Final = _Statements(
     ids=text(
-        "SELECT id FROM search_entry WHERE vector @@ cast(:q AS tsquery) ORDER BY id LIMIT :most"
+        "SELECT id FROM search_entry WHERE vector @@ cast(:q AS tsquery) ORDER BY id LIMIT :limit"
     ),
     counted=text(
         "SELECT count(*) FROM (SELECT 1 FROM search_entry "
-        "WHERE vector @@ cast(:q AS tsquery) LIMIT :most) AS found"
+        "WHERE vector @@ cast(:q AS tsquery) LIMIT :limit) AS found"
     ),
     by_name=text(
         "SELECT id, tier, urn, name FROM ("
         "SELECT id, 0 AS tier, urn, name FROM search_entry "
-        "WHERE vector @@ cast(:whole AS tsquery) "
+        "WHERE vector @@ cast(:exact AS tsquery) "
         "UNION ALL SELECT id, 1, urn, name FROM search_entry "
         "WHERE vector @@ cast(:name AS tsquery) "
         "UNION ALL SELECT id, 2, urn, name FROM search_entry "
-        "WHERE vector @@ cast(:path AS tsquery)) AS best ORDER BY tier, id LIMIT :most"
+        "WHERE vector @@ cast(:path AS tsquery)) AS best ORDER BY tier, id LIMIT :limit"
     ),
     entries=_ENTRIES,
 )
@@ -634,8 +653,8 @@ _POSTGRES_WORDS: Final = text(
 )
 
 
-def _exact(connection: Connection, facet: str, required: list[str]) -> str:
-    """A match expression for facets only."""
+def _match_facets(connection: Connection, facet: str, required: list[str]) -> str:
+    """A match expression for tokens in the `facets` column only."""
     if connection.dialect.name == "postgresql":
         return " & ".join(f"'{each}':D" for each in (facet, *required))
     return " AND ".join(f'facets : "{each}"' for each in (facet, *required))
@@ -647,8 +666,8 @@ def _match(
     """A match expression; words are only letters and digits, so nothing needs escaping."""
     if connection.dialect.name == "postgresql":
         weights = "".join(_WEIGHTS[column] for column in columns)
-        found = [f"('{word}':*{weights} | '1{word}':D)" for word in query_terms]
-        return " & ".join([*found, *(f"'{facet}':D" for facet in required)])
+        terms = [f"('{word}':*{weights} | '1{word}':D)" for word in query_terms]
+        return " & ".join([*terms, *(f"'{facet}':D" for facet in required)])
     filter = " ".join(columns)
-    found = [f'({{{filter}}} : "{word}"* OR facets : "1{word}")' for word in query_terms]
-    return " AND ".join([*found, *(f'facets : "{facet}"' for facet in required)])
+    terms = [f'({{{filter}}} : "{word}"* OR facets : "1{word}")' for word in query_terms]
+    return " AND ".join([*terms, *(f'facets : "{facet}"' for facet in required)])

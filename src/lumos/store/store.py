@@ -1,4 +1,4 @@
-"""The store: reads of datasets, access to its other parts, and transactions."""
+"""The store: reads datasets, opens transactions, and gives access to its other parts."""
 
 import random
 import time
@@ -67,7 +67,7 @@ from lumos.store.usage import UsageReader
 
 Result = TypeVar("Result")
 _ATTEMPTS: Final = 6
-_FIRST_WAIT: Final = 0.05
+_FIRST_WAIT_SECONDS: Final = 0.05
 # The number of candidates that the error for an ambiguous name lists.
 _MAX_CANDIDATES: Final = 5
 # Built once: building a statement takes longer than running it.
@@ -147,10 +147,10 @@ class Store:
                     transaction.complete(listener)
             events = tuple(transaction.new_events)
             for event, listener in product(events, self._listeners):
-                listener.within(transaction, event)
+                listener.before_commit(transaction, event)
             transaction.finish()
         for event, listener in product(events, self._listeners):
-            listener.after(event)
+            listener.after_commit(event)
 
     def transact(self, action: Callable[[Transaction], Result]) -> Result:
         """Run an action in a transaction, and retry it if another writer conflicts.
@@ -163,13 +163,13 @@ class Store:
                     return action(transaction)
             except StoreContended:
                 # Give the other writer time to finish.
-                time.sleep(random.uniform(0, _FIRST_WAIT * 2**attempt))
+                time.sleep(random.uniform(0, _FIRST_WAIT_SECONDS * 2**attempt))
         with self.transaction() as transaction:
             return action(transaction)
 
     @property
     def limits_names(self) -> bool:
-        """Whether the length of names is limited."""
+        """Whether `check_names` may reject names for their length."""
         return self._database.max_name_bytes is not None
 
     def check_names(self, names: Iterable[str]) -> None:
@@ -183,11 +183,11 @@ class Store:
                 raise NameTooLong(name, size, max_bytes)
 
     def save_schemas(self, schemas: Iterable[Schema]) -> None:
-        """Save schemas in a short transaction of their own, if the store has several writers.
+        """Save schemas in a short transaction of their own if the database allows several writers.
 
         In long transactions, writers of the same schemas would wait for each other.
         """
-        if not self._database.is_shared:
+        if not self._database.allows_concurrent_writes:
             return
         rows = {row["hash"]: row for row in map(schema_row, schemas)}
         if not rows:
@@ -220,21 +220,21 @@ class Store:
 
     @staticmethod
     def _matching_fields(
-        connection: Connection, known: Collection[KnownDataset], wanted: Sequence[str]
+        connection: Connection, known: Collection[KnownDataset], query_terms: Sequence[str]
     ) -> dict[str, tuple[str, ...]]:
         rows = connection.execute(_FIELD_NAMES_OF, {"urns": [each.urn for each in known]})
         # Decoding schemas is slow, and most hits match by name only.
         matching = {
-            urn: search.matching_fields(search.decode_schema(body), wanted)
+            urn: search.matching_fields(search.decode_schema(body), query_terms)
             for urn, names, body in rows
-            if any(word in names for word in wanted)
+            if any(word in names for word in query_terms)
         }
         return {urn: fields for urn, fields in matching.items() if fields}
 
     def rebuild_search(self) -> int:
         """Rebuild the search index; return the number of datasets in it."""
         with self._database.writing() as connection, paused_gc():
-            return search.refill(connection, search.search_documents(connection))
+            return search.rebuild(connection, search.search_documents(connection))
 
     def resolve(self, urn: str) -> str:
         """The current URN of a dataset, following aliases."""
@@ -245,7 +245,7 @@ class Store:
         return urn if found is None else str(found)
 
     def find(self, name: str) -> str:
-        """The URN for a URN, or for a name or an end of a path that only one dataset has."""
+        """The current URN of a dataset, given by URN or by a unique name or end of its path."""
         found = self.lookup(name)
         if found is None:
             raise self.unknown(name)
@@ -257,7 +257,25 @@ class Store:
             return self.resolve(str(Urn.parse(name.rstrip("/"))))
         # delta.csv.gz may be recorded as delta.csv.
         found = (self._find(spelling) for spelling in name_spellings(name))
-        return next((urn for urn in found if urn is not None), None)
+        return next((urn for urn in found if urn is not None), None) or self._find_renamed(name)
+
+    def _find_renamed(self, name: str) -> str | None:
+        """The dataset that alone had the end of a path before it was renamed or joined."""
+        alias = tables.alias.c
+        end = "/" + Urn.of("any", name.strip("/").split("/")).path_text
+        statement = select(alias.urn, alias.dataset_urn).where(
+            or_(
+                alias.urn.endswith(end, autoescape=True),
+                alias.urn.contains(f"{end}.", autoescape=True),
+            )
+        )
+        with self._database.reading() as connection:
+            found = {
+                dataset_urn
+                for urn, dataset_urn in connection.execute(statement)
+                if any(spelling.endswith(end) for spelling in name_spellings(urn))
+            }
+        return self.resolve(found.pop()) if len(found) == 1 else None
 
     def unknown(self, name: str) -> UnknownDataset:
         """The error for a URN or name that no dataset has, with the nearest ones."""
@@ -280,26 +298,26 @@ class Store:
         with self._database.reading() as connection:
             by_path: list[str] = []
             by_name: list[str] = []
-            looser: list[str] = []
+            by_similar_name: list[str] = []
             split: list[str] = []
             for urn, recorded, state in connection.execute(candidates.order_by(table.urn)):
                 names = name_spellings(recorded)
                 ends = [each[-len(end) :] for each in name_spellings(urn.partition("?env=")[0])]
                 is_path = end in (ends[0], ends[-1])
                 if state == "split" and (is_path or name in (names[0], names[-1])):
-                    # One of its parts may have the name of a dataset that was split.
+                    # Parts of a split dataset, which may have its name, come first.
                     split.append(urn)
                 elif is_path:
                     by_path.append(urn)
                 elif name in (names[0], names[-1]):
                     by_name.append(urn)
                 elif {name.lower(), end.lower()} & {each.lower() for each in (*names, *ends)}:
-                    # Without some of several extensions, or in another case.
-                    looser.append(urn)
+                    # Equal if some of the extensions or the case are ignored.
+                    by_similar_name.append(urn)
                 if len(by_path) == _MAX_CANDIDATES:
                     break
             # The folder `orders` comes before other datasets that are named `orders`.
-            urns = by_path or by_name or split or looser
+            urns = by_path or by_name or split or by_similar_name
             if len(urns) == 1:
                 return urns[0]
             if urns:
@@ -332,18 +350,18 @@ class Store:
             }
 
     def names_like(self, urns: Collection[str]) -> dict[str, str]:
-        """The names of the given datasets, and of all others with the same names, by URN."""
+        """The names of the given datasets and of all others with the same names, by URN."""
         table = tables.dataset.c
         with self._database.reading() as connection:
-            own: dict[str, str] = {}
+            names_by_urn: dict[str, str] = {}
             for batch in batches(urns):
                 rows = connection.execute(_NAMES_OF.where(table.urn.in_(_URNS)), {"urns": batch})
-                own |= {row.urn: row.name for row in rows}
-            names = {own.get(urn) or name_in(urn) for urn in urns}
+                names_by_urn |= {row.urn: row.name for row in rows}
+            names = {names_by_urn.get(urn) or name_in(urn) for urn in urns}
             for batch in batches(names):
                 rows = connection.execute(_NAMES_OF.where(table.name.in_(_URNS)), {"urns": batch})
-                own |= {row.urn: row.name for row in rows}
-        return own
+                names_by_urn |= {row.urn: row.name for row in rows}
+        return names_by_urn
 
     def recorded_shapes(self, urns: Collection[str]) -> dict[str, RecordedShapes]:
         """The recorded schemas of the given datasets that are live, by URN."""
@@ -373,7 +391,7 @@ class Store:
         }
 
     def aspects_of(self, name: str, urns: Collection[str]) -> dict[str, Any]:
-        """One aspect of each of the given datasets that has it, by URN."""
+        """One aspect of the given datasets, by URN; datasets without it are omitted."""
         aspect = tables.aspect.c
         statement = select(aspect.urn, aspect.body).where(
             aspect.name == name, aspect.urn.in_(_URNS)
@@ -386,7 +404,7 @@ class Store:
             }
 
     def owners(self, urns: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """The names of owners of the given datasets that have owners, by URN."""
+        """The names of the owners of the given datasets, by URN; others are omitted."""
         aspects = self.aspects_of("ownership", urns)
         return {
             urn: tuple(dict.fromkeys(owner.name for owner in ownership.owners))
@@ -395,7 +413,7 @@ class Store:
         }
 
     def aspects(self, name: str, *, source: str | None = None) -> dict[str, Any]:
-        """One aspect of each dataset that has it, by URN, optionally of one source."""
+        """One aspect of all datasets that have it, or of those of one source, by URN."""
         dataset, aspect = tables.dataset.c, tables.aspect.c
         statement = (
             select(aspect.urn, aspect.body)
@@ -419,9 +437,9 @@ class Store:
         if filter.source:
             statement = statement.where(table.source == filter.source)
         if filter.contains:
-            wanted = filter.contains.lower()
+            text = filter.contains.lower()
             statement = statement.where(
-                or_(*(func.lower(column).contains(wanted, autoescape=True)
+                or_(*(func.lower(column).contains(text, autoescape=True)
                       for column in (table.urn, table.name)))
             )  # fmt: skip
         if filter.after is not None:
@@ -479,13 +497,13 @@ class Store:
             return tuple(map(schema_record, connection.execute(statement)))
 
     def events(self, urn: str) -> tuple[ChangeEvent, ...]:
-        """Every recorded event of a dataset, under all its URNs, oldest first."""
+        """All events of a dataset, including those under its former URNs, oldest first."""
         table, alias = tables.change_event.c, tables.alias.c
         resolved = self.resolve(urn)
-        earlier = select(alias.urn).where(alias.dataset_urn == resolved)
+        former_urns = select(alias.urn).where(alias.dataset_urn == resolved)
         statement = (
             select(table.body)
-            .where(or_(table.urn == resolved, table.urn.in_(earlier)))
+            .where(or_(table.urn == resolved, table.urn.in_(former_urns)))
             .order_by(table.sequence)
         )
         with self._database.reading() as connection:

@@ -1,6 +1,6 @@
 """The tables of the store, the same on SQLite and PostgreSQL.
 
-Some names differ from the Python names for historical reasons: names in databases never change.
+Some tables have other names in Python than in databases, where names never change.
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -121,8 +121,8 @@ schema_version = Table(
     UniqueConstraint("urn", "version"),
 )
 
-# The state of scans about the schemas of a dataset's files. `schema_hash` is the schema that the
-# files declare, without the partition columns and annotations of the recorded one.
+# What scans need to know about the schemas of a dataset's files. `schema_hash` is the schema that
+# the files declare, without the partition columns and annotations of the recorded one.
 schema_memory = Table(
     "schema_memory",
     metadata,
@@ -175,11 +175,11 @@ audit = Table(
     Column("target", Text, nullable=False),
     Column("details", Text, nullable=False),
     Column("kind", Text, nullable=False, server_default="user"),
-    # What the action changed, as JSON.
+    # The state before and after the action, as JSON.
     Column("before", Text),
     Column("after", Text),
     Column("request_id", Text, nullable=False, server_default=""),
-    # Of this row and the hash of the one before it.
+    # The hash of this row and of the hash of the row before it.
     Column("hash", Text, nullable=False, server_default=""),
     Index(None, "recorded_at"),
 )
@@ -222,8 +222,8 @@ gate_result = Table(
     Index(None, "repository", "recorded_at"),
 )
 
-# The text that search indexes, split into words by Lumos so that both databases find the same.
-# PostgreSQL also has them in `vector`, SQLite in FTS5 tables (see `search.py`).
+# The text that search indexes, split into words by Lumos so that both databases find the same
+# datasets. PostgreSQL indexes the words in `vector`, SQLite in FTS5 tables (see `search.py`).
 search_entry = Table(
     "search_entry",
     metadata,
@@ -246,7 +246,7 @@ scan = Table(
     Column("finished_at", InstantColumn, nullable=False),
 )
 
-# Messages about events, one for each event and channel. They stay after they were sent.
+# Messages about events, one for each event and channel; sent messages are not deleted.
 notification = Table(
     "notification",
     metadata,
@@ -265,13 +265,24 @@ notification = Table(
     Column("claimed_until", InstantColumn),
     Column("sent_at", InstantColumn),
     Column("problem", Text),
+    # The owner whom a reminder is for.
+    Column("recipient", Text),
     UniqueConstraint("event_id", "channel"),
     Index(None, "state", "due_at"),
+)
+# The due times of reminders that were handled, and how far they had read the change log.
+reminder_run = Table(
+    "reminder_run",
+    metadata,
+    Column("reminder", Text, primary_key=True),
+    Column("due_at", InstantColumn, primary_key=True, autoincrement=False),
+    Column("ran_at", InstantColumn, nullable=False),
+    Column("position", BigInteger, nullable=False),
 )
 
 # Annotations of datasets and fields by reporter. PostgreSQL limits the length of index entries, so
 # `digest` stands for reporter, path, slot and name in the key, and `reporter_key` for the reporter
-# in the index. A value of NULL denies what other reporters state.
+# in the index. A value of NULL removes the value that other reporters set.
 annotation = Table(
     "annotation",
     metadata,
@@ -309,7 +320,7 @@ item = Table(
     Column("updated_at", InstantColumn, nullable=False),
 )
 
-# What Lumos last wrote to each catalog, to recognize edits that were made there.
+# Entries as Lumos last wrote them to each catalog, to recognize edits that were made there.
 merge_base = Table(
     "merge_base",
     metadata,
@@ -440,7 +451,7 @@ lineage_unparsed = Table(
     Index(None, "reporter"),
 )
 
-# Owners by reporter, also of datasets that are not in the store.
+# Owners by reporter, including owners of datasets that are not in the store.
 lineage_owner = Table(
     "lineage_owner",
     metadata,
@@ -458,8 +469,8 @@ lineage_revision = Table(
     Column("revision", String(32), nullable=False),
 )
 
-# Reads by dataset, day and reader, also of datasets that are not in the store. `columns` counts
-# reads by column as JSON: separate rows would be ten times as many.
+# Reads by dataset (in the store or not), day and reader. `columns` counts
+# reads by column as JSON, since separate rows would be ten times as many.
 usage_reads = Table(
     "usage_reads",
     metadata,
@@ -467,7 +478,8 @@ usage_reads = Table(
     Column("day", DayColumn, primary_key=True, autoincrement=False),
     Column("reader", Text, primary_key=True),
     Column("reporter", Text, primary_key=True),
-    # Reads with key 0 add up. A reported sum has another key and is replaced by a newer one.
+    # Rows with key 0 count reads one by one. Rows with another key are totals that a source
+    # reported; a newer total with the same key replaces them.
     Column("sum_key", BigInteger, primary_key=True, autoincrement=False),
     Column("reads", BigInteger, nullable=False),
     Column("bytes", BigInteger),
@@ -475,11 +487,11 @@ usage_reads = Table(
     Column("last_read", InstantColumn, nullable=False),
     Column("columns", LargeBinary),
     Index(None, "reporter"),
-    # The key is most of the row.
+    # Without a separate key, since the key is most of the row.
     sqlite_with_rowid=False,
 )
 
-# The keys of counted statements, a sorted list of 8 bytes each, so that none counts twice.
+# The keys of counted statements, a sorted list of 8 bytes each, so that none is counted twice.
 usage_log = Table(
     "usage_log",
     metadata,
@@ -504,7 +516,7 @@ cost_meter = Table(
     Index(None, "started_at"),
 )
 
-# Costs per month that people set, in micro-units, from a day on.
+# Monthly costs that users set, in micro-units, from a day on.
 cost_override = Table(
     "cost_override",
     metadata,
@@ -543,7 +555,7 @@ cost_period = Table(
     Column("computed_at", InstantColumn, nullable=False),
 )
 
-# The costs computed for a period in micro-units, also of URNs that are not in the store.
+# The costs computed for a period in micro-units, by URN (in the store or not).
 cost_figure = Table(
     "cost_figure",
     metadata,
@@ -563,7 +575,7 @@ dataset_hint = Table(
     "dataset_hint",
     metadata,
     Column("id", Counter, primary_key=True, autoincrement=True),
-    # Of paths, name and split, so that the same hint is stored once.
+    # The digest of paths, name and split, so that the same hint is stored once.
     Column("digest", String(32), nullable=False, unique=True),
     # A list as JSON.
     Column("paths", Text, nullable=False),
@@ -573,7 +585,7 @@ dataset_hint = Table(
     Column("added_at", InstantColumn, nullable=False),
 )
 
-# The registry of jobs: what is to be done, is being done and was done.
+# The registry of jobs: queued, running and finished ones.
 job = Table(
     "job",
     metadata,
@@ -594,7 +606,7 @@ job = Table(
     Column("completed_steps", LargeBinary, nullable=False),
     Column("result", LargeBinary),
     Column("error", Text),
-    # Grows with each attempt; a worker with an older one may not write any more.
+    # Increases with each attempt; a worker with an older token can no longer write.
     Column("token", BigInteger, nullable=False),
     Column("worker", Text),
     Column("lease_until", InstantColumn),
@@ -622,7 +634,7 @@ job_log = Table(
     sqlite_with_rowid=False,
 )
 
-# What is due at which times; `next_due` is the next time that no job was made for.
+# Schedules of jobs; `next_due` is the next due time without a job.
 schedule = Table(
     "schedule",
     metadata,
@@ -644,7 +656,7 @@ schedule = Table(
     Column("created_at", InstantColumn, nullable=False),
 )
 
-# Every due time that was handled, so that it is handled once; without a job if it was skipped.
+# The due times that were handled, each once; skipped ones have no job.
 schedule_run = Table(
     "schedule_run",
     metadata,

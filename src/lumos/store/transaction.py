@@ -1,4 +1,4 @@
-"""The transaction through which everything is written, and the listeners to its events."""
+"""Transactions, through which datasets are written, and listeners to their events."""
 
 import hashlib
 from abc import abstractmethod
@@ -25,7 +25,7 @@ from lumos.actor import current_actor
 from lumos.model.change import ChangeEvent, EventType
 from lumos.model.dataset import Aspect, Statistics
 from lumos.model.json_codec import from_json, to_json
-from lumos.model.notification import Notification
+from lumos.model.notification import Notification, ReminderRun
 from lumos.model.schema import Schema
 from lumos.store import audit, notification_outbox, search, tables
 from lumos.store.annotations import AnnotationRows
@@ -54,7 +54,7 @@ from lumos.store.lineage.writer import LineageWriter
 from lumos.store.statements import insert_if_new, replace
 from lumos.store.usage import UsageWriter
 
-# Aspects that a scan writes; the others come from people and imports.
+# Aspects that scans write; the others come from users and imports.
 _SCANNED_ASPECTS: Final = ("location", "statistics", "drift")
 
 
@@ -68,7 +68,7 @@ class Transaction:
         self._saved_schemas: set[str] = set()
         self._sizes: dict[str, dict[str, Any]] = {}
         self._schema_memories: dict[str, dict[str, Any]] = {}
-        self._audited: list[dict[str, Any]] = []
+        self._audit_rows: list[dict[str, Any]] = []
         self.new_events: list[ChangeEvent] = []
         self.annotations = AnnotationRows(connection)
         self.lineage = LineageWriter(connection)
@@ -76,7 +76,7 @@ class Transaction:
 
     @property
     def entries(self) -> "EntryWriter":
-        """Writes whole datasets and other catalog items."""
+        """Writes complete datasets and other catalog items."""
         return EntryWriter(self, self._connection)
 
     @property
@@ -100,7 +100,7 @@ class Transaction:
         return ImportJournalWriter(self._connection)
 
     def view(self) -> TransactionView:
-        """The database with all that was written so far, for reading."""
+        """A read-only view of the database with the writes of this transaction so far."""
         self.annotations.flush()
         self.lineage.flush()
         # The shared cache must not be filled from edges that may be rolled back.
@@ -141,8 +141,8 @@ class Transaction:
         newest = statement.order_by(table.sequence.desc()).limit(1)
         return self._connection.execute(newest).scalar_one_or_none()
 
-    def forget_written(self, urn: str) -> None:
-        """Do not index a dataset that was deleted after it was written."""
+    def mark_deleted(self, urn: str) -> None:
+        """Publish the deletion of a dataset, and do not index it."""
         self._written.pop(urn, None)
         self.catalog_outbox.add(urn)
 
@@ -151,7 +151,7 @@ class Transaction:
         self.catalog_outbox.add(urn)
 
     def finish(self) -> None:
-        """Write what was collected and update the search index."""
+        """Write the collected rows and update the search index."""
         self.annotations.flush()
         self.lineage.finish()
         if self._sizes:
@@ -164,8 +164,8 @@ class Transaction:
         search.add(self._connection, search.search_documents(self._connection, written))
         # Last, since concurrent writers may contend for the same outbox rows.
         self.catalog_outbox.finish(self.lineage)
-        # After that, since all writers wait for the end of the log.
-        audit.append(self._connection, self._audited)
+        # After that, since appending to the log blocks all other writers.
+        audit.append(self._connection, self._audit_rows)
 
     def schema(self, hash: str) -> Schema:
         """The schema with a content hash."""
@@ -214,9 +214,9 @@ class Transaction:
     ) -> bool:
         """Append a change event; return False if it is recorded already.
 
-        Listeners are not called for events that are not new, such as the history of an imported
-        dataset. `recorded_at` is the position among all events if it differs from the time of the
-        event: readers of events since a time must also get events that were discovered later.
+        Without `notify`, listeners are not called, as for the history of an imported dataset.
+        `recorded_at` is the time by which events are sorted. It differs from the time of the event
+        if the event was discovered later: readers of all events since a time must not miss it.
         """
         row = {
             "event_id": event.event_id,
@@ -236,7 +236,7 @@ class Transaction:
         before, event = self.new_events, tables.change_event.c
         if not before:
             return
-        self.new_events = list(completer.completed(self, before))
+        self.new_events = list(completer.complete_events(self, before))
         rows = [
             {"completed": new.event_id, "body": to_json(new)}
             for old, new in zip(before, self.new_events, strict=True)
@@ -246,9 +246,15 @@ class Transaction:
             is_event = event.event_id == bindparam("completed")
             self._execute(update(tables.change_event).where(is_event), rows)
 
-    def post(self, notification: Notification, *, at: datetime) -> bool:
+    def post(
+        self, notification: Notification, *, at: datetime, due_at: datetime | None = None
+    ) -> bool:
         """Put a message into the outbox; False if the channel has one for this event already."""
-        return notification_outbox.post(self._connection, notification, at=at)
+        return notification_outbox.post(self._connection, notification, at=at, due_at=due_at)
+
+    def record_reminder_run(self, run: ReminderRun) -> bool:
+        """Record that a due time of a reminder is handled; False if it was recorded before."""
+        return notification_outbox.record_run(self._connection, run)
 
     def save_schema_version(self, dataset: KnownDataset, event: ChangeEvent) -> None:
         """Append the current schema of the dataset to its history."""
@@ -274,16 +280,16 @@ class Transaction:
         self._schema_memories[urn] = {"urn": urn, "schema_hash": hash, "body": body}
 
     def save_alias(self, urn: str, *, of: str, reason: str, at: datetime) -> None:
-        """Make an earlier URN an alias of a dataset; its own aliases are moved as well."""
+        """Make a former URN an alias of a dataset, together with all aliases of that URN."""
         table = tables.alias
-        # Datasets that were renamed into one that is merged now are merged as well.
+        # If a dataset is merged, its former URNs become merged URNs as well.
         changes = {"dataset_urn": of} | ({"reason": reason} if reason == "merged" else {})
         self._connection.execute(update(table).where(table.c.dataset_urn == urn).values(changes))
         row = {"urn": urn, "dataset_urn": of, "reason": reason, "created_at": at}
         self._execute(replace(self._dialect, table), row)
 
     def rename(self, known: KnownDataset, *, to: str, name: str, at: datetime) -> None:
-        """Give a dataset another URN, with its history, aspects, usage and lineage."""
+        """Change the URN of a dataset, including its history, aspects, usage and lineage."""
         renamed = msgspec.structs.replace(known, urn=to, name=name)
         row = {field: getattr(renamed, field) for field in renamed.__struct_fields__}
         self.annotations.flush()
@@ -303,7 +309,7 @@ class Transaction:
         self.save_alias(known.urn, of=to, reason="renamed", at=at)
 
     def merge_into(self, known: KnownDataset, *, into: str, at: datetime) -> None:
-        """Merge a dataset into another, which is then found under both URNs."""
+        """Merge a dataset into another one, which then has both URNs."""
         self.save(msgspec.structs.replace(known, state="missing", updated_at=at))
         self.lineage.flush()
         self._copy_annotations(known.urn, into)
@@ -317,11 +323,11 @@ class Transaction:
         self.save(msgspec.structs.replace(known, state="split", updated_at=at))
 
     def _copy_annotations(self, urn: str, into: str) -> None:
-        """Copy aspects that people wrote and annotations to a dataset that has none of its own."""
+        """Copy annotations and aspects from users, unless the other dataset has its own."""
         aspect = tables.aspect.c
-        own = select(aspect.name).where(aspect.urn == into)
+        existing = select(aspect.name).where(aspect.urn == into)
         statement = select(tables.aspect).where(
-            aspect.urn == urn, aspect.name.not_in(_SCANNED_ASPECTS), aspect.name.not_in(own)
+            aspect.urn == urn, aspect.name.not_in(_SCANNED_ASPECTS), aspect.name.not_in(existing)
         )
         for row in self._connection.execute(statement).all():
             self._connection.execute(tables.aspect.insert().values({**row._mapping, "urn": into}))
@@ -333,7 +339,7 @@ class Transaction:
             usage.derive([into], at=at)
 
     def drop_alias(self, urn: str) -> None:
-        """Remove an alias, so that the URN can name a dataset of its own again."""
+        """Remove an alias, so that its URN can be used for another dataset."""
         self._connection.execute(_DROP_ALIAS, {"urn": urn})
 
     def save_scan(self, scan: FinishedScan) -> None:
@@ -351,22 +357,9 @@ class Transaction:
         before: object = None,
         after: object = None,
     ) -> None:
-        """Record that the current actor did something when the transaction ends."""
-        actor = current_actor()
-        self._audited.append(
-            {
-                "recorded_at": at,
-                "kind": actor.kind,
-                "actor": actor.name,
-                "origin": actor.origin,
-                "action": action,
-                "target": target,
-                "details": details,
-                "before": None if before is None else to_json(before).decode(),
-                "after": None if after is None else to_json(after).decode(),
-                "request_id": actor.request_id,
-            }
-        )
+        """Append an action of the current actor to the audit log when the transaction ends."""
+        entry = audit.new_entry(action, target, at=at, details=details, before=before, after=after)
+        self._audit_rows.append(entry)
 
     def execute(self, statement: Executable) -> CursorResult[Any]:
         """Run a statement on a table that has no writer of its own."""
@@ -389,10 +382,10 @@ class Transaction:
 class Listener(Protocol):
     """Called for every new event in the process that records it."""
 
-    def within(self, transaction: "Transaction", event: ChangeEvent) -> None:
+    def before_commit(self, transaction: "Transaction", event: ChangeEvent) -> None:
         """Called before the commit, after all other writes, in the transaction of the event."""
 
-    def after(self, event: ChangeEvent) -> None:
+    def after_commit(self, event: ChangeEvent) -> None:
         """Called after the commit; an error here does not undo the event."""
 
 
@@ -400,21 +393,21 @@ class Completer(Listener):
     """A listener that completes events after all other writes, before they are recorded."""
 
     @abstractmethod
-    def completed(
+    def complete_events(
         self, transaction: "Transaction", events: Sequence[ChangeEvent]
     ) -> Sequence[ChangeEvent]:
         """The completed events, in the same order."""
 
 
 class EntryWriter:
-    """Writes whole datasets and other catalog items in a transaction."""
+    """Writes complete datasets and other catalog items in a transaction."""
 
     def __init__(self, transaction: "Transaction", connection: Connection) -> None:
         self._transaction = transaction
         self._connection = connection
 
     def get(self, urns: Collection[str]) -> dict[str, StoredEntry]:
-        """Some datasets by their current URNs, as the transaction sees them."""
+        """The given datasets that exist, by current URN, with the writes of this transaction."""
         found = entries_of(self._connection, urns)
         # One query for the reported lineage of all new datasets.
         self._transaction.lineage.load_reported([urn for urn in urns if urn not in found])
@@ -445,7 +438,7 @@ class EntryWriter:
                 delete(table).where(table.c.urn == known.urn, table.c.name.in_(deleted))
             )
         if "lineage" in deleted:
-            self._transaction.lineage.forget_aspect(known.urn)
+            self._transaction.lineage.delete_aspect(known.urn)
 
     def put_extras(self, urn: str, extras: Mapping[str, bytes], *, is_new: bool = False) -> None:
         """Replace all extras of a dataset."""
@@ -476,10 +469,10 @@ class EntryWriter:
         """Delete a dataset with its history; events and reported lineage stay."""
         search.remove(self._connection, [urn])
         self._transaction.annotations.flush()
-        self._transaction.lineage.forget_aspect(urn)
+        self._transaction.lineage.delete_aspect(urn)
         for statement in _DELETE_DATASET:
             self._connection.execute(statement, {"wanted": urn})
-        self._transaction.forget_written(urn)
+        self._transaction.mark_deleted(urn)
 
     def former_names(self, urns: Collection[str]) -> dict[str, str]:
         """The current URNs by former URN, for the given URNs that are former ones."""
@@ -491,8 +484,8 @@ class EntryWriter:
         statement = select(event.body).where(event.urn == urn, event.recorded_at.in_(list(times)))
         return [from_json(body, ChangeEvent) for body in self._connection.scalars(statement)]
 
-    def forget_events(self, event_ids: Collection[str]) -> None:
-        """Delete events of a history that was replaced."""
+    def delete_events(self, event_ids: Collection[str]) -> None:
+        """Delete events, such as those of a schema history that was replaced."""
         if not event_ids:
             return
         event = tables.change_event
@@ -552,17 +545,3 @@ _DELETE_DATASET: Final = (
 def current_user() -> str:
     """The name of the current actor: by default the account that runs this process."""
     return current_actor().name
-
-
-def record_audit(
-    transaction: Transaction,
-    action: str,
-    target: str,
-    *,
-    at: datetime,
-    details: str = "",
-    before: object = None,
-    after: object = None,
-) -> None:
-    """Record an action of the current actor in the transaction that performs it."""
-    transaction.audit(action, target, at=at, details=details, before=before, after=after)

@@ -1,4 +1,4 @@
-"""Reads of datasets by day and reader, and the logged statements that are counted already."""
+"""Reads of datasets by day and reader, and the keys of logged statements already counted."""
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -15,9 +15,9 @@ from lumos.model.dataset import ColumnReads, Reader, Usage
 from lumos.model.json_codec import from_json, to_json
 from lumos.store import tables
 from lumos.store.database import Database, lock_in_transaction
-from lumos.store.statements import replace
+from lumos.store.statements import batches, replace
 
-# Reads of unknown columns.
+# The name under which reads of unknown columns are counted.
 UNKNOWN_COLUMNS: Final = "*"
 _WRITER: Final = "usage"
 _PAGE_SIZE: Final = 500
@@ -27,8 +27,8 @@ _DECODE_COLUMNS: Final = msgspec.json.Decoder(dict[str, int]).decode
 class Reads(NamedTuple):
     """The reads of one dataset by one reader on one day, by one reporter.
 
-    Reads add up, except sums: these have a `sum_key`, and a later sum with the same key replaces
-    them, also from another reporter.
+    Reads of the same key are added, except for totals: these have a `sum_key`, and a later total
+    with the same key replaces them, even from another reporter.
     """
 
     urn: str
@@ -68,7 +68,7 @@ class UsageReader:
     def of(self, urn: str, *, since: date | None = None) -> list[Reads]:
         """The reads of a dataset, oldest first."""
         with self._database.reading() as connection:
-            return _of(connection, urn, since)
+            return _read_rows(connection, urn, since)
 
     def since(self, day: date | None) -> Iterator[Reads]:
         """All reads from a day on, by dataset, oldest first."""
@@ -91,20 +91,22 @@ class UsageReader:
     def sources(self) -> dict[str, str]:
         """The source of each dataset with reads."""
         dataset = tables.dataset.c
-        read = select(tables.usage_reads.c.urn)
-        statement = select(dataset.urn, dataset.source).where(dataset.urn.in_(read))
+        read_urns = select(tables.usage_reads.c.urn)
+        statement = select(dataset.urn, dataset.source).where(dataset.urn.in_(read_urns))
         with self._database.reading() as connection:
             return {row.urn: row.source for row in connection.execute(statement)}
 
     def unknown_datasets(self) -> tuple[str, ...]:
         """URNs with reads that are not datasets of the store."""
-        read = select(tables.usage_reads.c.urn).distinct()
+        read_urns = select(tables.usage_reads.c.urn).distinct()
         with self._database.reading() as connection:
             known = select(tables.dataset.c.urn)
-            return tuple(connection.scalars(read.where(tables.usage_reads.c.urn.not_in(known))))
+            return tuple(
+                connection.scalars(read_urns.where(tables.usage_reads.c.urn.not_in(known)))
+            )
 
     def without_aspect(self) -> tuple[str, ...]:
-        """Datasets with reads but without a usage aspect, which were scanned after the reads."""
+        """Datasets with reads but without a usage aspect: they were scanned after the reads."""
         read, dataset, aspect = tables.usage_reads.c, tables.dataset.c, tables.aspect.c
         with_aspect = select(aspect.urn).where(aspect.name == "usage")
         statement = (
@@ -116,7 +118,7 @@ class UsageReader:
             return tuple(connection.scalars(statement.where(read.urn.not_in(with_aspect))))
 
     def imported(self) -> dict[str, Usage]:
-        """Usage aspects from imports, by URN; Lumos has not counted these reads."""
+        """Imported usage aspects by URN, whose reads are not in `tables.usage_reads`."""
         aspect = tables.aspect.c
         statement = select(aspect.urn, aspect.body).where(
             aspect.name == "usage", aspect.writer != _WRITER
@@ -125,7 +127,7 @@ class UsageReader:
             return {row.urn: from_json(row.body, Usage) for row in connection.execute(statement)}
 
     def views(self) -> list[tuple[str, str]]:
-        """Pairs of a table or view and a view that selects from it, by any reporter."""
+        """Pairs of a table or view and a view that reads from it, by any reporter."""
         edge = tables.lineage_edge.c
         upstream_node, downstream_node = tables.lineage_node.alias(), tables.lineage_node.alias()
         statement = (
@@ -157,7 +159,7 @@ class UsageReader:
         return tuple(ReportedLog(*row[:3], int(row[3]) // 8) for row in rows)
 
     def counted_keys(self, days: Collection[date]) -> Iterator[bytes]:
-        """The keys of statements counted on these days, 8 bytes each, one part per day and log."""
+        """Yield the keys of statements counted on these days, 8 bytes each, by day and log."""
         column = tables.usage_log.c
         wanted = sorted(days)
         with self._database.reading() as connection:
@@ -184,25 +186,25 @@ class UsageWriter:
     def __init__(self, connection: Connection, *, changed: Callable[[str], None]) -> None:
         self._connection = connection
         self._changed = changed
-        # Counts are read, incremented and written back.
+        # Locked, since counts are read, incremented and written back.
         lock_in_transaction(connection, _WRITER)
 
     def add(self, reporter: str, reads: Iterable[Reads]) -> set[str]:
-        """Add reads by a reporter; return the current URNs of what was read.
+        """Add reads by a reporter; return the current URNs of the datasets.
 
         Former URNs are resolved.
         """
         changed_urns: set[str] = set()
         statement = replace(self._connection.dialect.name, tables.usage_reads)
         ordered = sorted(reads, key=attrgetter("urn"))
-        moved = self._moved({each.urn for each in ordered})
+        current_urns = self._current_urns({each.urn for each in ordered})
         for urn, group in groupby(ordered, key=attrgetter("urn")):
-            now = moved.get(urn, urn)
-            added = [each._replace(urn=now, reporter=reporter) for each in group]
+            current = current_urns.get(urn, urn)
+            added = [each._replace(urn=current, reporter=reporter) for each in group]
             days = [each.day for each in added]
             known = {
                 _key(each): each
-                for each in _of(self._connection, now, min(days), until=max(days))
+                for each in _read_rows(self._connection, current, min(days), until=max(days))
                 if each.reporter == reporter
             }
             self._delete_sums(added)
@@ -213,7 +215,7 @@ class UsageWriter:
             rows = [_row(each) for key, each in known.items() if key in changed]
             for start in range(0, len(rows), _PAGE_SIZE):
                 self._connection.execute(statement, rows[start : start + _PAGE_SIZE])
-            changed_urns.add(now)
+            changed_urns.add(current)
         return changed_urns
 
     def _delete_sums(self, newer: Iterable[Reads]) -> None:
@@ -233,7 +235,7 @@ class UsageWriter:
             self._connection.execute(statement, keys)
 
     def count(self, reporter: str, keys: Mapping[date, Iterable[int]]) -> None:
-        """Record which statements are counted, by day."""
+        """Record the keys of counted statements, by day."""
         import numpy as np
 
         column = tables.usage_log.c
@@ -241,14 +243,14 @@ class UsageWriter:
             known = self._connection.scalar(
                 select(column["keys"]).where(column.reporter == reporter, column.day == day)
             )
-            every = np.union1d(
+            all_keys = np.union1d(
                 np.frombuffer(known or b"", np.int64), np.fromiter(new, np.int64)
             ).tobytes()
-            row = {"reporter": reporter, "day": day, "keys": every}
+            row = {"reporter": reporter, "day": day, "keys": all_keys}
             self._connection.execute(replace(self._connection.dialect.name, tables.usage_log), row)
 
-    def forget(self, reporter: str) -> set[str]:
-        """Delete everything by a reporter; return the URNs that had reads."""
+    def delete_reporter(self, reporter: str) -> set[str]:
+        """Delete all reads and counted statements of a reporter; return the URNs that had reads."""
         table = tables.usage_reads
         changed_urns = set(
             self._connection.scalars(
@@ -259,8 +261,8 @@ class UsageWriter:
             self._connection.execute(delete(each).where(each.c.reporter == reporter))
         return changed_urns
 
-    def forget_before(self, day: date) -> set[str]:
-        """Delete everything before a day; return the URNs that had reads."""
+    def delete_before(self, day: date) -> set[str]:
+        """Delete all reads and counted statements before a day; return the URNs that had reads."""
         reads, log = tables.usage_reads, tables.usage_log
         old = reads.c.day < day
         changed_urns = set(self._connection.scalars(select(reads.c.urn).distinct().where(old)))
@@ -270,15 +272,15 @@ class UsageWriter:
 
     def move(self, urn: str, into: str) -> bool:
         """Move the reads of one dataset to another; False if there are none."""
-        moved = [each._replace(urn=into) for each in _of(self._connection, urn, None)]
-        if not moved:
+        moved_reads = [each._replace(urn=into) for each in _read_rows(self._connection, urn, None)]
+        if not moved_reads:
             return False
-        present = _of(self._connection, into, None)
-        known = {(*_key(each), each.reporter): each for each in present}
-        # A sum under the new URN is the newer one.
-        sums = {_key(each) for each in present if each.sum_key}
+        existing_reads = _read_rows(self._connection, into, None)
+        known = {(*_key(each), each.reporter): each for each in existing_reads}
+        # A total under the new URN is newer than the same total under the old one.
+        sums = {_key(each) for each in existing_reads if each.sum_key}
         rows = []
-        for each in moved:
+        for each in moved_reads:
             before = known.get((*_key(each), each.reporter))
             if _key(each) not in sums:
                 rows.append(_row(each if before is None else _sum(before, each)))
@@ -290,19 +292,17 @@ class UsageWriter:
 
     def derive(self, urns: Iterable[str], *, at: datetime) -> int:
         """Write the usage aspect of each dataset; return the number of datasets."""
-        found = 0
-        wanted = sorted(urns)
-        for start in range(0, len(wanted), _PAGE_SIZE):
-            batch = wanted[start : start + _PAGE_SIZE]
+        written = 0
+        for batch in batches(list(urns)):
             known = select(tables.dataset.c.urn).where(tables.dataset.c.urn.in_(batch))
             for urn in self._connection.scalars(known).all():
-                self._derive(urn, at)
+                self._write_aspect(urn, at)
                 self._changed(urn)
-                found += 1
-        return found
+                written += 1
+        return written
 
-    def _derive(self, urn: str, at: datetime) -> None:
-        usage = usage_of(_of(self._connection, urn, None))
+    def _write_aspect(self, urn: str, at: datetime) -> None:
+        usage = usage_of(_read_rows(self._connection, urn, None))
         aspect = tables.aspect
         if usage is None:
             self._connection.execute(
@@ -335,16 +335,14 @@ class UsageWriter:
                 update(extras).where(*is_timestamps).values(body=to_json(newer))
             )
 
-    def _moved(self, urns: Collection[str]) -> dict[str, str]:
-        alias, wanted = tables.alias.c, sorted(urns)
-        found: dict[str, str] = {}
-        for start in range(0, len(wanted), _PAGE_SIZE):
-            batch = wanted[start : start + _PAGE_SIZE]
-            rows = self._connection.execute(
-                select(alias.urn, alias.dataset_urn).where(alias.urn.in_(batch))
-            )
-            found |= {row.urn: row.dataset_urn for row in rows}
-        return found
+    def _current_urns(self, urns: Collection[str]) -> dict[str, str]:
+        alias = tables.alias.c
+        aliases = select(alias.urn, alias.dataset_urn)
+        return {
+            row.urn: row.dataset_urn
+            for batch in batches(urns)
+            for row in self._connection.execute(aliases.where(alias.urn.in_(batch)))
+        }
 
 
 def usage_of(reads: Iterable[Reads]) -> Usage | None:
@@ -362,10 +360,11 @@ def usage_of(reads: Iterable[Reads]) -> Usage | None:
             rows=_add_optional(before.rows, each.rows),
             last_read=max(each.last_read, before.last_read or each.last_read),
         )
-        for name, times in each.columns.items():
-            was = columns.get(name) or ColumnReads(last_read=each.day)
+        for name, count in each.columns.items():
+            earlier = columns.get(name) or ColumnReads(last_read=each.day)
             columns[name] = ColumnReads(
-                reads=was.reads + times, last_read=max(was.last_read or each.day, each.day)
+                reads=earlier.reads + count,
+                last_read=max(earlier.last_read or each.day, each.day),
             )
     if not readers:
         return None
@@ -377,7 +376,7 @@ def usage_of(reads: Iterable[Reads]) -> Usage | None:
     )
 
 
-def _of(
+def _read_rows(
     connection: Connection, urn: str, since: date | None, *, until: date | None = None
 ) -> list[Reads]:
     parameters = {"urn": urn, "since": since or date.min, "until": until or date.max}
@@ -400,21 +399,21 @@ def _key(reads: Reads) -> tuple[date, str, int]:
     return reads.day, reads.reader, reads.sum_key
 
 
-def _sum(one: Reads, other: Reads) -> Reads:
-    columns = dict(one.columns)
-    for name, times in other.columns.items():
-        columns[name] = columns.get(name, 0) + times
-    return one._replace(
-        reads=one.reads + other.reads,
-        bytes=_add_optional(one.bytes, other.bytes),
-        rows=_add_optional(one.rows, other.rows),
-        last_read=max(one.last_read, other.last_read),
+def _sum(first: Reads, second: Reads) -> Reads:
+    columns = dict(first.columns)
+    for name, count in second.columns.items():
+        columns[name] = columns.get(name, 0) + count
+    return first._replace(
+        reads=first.reads + second.reads,
+        bytes=_add_optional(first.bytes, second.bytes),
+        rows=_add_optional(first.rows, second.rows),
+        last_read=max(first.last_read, second.last_read),
         columns=columns,
     )
 
 
-def _add_optional(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else one + other
+def _add_optional(first: int | None, second: int | None) -> int | None:
+    return second if first is None else first if second is None else first + second
 
 
 # Built once: building a statement takes longer than running it.

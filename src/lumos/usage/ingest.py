@@ -221,7 +221,7 @@ class LogIngest:
         new_days = new_statements.days()
         if replacing:
             with self._store.transaction() as transaction:
-                self._changed_urns |= transaction.usage.forget(reporter)
+                self._changed_urns |= transaction.usage.delete_reporter(reporter)
         for period in _periods(new_days):
             first, last = period[0].day, period[-1].day
             keys = {_date(day): each for day, each in new_statements.keys(first, last).items()}
@@ -239,6 +239,8 @@ class LogIngest:
             usage = transaction.usage
             self._changed_urns |= usage.add(reporter, reads)
             usage.count(reporter, keys)
+            details = f"days: {len(keys):,}"
+            transaction.audit("usage ingest", reporter, at=self._at, details=details)
 
     def _read_datasets(self, query: _Query) -> list[_ReadDataset]:
         """The datasets and columns that a query reads."""
@@ -331,7 +333,7 @@ def refresh_usage(store: Store, changed: set[str], retention_days: int, *, at: d
     expired: set[str] = set()
     if retention_days:
         with store.transaction() as transaction:
-            expired = transaction.usage.forget_before(at.date() - timedelta(days=retention_days))
+            expired = transaction.usage.delete_before(at.date() - timedelta(days=retention_days))
     urns = sorted(changed | expired)
     for start in range(0, len(urns), _URNS_PER_BATCH):
         with store.transaction() as transaction:

@@ -20,7 +20,6 @@ from lumos.model.time_expression import parse_time
 from lumos.names import find_urn
 from lumos.progress import Progress, no_progress
 from lumos.store import Store
-from lumos.store.transaction import record_audit
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads, usage_of
 from lumos.usage.recorder import RecordedReads, record_reads
 from lumos.usage.reports import (
@@ -233,10 +232,10 @@ class UsageService:
         at = datetime.now(UTC)
         with self._publishing(), store.lock("query logs"):
             with store.transaction() as transaction:
-                changed = transaction.usage.forget(reporter)
+                changed = transaction.usage.delete_reporter(reporter)
                 if reporter.startswith(_LOG_PREFIX):
                     transaction.lineage.report(reporter, (), at=at)
-                record_audit(transaction, "usage.forget", reporter, at=at)
+                transaction.audit("usage remove", reporter, at=at)
             refresh_usage(store, changed, self._settings.usage.retention_days, at=at)
         return ForgottenReport(log=reporter, datasets=len(changed))
 

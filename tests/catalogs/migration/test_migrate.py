@@ -346,7 +346,7 @@ def killed(large: Lumos) -> Callable[[int], bool]:
     def kill(seed: int) -> bool:
         point = random.Random(seed).randrange(1, calls)
         assert run("migrate", point).returncode == -signal.SIGKILL
-        run_there = Store.open(large.database).journal.open(catalog().name)
+        run_there = Store.open(large.database).journal.open_run(catalog().name)
         if run_there is None or run_there.state == "done":
             return False
         with pytest.raises(MisuseError, match="--resume"):
@@ -356,14 +356,8 @@ def killed(large: Lumos) -> Callable[[int], bool]:
     return kill
 
 
-def _seeds() -> list[Any]:
-    usual = [pytest.param(seed, id=str(seed)) for seed in range(1)]
-    return usual + [
-        pytest.param(seed, id=str(seed), marks=pytest.mark.slow) for seed in range(1, _POINTS)
-    ]
-
-
-@pytest.mark.parametrize("seed", _seeds())
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(_POINTS))
 def test_a_killed_migration_goes_on_to_the_same_end_or_leaves_nothing(
     large: Lumos, killed: Callable[[int], bool], seed: int
 ) -> None:

@@ -20,11 +20,11 @@ from lumos.catalogs.openmetadata.platform import Openmetadata
 from lumos.catalogs.openmetadata.server import (
     KIND,
     IncompleteList,
-    NotOpenMetadata,
     Outdated,
     fault_of,
 )
 from lumos.catalogs.openmetadata.server import Server as Client
+from lumos.catalogs.rest import UnexpectedServer
 from lumos.config.platforms import OpenmetadataPlatform, Retries
 from lumos.config.secret import Secret
 from lumos.errors import (
@@ -160,7 +160,7 @@ def test_another_service_at_the_address_is_told_at_once(answer: Answer, words: s
     ]
     with Server(lambda _: answer) as server:
         for number, act in enumerate(acts, 1):
-            with pytest.raises(NotOpenMetadata, match=f"is not an OpenMetadata server: .*{words}"):
+            with pytest.raises(UnexpectedServer, match=f"Unexpected response from .*{words}"):
                 act(catalog_of(server))
             assert server.calls == number
 
@@ -170,7 +170,7 @@ def test_many_that_nobody_says_were_taken_are_not_taken(stub: Stub, server: Serv
         return Answer.of({}) if request.path.endswith("/bulk") else stub(request)
 
     server.application = silent
-    with pytest.raises(NotOpenMetadata, match="has no status"):
+    with pytest.raises(UnexpectedServer, match="has no status"):
         list(catalog_of(server).put_many([plain()], current={}))
 
 

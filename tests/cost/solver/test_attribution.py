@@ -280,7 +280,7 @@ def test_what_is_retained_adds_up_to_what_was_spent(seed: int) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "limits", [{}, {"_STARTS": 0, "_MAX_NEW_EDGES": 10**9}, {"_STARTS": 0}],
+    "limits", [{}, {"_MAX_RESTARTS": 0, "_MAX_NEW_EDGES": 10**9}, {"_MAX_RESTARTS": 0}],
     ids=["iterated", "eliminated", "eliminated and iterated"],
 )  # fmt: skip
 def test_large_cycles_are_solved_like_small_ones(

@@ -55,19 +55,19 @@ def test_an_end_use_goes_only_with_those_that_read_it() -> None:
     assert ("core" in " ".join(urns for urns, _ in told(graph, plan_retirement(graph, 2)))) is False
     group = plan_retirement(graph, 3).groups[0]
     assert [graph.urns[node] for node in group.ends] == ["core", "A", "B"]
-    assert [graph.urns[node] for node in group.gone] == ["raw", "core", "A", "B"]
+    assert [graph.urns[node] for node in group.obsolete] == ["raw", "core", "A", "B"]
 
 
 @pytest.mark.usefixtures("exact")
 def test_what_is_kept_stays_with_everything_it_needs() -> None:
     graph = CostGraph.of(COSTS, FLOW, live={"old": False})
     kept = frozenset([graph.urns.index("A")])
-    found = told(graph, plan_retirement(graph, 9, kept=kept))
+    found = told(graph, plan_retirement(graph, 9, excluded=kept))
     assert [urns for urns, _ in found] == ["C", "B"]
     gone = [
         graph.urns[node]
-        for group in plan_retirement(graph, 9, kept=kept).groups
-        for node in group.gone
+        for group in plan_retirement(graph, 9, excluded=kept).groups
+        for node in group.obsolete
     ]
     assert not {"A", "core", "raw"} & set(gone)
 
@@ -95,6 +95,6 @@ def test_plans_against_all_choices(exact: bool) -> None:
         together = savings_of(graph, ends)
         assert (together.saved == plan.saved).all()
         assert not graph.live[together.broken].any()
-        gone = np.concatenate([group.gone for group in plan.groups] or [together.gone])
-        assert sorted(gone.tolist()) == together.gone.tolist()
+        gone = np.concatenate([group.obsolete for group in plan.groups] or [together.obsolete])
+        assert sorted(gone.tolist()) == together.obsolete.tolist()
     assert reached >= 0.95 * best

@@ -37,8 +37,8 @@ def test_the_example_of_the_model(urns: list[str], saved: int) -> None:
 def test_what_breaks_stays_and_why_is_told_apart_from_the_money() -> None:
     graph = CostGraph.of(COSTS, FLOW)
     found = removal(graph, "A")
-    assert names(graph, found.gone) == ["A"]
-    assert names(graph, found.staying) == ["raw", "core"]
+    assert names(graph, found.obsolete) == ["A"]
+    assert names(graph, found.remaining) == ["raw", "core"]
     assert names(graph, found.needed_by) == ["B", "B"]
     assert names(graph, found.broken) == []
     assert names(graph, removal(graph, "core").broken) == ["A", "B"]
@@ -48,7 +48,7 @@ def test_what_was_not_needed_before_is_saved_only_where_it_is_removed() -> None:
     graph = CostGraph.of(COSTS, FLOW, live={"A": False, "B": False})
     assert savings_of_all(graph).tolist() == [100, 60, 10, 20]
     found = removal(graph, "core")
-    assert names(graph, found.gone) == ["core"]
+    assert names(graph, found.obsolete) == ["core"]
     assert found.needed_by.tolist() == [-1]
     assert names(graph, found.broken) == ["A", "B"]
 
@@ -88,7 +88,7 @@ def test_savings_equal_trying_it_out(graphs: int, most: int) -> None:
         saved, gone = tried_savings(graph, together)
         found = savings_of(graph, together)
         assert found.saved.tolist() == saved
-        assert set(found.gone.tolist()) == gone
+        assert set(found.obsolete.tolist()) == gone
 
 
 @given(seed=st.integers(0, 2**32))
@@ -98,9 +98,9 @@ def test_what_is_removed_gone_broken_and_staying_fits_together(seed: int) -> Non
     together = [node for node in range(graph.nodes) if chance.random() < 0.3]
     found = savings_of(graph, together)
     edges = list(zip(graph.upstream.tolist(), graph.downstream.tolist(), strict=True))
-    gone = set(found.gone.tolist())
+    gone = set(found.obsolete.tolist())
     assert set(found.broken.tolist()) == reached(gone, edges) - gone
-    for node, end in zip(found.staying.tolist(), found.needed_by.tolist(), strict=True):
+    for node, end in zip(found.remaining.tolist(), found.needed_by.tolist(), strict=True):
         open_ways = [(at, to) for at, to in edges if not {at, to} & set(together)]
         assert end < 0 or (graph.live[end] and end in reached({node}, open_ways))
     alone = savings_of_all(graph)

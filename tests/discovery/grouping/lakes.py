@@ -117,8 +117,8 @@ def found_sets(
     placing = HintMatcher(hints, root=ROOT)
     sets: dict[str, set[str]] = {}
     for file in lake.files():
-        placed = placing.place(file.path)
-        key = (placed.base, placed.pattern, file.format, file.schema.full)
+        assignment = placing.assign(file.path)
+        key = (assignment.base, assignment.pattern, file.format, file.schema.full)
         if key in dataset_of:
             sets.setdefault(dataset_of[key], set()).add(file.path)
     return set(map(frozenset, sets.values()))

@@ -5,7 +5,7 @@ import pytest
 from lumos.discovery.grouping.datasets import GroupingResult
 from lumos.discovery.grouping.hints import HintMatcher
 from lumos.discovery.grouping.suggestions import suggest_joins
-from lumos.discovery.lake.dataset_schema import partition_fields, scheme
+from lumos.discovery.lake.dataset_schema import partition_fields, partitioning_scheme
 from lumos.storage import FileHint
 
 from .lakes import ROOT, Lake, found_sets, grouped
@@ -87,7 +87,7 @@ def named(name: str) -> dict[str, tuple[str, str]]:
     return {
         each.dataset.removeprefix(ROOT): (
             each.location.removeprefix(ROOT),
-            scheme(each.names, each.extension, partition_fields(each.keys)) or "",
+            partitioning_scheme(each.names, each.extension, partition_fields(each.keys)) or "",
         )
         for each in grouped(lake).groups
     }
@@ -481,8 +481,8 @@ def _files_by_dataset(
     dataset_of = {place.key: each.dataset for each in found.groups for place in each.file_sets}
     files: dict[str, set[str]] = {}
     for file in lake.files():
-        placed = placing.place(file.path)
-        key = (placed.base, placed.pattern, file.format or "", file.schema.full)
+        assignment = placing.assign(file.path)
+        key = (assignment.base, assignment.pattern, file.format or "", file.schema.full)
         if key in dataset_of:
             files.setdefault(dataset_of[key], set()).add(file.path)
     return {path: frozenset(some) for path, some in files.items()}
@@ -511,7 +511,7 @@ LOGS = f"a | csv | {A} | e/{{app,pos,web}}_log/part-0.csv"
         pytest.param((LOGS, f"x | csv | {B} | e/app_log/x.csv"), (), "e", id="a table in a member"),
         pytest.param((LOGS, f"x | csv | {B} | e/part-0.csv"), ("e/*_log",), "all_e", id="name is taken"),
         pytest.param((f"a | csv | {A} | e/a[b].csv; e/c[b].csv",), (), "e", id="special characters"),
-        pytest.param((f"a | csv | {A} | h/host{{01..02}}/part-0.csv",), ("h/host*",), "h", id="numbered folders"),
+        pytest.param((f"a | csv | {A} | h/host{{01..02}}/part-0.csv",), ("h/host*",), "host", id="numbered folders"),
         pytest.param(
             (f"a | csv | {A} | host{{01..12}}/cpu.csv",), ("host*/cpu.csv",), "cpu",
             id="a file in numbered folders",

@@ -105,8 +105,8 @@ def test_all_matching_hints_are_known() -> None:
     hints = HintMatcher(
         [FileHint(path="raw/users.csv"), FileHint(path="ref"), FileHint(path="raw/**")], root=ROOT
     )
-    assert hints.matching(f"{ROOT}/raw/users.csv") == [0, 2]
-    assert hints.matching(f"{ROOT}/x.csv") == []
+    assert hints.matching_hints(f"{ROOT}/raw/users.csv") == [0, 2]
+    assert hints.matching_hints(f"{ROOT}/x.csv") == []
 
 
 def test_the_first_hint_that_fits_decides() -> None:
@@ -184,7 +184,7 @@ def test_a_hint_does_not_take_the_path_of_another_dataset(is_scanned: bool) -> N
     first = grouped(LOGS)
     found = grouped(LOGS, JOIN, before=first.state if is_scanned else None)
     assert sizes(found) == {"raw/all_orders": 2, "raw/orders": 1}
-    assert [each.wanted for each in found.groups] == [f"{ROOT}/raw/orders", None]
+    assert [each.requested_path for each in found.groups] == [f"{ROOT}/raw/orders", None]
     if is_scanned:
         assert changes(found) == {
             "raw/all_orders": (f"{ROOT}/raw/a_log", (f"{ROOT}/raw/b_log",), None)
@@ -216,7 +216,7 @@ def test_the_path_of_a_hint_stays_whatever_comes_and_goes() -> None:
     assert sizes(alone) == {"raw/orders": 2}
     later = grouped(LOGS, JOIN, before=alone.state)
     assert sizes(later) == {"raw/orders": 2, "raw/orders/*.csv": 1}
-    assert [each.wanted for each in later.groups] == [None, None]
+    assert [each.requested_path for each in later.groups] == [None, None]
     beside = grouped(LOGS, JOIN)
     assert sizes(grouped(logs, JOIN, before=beside.state)) == {"raw/all_orders": 2}
 

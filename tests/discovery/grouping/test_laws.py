@@ -86,11 +86,11 @@ def datasets(files: Files, result: GroupingResult, *, root: str = ROOT) -> Found
     placing = HintMatcher((), root=root, splits=result.state.splits)
     found: dict[str, set[str]] = {}
     for path, (ext, schema) in files.items():
-        placed = HintMatcher((), root=root).place(path)
-        key = (placed.base, placed.pattern, ext, schema.full)
+        assignment = HintMatcher((), root=root).assign(path)
+        key = (assignment.base, assignment.pattern, ext, schema.full)
         if key not in owner:
-            placed = placing.place(path)
-            key = (placed.base, placed.pattern, ext, schema.full)
+            assignment = placing.assign(path)
+            key = (assignment.base, assignment.pattern, ext, schema.full)
         if key in owner:
             found.setdefault(owner[key], set()).add(path)
     return {dataset: frozenset(paths) for dataset, paths in found.items()}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.discovery.grouping.patterns import name_of, place_file, split_name
+from lumos.discovery.grouping.patterns import assign_file, name_of, split_name
 from lumos.discovery.lake.summaries import sortable_partitions
 
 _DAY = (("{yyyy}", "2024"), ("{mm}", "01"), ("{dd}", "31"))
@@ -52,7 +52,7 @@ _DAY = (("{yyyy}", "2024"), ("{mm}", "01"), ("{dd}", "31"))
     ],
 )  # fmt: skip
 def test_a_path_names_its_dataset(path: str, dataset: str, name: str) -> None:
-    assert (place_file(path).dataset, name_of(path)) == (dataset, name)
+    assert (assign_file(path).dataset, name_of(path)) == (dataset, name)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,12 @@ def test_a_path_names_its_dataset(path: str, dataset: str, name: str) -> None:
 def test_a_path_has_a_base_a_pattern_and_partitions(
     path: str, base: str, pattern: str, partitions: tuple[tuple[str, str], ...]
 ) -> None:
-    placed = place_file(f"/lake/{path}")
-    assert (placed.base, placed.pattern, placed.partitions) == (f"/lake{base}", pattern, partitions)
+    assignment = assign_file(f"/lake/{path}")
+    assert (assignment.base, assignment.pattern, assignment.partitions) == (
+        f"/lake{base}",
+        pattern,
+        partitions,
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,7 @@ def test_a_path_has_a_base_a_pattern_and_partitions(
 def test_only_values_that_neither_date_nor_count_may_tell_datasets_apart(
     path: str, others: dict[str, str]
 ) -> None:
-    assert dict(place_file(f"/lake/{path}").path_values) == others
+    assert dict(assign_file(f"/lake/{path}").path_values) == others
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lumos.discovery.grouping.values import file_template, folder_template, sortable
+from lumos.discovery.grouping.values import file_template, folder_template, to_sortable
 
 _UUID = "3b1f0c1e-1c1a-4b1e-9b0a-0123456789ab"
 
@@ -141,4 +141,4 @@ def test_months_are_values_in_the_folder_of_a_year() -> None:
     ],
 )
 def test_times_are_kept_in_a_form_that_sorts(kind: str, value: str, expected: str) -> None:
-    assert sortable(kind, value) == expected
+    assert to_sortable(kind, value) == expected

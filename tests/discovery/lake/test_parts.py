@@ -18,13 +18,13 @@ def part(
 def test_ranges_of_one_folder_are_told_apart_even_where_they_alternate() -> None:
     a, b, c, d = (stretch(*pair) for pair in (("", "g"), ("g", "m"), ("m", "s"), ("s", "")))
     index = PartIndex([part("odd", a, c), part("even", b, d)])
-    assert [found.path for found in index.of([a, c])] == ["odd"]
-    assert [found.path for found in index.of([d])] == ["even"]
-    assert [found.path for found in index.of([stretch("f", "h")])] == ["odd", "even"]
-    assert [found.path for found in index.of([KeyRange("s3://lake/raw")])] == ["odd", "even"]
+    assert [found.path for found in index.find([a, c])] == ["odd"]
+    assert [found.path for found in index.find([d])] == ["even"]
+    assert [found.path for found in index.find([stretch("f", "h")])] == ["odd", "even"]
+    assert [found.path for found in index.find([KeyRange("s3://lake/raw")])] == ["odd", "even"]
 
 
 def test_a_folder_finds_what_lies_above_and_below_it() -> None:
     index = PartIndex([part("above", KeyRange("/lake")), part("top", KeyRange("/lake", deep=False)),
                        part("below", KeyRange("/lake/a/b")), part("beside", KeyRange("/lake/ab"))])  # fmt: skip
-    assert [found.path for found in index.of([KeyRange("/lake/a")])] == ["above", "below"]
+    assert [found.path for found in index.find([KeyRange("/lake/a")])] == ["above", "below"]

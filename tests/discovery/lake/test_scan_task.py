@@ -36,12 +36,12 @@ class Scanner:
         """How many files a scan opens."""
         index = PartIndex(self.parts)
         self.job = self.job._replace(column_stats=column_stats)
-        works, self.met = plan_tasks(self.job.selection, parts=self.works, known=index)
+        works, self.met = plan_tasks(self.job.selection, parts=self.works, index=index)
         self.done = self.run(works)
         left_over = [portion for each in self.done for portion in each.deferred]
         self.done += self.run(plan_deferred(left_over, index))
         self.parts = [each.part for each in self.done if each.part is not None]
-        return sum(each.read for each in self.done)
+        return sum(each.files_read for each in self.done)
 
     def run(self, works: list[ScanTask]) -> list[ScanResult]:
         return [work.run_task(self.job, each) for each in works]
@@ -126,7 +126,7 @@ def test_a_folder_that_cannot_be_listed_keeps_what_was_known(
     monkeypatch.setattr("lumos.storage.local.os.scandir", refuse)
     assert scanner.scan() == 0
     assert scanner.paths() == before
-    assert [each.code for done in scanner.done for each in done.unlisted.listed] == [
+    assert [each.code for done in scanner.done for each in done.listing_problems.listed] == [
         "permission_denied"
     ]
     monkeypatch.undo()
@@ -172,7 +172,9 @@ def test_a_table_is_no_loose_files_and_files_of_a_claimed_folder_are_none(
     scanner.job = scanner.job._replace(owned_paths=(str(lake / "users"),))
     scanner.scan()
     assert not [path for path in scanner.paths() if "/users/" in path]
-    assert {each for done in scanner.done for each in done.skipped_for} == {str(lake / "users")}
+    assert {each for done in scanner.done for each in done.skipped_owned_paths} == {
+        str(lake / "users")
+    }
 
 
 def test_where_tables_do_not_count_their_files_are_like_any_others(

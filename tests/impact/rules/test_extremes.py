@@ -76,7 +76,7 @@ def test_own_words_say_what_reasoning_says(
         for type in OTHERS[column]:
             quick = world.change("orders", retyped(column, type))
             with monkeypatch.context() as patched:
-                patched.setattr(propagation, "plain_effect", lambda *_: None)
+                patched.setattr(propagation, "simple_statement_effect", lambda *_: None)
                 thorough = world.change("orders", retyped(column, type))
             assert quick == thorough, query.format(column)
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from examples import examples
 from impact.rules.sql_graph import World, of
 from lumos.impact.rules.results import rank
-from lumos.impact.rules.type_families import takes
+from lumos.impact.rules.type_families import accepts_type
 from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseOperation, ValueType
 from lumos.impact.rules.verdicts import assess_use
 from lumos.model.change import Verdict
@@ -28,12 +28,12 @@ BEARING = st.sampled_from(
         set(UseOperation)
         - {
             UseOperation.STORED,
-            UseOperation.NAMED,
+            UseOperation.MISSING,
             UseOperation.AMBIGUOUS,
-            UseOperation.PLACED,
-            UseOperation.LOST,
+            UseOperation.USED_BY_POSITION,
+            UseOperation.UNKNOWN,
             UseOperation.CAST,
-            UseOperation.KEYED,
+            UseOperation.NATURAL_JOIN_KEY,
         }
     )
 )
@@ -71,8 +71,8 @@ def test_a_widening_breaks_no_use_but_the_text_of_floats(
     # which numbers it takes.
     is_known = accepts is not None and (
         ArgumentKind.TEXT in accepts
-        or takes(accepts, before) is not False
-        or bool(takes(accepts, after))
+        or accepts_type(accepts, before) is not False
+        or bool(accepts_type(accepts, after))
     )
     is_call = operation in (UseOperation.CALLED, UseOperation.AGGREGATED)
     is_obscure = is_call and not is_known and not isinstance(after, String)

@@ -240,8 +240,8 @@ def test_arguments_of_functions(
         (UseOperation.STORED, "INT64", "INT32", "INT64", COMPATIBLE),
         (UseOperation.STORED, "DECIMAL(9,2)", "DECIMAL(12,4)", "DECIMAL(9,2)", BREAKING),
         (UseOperation.STORED, "DATE", "TIMESTAMP(us)", "DATE", BREAKING),
-        (UseOperation.LOST, "STRING", "STRING", None, UNDETERMINED),
-        (UseOperation.PLACED, "STRING", "STRING", None, BREAKING),
+        (UseOperation.UNKNOWN, "STRING", "STRING", None, UNDETERMINED),
+        (UseOperation.USED_BY_POSITION, "STRING", "STRING", None, BREAKING),
     ],
 )
 def test_other_uses(

@@ -25,7 +25,7 @@ def needed(query: str, *, gone: str = "note", dialect: str = "spark") -> set[str
         tables=versions.get,
         is_wanted=lambda parts: parts == ("t",),
     )
-    return {each.value for each in found[0].type_uses if each.operation is UseOperation.NAMED}
+    return {each.value for each in found[0].type_uses if each.operation is UseOperation.MISSING}
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ NUMBER = "INT64 NOT NULL"
         ("select sum(amount) as s from events", set()),
         ("select upper(user_id) as u from events", {"PROJECTION called text"}),
         ("select my_function(user_id) as u from events", {"PROJECTION called"}),
-        ("select user_id || '-' as u from events", {"PROJECTION spelled"}),
+        ("select user_id || '-' as u from events", {"PROJECTION formatted"}),
         ("select user_id + 1 as u from events", {"PROJECTION calculated INT32"}),
         ("select coalesce(user_id, 'none') as u from events", {"PROJECTION combined STRING"}),
         ("select case when amount > 1 then user_id else 'x' end as u from events",
@@ -181,7 +181,7 @@ def test_fields_of_a_structure_change_by_themselves() -> None:
 def test_a_field_that_is_gone_is_missed_where_it_is_named() -> None:
     found = effect("select upper(address.city) as c, address.zip from events",
                    retyped(address="STRUCT<zip: STRING>"))  # fmt: skip
-    assert [shown(each) for each in found.type_uses] == ["PROJECTION named"]
+    assert [shown(each) for each in found.type_uses] == ["PROJECTION missing"]
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_nulls_go_on_unless_something_replaces_them(query: str, nullable: bool |
 )
 def test_a_column_that_loses_its_nulls_harms_nobody(query: str, is_unknown: bool) -> None:
     found = effect(query, retyped(country="STRING NOT NULL", user_id="STRING"))
-    assert ("lost" in {each.operation.value for each in found.type_uses}) is is_unknown
+    assert ("unknown" in {each.operation.value for each in found.type_uses}) is is_unknown
     assert any(each.is_unknown for each in found.outputs) is (is_unknown and "as c" in query)
 
 
@@ -238,7 +238,7 @@ def test_a_gone_column_is_missed_where_it_is_named_and_not_where_a_star_stands()
     named = effect("with c as (select * from events) select amount, user_id from c", after)
     starred = effect("with c as (select * from events) select * from c", after)
     unused = effect("with c as (select * from events) select amount from c", after)
-    assert [shown(each) for each in named.type_uses] == ["PROJECTION named"]
+    assert [shown(each) for each in named.type_uses] == ["PROJECTION missing"]
     assert not starred.type_uses
     assert [(each.name, each.after) for each in starred.outputs] == [("user_id", None)]
     assert unused == StatementEffect()
@@ -251,11 +251,11 @@ ADDED = "extra INT32\n" + BEFORE.strip()
     ("sql", "expected"),
     [
         ("create table t as select * from events", []),
-        ("insert into sessions select * from events", ["INSERT placed"]),
+        ("insert into sessions select * from events", ["INSERT used_by_position"]),
         ("insert into sessions select user_id, amount, day from events", []),
-        ("create view t (a, b, c, d, e, f) as select * from events", ["INSERT placed"]),
+        ("create view t (a, b, c, d, e, f) as select * from events", ["INSERT used_by_position"]),
         ("create view t as select * from events union all select *, 1, 2, 3 from sessions",
-         ["UNION placed"]),
+         ["UNION used_by_position"]),
         ("create view t as select * from events union all select * from events", []),
         ("create view t as select extra from events join (select 1 as extra) x",
          ["PROJECTION ambiguous"]),
@@ -273,7 +273,7 @@ def test_moved_columns_harm_where_a_star_goes_by_place() -> None:
     into = effect("insert into sessions select * from events", moved, create=False)
     listed = effect("insert into sessions select user_id, amount, day from events", moved,
                     create=False)  # fmt: skip
-    assert [each.operation.value for each in into.type_uses] == ["placed"]
+    assert [each.operation.value for each in into.type_uses] == ["used_by_position"]
     assert not listed.type_uses
 
 

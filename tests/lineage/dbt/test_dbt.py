@@ -1,13 +1,9 @@
 """dbt artefacts become one report of a project."""
 
-import json
-
 import pytest
 
 from lineage.dbt.dbt_projects import (
-    CATALOG,
     ORDERS,
-    RUN_RESULTS,
     TOTALS,
     manifest,
     node,
@@ -17,7 +13,6 @@ from lumos.annotations.owner_names import OwnerOfUnknownKind
 from lumos.lineage.dbt import (
     DbtRelations,
     UnreadableManifest,
-    is_manifest,
     model_queries,
     read_project,
     report_project,
@@ -280,9 +275,3 @@ def test_a_project_without_models_is_named_after_its_folder(tmp_path, folder):
         write_project(tmp_path / folder, manifest=manifest(nodes={}, metadata=nameless))
     )
     assert project.name == "shop"
-
-
-def test_manifests_are_told_from_other_json():
-    assert is_manifest(manifest())
-    assert not is_manifest(CATALOG)
-    assert not is_manifest(json.loads(json.dumps(RUN_RESULTS)))

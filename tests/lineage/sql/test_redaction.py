@@ -11,7 +11,7 @@ from lumos.lineage.sql import analyse
 
 
 def kept(text: str, dialect: str | None = "postgres") -> str:
-    return analyse(text, dialect=dialect).kept
+    return analyse(text, dialect=dialect).storable_text
 
 
 SECRETS = [
@@ -57,13 +57,13 @@ SECRETS = [
 def test_secrets_are_masked_in_what_is_kept_and_in_every_clause(dialect: str, sql: str) -> None:
     text = f"create table first as select id from raw;\n{sql};\ncreate table b as select id from a"
     script = analyse(text, dialect=dialect)
-    assert "HUSH" not in script.kept
+    assert "HUSH" not in script.storable_text
     assert not any("HUSH" in (edge.expression or "") for edge in script.edges)
-    assert "**" in script.kept
-    assert script.kept.count("\n") == text.count("\n")
-    again = analyse(script.kept, dialect=dialect)
+    assert "**" in script.storable_text
+    assert script.storable_text.count("\n") == text.count("\n")
+    again = analyse(script.storable_text, dialect=dialect)
     assert (again.edges, again.statements) == (script.edges, script.statements)
-    assert again.kept == script.kept
+    assert again.storable_text == script.storable_text
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_where_a_quote_never_ends_nothing_of_its_statement_is_kept() -> None:
         "create table a as select id from raw;\nselect 'HUSH;\ncreate table b as select id from a"
     )
     script = analyse(text, dialect="postgres")
-    assert "HUSH" not in script.kept
-    assert {edge.to_table for edge in analyse(script.kept, dialect="postgres").edges} == {
+    assert "HUSH" not in script.storable_text
+    assert {edge.to_table for edge in analyse(script.storable_text, dialect="postgres").edges} == {
         edge.to_table for edge in script.edges
     }
 
@@ -161,7 +161,7 @@ def test_where_a_quote_never_ends_nothing_of_its_statement_is_kept() -> None:
 )
 def test_what_is_kept_tells_the_same_as_the_whole(dialect: str, text: str) -> None:
     script = analyse(text, dialect=dialect)
-    again = analyse(script.kept, dialect=dialect)
+    again = analyse(script.storable_text, dialect=dialect)
     assert set(script.edges)
     facts = [
         {
@@ -177,10 +177,10 @@ def test_what_is_kept_tells_the_same_as_the_whole(dialect: str, text: str) -> No
 def test_everyday_statements_are_kept_with_all_their_edges(case: dict[str, Any]) -> None:
     dialect, schema = case.get("dialect"), case.get("schema")
     script = of(f"-- first\n{case['sql']}", dialect, schema)
-    again = of(script.kept, dialect, schema)
+    again = of(script.storable_text, dialect, schema)
     into = [
         {replace(edge, statement=0) for edge in each.edges if edge.to_table}
         for each in (script, again)
     ]
     assert into[0] == into[1]
-    assert "first" not in script.kept
+    assert "first" not in script.storable_text

@@ -98,7 +98,10 @@ class AtlasServer:
             self.types.update((each["name"], category) for each in some)
 
     def find(self, type: str, lookups: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The headers of entities with these lookup hashes, including deleted ones."""
+        """The headers of entities with these lookup hashes, including deleted ones.
+
+        A lookup hash is the hash of a qualified name. It is indexed, and short enough for queries.
+        """
         for start in range(0, len(lookups), _MAX_QUERIED):
             some = lookups[start : start + _MAX_QUERIED]
             yield from self._pages(type, entityFilters=_filters("OR", "=", some))

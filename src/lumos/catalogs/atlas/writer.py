@@ -98,10 +98,10 @@ class AtlasWriter:
             existing |= (other_entities := self._reader.many(sorted(others)))
             lineages |= self._lineages(other_entities)
 
-        def draw(urns: Sequence[str]) -> None:
-            self.draw({urn: lineages[urn] for urn in urns}, existing)
+        def write_lineage(urns: Sequence[str]) -> None:
+            self.write_lineage({urn: lineages[urn] for urn in urns}, existing)
 
-        problems = dict(in_halves(list(lineages), draw))
+        problems = dict(in_halves(list(lineages), write_lineage))
         self._server.delete([each.after.guid for each in written if each.after.deleted])
         for change in written:
             if (failure := problems.get(change.entry.urn)) is not None:
@@ -118,7 +118,7 @@ class AtlasWriter:
         self._server.delete([*processes, *(entity.guid for entity in erased if not entity.deleted)])
         self._server.purge([*processes, *(each.guid for each in reversed(parts))])
         remaining = self._reader.many(sorted(dependents))
-        self.draw(self._lineages(remaining), remaining)
+        self.write_lineage(self._lineages(remaining), remaining)
 
     def remove_placeholders(self) -> None:
         """Delete placeholders that no lineage refers to any more."""
@@ -217,7 +217,9 @@ class AtlasWriter:
             body["relationshipAttributes"] = {"meanings": meanings}
         return body
 
-    def draw(self, lineages: Mapping[str, Lineage], existing: Mapping[str, AtlasEntity]) -> None:
+    def write_lineage(
+        self, lineages: Mapping[str, Lineage], existing: Mapping[str, AtlasEntity]
+    ) -> None:
         """Write the lineage of datasets as processes, one for each dataset and derived column.
 
         `existing` are the entities of these datasets, and of other datasets if they are known.

@@ -1,4 +1,4 @@
-"""Normalizes aspects, so that they can be compared, with the model in DataHub's package.
+"""Uses the model in DataHub's package to normalize aspects, so that they can be compared.
 
 Defaults of the model and aspects that a server creates itself are removed. An empty aspect is the
 same as a missing one, since no proposal can remove an aspect. In a union, a server wraps plain

@@ -117,7 +117,7 @@ class MigrationLog:
         imported = record.imported
         if imported is None or not (imported.sums.refused or record.has_missing_entries):
             return record
-        run = store.journal.open(record.target)
+        run = store.journal.open_run(record.target)
         # Continue the same import, so that a rollback covers all of it.
         if imported.sums.refused and run and run.id == imported.import_id and run.state == "done":
             with store.transaction() as transaction:
@@ -140,7 +140,7 @@ def check_can_start(
     from lumos.snapshots.importer import UnfinishedImport
 
     last, resumable = log.last(), log.resumable() if resume else None
-    run = store.journal.open(target.name)
+    run = store.journal.open_run(target.name)
     if run is not None and run.state != "done":
         if last is None or last.file != run.file:
             raise UnfinishedImport(run)

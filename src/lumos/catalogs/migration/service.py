@@ -464,7 +464,7 @@ def _collect_names(catalog: SnapshotCatalog, cancellation: Cancellation) -> Cata
 
 def _rollback_file(store: Store, catalog: str, last: MigrationRecord, folder: Path) -> str | None:
     """The file of the import to roll back, or None for the newest one."""
-    run, newest = store.journal.open(catalog), store.journal.last(catalog)
+    run, newest = store.journal.open_run(catalog), store.journal.last_run(catalog)
     if run is None or newest is None:
         return last.file
     is_ours = run.file in (last.file, *last.earlier) or Path(run.file).parent == folder.resolve()

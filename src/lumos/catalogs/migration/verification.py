@@ -138,7 +138,7 @@ class _ReadBack:
             self.counts["items read"] += len(keys) - len(missing)
         if self._journal is None:
             return
-        for key, step in self._journal.planned(self._run, kind.plural, keys).items():
+        for key, step in self._journal.planned_steps(self._run, kind.plural, keys).items():
             is_as_written = found.get(key) == from_json(step.after, kind.type)
             # Rejected entries are in the report of the import.
             if step.state == "done" and not is_as_written and len(self.unlike) < _MAX_LISTED:

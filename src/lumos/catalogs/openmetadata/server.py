@@ -1,49 +1,26 @@
 """Calls an OpenMetadata server: JSON over HTTP, with pages, bulk writes and patches."""
 
-import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
-import msgspec
-
-from lumos.catalogs.http import (
-    Caller,
-    Fault,
-    no_response_fault,
-    response_fault,
-    shorten,
-    unreachable_fault,
-)
+from lumos.catalogs import rest
+from lumos.catalogs.http import Caller, Fault
+from lumos.catalogs.rest import ErrorResponse, RestClient, UnexpectedServer
 from lumos.config.platforms import OpenmetadataPlatform
-from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, MisuseError
-from lumos.http.client import (
-    HttpClient,
-    HttpError,
-    HttpResponse,
-    InvalidRequest,
-    NotConnected,
-    ResponseTooLarge,
-    TimeLimits,
-)
-from lumos.http.httpx_transport import HttpxTransport
+from lumos.errors import CatalogError, CatalogTooOld
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 KIND: Final = "openmetadata"
 OLDEST_VERSION: Final = (1, 9)
-_BASE: Final = "/api/v1/"
-_CONNECT_TIMEOUT: Final = 10.0
 _PAGE_SIZE: Final = 1000
 _NOT_FOUND: Final = 404
 _INTERNAL: Final = 500
 _OUTDATED: Final = 412
 _ERROR: Final = 400
-_REDIRECTED: Final = 300
 _SUCCESS: Final = ("success", "partialSuccess")
-_JSON: Final = "application/json"
 _PATCH: Final = "application/json-patch+json"
 # Messages for a patch that does not match the entity; the status alone does not identify it.
 _PATCH_MISMATCH: Final = ("JSON Patch", "Non-existing name/value pair", "array index")
@@ -51,17 +28,6 @@ _PATCH_MISMATCH: Final = ("JSON Patch", "Non-existing name/value pair", "array i
 
 class Outdated(CatalogError):
     """The entity was changed since it was read."""
-
-
-class NotOpenMetadata(CatalogUnavailable):
-    """The address does not belong to an OpenMetadata server."""
-
-    def __init__(self, platform: str, response: str) -> None:
-        super().__init__(
-            f"{platform} is not an OpenMetadata server: {response}. Use the address of the server, "
-            "such as http://localhost:8585, without a path.",
-            platform=platform,
-        )
 
 
 class IncompleteList(CatalogError):
@@ -83,31 +49,17 @@ class RequestRefused(NamedTuple):
     status: int
 
 
-class _ErrorResponse(Exception):
-    """A response with an error status."""
-
-    def __init__(self, status: int, text: str, retry_after: str | None) -> None:
-        self.status = status
-        self.text = text
-        self.retry_after = retry_after
-        super().__init__(text)
-
-
 class Server:
     """One server; the first call opens connections, which later ones reuse."""
 
     def __init__(self, settings: OpenmetadataPlatform, caller: Caller | None = None) -> None:
-        self._settings = settings
         self.caller = caller or Caller.of(KIND, settings, fault_of)
-
-    @property
-    def platform(self) -> str:
-        return f"{KIND}:{self._settings.address}"
+        self._client = RestClient(KIND, settings, path="/api/v1/", caller=self.caller)
+        self.platform = self._client.platform
 
     def close(self) -> None:
-        """Close connections."""
-        if (client := self.__dict__.pop("_http", None)) is not None:
-            client.close()
+        """Close connections; the next call opens new ones."""
+        self._client.close()
 
     def each(self, items: Sequence[T], work: Callable[[T], R]) -> Iterator[R]:
         """Run `work` for items in parallel, and yield the results as they are finished."""
@@ -159,17 +111,23 @@ class Server:
 
     def _entity(self, response: Any) -> dict[str, Any]:
         if not isinstance(response, dict) or "id" not in response:
-            raise NotOpenMetadata(self.platform, "an entity has no identifier")
+            raise UnexpectedServer(self.platform, "an entity has no identifier")
         return response
 
     def delete(self, path: str, **query: Any) -> bool:
         """Delete an object; return whether it existed."""
-        return self._call("DELETE", path, query=query) is not None
+        try:
+            self._call("DELETE", path, query=query)
+        except CatalogError as problem:
+            if problem.status != _NOT_FOUND:
+                raise
+            return False
+        return True
 
     def patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> Any:
         """Patch an entity; raises Outdated if it was changed since it was read."""
         try:
-            response = self._call("PATCH", path, operations, type=_PATCH)
+            response = self._call("PATCH", path, operations, content_type=_PATCH)
         except CatalogError as problem:
             is_mismatch = problem.status == _INTERNAL and _is_patch_mismatch(str(problem))
             # The message is similar if a referenced entity is missing.
@@ -205,10 +163,10 @@ class Server:
                 raise CatalogTooOld(self.platform, f"the route /{path}", needed=_required_version())
             data, paging = page.get("data"), page.get("paging") or {}
             if not isinstance(data, list) or not isinstance(paging, dict):
-                raise NotOpenMetadata(self.platform, f"the response to /{path} is not a list")
+                raise UnexpectedServer(self.platform, f"the response to /{path} is not a list")
             for raw in data:
                 if "fullyQualifiedName" not in self._entity(raw):
-                    raise NotOpenMetadata(self.platform, f"an entity in /{path} has no name")
+                    raise UnexpectedServer(self.platform, f"an entity in /{path} has no name")
                 yield raw
             received += len(data)
             following = paging.get("after")
@@ -226,14 +184,14 @@ class Server:
             return 0
         total = (page.get("paging") or {}).get("total")
         if not isinstance(total, int):
-            raise NotOpenMetadata(self.platform, f"the response to /{path} has no total")
+            raise UnexpectedServer(self.platform, f"the response to /{path} has no total")
         return total
 
     def bulk(self, path: str, bodies: Sequence[Mapping[str, Any]]) -> list[RequestRefused]:
         """Create or change many entities; return the rejected ones."""
         response = self._call("PUT", f"{path}/bulk", bodies)
         if "status" not in response:
-            raise NotOpenMetadata(self.platform, "the response to a bulk request has no status")
+            raise UnexpectedServer(self.platform, "the response to a bulk request has no status")
         refusals = [
             RequestRefused(
                 row.get("request"), row.get("message") or "", row.get("status") or _ERROR
@@ -259,7 +217,7 @@ class Server:
         parts = text.partition("-")[0].split(".")
         version = tuple(int(part) for part in parts if part.isdecimal())
         if not version:
-            raise NotOpenMetadata(self.platform, "it does not report its version")
+            raise UnexpectedServer(self.platform, "it does not report its version")
         if version < OLDEST_VERSION:
             raise CatalogTooOld(
                 self.platform, f"what came after {text}", needed=_required_version()
@@ -273,68 +231,16 @@ class Server:
         body: Any = None,
         *,
         query: Mapping[str, Any] | None = None,
-        type: str = _JSON,
+        content_type: str = "application/json",
     ) -> Any:
-        content = b"" if body is None else msgspec.json.encode(body)
-        headers = {**self._authorization, **({"Content-Type": type} if content else {})}
-        parameters = {key: _query_text(value) for key, value in (query or {}).items()}
-        question = f"?{urlencode(parameters, quote_via=quote)}" if parameters else ""
-        url = f"{self._settings.address}{_BASE}{path}{question}"
-
-        def attempt() -> Any:
-            response = self._http.send(method, url, headers=lambda: headers, body=content)
-            if response.status == _NOT_FOUND and method in ("GET", "DELETE"):
-                return None
-            if response.status >= _ERROR:
-                raise _ErrorResponse(
-                    response.status, _message(response.body), response.headers.get("retry-after")
-                )
-            return self._decode_object(method, response)
-
-        return self.caller.call(f"{method} /{path}", attempt)
-
-    def _decode_object(self, method: str, response: HttpResponse) -> dict[str, Any]:
-        """Decode a response; only responses to edges may be empty."""
-        if response.status >= _REDIRECTED:
-            address = response.headers.get("location", "elsewhere")
-            raise NotOpenMetadata(self.platform, f"it redirects to {shorten(address)}")
-        if not response.body and method != "GET":
+        """The object in the response, or None if a GET finds nothing."""
+        response = self._client.call(method, path, body, query=query, content_type=content_type)
+        if response is None and method != "GET":
+            # Responses to edges are empty.
             return {}
-        try:
-            content = msgspec.json.decode(response.body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            raise NotOpenMetadata(self.platform, "the response is not JSON") from None
-        if not isinstance(content, dict):
-            raise NotOpenMetadata(self.platform, "the response is not an object")
-        return content
-
-    def _tls_context(self) -> ssl.SSLContext:
-        path = self._settings.ca_file
-        if path is None:
-            return ssl.create_default_context()
-        try:
-            return ssl.create_default_context(cafile=str(path))
-        except OSError as problem:
-            raise MisuseError(
-                f"Cannot read certificates from '{path}' (platform_config.{KIND}.ca_file): "
-                f"{problem.strerror or problem}."
-            ) from None
-
-    @cached_property
-    def _http(self) -> HttpClient:
-        settings = self._settings
-        return HttpClient(
-            HttpxTransport(
-                limits=TimeLimits(min(_CONNECT_TIMEOUT, settings.timeout), settings.timeout),
-                connections=settings.parallel + 1,
-                tls=self._tls_context(),
-            )
-        )
-
-    @cached_property
-    def _authorization(self) -> Mapping[str, str]:
-        secret = self._settings.secret()
-        return {} if secret is None else {"Authorization": f"Bearer {secret.reveal()}"}
+        if response is not None and not isinstance(response, dict):
+            raise UnexpectedServer(self.platform, "its response is not an object")
+        return response
 
 
 def _is_patch_mismatch(text: str) -> bool:
@@ -343,36 +249,14 @@ def _is_patch_mismatch(text: str) -> bool:
 
 def fault_of(problem: Exception) -> Fault | None:
     """Classify an exception of a call; None if no call failed."""
-    match problem:
-        case _ErrorResponse(status=status, text=text, retry_after=retry_after):
-            fault = response_fault(status, text, retry_after)
-            # A mismatch is not temporary.
-            is_mismatch = status == _INTERNAL and _is_patch_mismatch(text)
-            return fault._replace(is_temporary=False, may_be_done=False) if is_mismatch else fault
-        case NotConnected() | InvalidRequest():
-            return unreachable_fault(problem.reason)
-        case ResponseTooLarge():
-            return Fault(shorten(problem.reason))
-        case HttpError():
-            return no_response_fault(problem.reason)
-        case _:
-            return None
-
-
-def _message(content: bytes) -> str:
-    try:
-        body = msgspec.json.decode(content)
-    except msgspec.DecodeError:
-        return content.decode("utf-8", "replace")
-    if isinstance(body, dict):
-        return str(body.get("message") or body.get("error") or body)
-    return str(body)
-
-
-def _query_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value)
+    fault = rest.fault_of(problem)
+    is_mismatch = (
+        isinstance(problem, ErrorResponse)
+        and problem.status == _INTERNAL
+        and _is_patch_mismatch(problem.text)
+    )
+    # A mismatch is not temporary.
+    return fault._replace(is_temporary=False, may_be_done=False) if fault and is_mismatch else fault
 
 
 def _required_version() -> str:

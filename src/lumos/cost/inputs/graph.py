@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def explicit_shares(
     settings: Settings, cost_nodes: CostNodes, finder: NodeFinder, types: Sequence[str]
 ) -> Floats:
-    """[k, m] the allocated shares, nan where there are none; [1, m] without any allocation."""
+    """[k, m] the configured shares, nan for other edges; [1, m] if no share is configured."""
     allocations = allocations_of(settings)
     edges = len(cost_nodes.upstream)
     if not allocations:
@@ -57,9 +57,9 @@ def explicit_shares(
 
 
 def _edge(allocation: Allocation, cost_nodes: CostNodes, finder: NodeFinder) -> int:
-    """The edge of an allocation, also through the only job between two datasets."""
+    """The edge of an allocation; between datasets, the edge to the only job between them."""
     start, end = (
-        finder.configured(each, "An allocation")
+        finder.find_configured(each, "An allocation")
         for each in (allocation.upstream, allocation.downstream)
     )
     edge = cost_nodes.edge(start, end)
@@ -68,9 +68,9 @@ def _edge(allocation: Allocation, cost_nodes: CostNodes, finder: NodeFinder) -> 
     between = [job for job in cost_nodes.readers(start) if end in cost_nodes.readers(job)]
     jobs = [job for job in between if cost_nodes.is_job[job]]
     if len(jobs) == 1 and cost_nodes.readers(jobs[0]) == [end]:
-        found = cost_nodes.edge(start, jobs[0])
-        assert found is not None
-        return found
+        edge_to_job = cost_nodes.edge(start, jobs[0])
+        assert edge_to_job is not None
+        return edge_to_job
     names = f"{allocation.upstream} to {allocation.downstream}"
     if not jobs:
         raise MisuseError(
@@ -103,7 +103,7 @@ def committed_nodes(
 ) -> tuple[set[int], tuple[str, ...]]:
     """The datasets and jobs that are configured as committed, and remarks on unmatched entries.
 
-    An entry that matches nothing would otherwise report savings that cannot be realised.
+    Without these remarks, a misspelled entry would go unnoticed, and savings be overstated.
     """
     committed = committed_of(settings)
     nodes: set[int] = set()
@@ -111,7 +111,7 @@ def committed_nodes(
     patterns = [text for each in committed for text in (*each.datasets, *each.patterns)]
     for text, found in (
         *_match_patterns(patterns, cost_nodes),
-        *_tagged(store, cost_nodes, committed),
+        *_match_tags(store, cost_nodes, committed),
     ):
         nodes |= found
         if not found:
@@ -137,17 +137,17 @@ def _match_patterns(patterns: list[str], cost_nodes: CostNodes) -> Iterator[tupl
         )
 
 
-def _tagged(
+def _match_tags(
     store: "Store", cost_nodes: CostNodes, committed: "tuple[FeatureSettings, ...]"
 ) -> Iterator[tuple[str, set[int]]]:
     tags = [tag for each in committed for tag in each.tags]
-    governed = store.aspects("governance") if tags else {}
+    governance_by_urn = store.aspects("governance") if tags else {}
     for tag in tags:
         yield (
             f"the tag '{tag}'",
             {
                 cost_nodes.node_by_urn[urn]
-                for urn, governance in governed.items()
+                for urn, governance in governance_by_urn.items()
                 if tag in governance.tags and urn in cost_nodes.node_by_urn
             },
         )
@@ -160,8 +160,8 @@ _ALWAYS_LISTED: Final = 2
 class CostInputs:
     """The cost graph of a period and unattributed costs, in micro-units of one currency.
 
-    `read` are datasets with recorded reads, `unverified` those whose reads are not recorded at
-    all. `avoidable` ([n]) says which own costs end when the node is removed; None if all do.
+    `read` are datasets with recorded reads, and `unverified` those whose reads are not recorded.
+    `avoidable` ([n]) says whether removing a node ends its own cost; None if that holds for all.
     """
 
     graph: CostGraph
@@ -186,7 +186,7 @@ def build_inputs(
     moves: Mapping[str, str] | None = None,
     schedules: Mapping[str, str] | None = None,
 ) -> CostInputs:
-    """What was spent in a period on which node, and which node reads which.
+    """Build the cost graph of a period from the store and the configuration.
 
     `prices` (by keys such as `s3.glacier`), `moves` (storage classes by dataset) and
     `schedules` (such as `weekly` or `0.5x`, by job) replace the known values in a what-if
@@ -202,24 +202,24 @@ def build_inputs(
     missing = {*storage.missing, *compute.missing}
     if missing:
         raise MissingPrices(missing)
-    # Allocated after the compute costs, which add nodes for jobs without lineage.
+    # Created after the compute costs, which add nodes for jobs without lineage.
     costs = np.zeros((len(COST_TYPES), len(cost_nodes.urns)), dtype=np.int64)
     storage.add_to(costs[COST_TYPES.index("storage")])
     compute.add_to(costs)
     remarks = override_costs(costs, store, settings, price_list.currency, period, finder, compute)
-    costs, types = _with_costs(costs)
-    reading = read_usage(store, settings, cost_nodes, period)
+    costs, types = _drop_empty_types(costs)
+    usage = read_usage(store, settings, cost_nodes, period)
     graph = CostGraph(
         urns=cost_nodes.urns,
         types=types,
         is_job=cost_nodes.is_job,
         costs=costs,
-        live=reading.live,
+        live=usage.live,
         upstream=cost_nodes.upstream,
         downstream=cost_nodes.downstream,
         explicit=explicit_shares(settings, cost_nodes, finder, types),
-        weights=reading.weights,
-        last_read=reading.last_read,
+        weights=usage.weights,
+        last_read=usage.last_read,
     )
     committed_numbers, commitment_remarks = committed_nodes(store, settings, cost_nodes)
     unattributed = _unattributed(settings, period, compute.reserved)
@@ -232,14 +232,14 @@ def build_inputs(
         idle=unattributed[IDLE],
         shared=unattributed[SHARED],
         adjustment=unattributed[ADJUSTMENT],
-        read=reading.read,
-        unverified=reading.unverified,
+        read=usage.read,
+        unverified=usage.unverified,
         avoidable=_avoidable(committed_numbers, graph.nodes),
     )
 
 
-def _with_costs(costs: Integers) -> tuple[Integers, tuple[str, ...]]:
-    """The rows of storage, compute and all other cost types that occur."""
+def _drop_empty_types(costs: Integers) -> tuple[Integers, tuple[str, ...]]:
+    """Keep the rows of storage and compute, and of other cost types that occur."""
     rows = [row for row in range(len(costs)) if row < _ALWAYS_LISTED or costs[row].any()]
     return costs[rows], tuple(COST_TYPES[row] for row in rows)
 
@@ -247,7 +247,7 @@ def _with_costs(costs: Integers) -> tuple[Integers, tuple[str, ...]]:
 def _unattributed(
     settings: Settings, period: Period, reserved: Mapping[str, int]
 ) -> dict[str, int]:
-    """Costs of no dataset or job, from meters and from the configuration."""
+    """Costs that belong to no dataset or job, from meters and from the configuration."""
     configured: Mapping[str, Decimal] = {
         IDLE: monthly_amounts(settings, "idle"),
         SHARED: monthly_amounts(settings, "shared"),

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from lumos.store import Store
 
 
-# For jobs with more pairs of inputs and outputs, direct edges between those are kept.
+# Jobs with more pairs of inputs and outputs do not replace direct edges between these.
 _MAX_PAIRS = 10_000
-# How many names that match nothing are listed.
+# The number of unmatched names to list.
 _MAX_UNMATCHED = 3
 
 
 class CostNodes:
-    """Datasets and jobs with their edges, each edge once, sorted by its ends."""
+    """Datasets and jobs with their edges, without duplicates, sorted by upstream and downstream."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class CostNodes:
         return [int(each) for each in found if each != node]
 
     def add_job(self, urn: str, outputs: Sequence[int]) -> int:
-        """Add a job that is not in the lineage, with the outputs it was seen to write."""
+        """Add a job that is not in the lineage, with the outputs that its usage reports."""
         node = self.node_by_urn.get(urn)
         if node is None:
             node = self.node_by_urn[urn] = len(self.urns)
@@ -74,9 +74,9 @@ class CostNodes:
             self.is_job = np.append(self.is_job, True)
         edges = [(node, each) for each in outputs if self.edge(node, each) is None]
         if edges:
-            both = np.stack([self.upstream, self.downstream], axis=1)
+            existing = np.stack([self.upstream, self.downstream], axis=1)
             all_edges = _unique_edges(
-                np.concatenate([both, np.array(edges, dtype=np.int64)]), len(self.urns)
+                np.concatenate([existing, np.array(edges, dtype=np.int64)]), len(self.urns)
             )
             self.upstream, self.downstream = all_edges[:, 0].copy(), all_edges[:, 1].copy()
         return node
@@ -91,7 +91,7 @@ def load_nodes(store: "Store") -> CostNodes:
     is_used = np.zeros(triples.max(initial=0) + 1, dtype=np.bool_)
     is_used[triples.ravel()] = True
     is_used[0] = False
-    # Read twice: two copies of all names would not fit into memory.
+    # Nodes are read twice, since two copies of all names would need too much memory.
     lineage_only = {urn for _, urn in _nodes_with_edges(store, is_used) if urn not in datasets}
     lineage_only.update(jobs.keys() - datasets.keys())
     for job in jobs.values():
@@ -109,11 +109,11 @@ def load_nodes(store: "Store") -> CostNodes:
 
 
 def _datasets(store: "Store") -> dict[str, tuple[str, str]]:
-    """The platform and the source of each live dataset, as shared tuples."""
-    known: dict[tuple[str, str], tuple[str, str]] = {}
+    """The platform and the source of each live dataset; equal tuples are stored once."""
+    unique: dict[tuple[str, str], tuple[str, str]] = {}
     found: dict[str, tuple[str, str]] = {}
     for urn, platform, source in store.costs.datasets():
-        found[urn] = known.setdefault((platform, source), (platform, source))
+        found[urn] = unique.setdefault((platform, source), (platform, source))
     return found
 
 
@@ -131,37 +131,41 @@ def _edges(
     jobs: "Iterable[Job]",
     nodes: int,
 ) -> Integers:
-    """All edges; a direct edge is dropped if a known job connects the same datasets.
+    """All edges, without direct edges between datasets that a known job connects.
 
-    Self-edges of datasets, as in incremental models, are dropped.
+    Self-edges of datasets, as in incremental models, are omitted as well.
     """
     triples = triples[triples[:, 0] != triples[:, 1]]
-    by_job = triples[:, 2] != 0
-    up, down, job = (lookup[triples[:, column]] for column in range(3))
-    connected = np.stack([up[by_job], down[by_job]], axis=1)
-    job_inputs = np.stack([up[by_job], job[by_job]], axis=1)
-    job_outputs = np.stack([job[by_job], down[by_job]], axis=1)
-    flows, connected_by_jobs, own_inputs = (_pairs(each) for each in _flows(jobs, node_by_urn))
+    has_job = triples[:, 2] != 0
+    upstream, downstream, job = (lookup[triples[:, column]] for column in range(3))
+    connected = np.stack([upstream[has_job], downstream[has_job]], axis=1)
+    job_inputs = np.stack([upstream[has_job], job[has_job]], axis=1)
+    job_outputs = np.stack([job[has_job], downstream[has_job]], axis=1)
+    flows, connected_by_jobs, own_inputs = (
+        _to_array(each) for each in _job_edges(jobs, node_by_urn)
+    )
     # A job may read one of its outputs to produce another output.
     own_inputs = own_inputs[
         _is_among(_edge_codes(own_inputs, nodes), _edge_codes(job_inputs, nodes))
     ]
     connected = np.concatenate([connected, connected_by_jobs])
-    direct = np.stack([up[~by_job], down[~by_job]], axis=1)
+    direct = np.stack([upstream[~has_job], downstream[~has_job]], axis=1)
     is_redundant = _is_among(_edge_codes(direct, nodes), _edge_codes(connected, nodes))
     return _unique_edges(
         np.concatenate([job_inputs, job_outputs, flows, own_inputs, direct[~is_redundant]]), nodes
     )
 
 
-_Pairs: TypeAlias = list[tuple[int, int]]
+_NodePairs: TypeAlias = list[tuple[int, int]]
 
 
-def _flows(jobs: "Iterable[Job]", node_by_urn: dict[str, int]) -> tuple[_Pairs, _Pairs, _Pairs]:
-    """Edges of jobs, pairs of datasets that jobs connect, and inputs that are also outputs."""
-    edges: _Pairs = []
-    connected: _Pairs = []
-    own_inputs: _Pairs = []
+def _job_edges(
+    jobs: "Iterable[Job]", node_by_urn: dict[str, int]
+) -> tuple[_NodePairs, _NodePairs, _NodePairs]:
+    """Edges of jobs, pairs of datasets that jobs connect, and edges to jobs from their outputs."""
+    edges: _NodePairs = []
+    connected: _NodePairs = []
+    own_inputs: _NodePairs = []
     for job in jobs:
         node = node_by_urn[job.urn]
         outputs = {node_by_urn[urn] for urn in job.outputs}
@@ -175,7 +179,7 @@ def _flows(jobs: "Iterable[Job]", node_by_urn: dict[str, int]) -> tuple[_Pairs, 
     return edges, connected, own_inputs
 
 
-def _pairs(pairs: _Pairs) -> Integers:
+def _to_array(pairs: _NodePairs) -> Integers:
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
@@ -184,12 +188,12 @@ def _edge_codes(edges: Integers, nodes: int) -> Integers:
 
 
 def _is_among(codes: Integers, others: Integers) -> Bools:
-    """Whether each code is among others; unlike `np.isin`, it does not import masked arrays."""
+    """Like `np.isin`, but without importing masked arrays, which takes time."""
     if not len(others):
         return np.zeros(len(codes), dtype=np.bool_)
     others = np.sort(others)
-    at = np.minimum(np.searchsorted(others, codes), len(others) - 1)
-    return np.asarray(others[at] == codes)
+    positions = np.minimum(np.searchsorted(others, codes), len(others) - 1)
+    return np.asarray(others[positions] == codes)
 
 
 def _unique_edges(edges: Integers, nodes: int) -> Integers:
@@ -217,7 +221,7 @@ class NodeFinder:
         return self._nodes.urns[node]
 
     def node(self, name: str) -> int:
-        """The dataset or job with this name; raises if there is none."""
+        """The dataset or job with this name; raises UnknownDataset if there is none."""
         if (urn := self._jobs_by_name.get(name)) is not None:
             return self._nodes.node_by_urn[urn]
         if name in self._nodes.node_by_urn:
@@ -227,7 +231,7 @@ class NodeFinder:
             raise self._store.unknown(name)
         return self._nodes.node_by_urn[urn]
 
-    def configured(self, name: str, where: str) -> int:
+    def find_configured(self, name: str, where: str) -> int:
         """The dataset or job with this name in the configuration; errors name the setting."""
         try:
             return self.node(name)
@@ -250,7 +254,7 @@ class NodeFinder:
         for urn, job in self._nodes.jobs.items():
             yield self._nodes.node_by_urn[urn], job
 
-    def job_costs(self, name: str) -> tuple[int, ...]:
+    def find_jobs(self, name: str) -> tuple[int, ...]:
         """The job with this name, or the jobs that write the dataset with this name."""
         try:
             node = self.node(name)
@@ -269,24 +273,24 @@ class NodeFinder:
             )
         return jobs
 
-    def metered(self, metered: MeteredUsage) -> tuple[int, ...]:
-        """The nodes that usage is charged to; none if they are unknown."""
+    def charged_nodes(self, metered: MeteredUsage) -> tuple[int, ...]:
+        """The nodes that metered usage is charged to; empty if none matches."""
         key = metered.target, metered.is_dataset, metered.outputs
         if key not in self._usage_nodes:
             self._usage_nodes[key] = self._find_charged(metered)
         return self._usage_nodes[key]
 
     def explain_unmatched(self, names: Sequence[str]) -> str:
-        """Why usage under some names is charged to nothing, with the nearest known names."""
-        several = [name for name in names if name in self._ambiguous]
+        """Explain why usage under some names is not charged, with similar known names."""
+        ambiguous = [name for name in names if name in self._ambiguous]
         unknown = [name for name in names if name not in self._ambiguous]
         reasons = []
         if unknown:
             listed = [f"{name}{self._suggestion(name)}" for name in few(unknown, _MAX_UNMATCHED)[0]]
             names_text = join_names(listed, _MAX_UNMATCHED, len(unknown))
             reasons.append(f"no dataset or job is named {names_text}")
-        if several:
-            reasons.append(f"several are named {join_names(several, _MAX_UNMATCHED)}")
+        if ambiguous:
+            reasons.append(f"several are named {join_names(ambiguous, _MAX_UNMATCHED)}")
         return (
             f"{'; '.join(reasons)}. Correct the names and import the usage again with --replace, "
             "or record their lineage: lumos lineage ingest PATH"
@@ -307,20 +311,20 @@ class NodeFinder:
             return self._dataset(name)
         if (urn := self._jobs_by_name.get(name)) is not None:
             return (self._nodes.node_by_urn[urn],)
-        parts = self._jobs_by_application.get(_normalize(name), ())
-        if parts:
-            return tuple(self._nodes.node_by_urn[urn] for urn in parts)
+        steps = self._jobs_by_application.get(_normalize(name), ())
+        if steps:
+            return tuple(self._nodes.node_by_urn[urn] for urn in steps)
         if (node := self._jobs_by_urn.get(name)) is not None:
             return (node,)
         outputs = sorted(
-            {node for position in metered.outputs for node in self._dataset_at(position)}
+            {node for location in metered.outputs for node in self._dataset_at(location)}
         )
         return (self._nodes.add_job(_job_urn(metered), outputs),) if outputs else ()
 
     def _dataset(self, name: str) -> tuple[int, ...]:
-        """The dataset with this name, scanned or known from lineage only.
+        """The dataset with this name, whether it was scanned or is only known from lineage.
 
-        Unlike `find_urn` it searches no similar names: usage may name thousands of unknown tables.
+        Unlike `find_urn`, it does not search for similar names: usage may have many unknown names.
         """
         try:
             urn = self._store.lookup(name)
@@ -336,13 +340,13 @@ class NodeFinder:
         node = None if urn is None else self._nodes.node_by_urn.get(urn)
         return () if node is None else (node,)
 
-    def _dataset_at(self, position: str) -> tuple[int, ...]:
+    def _dataset_at(self, location: str) -> tuple[int, ...]:
         """The dataset at a location."""
         from lumos.lineage.reported_lineage import LocationReference, ResolutionMethod
 
-        found = self._names.find(LocationReference(uri=position))
-        is_there = found.method is ResolutionMethod.LOCATION and found.urn in self._nodes.datasets
-        return (self._nodes.node_by_urn[found.urn],) if is_there else ()
+        found = self._names.find(LocationReference(uri=location))
+        is_known = found.method is ResolutionMethod.LOCATION and found.urn in self._nodes.datasets
+        return (self._nodes.node_by_urn[found.urn],) if is_known else ()
 
     @cached_property
     def _names(self) -> "NameIndex":
@@ -364,7 +368,7 @@ class NodeFinder:
 
     @cached_property
     def _jobs_by_urn(self) -> dict[str, int]:
-        """Jobs that are known from edges only, by all unambiguous ends of their URNs."""
+        """Jobs that are only known from edges, by all unambiguous endings of their URNs."""
         found: dict[str, int] = {}
         ambiguous: set[str] = set()
         for node in np.flatnonzero(self._nodes.is_job).tolist():
@@ -386,16 +390,16 @@ class NodeFinder:
             first, dot, _ = job.name.partition(".")
             parent = job.properties.get("parent", "").rpartition("/")[2]
             for name in (first if dot else "", parent):
-                if letters := _normalize(name):
-                    found.setdefault(letters, {})[urn] = None
+                if normalized := _normalize(name):
+                    found.setdefault(normalized, {})[urn] = None
         return {name: tuple(urns) for name, urns in found.items()}
 
 
 def job_names(job: "Job") -> tuple[str, ...]:
     """The names that reporters use for a job."""
     namespace = job.properties.get("namespace")
-    named = (job.urn, job.name)
-    return (*named, f"{namespace}/{job.name}") if namespace else named
+    names = (job.urn, job.name)
+    return (*names, f"{namespace}/{job.name}") if namespace else names
 
 
 def _normalize(name: str) -> str:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class StorageCosts:
     """The storage cost of all datasets in a period.
 
-    The last size measured on or before the last day of the period counts for the whole period.
+    The last size measured on or before the last day is used for the entire period.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class StorageCosts:
         self._rates: dict[tuple[str, str], tuple[int, int] | None] = {}
         self.missing: set[str] = set()
         self._unpriced: dict[str, tuple[int, int]] = {}
-        self._later = 0
-        # A flat array of pairs: there may be millions.
+        self._scanned_later = 0
+        # Pairs of node and cost in a flat array, since there may be millions.
         self._costs = array("q")
-        for pair in self._priced(cost_nodes, store.costs.sizes(period.last)):
+        for pair in self._compute_costs(cost_nodes, store.costs.sizes(period.last)):
             self._costs.extend(pair)
 
     def add_to(self, costs: Integers) -> None:
@@ -81,16 +81,16 @@ class StorageCosts:
             f"{self._prices.storage_key(provider, '')}."
             for provider, (datasets, size) in sorted(self._unpriced.items())
         ]
-        if self._later == 1:
+        if self._scanned_later == 1:
             found.append("1 dataset was first scanned after this period; its later size is used.")
-        elif self._later:
+        elif self._scanned_later:
             found.append(
-                f"{self._later:,} datasets were first scanned after this period; their later "
-                "sizes are used."
+                f"{self._scanned_later:,} datasets were first scanned after this period; their "
+                "later sizes are used."
             )
         return tuple(found)
 
-    def _priced(
+    def _compute_costs(
         self, cost_nodes: CostNodes, sizes: Mapping[str, StorageSize]
     ) -> Iterator[tuple[int, int]]:
         last = (self._period.last - EPOCH).days
@@ -98,32 +98,34 @@ class StorageCosts:
             size = sizes.get(urn)
             if size is None or size.total <= 0:
                 continue
-            self._later += size.day > last
+            self._scanned_later += size.day > last
             provider = provider_of(platform)
             if urn in self._moves:
-                provider, by_class = self._moved(provider, size, self._moves[urn])
+                provider, by_class = self._moved_size(provider, size, self._moves[urn])
             else:
                 by_class = _by_class(provider, size)
-            cost = sum(self._cost(provider, name, held) for name, held in by_class.items())
+            cost = sum(
+                self._cost(provider, name, size_bytes) for name, size_bytes in by_class.items()
+            )
             if cost:
                 yield cost_nodes.node_by_urn[urn], check_amount(cost, f"for the storage of {urn}")
 
     @staticmethod
-    def _moved(provider: str, size: StorageSize, to: str) -> tuple[str, dict[str, int]]:
-        elsewhere, dot, storage_class = to.rpartition(".")
-        there = provider_of(elsewhere) if dot else provider
-        return there, {class_of(storage_class): size.total}
+    def _moved_size(provider: str, size: StorageSize, to: str) -> tuple[str, dict[str, int]]:
+        other_provider, dot, storage_class = to.rpartition(".")
+        new_provider = provider_of(other_provider) if dot else provider
+        return new_provider, {class_of(storage_class): size.total}
 
-    def _cost(self, provider: str, storage_class: str, held: int) -> int:
-        at = provider, storage_class
-        if at not in self._rates:
-            self._rates[at] = self._rate(provider, storage_class)
-        rate = self._rates[at]
+    def _cost(self, provider: str, storage_class: str, size_bytes: int) -> int:
+        key = provider, storage_class
+        if key not in self._rates:
+            self._rates[key] = self._rate(provider, storage_class)
+        rate = self._rates[key]
         if rate is None:
-            self._note_missing(provider, storage_class, held)
+            self._note_missing(provider, storage_class, size_bytes)
             return 0
-        above, below = rate
-        return (2 * held * above + below) // (2 * below)
+        numerator, denominator = rate
+        return (2 * size_bytes * numerator + denominator) // (2 * denominator)
 
     def _rate(self, provider: str, storage_class: str) -> tuple[int, int] | None:
         """The price of one byte for the period in micro-units, as a fraction."""
@@ -133,13 +135,13 @@ class StorageCosts:
         rate = Fraction(price) * MICRO * self._period.months / GB
         return rate.numerator, rate.denominator
 
-    def _note_missing(self, provider: str, storage_class: str, held: int) -> None:
+    def _note_missing(self, provider: str, storage_class: str, size_bytes: int) -> None:
         priced = any(each == provider for each, _ in self._prices.storage)
         if priced or charges_for_storage(provider):
             self.missing.add(self._prices.storage_key(provider, storage_class))
         else:
             datasets, size = self._unpriced.get(provider, (0, 0))
-            self._unpriced[provider] = datasets + 1, size + held
+            self._unpriced[provider] = datasets + 1, size + size_bytes
 
 
 def _format_size(size: int) -> str:
@@ -147,19 +149,19 @@ def _format_size(size: int) -> str:
 
 
 def _by_class(provider: str, size: StorageSize) -> dict[str, int]:
-    """Bytes by storage class; bytes of unknown class count for the default class."""
+    """Bytes by storage class; bytes of an unknown class are in the default class."""
     found: dict[str, int] = {}
-    for name, held in size.classes.items():
+    for name, size_bytes in size.classes.items():
         storage_class = class_of(name) or default_class(provider)
-        found[storage_class] = found.get(storage_class, 0) + held
-    if rest := size.total - sum(found.values()):
-        usual = default_class(provider)
-        found[usual] = found.get(usual, 0) + rest
-    return {name: held for name, held in found.items() if held > 0}
+        found[storage_class] = found.get(storage_class, 0) + size_bytes
+    if unclassified := size.total - sum(found.values()):
+        default = default_class(provider)
+        found[default] = found.get(default, 0) + unclassified
+    return {name: size_bytes for name, size_bytes in found.items() if size_bytes > 0}
 
 
-_TIMES: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*x?\Z", re.ASCII)
-_PER_DAY: Final = {
+_FACTOR: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*x?\Z", re.ASCII)
+_RUNS_PER_DAY: Final = {
     "hourly": Fraction(24),
     "daily": Fraction(1),
     "weekly": Fraction(1, 7),
@@ -169,35 +171,45 @@ _PER_DAY: Final = {
 
 
 def schedule_factor(schedule: str, *, runs: int, days: int, name: str) -> Fraction:
-    """The factor of a job's cost: 1/2 for `0.5x`; for `weekly` it depends on the number of runs."""
-    plain = schedule.strip().lower()
-    if match := _TIMES.match(plain):
+    """The factor by which a schedule changes a job's cost.
+
+    For `0.5x` it is 1/2. For `weekly` it is the number of weeks divided by the number of runs.
+    """
+    normalized = schedule.strip().lower()
+    if match := _FACTOR.match(normalized):
         return Fraction(match.group(1))
-    if plain not in _PER_DAY:
+    if normalized not in _RUNS_PER_DAY:
         raise MisuseError(
-            f"Unknown schedule '{schedule}' for {name}. Use {', '.join(_PER_DAY)}, or a factor "
-            "such as 0.5x."
+            f"Unknown schedule '{schedule}' for {name}. Use {', '.join(_RUNS_PER_DAY)}, or a "
+            "factor such as 0.5x."
         )
-    if plain != "never" and not runs:
+    if normalized != "never" and not runs:
         raise MisuseError(
             f"{name} did not run in this period, so the effect of '{schedule}' is unknown. Use a "
             "factor such as 0.5x."
         )
-    return _PER_DAY[plain] * days / runs if runs else Fraction(0)
+    return _RUNS_PER_DAY[normalized] * days / runs if runs else Fraction(0)
 
 
-_A_MICROSECOND: Final = timedelta(microseconds=1)
+_MICROSECOND: Final = timedelta(microseconds=1)
 _SECONDS_PER_HOUR: Final = 3600
 _MAX_NAMES: Final = 5
 _MAX_AMOUNT: Final = 2**62
 # The units for which a missing price is reported, in order of preference.
-_PREFERRED: Final = ("core_hour", "dbu", "credit", "instance_hour", "slot_hour", "gb_processed")
+_PREFERRED_UNITS: Final = (
+    "core_hour",
+    "dbu",
+    "credit",
+    "instance_hour",
+    "slot_hour",
+    "gb_processed",
+)
 
 
 class ComputeCosts:
     """The metered cost of a period by node and cost type.
 
-    A run that is partly outside of the period counts in proportion to its time inside.
+    A run that is partly outside of the period is charged in proportion to its time inside.
     """
 
     def __init__(
@@ -219,12 +231,12 @@ class ComputeCosts:
         self._runs: Counter[int] = Counter()
         self._reporters: dict[int, set[str]] = defaultdict(set)
         self._names: dict[tuple[str, int], set[str]] = defaultdict(set)
-        self._free: Counter[str] = Counter()
+        self._unpriced_runs: Counter[str] = Counter()
         self._factors: dict[int, Fraction] = {}
         self._parts: dict[Period, ComputeCosts] = {}
-        self._unknown: Counter[str] = Counter()
+        self._unmatched: Counter[str] = Counter()
         self._unpriced: dict[str, set[str]] = defaultdict(set)
-        self._cut_short = 0
+        self._incomplete_jobs = 0
         self.missing: set[str] = set()
         self.reserved: Counter[str] = Counter()
         self._charge_meters()
@@ -252,12 +264,12 @@ class ComputeCosts:
             self._parts[part] = ComputeCosts(
                 self._store, self._prices, part, self._finder, schedules={}
             )
-        found = self._parts[part].cost(node, cost_type)
-        return round(found * self._factors.get(node, 1)) if cost_type == "compute" else found
+        cost = self._parts[part].cost(node, cost_type)
+        return round(cost * self._factors.get(node, 1)) if cost_type == "compute" else cost
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Remarks on usage that is unallocated, free or perhaps counted twice."""
+        """Remarks on usage that is unallocated, has no price or may be counted twice."""
         return tuple(self._remarks())
 
     def _charge_meters(self) -> None:
@@ -265,17 +277,19 @@ class ComputeCosts:
         for reporter, metered in self._store.costs.metered(self._start, self._end):
             if metered.currency is not None:
                 currencies.add(metered.currency)
-            amount = self._inside(metered.started_at, metered.ended_at, self._amount(metered))
+            amount = self._amount_inside(
+                metered.started_at, metered.ended_at, self._amount(metered)
+            )
             if metered.is_reserved:
                 self.reserved[metered.target] += amount
                 continue
-            nodes = self._finder.metered(metered)
+            nodes = self._finder.charged_nodes(metered)
             if not nodes:
-                self._unknown[metered.target] += amount
+                self._unmatched[metered.target] += amount
                 self.reserved[UNALLOCATED] += amount
             for node, part in zip(nodes, _split_evenly(amount, len(nodes)), strict=True):
                 self._costs[node][metered.type] += part
-                self._runs[node] += self._begins_inside(metered.started_at)
+                self._runs[node] += self._starts_inside(metered.started_at)
                 if not metered.run:
                     self._names[reporter, node].add(metered.target)
                 if metered.type == "compute":
@@ -287,61 +301,65 @@ class ComputeCosts:
         if metered.amount is not None:
             return metered.amount
         priced = self._prices.of_engine(metered.engine)
-        counted = {unit: number for unit, number in metered.quantities.items() if number}
-        known = [unit for unit in counted if unit in priced]
+        used = {unit: number for unit, number in metered.quantities.items() if number}
+        priced_units = [unit for unit in used if unit in priced]
         # A zero quantity in a priced unit is known usage: an application that never got executors.
-        if counted and not known and any(unit in priced for unit in metered.quantities):
-            self._free[metered.engine] += 1
-        elif counted and not known:
-            unit = next((each for each in _PREFERRED if each in counted), next(iter(counted)))
+        if used and not priced_units and any(unit in priced for unit in metered.quantities):
+            self._unpriced_runs[metered.engine] += 1
+        elif used and not priced_units:
+            unit = next((each for each in _PREFERRED_UNITS if each in used), next(iter(used)))
             self.missing.add(self._prices.compute_key(metered.engine, unit))
-        total = sum((counted[unit] * priced[unit] for unit in known), Decimal(0))
+        total = sum((used[unit] * priced[unit] for unit in priced_units), Decimal(0))
         return round(Fraction(total) * MICRO)
 
     def _charge_runs(self, jobs: "Iterable[tuple[int, Job]]") -> None:
-        """Charge job runs from the lineage by their duration, for jobs without metered usage."""
+        """Charge jobs without metered usage for the duration of their runs in the lineage."""
         metered = set(self._reporters)
         for node, job in jobs:
             if node in metered:
                 continue
             runs = [run for run in job.runs if run.ended_at is not None]
-            inside = [
+            runs_inside = [
                 run
                 for run in runs
                 if run.started_at < self._end and (run.ended_at or run.started_at) >= self._start
             ]
-            if not inside:
+            if not runs_inside:
                 continue
             engine = engine_of(job.platform)
             price = self._prices.of_engine(engine).get("hour")
             if price is None:
                 self._unpriced[engine].add(job.urn)
                 continue
-            self._cut_short += len(job.runs) >= MAX_RUNS and job.runs[0].started_at > self._start
-            for run in inside:
+            self._incomplete_jobs += (
+                len(job.runs) >= MAX_RUNS and job.runs[0].started_at > self._start
+            )
+            for run in runs_inside:
                 assert run.ended_at is not None
-                seconds = Fraction((run.ended_at - run.started_at) // _A_MICROSECOND, MICRO)
-                whole = round(seconds * Fraction(price) * MICRO / _SECONDS_PER_HOUR)
-                self._costs[node]["compute"] += self._inside(run.started_at, run.ended_at, whole)
-                self._runs[node] += self._begins_inside(run.started_at)
+                seconds = Fraction((run.ended_at - run.started_at) // _MICROSECOND, MICRO)
+                amount = round(seconds * Fraction(price) * MICRO / _SECONDS_PER_HOUR)
+                self._costs[node]["compute"] += self._amount_inside(
+                    run.started_at, run.ended_at, amount
+                )
+                self._runs[node] += self._starts_inside(run.started_at)
 
-    def _begins_inside(self, moment: datetime) -> bool:
+    def _starts_inside(self, moment: datetime) -> bool:
         return self._start <= moment < self._end
 
-    def _inside(self, start: datetime, end: datetime, amount: int) -> int:
-        """The part of an amount that falls into the period; parts of adjacent periods add up."""
-        length = (end - start) // _A_MICROSECOND
+    def _amount_inside(self, start: datetime, end: datetime, amount: int) -> int:
+        """The part of an amount that falls into the period; parts of all periods add up exactly."""
+        length = (end - start) // _MICROSECOND
         if length <= 0:
-            return amount if self._begins_inside(start) else 0
-        until, before = (
-            amount * min(max((moment - start) // _A_MICROSECOND, 0), length) // length
+            return amount if self._starts_inside(start) else 0
+        before_end, before_start = (
+            amount * min(max((moment - start) // _MICROSECOND, 0), length) // length
             for moment in (self._end, self._start)
         )
-        return until - before
+        return before_end - before_start
 
     def _apply_schedules(self, schedules: Mapping[str, str]) -> None:
         for name, schedule in schedules.items():
-            for node in self._finder.job_costs(name):
+            for node in self._finder.find_jobs(name):
                 factor = schedule_factor(
                     schedule, runs=self._runs[node], days=self._period.days, name=name
                 )
@@ -350,40 +368,40 @@ class ComputeCosts:
                 self._costs[node]["compute"] = round(compute * factor)
 
     def _remarks(self) -> Iterator[str]:
-        if self._unknown:
-            names = [name for name, _ in self._unknown.most_common()]
-            amount = format_money(sum(self._unknown.values()), self._prices.currency)
+        if self._unmatched:
+            names = [name for name, _ in self._unmatched.most_common()]
+            amount = format_money(sum(self._unmatched.values()), self._prices.currency)
             yield f"{amount} is unallocated: {self._finder.explain_unmatched(names)}"
         for engine, jobs in sorted(self._unpriced.items()):
-            some = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
+            job_count = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
             yield (
-                f"{some} on {engine} count{'s' if len(jobs) == 1 else ''} as free: no usage is "
-                f"imported (lumos cost ingest) and {self._prices.compute_key(engine, 'hour')} is "
-                "not set."
+                f"{job_count} on {engine} count{'s' if len(jobs) == 1 else ''} as free: no usage "
+                f"is imported (lumos cost ingest) and {self._prices.compute_key(engine, 'hour')} "
+                "is not set."
             )
-        twice = sum(len(reporters) > 1 for reporters in self._reporters.values())
-        if twice:
+        metered_twice = sum(len(reporters) > 1 for reporters in self._reporters.values())
+        if metered_twice:
             yield (
-                f"{twice:,} job{' is' if twice == 1 else 's are'} metered by more than one source, "
-                "and the amounts are added up. Check with: lumos cost meters"
+                f"{metered_twice:,} job{' is' if metered_twice == 1 else 's are'} metered by more "
+                "than one source, and the amounts are added up. Check with: lumos cost meters"
             )
-        renamed = sorted({name for names in self._several_names for name in names})
-        if renamed:
+        repeated_names = sorted({name for names in self._several_names for name in names})
+        if repeated_names:
             yield (
-                f"{', '.join(renamed[:_MAX_NAMES])} are names of the same "
+                f"{', '.join(repeated_names[:_MAX_NAMES])} are names of the same "
                 f"{'job' if len(self._several_names) == 1 else 'jobs'} in one table, and the "
                 "amounts are added up. Keep one name if the usage is listed twice."
             )
-        for engine, runs in sorted(self._free.items()):
+        for engine, runs in sorted(self._unpriced_runs.items()):
             yield (
                 f"{runs:,} run{'' if runs == 1 else 's'} on {engine} used no unit that has a price "
                 f"and count{'s' if runs == 1 else ''} as free."
             )
-        if self._cut_short:
+        if self._incomplete_jobs:
             yield (
-                f"Only the last {MAX_RUNS} runs of {self._cut_short:,} "
-                f"job{'' if self._cut_short == 1 else 's'} are known; they do not reach back to "
-                "the start of the period."
+                f"Only the last {MAX_RUNS} runs of {self._incomplete_jobs:,} "
+                f"job{'' if self._incomplete_jobs == 1 else 's'} are known; they do not reach back "
+                "to the start of the period."
             )
 
     @property
@@ -392,12 +410,12 @@ class ComputeCosts:
 
 
 def _split_evenly(amount: int, parts: int) -> Iterator[int]:
-    """An amount in equal parts that add up to it."""
+    """Split an amount into equal parts that add up to it."""
     for number in range(parts):
         yield amount * (number + 1) // parts - amount * number // parts
 
 
-_A_DAY = timedelta(days=1)
+_DAY = timedelta(days=1)
 
 
 class _AmountInterval(NamedTuple):
@@ -419,12 +437,12 @@ def override_costs(
 ) -> tuple[str, ...]:
     """Replace measured costs by overrides; return remarks.
 
-    Overrides from commands take precedence over the configuration. Days without an override
-    count as measured.
+    Overrides from commands take precedence over the configuration. On days without an override,
+    the measured cost is used.
     """
-    kept, remarks = _stored_overrides(store, currency, finder)
-    for at, intervals in {**dict(_configured_overrides(settings, finder)), **kept}.items():
-        node, cost_type = at
+    stored, remarks = _stored_overrides(store, currency, finder)
+    for key, intervals in {**dict(_configured_overrides(settings, finder)), **stored}.items():
+        node, cost_type = key
         row = COST_TYPES.index(cost_type)
         costs[row, node] += _difference(
             int(costs[row, node]), _parts(intervals, period), period, compute, node, cost_type
@@ -441,53 +459,57 @@ def _difference(
     cost_type: CostType,
 ) -> int:
     """The override minus the measured cost."""
-    free = [part for part, amount in parts if amount is None]
-    if free == [period]:
+    measured_parts = [part for part, amount in parts if amount is None]
+    if measured_parts == [period]:
         return 0
     total = sum(
         (amount * _months(part, period) for part, amount in parts if amount is not None),
         Fraction(),
     )
-    # Storage cost is spread evenly over the period; metered cost counts on its own days.
-    stored = measured - compute.cost(node, cost_type)
-    total += stored * sum((_months(part, period) for part in free), Fraction()) / period.months
-    total += sum(compute.cost_of_part(part, node, cost_type) for part in free)
+    # Storage cost is spread evenly over the period; metered cost belongs to the days it arose.
+    storage_cost = measured - compute.cost(node, cost_type)
+    total += (
+        storage_cost
+        * sum((_months(part, period) for part in measured_parts), Fraction())
+        / period.months
+    )
+    total += sum(compute.cost_of_part(part, node, cost_type) for part in measured_parts)
     return round(total) - measured
 
 
 def _parts(intervals: list[_AmountInterval], period: Period) -> list[tuple[Period, int | None]]:
     """The period in parts, each with the amount of the override that applies, or None."""
-    end = period.last + _A_DAY
+    end = period.last + _DAY
     ordered = sorted(intervals)
-    found: list[tuple[Period, int | None]] = []
+    parts: list[tuple[Period, int | None]] = []
     day = period.first
     for number, each in enumerate(ordered):
-        follows = ordered[number + 1].since if number + 1 < len(ordered) else end
-        first, before = max(each.since, period.first), min(each.before, follows, end)
+        next_since = ordered[number + 1].since if number + 1 < len(ordered) else end
+        first, before = max(each.since, period.first), min(each.before, next_since, end)
         if first < before:
-            found += [(_part(period, day, first), None)] if day < first else []
-            found.append((_part(period, first, before), each.amount))
+            parts += [(_part(period, day, first), None)] if day < first else []
+            parts.append((_part(period, first, before), each.amount))
             day = before
-    return [*found, (_part(period, day, end), None)] if day < end else found
+    return [*parts, (_part(period, day, end), None)] if day < end else parts
 
 
 def _part(period: Period, first: date, before: date) -> Period:
-    last = before - _A_DAY
+    last = before - _DAY
     if (first, last) == (period.first, period.last):
         return period
     return Period(name=f"{first}..{last}", kind="custom", first=first, last=last)
 
 
-def _months(part: Period, whole: Period) -> Fraction:
+def _months(part: Period, period: Period) -> Fraction:
     """The number of months in a part; the last thirty days are one month."""
-    return Fraction(part.days, whole.days) if whole.kind == "recent" else part.months
+    return Fraction(part.days, period.days) if period.kind == "recent" else part.months
 
 
 def _stored_overrides(
     store: "Store", currency: str, finder: NodeFinder
 ) -> tuple[dict[tuple[int, CostType], list[_AmountInterval]], tuple[str, ...]]:
     found: dict[tuple[int, CostType], list[_AmountInterval]] = defaultdict(list)
-    gone: set[str] = set()
+    unmatched: set[str] = set()
     overrides = store.costs.overrides()
     currencies = {currency, *(each.currency for each in overrides)}
     if len(currencies) > 1:
@@ -496,13 +518,13 @@ def _stored_overrides(
         try:
             node = finder.node(each.urn)
         except UnknownDataset:
-            gone.add(each.urn)
+            unmatched.add(each.urn)
             continue
-        before = date.max if each.until is None else each.until + _A_DAY
+        before = date.max if each.until is None else each.until + _DAY
         found[node, _cost_type(each.type)].append(_AmountInterval(each.since, before, each.amount))
     remarks = tuple(
         f"The cost override of {urn} is ignored: no such dataset or job exists any more."
-        for urn in sorted(gone)
+        for urn in sorted(unmatched)
     )
     return found, remarks
 
@@ -512,9 +534,9 @@ def _configured_overrides(
 ) -> Iterator[tuple[tuple[int, CostType], list[_AmountInterval]]]:
     found: dict[tuple[int, CostType], list[_AmountInterval]] = defaultdict(list)
     for each in overrides_of(settings):
-        node = finder.configured(each.target, "An override")
+        node = finder.find_configured(each.target, "An override")
         since = each.first_day or date.min
-        before = date.max if each.last_day is None else each.last_day + _A_DAY
+        before = date.max if each.last_day is None else each.last_day + _DAY
         for cost_type, amount in each.costs.items():
             interval = _AmountInterval(since, before, micros(exact_decimal(amount)))
             _check_overlap(each.target, cost_type, found[node, cost_type], interval)

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from lumos.model.catalog import Job
     from lumos.store import Store
 
-# Quarterly reports read their inputs once in this time.
+# Long enough to include the reads of quarterly reports.
 _LOOKBACK: Final = timedelta(days=89)
 
 
 class UsageWeights(NamedTuple):
-    """What recorded reads say about nodes ([n]) and edges ([m])."""
+    """End uses ([n]), and weights and times of the last reads by edge ([m]), from recorded reads.
+
+    `read` are the URNs with recorded reads, `unverified` those whose reads are not recorded.
+    """
 
     live: Bools
     weights: Floats
@@ -33,7 +36,7 @@ class UsageWeights(NamedTuple):
     unverified: frozenset[str]
 
 
-class _Read(NamedTuple):
+class _EdgeReads(NamedTuple):
     edge: int
     reads: int
     bytes: int | None
@@ -50,45 +53,49 @@ def read_usage(
     """
     since = min(period.first, period.last - _LOOKBACK)
     readers = _readers(settings, cost_nodes)
-    live = unread_nodes(len(cost_nodes.urns), cost_nodes.upstream, cost_nodes.downstream)
-    end_uses, read, used = _end_uses(store, cost_nodes, readers, since, period.last)
+    is_end_use = unread_nodes(len(cost_nodes.urns), cost_nodes.upstream, cost_nodes.downstream)
+    end_uses, read, read_by_jobs = _end_uses(store, cost_nodes, readers, since, period.last)
     evidence = ReadEvidence(store)
-    known = reads_known_since(
+    recorded_since = reads_known_since(
         store, lambda urn: cost_nodes.datasets.get(urn, (None, None))[1], readers
     )
     unverified = set()
     for urn, (_, source) in cost_nodes.datasets.items():
-        first = known.get(location_of(urn, source))
+        first_day = recorded_since.get(location_of(urn, source))
         has_usage_snapshot = urn in evidence.imported
-        if (first is None or first > since) and not has_usage_snapshot:
+        if (first_day is None or first_day > since) and not has_usage_snapshot:
             if urn not in read:
                 unverified.add(urn)
-        elif live[node := cost_nodes.node_by_urn[urn]] and urn not in read:
-            live[node] = has_usage_snapshot and _may_be_read(evidence, urn, since)
+        elif is_end_use[node := cost_nodes.node_by_urn[urn]] and urn not in read:
+            is_end_use[node] = has_usage_snapshot and _may_be_read(evidence, urn, since)
     unverified.update(
         urn
         for node, urn in enumerate(cost_nodes.urns)
         if not cost_nodes.is_job[node] and urn not in cost_nodes.datasets and urn not in read
     )
     for node in end_uses:
-        live[node] = True
+        is_end_use[node] = True
     weights, last_read = _edge_weights(store, cost_nodes, readers, period)
     return UsageWeights(
-        live, weights.reshape(1, -1), last_read, frozenset(read | used), frozenset(unverified)
+        is_end_use,
+        weights.reshape(1, -1),
+        last_read,
+        frozenset(read | read_by_jobs),
+        frozenset(unverified),
     )
 
 
 def reads_known_since(
     store: "Store", source_of: "Callable[[str], str | None]", jobs: "Collection[str]"
 ) -> dict[str, date]:
-    """The first day with recorded reads by people, by location; reads by jobs do not count."""
-    found: dict[str, date] = {}
+    """The first day with recorded reads by location, without reads by jobs."""
+    first_days: dict[str, date] = {}
     for urn, reader, first in store.costs.first_reads():
         source = source_of(urn)
         if source is not None and reader not in jobs:
             location = location_of(urn, source)
-            found[location] = min(found.get(location, first), first)
-    return found
+            first_days[location] = min(first_days.get(location, first), first)
+    return first_days
 
 
 def _may_be_read(evidence: ReadEvidence, urn: str, since: date) -> bool:
@@ -115,7 +122,7 @@ def _end_uses(
     """Nodes with readers outside of the graph, their URNs, and the URNs that only jobs read."""
     end_uses: set[int] = set()
     read: set[str] = set()
-    used: set[str] = set()
+    read_by_jobs: set[str] = set()
     for urn, reader, *_ in store.costs.reads(first, last):
         node = cost_nodes.node_by_urn.get(urn)
         if node is None:
@@ -125,8 +132,8 @@ def _end_uses(
             end_uses.add(node)
             read.add(urn)
         else:
-            used.add(urn)
-    return end_uses, read, used
+            read_by_jobs.add(urn)
+    return end_uses, read, read_by_jobs
 
 
 def _edge_weights(
@@ -135,35 +142,35 @@ def _edge_weights(
     """Weights and last reads by edge: bytes if known for all readers, else rows or reads."""
     weights = np.full(len(cost_nodes.upstream), np.nan)
     last_read = np.full(len(cost_nodes.upstream), np.nan)
-    by_node: dict[int, dict[int, _Read]] = defaultdict(dict)
-    for urn, reader, times, size, rows, at in store.costs.reads(period.first, period.last):
+    by_node: dict[int, dict[int, _EdgeReads]] = defaultdict(dict)
+    for urn, reader, count, size, rows, at in store.costs.reads(period.first, period.last):
         node, consumer = cost_nodes.node_by_urn.get(urn), readers.get(reader)
         edge = None if node is None or consumer is None else cost_nodes.edge(node, consumer)
         if node is None or edge is None:
             continue
-        read = _Read(edge, int(times), _integer(size), _integer(rows))
-        known = by_node[node].get(edge)
-        by_node[node][edge] = read if known is None else _sum(known, read)
+        reads_of_edge = _EdgeReads(edge, int(count), _integer(size), _integer(rows))
+        earlier = by_node[node].get(edge)
+        by_node[node][edge] = (
+            reads_of_edge if earlier is None else _add_reads(earlier, reads_of_edge)
+        )
         last_read[edge] = np.fmax(last_read[edge], at.timestamp())
     for reads_by_edge in by_node.values():
         reads = list(reads_by_edge.values())
         measures = ([each.bytes for each in reads], [each.rows for each in reads])
         counts = [each.reads for each in reads]
-        weights_of_reads = next(
-            (each for each in measures if None not in each and any(each)), counts
-        )
-        for each, weight in zip(reads, weights_of_reads, strict=True):
+        best_measure = next((each for each in measures if None not in each and any(each)), counts)
+        for each, weight in zip(reads, best_measure, strict=True):
             assert weight is not None
             weights[each.edge] = float(weight)
     return weights, last_read
 
 
-def _sum(one: _Read, other: _Read) -> _Read:
-    return _Read(
-        one.edge,
-        one.reads + other.reads,
-        None if one.bytes is None or other.bytes is None else one.bytes + other.bytes,
-        None if one.rows is None or other.rows is None else one.rows + other.rows,
+def _add_reads(first: _EdgeReads, second: _EdgeReads) -> _EdgeReads:
+    return _EdgeReads(
+        first.edge,
+        first.reads + second.reads,
+        None if first.bytes is None or second.bytes is None else first.bytes + second.bytes,
+        None if first.rows is None or second.rows is None else first.rows + second.rows,
     )
 
 

@@ -14,10 +14,10 @@ from typing import Any, BinaryIO, Final
 from lumos.errors import LumosError
 
 MAX_LINE_LENGTH: Final = 64 * 1024 * 1024
-# Event logs compress to a fiftieth at best; a larger ratio is a decompression bomb.
+# Event logs compress to a fiftieth at best; a much larger ratio is a decompression bomb.
 _MAX_RATIO: Final = 1000
 _BUFFER_BYTES: Final = 1024 * 1024
-# The zstd library drops a whole chunk if the file is truncated in it, so chunks are short.
+# The zstd library discards the entire chunk in which a file is truncated, so chunks are short.
 _CHUNK_BYTES: Final = 4096
 _MAX_BLOCK_BYTES: Final = 32 * 1024 * 1024
 
@@ -48,20 +48,20 @@ class UnreadableMeter(LumosError):
 
 @contextmanager
 def open_decompressed(path: str) -> Iterator[BinaryIO]:
-    """The decompressed content of a file; the compression is detected."""
-    with open(path, "rb") as stored:
-        head = stored.read(16)
-        stored.seek(0)
-        unpack = _decompressor(path, head)
-        if unpack is None:
-            yield io.BufferedReader(stored, _BUFFER_BYTES)
+    """Open a file for reading, decompressed; the compression is detected."""
+    with open(path, "rb") as file:
+        head = file.read(16)
+        file.seek(0)
+        decompress = _decompressor(path, head)
+        if decompress is None:
+            yield io.BufferedReader(file, _BUFFER_BYTES)
             return
-        limit = MAX_LINE_LENGTH + _MAX_RATIO * os.fstat(stored.fileno()).st_size
-        yield io.BufferedReader(_LimitedStream(unpack(stored), path, limit), _BUFFER_BYTES)
+        limit = MAX_LINE_LENGTH + _MAX_RATIO * os.fstat(file.fileno()).st_size
+        yield io.BufferedReader(_LimitedStream(decompress(file), path, limit), _BUFFER_BYTES)
 
 
 def read_lines(path: str) -> Iterator[bytes]:
-    """The lines of a file; an incomplete last line is left out."""
+    """Yield the lines of a file."""
     with open_decompressed(path) as stream:
         while line := stream.readline(MAX_LINE_LENGTH):
             if len(line) == MAX_LINE_LENGTH:
@@ -73,13 +73,13 @@ def _decompressor(path: str, head: bytes) -> Callable[[BinaryIO], Any] | None:
     if head.startswith(_ZSTD_MAGIC):
         return _zstd
     if head.startswith(_GZIP_MAGIC):
-        return lambda stored: gzip.GzipFile(fileobj=stored)
+        return lambda file: gzip.GzipFile(fileobj=file)
     if head.startswith(_BZIP2_MAGIC):
         return bz2.BZ2File
     if head.startswith(_LZ4_JAVA_MAGIC):
-        return lambda stored: _BlockStream(_lz4_blocks(stored))
+        return lambda file: _BlockStream(_lz4_blocks(file))
     if head.startswith(_SNAPPY_JAVA_MAGIC):
-        return lambda stored: _BlockStream(_snappy_blocks(stored))
+        return lambda file: _BlockStream(_snappy_blocks(file))
     if head.startswith(_LZF_MAGIC):
         raise UnreadableMeter(
             path, "it is compressed with lzf; write logs with zstd, lz4 or snappy instead"
@@ -87,10 +87,10 @@ def _decompressor(path: str, head: bytes) -> Callable[[BinaryIO], Any] | None:
     return None
 
 
-def _zstd(stored: BinaryIO) -> Any:
+def _zstd(file: BinaryIO) -> Any:
     import pyarrow as pa
 
-    return pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), "zstd")
+    return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
 
 
 class _LimitedStream(io.RawIOBase):
@@ -119,7 +119,7 @@ class _LimitedStream(io.RawIOBase):
 
     @staticmethod
     def _is_truncated(problem: Exception) -> bool:
-        """Whether the file is truncated, as one that is still being written."""
+        """Whether the file is truncated, for example because it is still being written."""
         return isinstance(problem, EOFError) or "Truncated" in str(problem)
 
 
@@ -128,23 +128,23 @@ class _BlockStream(io.RawIOBase):
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
-        self._rest = b""
+        self._unread = b""
 
     def read(self, size: int = -1) -> bytes:
-        while not self._rest:
+        while not self._unread:
             block = next(self._blocks, None)
             if block is None:
                 return b""
-            self._rest = block
-        data, self._rest = self._rest[:size], self._rest[size:]
+            self._unread = block
+        data, self._unread = self._unread[:size], self._unread[size:]
         return data
 
 
-def _lz4_blocks(stored: BinaryIO) -> Iterator[bytes]:
+def _lz4_blocks(file: BinaryIO) -> Iterator[bytes]:
     """The blocks of lz4-java: magic, token, two sizes, checksum."""
     import pyarrow as pa
 
-    while head := stored.read(21):
+    while head := file.read(21):
         if len(head) < 21:
             raise EOFError("the last block is truncated")
         magic, token, compressed_size, size, _ = struct.unpack("<8sBiii", head)
@@ -154,30 +154,30 @@ def _lz4_blocks(stored: BinaryIO) -> Iterator[bytes]:
             or not 0 <= compressed_size <= size + 64
         ):
             raise ValueError("an lz4 block has an invalid header")
-        data = _read_exactly(stored, compressed_size)
-        is_plain = token & 0xF0 == 0x10
+        data = _read_exactly(file, compressed_size)
+        is_uncompressed = token & 0xF0 == 0x10
         if size:
             yield (
                 data
-                if is_plain
+                if is_uncompressed
                 else pa.decompress(data, decompressed_size=size, codec="lz4_raw", asbytes=True)
             )
 
 
-def _snappy_blocks(stored: BinaryIO) -> Iterator[bytes]:
-    """The blocks of snappy-java, each with its size before it."""
+def _snappy_blocks(file: BinaryIO) -> Iterator[bytes]:
+    """The blocks of snappy-java, each preceded by its size."""
     import pyarrow as pa
 
-    _read_exactly(stored, 16)
-    while head := stored.read(4):
+    _read_exactly(file, 16)
+    while head := file.read(4):
         if head == _SNAPPY_JAVA_MAGIC[:4]:
             # Appended streams repeat the header.
-            _read_exactly(stored, 12)
+            _read_exactly(file, 12)
             continue
         (compressed_size,) = struct.unpack(">i", head)
         if not 0 <= compressed_size <= _MAX_BLOCK_BYTES:
             raise ValueError("a snappy block has an invalid size")
-        data = _read_exactly(stored, compressed_size)
+        data = _read_exactly(file, compressed_size)
         size = _snappy_size(data)
         yield pa.decompress(data, decompressed_size=size, codec="snappy", asbytes=True)
 
@@ -191,8 +191,8 @@ def _snappy_size(data: bytes) -> int:
     raise ValueError("a snappy block has an invalid size")
 
 
-def _read_exactly(stored: BinaryIO, size: int) -> bytes:
-    data = stored.read(size)
+def _read_exactly(file: BinaryIO, size: int) -> bytes:
+    data = file.read(size)
     if len(data) < size:
         raise EOFError("the last block is truncated")
     return data

@@ -1,4 +1,4 @@
-"""Reads run_results.json of dbt: how long each model used the warehouse."""
+"""Reads run_results.json of dbt: the time for which each model used the warehouse."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ ENGINE: Final = "dbt"
 _SECONDS_PER_HOUR: Final = 3600
 _MILLISECONDS_PER_HOUR: Final = 3_600_000
 _SKIPPED_STATUSES: Final = frozenset(("skipped", "no-op", "not run"))
-# Keys of adapter responses with the bytes that a statement read.
+# Adapters that report the bytes that a statement read, and the keys of their responses.
 _BYTE_ADAPTERS: Final = frozenset(("bigquery", "athena"))
 _BYTE_KEYS: Final = ("bytes_billed", "bytes_processed", "data_scanned_in_bytes")
 
@@ -63,14 +63,14 @@ def read_run_results(data: bytes, *, name: str, engine: str = "") -> list[Metere
     share = (
         min(1.0, run.elapsed_time / total_time) if run.elapsed_time > 0 and total_time > 0 else 1.0
     )
-    return list(_metered(run, executed, share, name=name, engine=engine or ENGINE))
+    return list(_node_usage(run, executed, share, name=name, engine=engine or ENGINE))
 
 
-def _metered(
+def _node_usage(
     run: RunResults, executed: Sequence[_Result], share: float, *, name: str, engine: str
 ) -> Iterator[MeteredUsage]:
     # Views read nothing, and many adapters then omit the key.
-    reads_bytes = engine in _BYTE_ADAPTERS or any(
+    reports_bytes = engine in _BYTE_ADAPTERS or any(
         key in each.adapter_response for each in executed for key in _BYTE_KEYS
     )
     for each in executed:
@@ -82,7 +82,7 @@ def _metered(
             engine=engine,
             started_at=started,
             ended_at=ended,
-            quantities=dict(_quantities(each, seconds * share, reads_bytes=reads_bytes)),
+            quantities=dict(_quantities(each, seconds * share, reports_bytes=reports_bytes)),
             run=f"{invocation}/{each.unique_id}",
         )
 
@@ -101,7 +101,7 @@ def _time_range(
 
 
 def _quantities(
-    result: _Result, seconds: float, *, reads_bytes: bool
+    result: _Result, seconds: float, *, reports_bytes: bool
 ) -> Iterator[tuple[str, Decimal]]:
     yield "hour", _quantity(seconds, _SECONDS_PER_HOUR)
     response = result.adapter_response
@@ -110,7 +110,7 @@ def _quantities(
             yield "gb_processed", _quantity(response[key], GB)
             break
     else:
-        if reads_bytes:
+        if reports_bytes:
             yield "gb_processed", Decimal(0)
     if isinstance(response.get("slot_ms"), int) and response["slot_ms"] >= 0:
         yield "slot_hour", _quantity(response["slot_ms"], _MILLISECONDS_PER_HOUR)

@@ -14,9 +14,9 @@ from lumos.errors import MisuseError
 from lumos.model.cost import MeteredUsage
 
 MeterKind = Literal["spark", "dbt", "table"]
-_ROLLING: Final = "eventlog_v2_"
+_ROLLING_LOG_PREFIX: Final = "eventlog_v2_"
 _PART_NAME: Final = re.compile(r"events_(\d+)_")
-_COMPACT: Final = ".compact"
+_COMPACTED_MARK: Final = ".compact"
 _HEAD_BYTES: Final = 64 * 1024
 _MAX_RESULTS_BYTES: Final = 1024**3
 
@@ -30,7 +30,7 @@ class MeterFile(NamedTuple):
 
 
 class MeterReading(NamedTuple):
-    """The content of a meter file; `reporter` is its default name."""
+    """The content of a meter file; `reporter` is the default reporter name."""
 
     meter: MeterFile
     reporter: str
@@ -39,7 +39,10 @@ class MeterReading(NamedTuple):
 
 
 def find_meters(paths: Iterable[str | Path]) -> Iterator[MeterFile]:
-    """The meter files among paths; other files raise an error, but are skipped in folders."""
+    """Yield the meter files at paths and in folders; other files in folders are skipped.
+
+    Raises MisuseError if a path itself is another file.
+    """
     for path in map(str, paths):
         if not os.path.exists(path):
             raise MisuseError(
@@ -69,11 +72,11 @@ def read_meter(meter: MeterFile, *, engine: str = "") -> MeterReading:
 def _read(meter: MeterFile, engine: str) -> MeterReading:
     match meter.kind:
         case "spark":
-            found = read_event_log(meter.paths, name=meter.name, engine=engine)
-            remarks = (*found.remarks, *_compaction_remarks(meter))
-            return MeterReading(meter, "spark", (found.metered,), remarks)
+            application = read_event_log(meter.paths, name=meter.name, engine=engine)
+            remarks = (*application.remarks, *_compaction_remarks(meter))
+            return MeterReading(meter, "spark", (application.metered,), remarks)
         case "dbt":
-            metered = read_run_results(_content(meter), name=meter.name, engine=engine)
+            metered = read_run_results(_read_content(meter), name=meter.name, engine=engine)
             return MeterReading(meter, "dbt", tuple(metered), ())
         case "table":
             rows = read_table(meter.paths[0])
@@ -95,11 +98,11 @@ def _find_in_folder(folder: str) -> Iterator[MeterFile]:
 
 
 def _rolling_log(folder: str) -> MeterFile | None:
-    """The parts of a rolling event log in order, beginning with the last compacted one."""
-    if not os.path.basename(os.path.abspath(folder)).startswith(_ROLLING):
+    """The parts of a rolling event log in order, starting with the last compacted one."""
+    if not os.path.basename(os.path.abspath(folder)).startswith(_ROLLING_LOG_PREFIX):
         return None
     numbered = sorted(
-        (int(match.group(1)), _COMPACT not in name, name)
+        (int(match.group(1)), _COMPACTED_MARK not in name, name)
         for name in os.listdir(folder)
         if (match := _PART_NAME.match(name))
     )
@@ -112,7 +115,7 @@ def _rolling_log(folder: str) -> MeterFile | None:
 
 
 def _compaction_remarks(meter: MeterFile) -> Iterator[str]:
-    if any(_COMPACT in os.path.basename(path) for path in meter.paths):
+    if any(_COMPACTED_MARK in os.path.basename(path) for path in meter.paths):
         yield (
             f"{meter.name}: the log was compacted, so executors removed before that are not "
             "counted."
@@ -133,7 +136,7 @@ def _detect_kind(path: str) -> MeterFile | None:
     return MeterFile("table", path, (path,)) if is_table(text) else None
 
 
-def _content(meter: MeterFile) -> bytes:
+def _read_content(meter: MeterFile) -> bytes:
     with open_decompressed(meter.paths[0]) as stream:
         data = stream.read(_MAX_RESULTS_BYTES + 1)
     if len(data) > _MAX_RESULTS_BYTES:

@@ -18,11 +18,11 @@ FIRST_EVENT: Final = b'{"Event":"SparkListener'
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS_PER_HOUR: Final = 3_600_000
 _MAX_OUTPUTS: Final = 10_000
-# Longer numbers are corrupt.
+# Numbers with more digits are corrupt.
 _MAX_DIGITS: Final = 18
-_NAME: Final = re.compile(rb'\{"Event":"(?:[\w.$]*\.)?(SparkListener\w+)"')
-_READ: Final = "internal.metrics.input.bytesRead"
-_WRITES: Final = re.compile(
+_EVENT_NAME: Final = re.compile(rb'\{"Event":"(?:[\w.$]*\.)?(SparkListener\w+)"')
+_BYTES_READ: Final = "internal.metrics.input.bytesRead"
+_OUTPUT_PATH: Final = re.compile(
     r"Execute InsertIntoHadoopFsRelationCommand ([a-z][a-z0-9+.-]*:/[^,\s]*), "
 )
 
@@ -57,7 +57,7 @@ class _Event(
         "plan": "sparkPlanInfo", "time": "time",
     },
 ):  # fmt: skip
-    """The used fields of all event types."""
+    """The fields of all event types that Lumos uses."""
 
     name: str
     timestamp: int | None = None
@@ -112,7 +112,7 @@ class _EventLog:
         self._unreadable_lines = 0
 
     def add(self, line: bytes) -> None:
-        match = _NAME.match(line)
+        match = _EVENT_NAME.match(line)
         if match is None:
             self._unreadable_lines += bool(line.strip()) and not line.startswith(b'{"Event":')
             return
@@ -144,7 +144,7 @@ class _EventLog:
 
     def on_stage_completed(self, event: _Event) -> None:
         for each in event.stage.accumulables if event.stage else ():
-            if each.name == _READ:
+            if each.name == _BYTES_READ:
                 self._bytes_read += _to_integer(each.value)
 
     def on_environment_update(self, event: _Event) -> None:
@@ -153,25 +153,25 @@ class _EventLog:
     def on_sql_execution_start(self, event: _Event) -> None:
         if event.plan is None or len(self._outputs) >= _MAX_OUTPUTS:
             return
-        for node in _nodes(event.plan):
-            if match := _WRITES.match(node.simpleString):
+        for node in _walk_plan(event.plan):
+            if match := _OUTPUT_PATH.match(node.simpleString):
                 self._outputs[match.group(1)] = None
 
     def on_other_event(self, event: _Event) -> None:
-        """Only the time of the event counts."""
+        """Ignore everything but the time of the event, which `add` has recorded."""
 
     def application(self, name: str, engine: str) -> Application:
         app = self._app
         if app is None or not app.timestamp:
             raise UnreadableMeter(name, "it has no application start event")
         end = max(self._ended or self._latest, app.timestamp)
-        cores = self._core_milliseconds + sum(
+        core_milliseconds = self._core_milliseconds + sum(
             count * max(end - since, 0) for since, count in self._executors.values()
         )
-        cores += self._driver_cores() * (end - app.timestamp)
+        core_milliseconds += self._driver_cores() * (end - app.timestamp)
         run = app.app_id or f"{app.app_name}-{app.timestamp}"
         quantities = {
-            "core_hour": _quantity(cores, _MILLISECONDS_PER_HOUR),
+            "core_hour": _quantity(core_milliseconds, _MILLISECONDS_PER_HOUR),
             "hour": _quantity(end - app.timestamp, _MILLISECONDS_PER_HOUR),
             "gb_processed": _quantity(self._bytes_read, GB),
         }
@@ -187,7 +187,7 @@ class _EventLog:
         return Application(metered, tuple(self._remarks(name)))
 
     def _driver_cores(self) -> int:
-        """In cluster mode the driver has cores of its own."""
+        """The cores of the driver, which only uses cores of the cluster in cluster mode."""
         if self._properties.get("spark.submit.deployMode") != "cluster":
             return 0
         cores = self._properties.get("spark.driver.cores", "1")
@@ -216,7 +216,7 @@ _HANDLERS: Final = {
 }
 
 
-def _nodes(plan: _Plan) -> Iterable[_Plan]:
+def _walk_plan(plan: _Plan) -> Iterable[_Plan]:
     stack = [plan]
     while stack:
         node = stack.pop()

@@ -15,7 +15,7 @@ from lumos.model.cost import CostType, MeteredUsage
 from lumos.model.money import micros
 from lumos.model.period import period_of
 
-_NAMES: Final = {
+_COLUMN_NAMES: Final = {
     "job": ("job", "job_name", "job_urn"),
     "dataset": ("dataset", "dataset_urn", "urn"),
     "started_at": ("started_at", "start", "start_time", "started"),
@@ -29,7 +29,7 @@ _NAMES: Final = {
     "type": ("type", "cost_type"),
     "run": ("run", "run_id"),
 }  # fmt: skip
-_FIELDS: Final = {name: field for field, names in _NAMES.items() for name in names}
+_FIELD_BY_COLUMN: Final = {name: field for field, names in _COLUMN_NAMES.items() for name in names}
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _MAX_LISTED: Final = 10
 _MAX_QUANTITY: Final = 10**15
@@ -41,10 +41,10 @@ class BadRows(MisuseError):
     def __init__(self, path: str, problems: Sequence[tuple[int, str]]) -> None:
         self.path = path
         self.problems = tuple(problems)
-        shown = "\n".join(f"  line {line}: {text}" for line, text in problems[:_MAX_LISTED])
-        more = len(problems) - _MAX_LISTED
-        rest = f"\n  and {more:,} more" if more > 0 else ""
-        super().__init__(f"{path} was not imported:\n{shown}{rest}")
+        lines = "\n".join(f"  line {line}: {text}" for line, text in problems[:_MAX_LISTED])
+        unlisted = len(problems) - _MAX_LISTED
+        suffix = f"\n  and {unlisted:,} more" if unlisted > 0 else ""
+        super().__init__(f"{path} was not imported:\n{lines}{suffix}")
 
 
 class MeteredRow(NamedTuple):
@@ -55,42 +55,42 @@ class MeteredRow(NamedTuple):
 
 
 def is_table(head: str) -> bool:
-    """Whether a text begins with the header of a usage table."""
+    """Whether a text starts with the header of a usage table."""
     try:
-        names = {_FIELDS.get(name) for name in _header(head.partition("\n")[0])[1]}
+        names = {_FIELD_BY_COLUMN.get(name) for name in _parse_header(head.partition("\n")[0])[1]}
     except csv.Error:
         return False
     return bool(names & {"job", "dataset"}) and bool(names & {"quantity", "amount"})
 
 
 def read_table(path: str) -> list[MeteredRow]:
-    """All rows of a table; raises BadRows with all invalid lines."""
+    """Read all rows of a table; raises BadRows with all invalid lines."""
     rows: list[MeteredRow] = []
     problems: list[tuple[int, str]] = []
-    for line, fields, values in _rows(path):
+    for line, fields, values in _read_rows(path):
         try:
-            rows.append(MeteredRow(line, _metered(_by_column(fields, values))))
+            rows.append(MeteredRow(line, _parse_row(_values_by_field(fields, values))))
         except MisuseError as problem:
             problems.append((line, str(problem)))
-    problems += _overlaps(rows)
-    problems += _currencies(rows)
+    problems += _find_overlaps(rows)
+    problems += _find_mixed_currencies(rows)
     if problems:
         raise BadRows(path, sorted(problems))
     return rows
 
 
-def _rows(path: str) -> Iterator[tuple[int, list[str], list[str]]]:
+def _read_rows(path: str) -> Iterator[tuple[int, list[str], list[str]]]:
     csv.field_size_limit(MAX_LINE_LENGTH)
     with open_decompressed(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         try:
-            first = text.readline(MAX_LINE_LENGTH)
-            delimiter, header = _header(first)
+            header_line = text.readline(MAX_LINE_LENGTH)
+            delimiter, header = _parse_header(header_line)
             fields = _recognize_columns(path, header)
             reader = csv.reader(text, delimiter=delimiter)
             for values in reader:
                 if any(value.strip() for value in values):
-                    # The header line was read separately.
+                    # One more, since the header line was read before.
                     yield reader.line_num + 1, fields, [value.strip() for value in values]
         except UnicodeDecodeError:
             raise UnreadableMeter(path, "it is not UTF-8 text") from None
@@ -98,7 +98,7 @@ def _rows(path: str) -> Iterator[tuple[int, list[str], list[str]]]:
             raise UnreadableMeter(path, f"line {reader.line_num + 1}: {problem}") from None
 
 
-def _header(line: str) -> tuple[str, list[str]]:
+def _parse_header(line: str) -> tuple[str, list[str]]:
     line = line.strip("\r\n")
     delimiter = max(_DELIMITERS, key=line.count)
     names = next(csv.reader([line], delimiter=delimiter), [])
@@ -106,15 +106,15 @@ def _header(line: str) -> tuple[str, list[str]]:
 
 
 def _recognize_columns(path: str, header: Sequence[str]) -> list[str]:
-    fields = [_FIELDS.get(name, f"({name})") for name in header]
-    twice = sorted({field for field in fields if fields.count(field) > 1})
-    if twice:
-        raise UnreadableMeter(path, f"two columns have the meaning '{twice[0]}'")
+    fields = [_FIELD_BY_COLUMN.get(name, f"({name})") for name in header]
+    duplicates = sorted({field for field in fields if fields.count(field) > 1})
+    if duplicates:
+        raise UnreadableMeter(path, f"two columns have the meaning '{duplicates[0]}'")
     return fields
 
 
-def _by_column(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
-    """The values of a line by column; trailing cells may be missing or empty."""
+def _values_by_field(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    """The values of a line by field; trailing cells may be missing or empty."""
     if any(values[len(fields) :]):
         raise MisuseError(
             f"{len(values)} values for {len(fields)} columns. Write numbers without commas in "
@@ -123,13 +123,13 @@ def _by_column(fields: Sequence[str], values: Sequence[str]) -> dict[str, str]:
     return {field: value for field, value in zip(fields, values, strict=False) if value}
 
 
-def _metered(values: Mapping[str, str]) -> MeteredUsage:
+def _parse_row(values: Mapping[str, str]) -> MeteredUsage:
     targets = [field for field in ("job", "dataset") if field in values]
     if len(targets) != 1:
         raise MisuseError("Name either a job or a dataset.")
     started, ended = _time_range(values)
-    amount = _decimal("amount", values.get("amount"))
-    quantity = _decimal("quantity", values.get("quantity"))
+    amount = _parse_decimal("amount", values.get("amount"))
+    quantity = _parse_decimal("quantity", values.get("quantity"))
     engine = engine_of(values.get("engine", ""))
     if amount is None and quantity is None:
         raise MisuseError("Give a quantity and its unit, or an amount and its currency.")
@@ -176,17 +176,17 @@ def _time_range(values: Mapping[str, str]) -> tuple[datetime, datetime]:
 
 def _parse_time(field: str, text: str, *, is_end: bool) -> datetime:
     try:
-        if (day := _day(text)) is not None:
+        if (day := _parse_day(text)) is not None:
             return _midnight(day) + timedelta(days=is_end)
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        parsed = datetime.fromisoformat(text)
+        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
     except (ValueError, OverflowError):
         raise MisuseError(
             f"Invalid time '{text}' in {field}. Write it as 2024-01-15T10:30Z."
         ) from None
 
 
-def _day(text: str) -> date | None:
+def _parse_day(text: str) -> date | None:
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -197,7 +197,7 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-def _decimal(field: str, text: str | None) -> Decimal | None:
+def _parse_decimal(field: str, text: str | None) -> Decimal | None:
     if text is None:
         return None
     try:
@@ -210,9 +210,9 @@ def _decimal(field: str, text: str | None) -> Decimal | None:
 
 
 def _cost_type(text: str) -> CostType:
-    for known in get_args(CostType):
-        if text.lower() == known:
-            return known  # type: ignore[no-any-return]
+    for cost_type in get_args(CostType):
+        if text.lower() == cost_type:
+            return cost_type  # type: ignore[no-any-return]
     known_types = get_args(CostType)
     raise MisuseError(
         f"Unknown cost type '{text}'. Known: {', '.join(known_types)}."
@@ -226,15 +226,15 @@ def _currency(text: str) -> str:
     return text.upper()
 
 
-def _currencies(rows: Sequence[MeteredRow]) -> Iterator[tuple[int, str]]:
+def _find_mixed_currencies(rows: Sequence[MeteredRow]) -> Iterator[tuple[int, str]]:
     first = next((row.metered.currency for row in rows if row.metered.currency), None)
     for row in rows:
         if row.metered.currency not in (None, first):
             yield row.line, f"The amount is in {row.metered.currency}, others are in {first}."
 
 
-def _overlaps(rows: Sequence[MeteredRow]) -> Iterator[tuple[int, str]]:
-    """Lines whose time overlaps that of another line for the same subject."""
+def _find_overlaps(rows: Sequence[MeteredRow]) -> Iterator[tuple[int, str]]:
+    """Problems of lines that overlap in time with another line for the same subject."""
     by_subject: dict[object, list[MeteredRow]] = {}
     for row in rows:
         by_subject.setdefault(row.metered.subject, []).append(row)

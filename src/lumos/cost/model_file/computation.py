@@ -36,14 +36,14 @@ from lumos.model.report import FORMAT_VERSION, Report
 _MAX_COMPARED: Final = 5000
 _NAN: Final = float("nan")
 _DIGITS: Final = 6
-# Larger reports are written in parts, to save gigabytes of memory.
+# Larger reports are written in parts, which saves gigabytes of memory.
 _BATCH_SIZE: Final = 20_000
 
 
 class ModelDataset(Report, frozen=True, kw_only=True):
-    """The costs of a dataset or job; `by_type` breaks down `total`.
+    """The costs of a dataset or job; `by_type` is the total by cost type.
 
-    `savings` is what removing only this node saves.
+    `savings` are the savings of removing only this node.
     """
 
     urn: str
@@ -64,7 +64,7 @@ class ModelComponent(Report, frozen=True, kw_only=True):
 
 
 class ModelTotals(Report, frozen=True, kw_only=True):
-    """`spent` is the retained plus the unattributed costs; `assumed` was split equally."""
+    """`spent` is the sum of retained and unattributed costs; `assumed` was split equally."""
 
     spent: Decimal
     retained: Decimal
@@ -133,12 +133,12 @@ class ComputedModel:
 def compute(file: Path) -> ComputedModel:
     """The attribution and savings of a model file."""
     try:
-        return ComputedModel(read(file))
+        return ComputedModel(read_model(file))
     except (InvalidShare, AmountsTooLarge, CycleNotSolved) as error:
         raise InvalidModel(file, str(error)) from None
 
 
-def read(file: Path) -> CostModelInput:
+def read_model(file: Path) -> CostModelInput:
     """The model in a JSON or YAML file; raises InvalidModel if it cannot be computed."""
     model_file = ModelFile(file)
     method = model_file.method or DEFAULT_METHOD
@@ -281,7 +281,7 @@ class _Edges:
             )
 
     def explicit(self, types: tuple[str, ...]) -> Floats:
-        """Explicit shares by cost type and edge, NaN if none; one row if all types share them."""
+        """[k, m] explicit shares, NaN if none; one row if all cost types have the same shares."""
         rows = np.full((len(types) if self.shares else 1, len(self.upstream)), np.nan)
         rows[:, list(self._uniform_shares)] = list(self._uniform_shares.values())
         for row, name in enumerate(types if self.shares else ()):
@@ -306,17 +306,17 @@ class _Edges:
         """Add the shares of an edge; raise if one of its nodes is unknown."""
         edge = f"edges[{number}] ({entry.upstream} -> {entry.downstream})"
         if -1 in ends:
-            raise self._unknown(entry.upstream if ends[0] < 0 else entry.downstream, edge)
+            raise self._unknown_urn(entry.upstream if ends[0] < 0 else entry.downstream, edge)
         if entry.share is not None and entry.shares is not None:
             raise self._model_file.invalid(
                 f"{edge}: give either 'share', or 'shares' by cost type."
             )
         if entry.share is not None:
-            self._uniform_shares[number] = self._share(entry.share, edge)
+            self._uniform_shares[number] = self._check_share(entry.share, edge)
         for name, share in (entry.shares or {}).items():
-            self.shares.setdefault(name, {})[number] = self._share(share, f"{edge}, {name}")
+            self.shares.setdefault(name, {})[number] = self._check_share(share, f"{edge}, {name}")
 
-    def _unknown(self, urn: str, edge: str) -> MisuseError:
+    def _unknown_urn(self, urn: str, edge: str) -> MisuseError:
         if urn in RESERVED:
             return self._model_file.invalid(
                 f"{edge}: {urn} is never attributed along lineage. Remove the edge."
@@ -325,7 +325,7 @@ class _Edges:
         hint = did_you_mean(urn, known) if len(known) <= _MAX_COMPARED else ""
         return self._model_file.invalid(f"{edge}: '{urn}' is not listed under 'datasets'.{hint}")
 
-    def _share(self, share: float, edge: str) -> float:
+    def _check_share(self, share: float, edge: str) -> float:
         if not 0 <= share <= 1 + NOISE:
             raise self._model_file.invalid(
                 f"{edge}: the share must be a number from 0 to 1, such as 0.6, not {share:g}."

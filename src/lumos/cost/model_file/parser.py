@@ -28,7 +28,7 @@ MAX_DEPTH: Final = 50
 # Limits the values after expansion of aliases, which share memory.
 MAX_NODES: Final = 3_000_000
 _INTEGER: Final = re.compile(r"[-+]?(0|[1-9][0-9_]*)")
-_CORE: Final = "tag:yaml.org,2002:"
+_TAG_PREFIX: Final = "tag:yaml.org,2002:"
 _encoder = msgspec.json.Encoder(decimal_format="number")
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -50,7 +50,7 @@ def yaml_to_json(file: Path, text: str) -> bytes:
 
 
 def _check_size(file: Path, text: str) -> None:
-    """Raise if the text nests too deep or expands to too many values, before loading it."""
+    """Raise if the text is nested too deep or expands to too many values, without loading it."""
     sizes: dict[str, int] = {}
     open_anchors: list[tuple[str | None, int]] = []
     nodes = 0
@@ -74,7 +74,9 @@ def _check_size(file: Path, text: str) -> None:
             if anchor is not None:
                 sizes[anchor] = nodes - before
         if len(open_anchors) > MAX_DEPTH:
-            raise InvalidModel(file, f"The model nests deeper than {MAX_DEPTH}.", line=line)
+            raise InvalidModel(
+                file, f"The model is nested deeper than {MAX_DEPTH} levels.", line=line
+            )
         if nodes > MAX_NODES:
             reason = f"The model has more than {MAX_NODES:,} values after expanding aliases."
             raise InvalidModel(file, f"{reason} Write it as JSON.", line=line)
@@ -94,14 +96,14 @@ class _Loader(_Parser):  # type: ignore[misc]
         return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
 
     def integer(self, node: yaml.ScalarNode) -> Decimal:
-        """Decimal notation only: YAML 1.1 reads 010 as 8 and 1:30 as 90."""
+        """Convert to an exact decimal; other notations are rejected: YAML 1.1 reads 010 as 8."""
         if not _INTEGER.fullmatch(node.value):
             reason = f"invalid number '{node.value}', write it as 12"
             raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
         return self.number(node)
 
     def number(self, node: yaml.ScalarNode) -> Decimal:
-        """The exact and finite number as model."""
+        """Convert to an exact decimal; raises ConstructorError unless it is finite."""
         text = node.value.replace("_", "")
         try:
             value = Decimal(text)
@@ -113,18 +115,18 @@ class _Loader(_Parser):  # type: ignore[misc]
         return value
 
 
-_Loader.add_constructor(f"{_CORE}int", _Loader.integer)
-_Loader.add_constructor(f"{_CORE}float", _Loader.number)
-_Loader.add_constructor(f"{_CORE}timestamp", _Loader.construct_yaml_str)
+_Loader.add_constructor(f"{_TAG_PREFIX}int", _Loader.integer)
+_Loader.add_constructor(f"{_TAG_PREFIX}float", _Loader.number)
+_Loader.add_constructor(f"{_TAG_PREFIX}timestamp", _Loader.construct_yaml_str)
 
 
 MAX_BYTES: Final = 1024 * 1024 * 1024
 _BATCH_SIZE: Final = 50_000
-_AFTER_KEY: Final = b'":'
+_KEY_END: Final = b'":'
 _SPACED_COLONS: Final = (b" :", b"\t:", b"\n:", b"\r:")
 _YAML_EXTENSIONS: Final = frozenset({".yaml", ".yml"})
 _ERROR_PATTERN: Final = re.compile(r"^(?P<reason>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
-_BYTE: Final = re.compile(r"^JSON is malformed: (?P<reason>.*) \(byte (?P<byte>\d+)\)$")
+_ERROR_AT_BYTE: Final = re.compile(r"^JSON is malformed: (?P<reason>.*) \(byte (?P<byte>\d+)\)$")
 # Type names of the decoder and their descriptions for users.
 _TYPE_NAMES: Final = {
     "decimal": "a number such as 12.5",
@@ -193,7 +195,7 @@ class ModelFile:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.remarks: list[str] = []
-        content = _content(file)
+        content = _read_as_json(file)
         model = self._decode(content, _StrictModel, _LenientModel)
         self._check_duplicates(_outer_mapping(content), "the file")
         self.method: str | None = model.method
@@ -218,7 +220,7 @@ class ModelFile:
             )
 
     def invalid(self, reason: str) -> InvalidModel:
-        """An error on this file, to be raised."""
+        """The error for an invalid entry of this file."""
         return InvalidModel(self.file, reason)
 
     def _check_keys(self, batch: bytes, name: str, start: int) -> None:
@@ -231,7 +233,7 @@ class ModelFile:
         except msgspec.DecodeError:
             return
         has_spaces = any(colon in batch for colon in _SPACED_COLONS)
-        if not has_spaces and encoded.count(_AFTER_KEY) == batch.count(_AFTER_KEY):
+        if not has_spaces and encoded.count(_KEY_END) == batch.count(_KEY_END):
             return
         raw = self._datasets if name == "datasets" else self._edges
         for number in range(start, min(start + _BATCH_SIZE, len(raw))):
@@ -257,11 +259,11 @@ class ModelFile:
             if "unknown field" not in str(error):
                 raise self.invalid(_error_message(error, name, start)) from None
         try:
-            found = msgspec.json.decode(content, type=lenient)
+            decoded = msgspec.json.decode(content, type=lenient)
         except msgspec.ValidationError as error:
             raise self.invalid(_error_message(error, name, start)) from None
         self._report_unknown_keys(msgspec.json.decode(content), lenient, name)
-        return found
+        return decoded
 
     def _report_unknown_keys(self, decoded: Any, kind: Any, name: str) -> None:
         entries = decoded if name else [decoded]
@@ -291,9 +293,9 @@ def _batches(raw: list[msgspec.Raw]) -> Iterator[tuple[int, bytes]]:
 
 def _error_message(error: msgspec.ValidationError, name: str, start: int) -> str:
     """The error of the decoder as a message with the position in the file."""
-    found = _ERROR_PATTERN.match(str(error))
-    assert found is not None
-    reason, path = found["reason"], found["path"] or ""
+    match = _ERROR_PATTERN.match(str(error))
+    assert match is not None
+    reason, path = match["reason"], match["path"] or ""
     number = re.match(r"\[(\d+)\]", path)
     if name and number is not None:
         path = f"{name}[{start + int(number[1])}]{path[number.end() :]}"
@@ -307,7 +309,7 @@ def _describe_types(type_names: str) -> str:
     return " or ".join(_TYPE_NAMES.get(each, f"'{each}'") for each in names)
 
 
-def _content(file: Path) -> bytes:
+def _read_as_json(file: Path) -> bytes:
     """The content as JSON, converted from YAML if necessary."""
     try:
         with file.open("rb") as stream:
@@ -337,11 +339,11 @@ def _check_json(file: Path, content: bytes) -> None:
     try:
         msgspec.json.decode(content, type=msgspec.Raw)
     except msgspec.DecodeError as error:
-        found = _BYTE.match(str(error))
+        match = _ERROR_AT_BYTE.match(str(error))
         # Truncated JSON is reported at its end.
-        end = int(found["byte"]) if found else len(content.rstrip())
+        end = int(match["byte"]) if match else len(content.rstrip())
         line = content.count(b"\n", 0, end) + 1
-        reason = found["reason"] if found else "it ends too early"
+        reason = match["reason"] if match else "it ends too early"
         raise InvalidModel(file, f"This is not valid JSON: {reason}.", line=line) from None
     except RecursionError:
-        raise InvalidModel(file, "The model nests too deep.") from None
+        raise InvalidModel(file, "The model is nested too deep.") from None

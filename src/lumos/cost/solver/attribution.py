@@ -1,4 +1,4 @@
-"""Attribution along lineage: total and retained cost, contributions, and the paths behind them."""
+"""Attribution along lineage: loaded and retained cost, contributions, and cost paths."""
 
 import heapq
 from dataclasses import dataclass, replace
@@ -23,13 +23,13 @@ class AmountsTooLarge(MisuseError):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Component:
-    """A strongly connected component. Inside of it, loaded costs exceed what was spent."""
+    """A cycle (strongly connected component); cost that circulates in it is counted repeatedly."""
 
     members: Integers
     loaded: Integers
-    """[k] own cost of all members and inflow from outside, as if they were one node."""
+    """[k] own cost of all members and inflow from outside, as if the cycle were one node."""
     closed: Bools
-    """[k] whether no cost leaves, so that it is retained where it arose or flowed in."""
+    """[k] whether no cost leaves the cycle, so that its members retain all of it."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,14 +47,17 @@ class Attribution:
 
 
 def attribute(graph: CostGraph, method: AttributionMethod = DEFAULT_METHOD) -> Attribution:
-    """Solve T = c + W'T level by level, solving the cycles of each level first."""
+    """Attribute costs: solve T = c + W'T level by level, with the cycles of each level first.
+
+    T are loaded costs, c own costs and W the shares of edges.
+    """
     order = build_topology(graph.nodes, graph.upstream, graph.downstream)
-    divided, closed = close_cycles(graph, order, compute_shares(graph, method))
+    shares, closed = close_cycles(graph, order, compute_shares(graph, method))
     own = graph.costs.astype(np.float64)
     if np.abs(own).sum() > _MAX_AMOUNT:
         raise AmountsTooLarge("The amounts add up to more than 9 x 10^12, the largest sum allowed.")
-    exact = propagate(graph, order, own, divided.values)
-    sums = np.abs(exact).sum(axis=0)
+    exact_loaded = propagate(graph, order, own, shares.values)
+    sums = np.abs(exact_loaded).sum(axis=0)
     if sums.max(initial=0.0) > _MAX_AMOUNT:
         node = int(np.argmax(sums))
         raise AmountsTooLarge(
@@ -62,22 +65,22 @@ def attribute(graph: CostGraph, method: AttributionMethod = DEFAULT_METHOD) -> A
             "in it become too large to be computed. Allocate explicit shares to the edges that "
             "lead back, so that less cost circulates."
         )
-    retained = _retained(graph, divided.retained * exact)
-    loaded = np.where(divided.retained == 1.0, retained, np.rint(exact).astype(np.int64))
-    assumed = np.zeros_like(exact)
-    if divided.assumed.any():
-        rows = 1 if divided.uniform else len(graph.types)
-        certain = np.where(divided.assumed[:rows], 0.0, divided.values[:rows])
-        assumed = exact - propagate(
-            graph, order, own, np.broadcast_to(certain, divided.values.shape)
+    retained = _round_retained(graph, shares.retained * exact_loaded)
+    loaded = np.where(shares.retained == 1.0, retained, np.rint(exact_loaded).astype(np.int64))
+    assumed = np.zeros_like(exact_loaded)
+    if shares.assumed.any():
+        rows = 1 if shares.is_uniform else len(graph.types)
+        certain_shares = np.where(shares.assumed[:rows], 0.0, shares.values[:rows])
+        assumed = exact_loaded - propagate(
+            graph, order, own, np.broadcast_to(certain_shares, shares.values.shape)
         )
     return Attribution(
         loaded=loaded,
         retained=retained,
-        shares=divided,
-        components=_components(graph, order, exact, divided.values, closed),
+        shares=shares,
+        components=_components(graph, order, exact_loaded, shares.values, closed),
         assumed=np.rint(assumed).astype(np.int64),
-        assumed_amount=np.rint((divided.retained * assumed).sum(axis=1)).astype(np.int64),
+        assumed_amount=np.rint((shares.retained * assumed).sum(axis=1)).astype(np.int64),
     )
 
 
@@ -93,17 +96,17 @@ def propagate(graph: CostGraph, order: Topology, own: Floats, values: Floats) ->
     return loaded
 
 
-def _retained(graph: CostGraph, exact: Floats) -> Integers:
-    """Rounded to micro-units such that each cost type adds up to what was spent."""
+def _round_retained(graph: CostGraph, exact: Floats) -> Integers:
+    """Round to micro-units so that each cost type adds up to the spend."""
     rounded = np.rint(exact).astype(np.int64)
     for row, amounts, spent in zip(rounded, exact, graph.costs.sum(axis=1), strict=True):
         missing = int(spent) - int(row.sum())
         step = 1 if missing > 0 else -1
-        too_far = step * (row - amounts)
-        count = min(abs(missing), int(np.count_nonzero(too_far < 0)))
+        overshoot = step * (row - amounts)
+        count = min(abs(missing), int(np.count_nonzero(overshoot < 0)))
         if count:
-            row[np.argpartition(too_far, count - 1)[:count]] += step
-        # The rest is floating-point error, which is largest in the largest amounts.
+            row[np.argpartition(overshoot, count - 1)[:count]] += step
+        # The remainder is floating-point error, which is largest in the largest amounts.
         if missing != step * count:
             row[np.argmax(np.abs(amounts))] += missing - step * count
     return rounded
@@ -114,14 +117,14 @@ def _components(
 ) -> list[Component]:
     if not order.cycles:
         return []
-    member = order.cycle_of >= 0
+    is_member = order.cycle_of >= 0
     inner = np.concatenate(order.inner)
-    of_edge = order.cycle_of[graph.upstream[inner]]
+    edge_cycles = order.cycle_of[graph.upstream[inner]]
     count = len(order.cycles)
     loaded = np.array(
         [
-            np.bincount(order.cycle_of[member], amounts[member], minlength=count)
-            - np.bincount(of_edge, (amounts[graph.upstream] * share)[inner], minlength=count)
+            np.bincount(order.cycle_of[is_member], amounts[is_member], minlength=count)
+            - np.bincount(edge_cycles, (amounts[graph.upstream] * share)[inner], minlength=count)
             for amounts, share in zip(exact, values, strict=True)
         ]
     )
@@ -145,7 +148,7 @@ class Contributions(NamedTuple):
 
 
 def contributions(graph: CostGraph, attribution: Attribution, node: int) -> Contributions:
-    """What each upstream node contributes to the loaded cost of a node."""
+    """The contribution of each upstream node to the loaded cost of a node."""
     shares = attribution.shares.values
     edges = np.flatnonzero((graph.upstream != graph.downstream) & (shares > 0).any(axis=0))
     reversed_graph = Adjacency(graph.nodes, graph.downstream[edges], graph.upstream[edges])
@@ -167,27 +170,27 @@ def _reach(graph: CostGraph, shares: Floats, edges: Integers, nodes: Integers, n
     """
     index = np.full(graph.nodes, -1, dtype=np.int64)
     index[nodes] = np.arange(len(nodes))
-    kept = edges[(index[graph.upstream[edges]] >= 0) & (index[graph.downstream[edges]] >= 0)]
+    inner_edges = edges[(index[graph.upstream[edges]] >= 0) & (index[graph.downstream[edges]] >= 0)]
     reversed_graph = replace(
         graph,
         urns=[""] * len(nodes),
         is_job=graph.is_job[nodes],
         live=graph.live[nodes],
         costs=graph.costs[:, nodes],
-        upstream=index[graph.downstream[kept]],
-        downstream=index[graph.upstream[kept]],
-        explicit=np.full((1, len(kept)), np.nan),
-        weights=np.full((1, len(kept)), np.nan),
-        last_read=graph.last_read[kept],
+        upstream=index[graph.downstream[inner_edges]],
+        downstream=index[graph.upstream[inner_edges]],
+        explicit=np.full((1, len(inner_edges)), np.nan),
+        weights=np.full((1, len(inner_edges)), np.nan),
+        last_read=graph.last_read[inner_edges],
     )
     unit = np.zeros((len(graph.types), len(nodes)))
     unit[:, index[node]] = 1.0
     order = build_topology(reversed_graph.nodes, reversed_graph.upstream, reversed_graph.downstream)
-    return propagate(reversed_graph, order, unit, shares[:, kept])
+    return propagate(reversed_graph, order, unit, shares[:, inner_edges])
 
 
 def _round_to_total(amounts: Floats, total: int) -> Integers:
-    """Amounts rounded to add up to a total; the largest rounding errors absorb the rest."""
+    """Round amounts so that they add up to a total, with the smallest possible errors."""
     rounded = np.rint(amounts).astype(np.int64)
     missing = total - int(rounded.sum())
     step = 1 if missing > 0 else -1
@@ -199,16 +202,16 @@ def _round_to_total(amounts: Floats, total: int) -> Integers:
     return rounded
 
 
-# How many paths are examined for each path of the result.
+# The number of paths that are examined for each path of the result.
 _PATHS_PER_RESULT: Final = 500
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttributionPath:
-    """A path without repeated nodes from where cost is spent to the node in question."""
+    """A path without repeated nodes from the node that causes a cost to the explained node."""
 
     nodes: tuple[int, ...]
-    """From the origin to the node in question; only the latter for its own cost."""
+    """From the origin to the explained node; only the latter for its own cost."""
     edges: tuple[int, ...]
     shares: Floats
     """[k, hops] the share of each edge."""
@@ -222,7 +225,7 @@ class Explanation:
 
     paths: list[AttributionPath]
     remainder: Integers
-    """[k] what arrives on all other paths, also those that pass through a cycle repeatedly."""
+    """[k] the cost that arrives on all other paths, including repeated passes through cycles."""
     complete: bool
     """Whether all paths are listed; the remainder is then due to rounding and cycles only."""
 
@@ -231,7 +234,7 @@ class Explanation:
 class _PartialPath:
     edges: tuple[int, ...]
     start: int
-    seen: frozenset[int]
+    visited: frozenset[int]
     factor: Floats
 
 
@@ -239,9 +242,9 @@ def explain_paths(
     graph: CostGraph, attribution: Attribution, node: int, *, limit: int = 20
 ) -> Explanation:
     """The paths that contribute most to a node, at most `limit`, by best-first search."""
-    search = _Search(graph, attribution)
-    chosen = search.largest(node, limit)
-    paths = [search.path(partial, node) for partial in chosen]
+    search = _PathSearch(graph, attribution)
+    partial_paths = search.largest(node, limit)
+    paths = [search.path(partial, node) for partial in partial_paths]
     explained = sum((each.amounts for each in paths), np.zeros(len(graph.types), dtype=np.int64))
     return Explanation(
         paths=paths,
@@ -250,17 +253,17 @@ def explain_paths(
     )
 
 
-class _Search:
-    """A best-first search upstream, ordered by an upper bound of what a path can contribute."""
+class _PathSearch:
+    """A best-first search upstream, ordered by an upper bound of the contribution of a path."""
 
     def __init__(self, graph: CostGraph, attribution: Attribution) -> None:
         self._graph = graph
         self._own = graph.costs.astype(np.float64)
         self._loaded = attribution.loaded.astype(np.float64)
         self._shares = attribution.shares.values
-        moving = np.flatnonzero(graph.upstream != graph.downstream)
-        target = graph.downstream[moving]
-        self._edges = moving[stable_order(target, graph.nodes)]
+        edges = np.flatnonzero(graph.upstream != graph.downstream)
+        target = graph.downstream[edges]
+        self._edges = edges[stable_order(target, graph.nodes)]
         self._starts = np.concatenate(([0], np.cumsum(np.bincount(target, minlength=graph.nodes))))
         self.exhausted = False
 
@@ -268,29 +271,29 @@ class _Search:
         sequence = count()
         start = _PartialPath((), node, frozenset([node]), np.ones(len(self._graph.types)))
         open_paths = [(-self._upper_bound(start), next(sequence), start)]
-        found: list[tuple[float, int, _PartialPath]] = []
+        finished: list[tuple[float, int, _PartialPath]] = []
         result: list[_PartialPath] = []
         for _ in range(_PATHS_PER_RESULT * limit):
             # A candidate is final when no open path has a larger upper bound.
             while (
-                found
+                finished
                 and len(result) < limit
-                and (not open_paths or found[0][0] <= open_paths[0][0])
+                and (not open_paths or finished[0][0] <= open_paths[0][0])
             ):
-                result.append(heapq.heappop(found)[2])
+                result.append(heapq.heappop(finished)[2])
             if not open_paths or len(result) == limit:
                 break
             partial = heapq.heappop(open_paths)[2]
             amount = float(np.abs(self._amounts(partial)).sum())
             if amount:
-                heapq.heappush(found, (-amount, next(sequence), partial))
+                heapq.heappush(finished, (-amount, next(sequence), partial))
             for extension in self._extensions(partial):
                 heapq.heappush(
                     open_paths, (-self._upper_bound(extension), next(sequence), extension)
                 )
-        while found and len(result) < limit:
-            result.append(heapq.heappop(found)[2])
-        self.exhausted = not open_paths and not found
+        while finished and len(result) < limit:
+            result.append(heapq.heappop(finished)[2])
+        self.exhausted = not open_paths and not finished
         return result
 
     def path(self, partial: _PartialPath, node: int) -> AttributionPath:
@@ -306,7 +309,7 @@ class _Search:
         return np.multiply(self._own[:, partial.start], partial.factor)
 
     def _upper_bound(self, partial: _PartialPath) -> float:
-        """An upper bound of what this path and all its extensions contribute."""
+        """An upper bound of the contribution of this path and all its extensions."""
         loaded, own = self._loaded[:, partial.start], self._own[:, partial.start]
         return float((np.maximum(np.abs(loaded), np.abs(own)) * partial.factor).sum())
 
@@ -316,8 +319,8 @@ class _Search:
         for edge in incoming.tolist():
             origin = int(self._graph.upstream[edge])
             factor = partial.factor * self._shares[:, edge]
-            if origin not in partial.seen and factor.any():
+            if origin not in partial.visited and factor.any():
                 extensions.append(
-                    _PartialPath((edge, *partial.edges), origin, partial.seen | {origin}, factor)
+                    _PartialPath((edge, *partial.edges), origin, partial.visited | {origin}, factor)
                 )
         return extensions

@@ -1,4 +1,8 @@
-"""Solves (I - W') T = c for the cycles of the graph: dense, iterative, or after elimination."""
+"""Solves T = c + W'T for cycles of the graph: T are loaded costs, c inflows, W edge shares.
+
+Small cycles are solved as dense matrices, large ones iteratively. If the iteration does not
+converge, nodes are eliminated first.
+"""
 
 import heapq
 from typing import Final
@@ -18,12 +22,14 @@ class Elimination:
     completely.
     """
 
-    def __init__(self, size: int, at: Integers, to: Integers, share: Floats) -> None:
+    def __init__(self, size: int, sources: Integers, targets: Integers, share: Floats) -> None:
         self._successors: list[dict[int, float]] = [{} for _ in range(size)]
         self._predecessors: list[set[int]] = [set() for _ in range(size)]
-        for source, target, carried in zip(at.tolist(), to.tolist(), share.tolist(), strict=True):
-            if carried:
-                self._successors[source][target] = carried
+        for source, target, edge_share in zip(
+            sources.tolist(), targets.tolist(), share.tolist(), strict=True
+        ):
+            if edge_share:
+                self._successors[source][target] = edge_share
                 self._predecessors[target].add(source)
         self._eliminated: list[tuple[int, float, list[tuple[int, float]]]] = []
 
@@ -32,41 +38,41 @@ class Elimination:
 
         `inflow` is updated to the inflow of the remaining nodes.
         """
-        queue = [(self._effort(node), node) for node in range(len(inflow))]
+        queue = [(self._count_new_edges(node), node) for node in range(len(inflow))]
         heapq.heapify(queue)
-        remaining = [True] * len(inflow)
+        is_remaining = [True] * len(inflow)
         while queue:
-            effort, node = heapq.heappop(queue)
-            if not remaining[node] or effort != self._effort(node):
+            new_edges, node = heapq.heappop(queue)
+            if not is_remaining[node] or new_edges != self._count_new_edges(node):
                 continue
-            if effort > max_new_edges:
+            if new_edges > max_new_edges:
                 break
-            remaining[node] = False
+            is_remaining[node] = False
             affected = self._eliminate(node, inflow)
             for other in affected:
-                heapq.heappush(queue, (self._effort(other), other))
-        return np.flatnonzero(remaining)
+                heapq.heappush(queue, (self._count_new_edges(other), other))
+        return np.flatnonzero(is_remaining)
 
-    def remaining(self, remaining: Integers) -> tuple[Integers, Integers, Floats]:
-        """The edges among the remaining nodes, renumbered."""
-        index_of = {node: number for number, node in enumerate(remaining.tolist())}
+    def edges_between(self, nodes: Integers) -> tuple[Integers, Integers, Floats]:
+        """Sources, targets and shares of the edges between remaining nodes, renumbered from 0."""
+        index_of = {node: number for number, node in enumerate(nodes.tolist())}
         edges = [
-            (index_of[node], index_of[other], carried)
-            for node in remaining.tolist()
-            for other, carried in self._successors[node].items()
+            (index_of[node], index_of[other], edge_share)
+            for node in nodes.tolist()
+            for other, edge_share in self._successors[node].items()
         ]
-        at, to, share = zip(*edges, strict=True) if edges else ((), (), ())
-        return np.array(at, np.int64), np.array(to, np.int64), np.array(share, np.float64)
+        sources, targets, share = zip(*edges, strict=True) if edges else ((), (), ())
+        return np.array(sources, np.int64), np.array(targets, np.int64), np.array(share, np.float64)
 
     def restore(self, loaded: list[float]) -> None:
         """Compute the amounts of eliminated nodes from those of the others."""
         for node, scale, sources in reversed(self._eliminated):
             amount = loaded[node]
-            for source, carried in sources:
-                amount += carried * loaded[source]
+            for source, edge_share in sources:
+                amount += edge_share * loaded[source]
             loaded[node] = amount * scale
 
-    def _effort(self, node: int) -> int:
+    def _count_new_edges(self, node: int) -> int:
         return len(self._predecessors[node]) * len(self._successors[node])
 
     def _eliminate(self, node: int, inflow: list[float]) -> set[int]:
@@ -76,23 +82,23 @@ class Elimination:
         predecessors.discard(node)
         sources = [(source, self._successors[source].pop(node)) for source in predecessors]
         self._eliminated.append((node, scale, sources))
-        for target, carried in successors.items():
+        for target, edge_share in successors.items():
             self._predecessors[target].discard(node)
-            inflow[target] += inflow[node] * scale * carried
-        for source, arriving in sources:
+            inflow[target] += inflow[node] * scale * edge_share
+        for source, source_share in sources:
             targets = self._successors[source]
-            for target, carried in successors.items():
-                targets[target] = targets.get(target, 0.0) + arriving * scale * carried
+            for target, edge_share in successors.items():
+                targets[target] = targets.get(target, 0.0) + source_share * scale * edge_share
                 self._predecessors[target].add(source)
         return predecessors.union(successors)
 
 
-# Restarts continue while they improve; a larger residual is not accepted.
-PRECISION: Final = 1e-12
-_GOOD_PRECISION: Final = 1e-14
-_STEPS: Final = 60
-_STEP_GOAL: Final = 1e-8
-# With a residual like this after the trial restarts, convergence is unlikely.
+# Relative residuals: a solution must reach the first, and restarts stop at the second.
+_MAX_RESIDUAL: Final = 1e-12
+_GOOD_RESIDUAL: Final = 1e-14
+_STEPS_PER_RESTART: Final = 60
+_STEP_REDUCTION: Final = 1e-8
+# A residual above `_DIVERGENCE` after more than `_TRIALS` restarts is not expected to converge.
 _TRIALS: Final = 2
 _DIVERGENCE: Final = 1e-3
 
@@ -100,79 +106,94 @@ _DIVERGENCE: Final = 1e-3
 class IterativeSolver:
     """Solves T = inflow + W'T for one cycle by BiCGSTAB with restarts."""
 
-    def __init__(self, size: int, at: Integers, to: Integers, share: Floats) -> None:
-        self._size, self._at, self._to, self._share = size, at, to, share
-        self._pairs = _Pairs(size, at, to, share)
+    def __init__(self, size: int, sources: Integers, targets: Integers, share: Floats) -> None:
+        self._size, self._sources, self._targets, self._share = size, sources, targets, share
+        self._pairs = _PairPreconditioner(size, sources, targets, share)
 
-    def solution(self, inflow: Floats, starts: int) -> tuple[Floats, float]:
-        """The loaded costs after at most `starts` restarts, and the residual."""
-        found = best = inflow
-        nearest = np.inf
-        for start in range(starts):
-            missing = inflow - self._residual_of(found)
-            scale = max(np.abs(found).max(), np.abs(inflow).max(), 1.0)
-            residual = float(np.abs(missing).max() / scale)
-            if residual < nearest:
-                best, nearest = found, residual
-            elif nearest <= PRECISION:
+    def solution(self, inflow: Floats, max_restarts: int) -> tuple[Floats, float]:
+        """The loaded costs after up to `max_restarts` restarts, and their relative residual."""
+        current = best = inflow
+        best_residual = np.inf
+        for restart in range(max_restarts):
+            difference = inflow - self._apply(current)
+            scale = max(np.abs(current).max(), np.abs(inflow).max(), 1.0)
+            residual = float(np.abs(difference).max() / scale)
+            if residual < best_residual:
+                best, best_residual = current, residual
+            elif best_residual <= _MAX_RESIDUAL:
                 break
-            if nearest <= _GOOD_PRECISION or (start > _TRIALS and nearest > _DIVERGENCE):
+            if best_residual <= _GOOD_RESIDUAL or (
+                restart > _TRIALS and best_residual > _DIVERGENCE
+            ):
                 break
-            found = best + self._improvement(inflow - self._residual_of(best))
-        return best, nearest
+            current = best + self._improvement(inflow - self._apply(best))
+        return best, best_residual
 
-    def _residual_of(self, amounts: Floats) -> Floats:
-        carried = np.bincount(self._to, self._share * amounts[self._at], minlength=self._size)
-        return amounts - carried
+    def _apply(self, amounts: Floats) -> Floats:
+        """The product (I - W') `amounts`, which equals the inflow for a solution."""
+        inflow = np.bincount(
+            self._targets, self._share * amounts[self._sources], minlength=self._size
+        )
+        return amounts - inflow
 
-    def _improvement(self, missing: Floats) -> Floats:
-        shadow = residual = direction = missing
-        found = np.zeros(self._size)
+    def _improvement(self, difference: Floats) -> Floats:
+        """Approximately solve the system for a difference, by steps of preconditioned BiCGSTAB.
+
+        Greek names and `_hat` (preconditioned) are those of textbooks.
+        """
+        shadow = residual = direction = difference
+        correction = np.zeros(self._size)
         product = float(shadow @ residual)
-        goal = float(np.abs(missing).max()) * _STEP_GOAL
-        for _ in range(_STEPS):
-            ahead = self._pairs.solve(direction)
-            moved = self._residual_of(ahead)
-            along = float(shadow @ moved)
-            if along == 0.0:
+        goal = float(np.abs(difference).max()) * _STEP_REDUCTION
+        for _ in range(_STEPS_PER_RESTART):
+            direction_hat = self._pairs.solve(direction)
+            direction_image = self._apply(direction_hat)
+            denominator = float(shadow @ direction_image)
+            if denominator == 0.0:
                 break
-            step = product / along
-            half = residual - step * moved
-            aside = self._pairs.solve(half)
-            turned = self._residual_of(aside)
-            norm = float(turned @ turned)
-            weight = float(turned @ half) / norm if norm else 0.0
-            found = found + step * ahead + weight * aside
-            residual = half - weight * turned
-            after = float(shadow @ residual)
-            if float(np.abs(residual).max()) <= goal or weight == 0.0 or product == 0.0:
+            alpha = product / denominator
+            intermediate = residual - alpha * direction_image
+            intermediate_hat = self._pairs.solve(intermediate)
+            intermediate_image = self._apply(intermediate_hat)
+            norm = float(intermediate_image @ intermediate_image)
+            omega = float(intermediate_image @ intermediate) / norm if norm else 0.0
+            correction = correction + alpha * direction_hat + omega * intermediate_hat
+            residual = intermediate - omega * intermediate_image
+            next_product = float(shadow @ residual)
+            if float(np.abs(residual).max()) <= goal or omega == 0.0 or product == 0.0:
                 break
-            turn = (after / product) * (step / weight)
-            direction = residual + turn * (direction - weight * moved)
-            product = after
-        return found
+            beta = (next_product / product) * (alpha / omega)
+            direction = residual + beta * (direction - omega * direction_image)
+            product = next_product
+        return correction
 
 
-class _Pairs:
-    """Preconditioner that solves pairs of nodes which pass cost to each other."""
+class _PairPreconditioner:
+    """Preconditioner that solves pairs of nodes that pass cost to each other."""
 
-    def __init__(self, size: int, at: Integers, to: Integers, share: Floats) -> None:
-        forward_codes, backward_codes = at * size + to, to * size + at
+    def __init__(self, size: int, sources: Integers, targets: Integers, share: Floats) -> None:
+        forward_codes, backward_codes = sources * size + targets, targets * size + sources
         order = np.argsort(forward_codes)
-        found = np.minimum(
+        positions = np.minimum(
             np.searchsorted(forward_codes[order], backward_codes), len(forward_codes) - 1
         )
-        opposite = order[found]
-        mutual = np.flatnonzero((forward_codes[opposite] == backward_codes) & (at < to))
-        mutual = mutual[np.argsort(-share[mutual] * share[opposite[mutual]])]
-        # A pair is used if it is the tightest one of both its nodes.
-        rank = np.arange(len(mutual))
-        tightest = np.full(size, len(mutual))
-        np.minimum.at(tightest, at[mutual], rank)
-        np.minimum.at(tightest, to[mutual], rank)
-        chosen = mutual[(tightest[at[mutual]] == rank) & (tightest[to[mutual]] == rank)]
-        self._one, self._other = at[chosen], to[chosen]
-        self._forward_share, self._backward_share = share[chosen], share[opposite[chosen]]
+        opposite_edges = order[positions]
+        mutual_edges = np.flatnonzero(
+            (forward_codes[opposite_edges] == backward_codes) & (sources < targets)
+        )
+        mutual_edges = mutual_edges[
+            np.argsort(-share[mutual_edges] * share[opposite_edges[mutual_edges]])
+        ]
+        # A pair is used if it has the largest product of shares among all pairs of both nodes.
+        rank = np.arange(len(mutual_edges))
+        best_rank = np.full(size, len(mutual_edges))
+        np.minimum.at(best_rank, sources[mutual_edges], rank)
+        np.minimum.at(best_rank, targets[mutual_edges], rank)
+        chosen = mutual_edges[
+            (best_rank[sources[mutual_edges]] == rank) & (best_rank[targets[mutual_edges]] == rank)
+        ]
+        self._one, self._other = sources[chosen], targets[chosen]
+        self._forward_share, self._backward_share = share[chosen], share[opposite_edges[chosen]]
         self._pair_factor = 1.0 - self._forward_share * self._backward_share
 
     def solve(self, inflow: Floats) -> Floats:
@@ -184,16 +205,16 @@ class _Pairs:
         return loaded
 
 
-# Largest cycle that is solved as a dense matrix.
+# The size of the largest cycle that is solved as a dense matrix.
 _MAX_DENSE: Final = 600
-# How many edges the elimination of a node may add.
+# The number of edges that eliminating a node may add.
 _MAX_NEW_EDGES: Final = 12
-_STARTS: Final = 10
-_MORE_STARTS: Final = 200
+_MAX_RESTARTS: Final = 10
+_MAX_RESTARTS_AFTER_ELIMINATION: Final = 200
 
 
 class CycleNotSolved(LumosError):
-    """A cycle that is too large and too tight to be solved."""
+    """A cycle that could not be solved: too many nodes pass on almost all of their cost."""
 
     def __init__(self, size: int, residual: float) -> None:
         self.size = size
@@ -207,7 +228,7 @@ class CycleNotSolved(LumosError):
 def solve_cycles(
     loaded: Floats, graph: CostGraph, order: Topology, cycles: Integers, values: Floats
 ) -> None:
-    """Solve these cycles in place: `loaded` holds own cost and inflow, and gets the loaded cost."""
+    """Solve cycles in place: `loaded` contains own cost and inflow, and gets the loaded cost."""
     sizes = np.array([len(order.cycles[cycle]) for cycle in cycles])
     for size in np.unique(sizes).tolist():
         same_size = cycles[sizes == size]
@@ -225,51 +246,53 @@ def _solve_dense(
     members = np.array([order.cycles[cycle] for cycle in cycles])
     edges = np.concatenate([order.inner[cycle] for cycle in cycles])
     counts = [len(order.inner[cycle]) for cycle in cycles]
-    stack = np.repeat(np.arange(len(cycles)), counts)
+    matrix_of_edge = np.repeat(np.arange(len(cycles)), counts)
     size = members.shape[1]
     index_of = np.empty(graph.nodes, dtype=np.int64)
     index_of[members] = np.arange(size)
-    at, to = index_of[graph.upstream[edges]], index_of[graph.downstream[edges]]
+    sources, targets = index_of[graph.upstream[edges]], index_of[graph.downstream[edges]]
     for amounts, share in zip(loaded, values, strict=True):
         system = np.tile(np.eye(size), (len(cycles), 1, 1))
-        np.subtract.at(system, (stack, to, at), share[edges])
+        np.subtract.at(system, (matrix_of_edge, targets, sources), share[edges])
         amounts[members] = np.linalg.solve(system, amounts[members][..., None])[..., 0]
 
 
 def _solve_large(
     loaded: Floats, graph: CostGraph, order: Topology, cycle: int, values: Floats
 ) -> None:
-    """Solve a large cycle by iteration; if that converges slowly, after elimination."""
+    """Solve a large cycle iteratively; if that does not converge, after elimination."""
     members, edges = order.cycles[cycle], order.inner[cycle]
-    at = np.searchsorted(members, graph.upstream[edges])
-    to = np.searchsorted(members, graph.downstream[edges])
+    sources = np.searchsorted(members, graph.upstream[edges])
+    targets = np.searchsorted(members, graph.downstream[edges])
     for amounts, share in zip(loaded, values, strict=True):
         inflow = amounts[members]
-        found, residual = IterativeSolver(len(members), at, to, share[edges]).solution(
-            inflow, _STARTS
+        solution, residual = IterativeSolver(len(members), sources, targets, share[edges]).solution(
+            inflow, _MAX_RESTARTS
         )
-        if residual > PRECISION:
-            found = _solve_reduced(Elimination(len(members), at, to, share[edges]), inflow)
-        amounts[members] = found
+        if residual > _MAX_RESIDUAL:
+            solution = _solve_reduced(
+                Elimination(len(members), sources, targets, share[edges]), inflow
+            )
+        amounts[members] = solution
 
 
 def _solve_reduced(elimination: Elimination, inflow: Floats) -> Floats:
     amounts: list[float] = inflow.tolist()
     remaining = elimination.reduce(amounts, max_new_edges=_MAX_NEW_EDGES)
     if len(remaining):
-        at, to, share = elimination.remaining(remaining)
-        inflow_left = np.array(amounts)[remaining]
+        sources, targets, share = elimination.edges_between(remaining)
+        remaining_inflow = np.array(amounts)[remaining]
         if len(remaining) <= _MAX_DENSE:
             system = np.eye(len(remaining))
-            np.subtract.at(system, (to, at), share)
-            found = np.linalg.solve(system, inflow_left)
+            np.subtract.at(system, (targets, sources), share)
+            solution = np.linalg.solve(system, remaining_inflow)
         else:
-            found, residual = IterativeSolver(len(remaining), at, to, share).solution(
-                inflow_left, _MORE_STARTS
+            solution, residual = IterativeSolver(len(remaining), sources, targets, share).solution(
+                remaining_inflow, _MAX_RESTARTS_AFTER_ELIMINATION
             )
-            if residual > PRECISION:
+            if residual > _MAX_RESIDUAL:
                 raise CycleNotSolved(len(inflow), residual)
-        for node, amount in zip(remaining.tolist(), found.tolist(), strict=True):
+        for node, amount in zip(remaining.tolist(), solution.tolist(), strict=True):
             amounts[node] = amount
     elimination.restore(amounts)
     return np.array(amounts)

@@ -13,9 +13,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CostGraph:
-    """n nodes, m edges, k cost types; every edge once, self-edges carry nothing.
+    """A graph with n nodes, m edges and k cost types.
 
-    `explicit` and `weights` may have one row ([1, m]) for all cost types.
+    Every edge occurs once; no cost is passed on along self-edges. `explicit` and `weights` may have
+    one row ([1, m]) for all cost types.
     """
 
     urns: Sequence[str]
@@ -36,17 +37,17 @@ class CostGraph:
 
     def __post_init__(self) -> None:
         nodes, edges, types = self.nodes, self.edges, len(self.types)
-        either = ((1, edges), (types, edges))
-        fits = (
+        edge_shapes = ((1, edges), (types, edges))
+        is_consistent = (
             types > 0
             and self.costs.shape == (types, nodes)
             and self.is_job.shape == self.live.shape == (nodes,)
             and self.upstream.shape == self.downstream.shape == self.last_read.shape == (edges,)
-            and self.explicit.shape in either
-            and self.weights.shape in either
+            and self.explicit.shape in edge_shapes
+            and self.weights.shape in edge_shapes
         )
-        if not fits:
-            raise ValueError("The arrays of a cost graph do not fit each other.")
+        if not is_consistent:
+            raise ValueError("The arrays of a cost graph have inconsistent shapes.")
 
     @classmethod
     def of(
@@ -61,15 +62,15 @@ class CostGraph:
         last_read: Mapping[tuple[str, str], float] | None = None,
         types: Sequence[str] | None = None,
     ) -> "CostGraph":
-        """A small graph from names: own cost in micro-units by node and type."""
+        """Build a small graph from names; `costs` are own costs in micro-units by node and type."""
         urns = list(costs)
         node_by_urn = {urn: number for number, urn in enumerate(urns)}
         cost_types = tuple(types or dict.fromkeys(name for own in costs.values() for name in own))
         upstream = np.array([node_by_urn[pair[0]] for pair in edges], dtype=np.int64)
         downstream = np.array([node_by_urn[pair[1]] for pair in edges], dtype=np.int64)
         end_uses = unread_nodes(len(urns), upstream, downstream)
-        for urn, flag in (live or {}).items():
-            end_uses[node_by_urn[urn]] = flag
+        for urn, is_live in (live or {}).items():
+            end_uses[node_by_urn[urn]] = is_live
         explicit = np.full((len(cost_types), len(edges)), np.nan)
         for number, pair in enumerate(edges):
             edge_shares = (shares or {}).get(pair, {})
@@ -79,13 +80,15 @@ class CostGraph:
         edge_weights = np.array(
             [(weights or {}).get(pair, np.nan) for pair in edges], dtype=np.float64
         )
-        read = np.array([(last_read or {}).get(pair, np.nan) for pair in edges], dtype=np.float64)
+        last_reads = np.array(
+            [(last_read or {}).get(pair, np.nan) for pair in edges], dtype=np.float64
+        )
         own = [[costs[urn].get(name, 0) for urn in urns] for name in cost_types]
         return cls(
             urns=urns, types=cost_types, is_job=np.isin(urns, list(jobs)),
             costs=np.array(own, dtype=np.int64).reshape(len(cost_types), len(urns)), live=end_uses,
             upstream=upstream, downstream=downstream, explicit=explicit,
-            weights=edge_weights.reshape(1, -1), last_read=read,
+            weights=edge_weights.reshape(1, -1), last_read=last_reads,
         )  # fmt: skip
 
     @property
@@ -95,12 +98,12 @@ class CostGraph:
 
     @property
     def edges(self) -> int:
-        """The number of edges, self-edges included."""
+        """The number of edges, including self-edges."""
         return len(self.upstream)
 
 
 def unread_nodes(nodes: int, upstream: Integers, downstream: Integers) -> Bools:
-    """The nodes that no other node reads; by default these are end uses."""
+    """[n] whether no other node reads a node; such nodes are end uses by default."""
     end_uses = np.ones(nodes, dtype=np.bool_)
     end_uses[upstream[upstream != downstream]] = False
     return end_uses

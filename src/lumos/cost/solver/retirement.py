@@ -1,8 +1,9 @@
-"""Plans which end uses to retire together to save most.
+"""Plans which end uses to retire together for the largest savings.
 
-A node can be removed when all end uses that need it are retired. So each node belongs to the set of
-end uses that need it, and retiring a set of end uses saves the cost of all nodes whose set is a
-subset. For one end use these are its subtree in the post-dominator tree.
+A node can be removed when all end uses that need it are retired. So each node has a set: the end
+uses that need it. Retiring some end uses saves the cost of all nodes whose sets are subsets of
+these. Example: if reports a and b both read core, core has the set {a, b}, and only retiring both
+saves its cost.
 """
 
 import heapq
@@ -19,7 +20,7 @@ EndUses = frozenset[int]
 
 
 class EndUseSets:
-    """The distinct sets of end uses, and which nodes are needed by exactly which set."""
+    """The distinct sets of end uses, and the nodes that have each set."""
 
     def __init__(self, needed: Bools, set_of: Integers, numbers: dict[EndUses, int]) -> None:
         self.needed = needed
@@ -27,20 +28,20 @@ class EndUseSets:
         self._numbers = numbers
 
     def values(self, amounts: Integers) -> dict[EndUses, int]:
-        """For each set, the sum of amounts over the nodes that exactly its end uses need."""
+        """The sum of amounts over the nodes with each set."""
         sums = np.zeros(len(self._numbers), dtype=np.int64)
-        known = self._set_of >= 0
-        np.add.at(sums, self._set_of[known], amounts[known])
+        has_set = self._set_of >= 0
+        np.add.at(sums, self._set_of[has_set], amounts[has_set])
         return dict(zip(self._numbers, sums.tolist(), strict=True))
 
     def nodes_of(self, sets: list[EndUses]) -> Integers:
-        """The nodes that belong to one of these sets, in ascending order."""
+        """The nodes that have one of these sets, in ascending order."""
         numbers = [self._numbers[members] for members in sets]
         return np.flatnonzero(np.isin(self._set_of, numbers))
 
 
 def all_end_sets(graph: CostGraph) -> EndUseSets:
-    """The sets of all nodes, computed as bit masks; for at most 62 end uses."""
+    """The sets of all nodes, computed as bit masks for up to 62 end uses."""
     bits = np.zeros(graph.nodes, dtype=np.int64)
     ends = np.flatnonzero(graph.live)
     bits[ends] = 1 << np.arange(len(ends))
@@ -62,61 +63,64 @@ def all_end_sets(graph: CostGraph) -> EndUseSets:
 
 
 def small_end_sets(graph: CostGraph, max_size: int) -> EndUseSets:
-    """The sets of at most `max_size` end uses; nodes with larger sets have none."""
+    """The sets of up to `max_size` end uses; nodes with larger sets are omitted."""
     upstream_adjacency = Adjacency(graph.nodes, graph.downstream, graph.upstream)
     needed: Bools = upstream_adjacency.origins(np.flatnonzero(graph.live)) >= 0
     order = _reverse_topology(graph)
-    set_join = _SetJoin(graph, max_size)
+    unions = _SetUnions(graph, max_size)
     for level in order.levels:
         nodes = level.nodes[needed[level.nodes]]
-        set_join.join([[node] for node in nodes[order.cycle_of[nodes] < 0].tolist()])
+        unions.unite([[node] for node in nodes[order.cycle_of[nodes] < 0].tolist()])
         cycles = order.cycle_of[nodes]
-        set_join.join([order.cycles[cycle].tolist() for cycle in cycles[cycles >= 0].tolist()])
-    return EndUseSets(needed, set_join.set_of, set_join.numbers)
+        unions.unite([order.cycles[cycle].tolist() for cycle in cycles[cycles >= 0].tolist()])
+    return EndUseSets(needed, unions.set_of, unions.numbers)
 
 
-class _SetJoin:
-    """Joins the sets of downstream nodes, beginning with nodes without readers."""
+class _SetUnions:
+    """Computes the set of a node as the union of the sets of its readers.
+
+    Nodes must be added after their readers. Sets are numbered, so that equal sets are stored once.
+    """
 
     def __init__(self, graph: CostGraph, max_size: int) -> None:
         self._downstream = Adjacency(graph.nodes, graph.upstream, graph.downstream)
         self._live = graph.live
         self._max_size = max_size
-        self._too_many = np.zeros(graph.nodes, dtype=np.bool_)
+        self._has_large_set = np.zeros(graph.nodes, dtype=np.bool_)
         self._sets: list[EndUses] = []
         self.numbers: dict[EndUses, int] = {}
         self.set_of: Integers = np.full(graph.nodes, -1, dtype=np.int64)
 
-    def join(self, groups: list[list[int]]) -> None:
-        """Assign the joined set to each group: a single node or the members of a cycle."""
+    def unite(self, groups: list[list[int]]) -> None:
+        """Assign a set to each group of nodes: a single node or the members of a cycle."""
         nodes = np.array([node for group in groups for node in group], dtype=np.int64)
-        targets, steps = self._downstream.next_to(nodes)
-        ends = np.cumsum(steps)
-        known: list[int] = self.set_of[targets].tolist()
-        is_too_large: list[bool] = self._too_many[targets].tolist()
-        until: list[int] = ends.tolist()
-        is_end: list[bool] = self._live[nodes].tolist()
-        found = np.full(len(nodes), -1, dtype=np.int64)
-        first = position_in_nodes = 0
+        targets, counts = self._downstream.edges_from(nodes)
+        ends = np.cumsum(counts)
+        reader_sets: list[int] = self.set_of[targets].tolist()
+        is_too_large: list[bool] = self._has_large_set[targets].tolist()
+        reader_ends: list[int] = ends.tolist()
+        is_end_use: list[bool] = self._live[nodes].tolist()
+        numbers = np.full(len(nodes), -1, dtype=np.int64)
+        first_reader = first_node = 0
         for group in groups:
-            last = position_in_nodes + len(group)
-            through = slice(first, until[last - 1])
-            if not any(is_too_large[through]):
-                own = [
+            end_node = first_node + len(group)
+            readers = slice(first_reader, reader_ends[end_node - 1])
+            if not any(is_too_large[readers]):
+                own_end_uses = [
                     node
-                    for node, live in zip(group, is_end[position_in_nodes:last], strict=True)
+                    for node, live in zip(group, is_end_use[first_node:end_node], strict=True)
                     if live
                 ]
-                found[position_in_nodes:last] = self._number(own, set(known[through]))
-            position_in_nodes, first = last, through.stop
-        self.set_of[nodes] = found
-        self._too_many[nodes] = found < 0
+                numbers[first_node:end_node] = self._number(own_end_uses, set(reader_sets[readers]))
+            first_node, first_reader = end_node, readers.stop
+        self.set_of[nodes] = numbers
+        self._has_large_set[nodes] = numbers < 0
 
-    def _number(self, own: list[int], joined: set[int]) -> int:
-        joined.discard(-1)
-        if len(joined) == 1 and not own:
-            return joined.pop()
-        members = frozenset(own).union(*(self._sets[number] for number in joined))
+    def _number(self, own_end_uses: list[int], set_numbers: set[int]) -> int:
+        set_numbers.discard(-1)
+        if len(set_numbers) == 1 and not own_end_uses:
+            return set_numbers.pop()
+        members = frozenset(own_end_uses).union(*(self._sets[number] for number in set_numbers))
         if len(members) > self._max_size:
             return -1
         number = self.numbers.setdefault(members, len(self._sets))
@@ -126,22 +130,22 @@ class _SetJoin:
 
 
 def _reverse_topology(graph: CostGraph) -> Topology:
-    """Levels against the edges, beginning with nodes without readers."""
+    """The topology of the reversed graph, whose levels start with nodes without readers."""
     return build_topology(graph.nodes, graph.downstream, graph.upstream)
 
 
-# Up to this number of end uses all subsets are tried: 65,536.
+# Up to this number of end uses, all subsets (65,536) are tried.
 _MAX_EXACT_ENDS: Final = 16
-# With more candidates, sets that save little are not examined.
+# Of more candidates, only those with the largest savings are examined.
 _MAX_CANDIDATES: Final = 3000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RetirementGroup:
-    """End uses that only save something together, and everything that is removed with them."""
+    """End uses to retire together, since they share nodes that only they need."""
 
     ends: Integers
-    gone: Integers
+    obsolete: Integers
     """The end uses, and the nodes that only they need."""
     saved: Integers
     """[k] micro-units."""
@@ -149,7 +153,7 @@ class RetirementGroup:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RetirementPlan:
-    """Independent groups, the largest savings first; nothing that remains breaks."""
+    """Independent groups, largest savings first; nodes outside of the groups keep all inputs."""
 
     groups: list[RetirementGroup]
     saved: Integers
@@ -162,31 +166,34 @@ class RetirementPlan:
 
 
 def plan_retirement(
-    graph: CostGraph, top: int, avoidable: Bools | None = None, *, kept: EndUses = frozenset()
+    graph: CostGraph, top: int, avoidable: Bools | None = None, *, excluded: EndUses = frozenset()
 ) -> RetirementPlan:
-    """At most `top` end uses whose retirement together saves most; those in `kept` stay."""
+    """The up to `top` end uses that save most if retired together, without those in `excluded`."""
     costs = avoidable_costs(graph, avoidable)
     exact = int(graph.live.sum()) <= _MAX_EXACT_ENDS
     sets = all_end_sets(graph) if exact else small_end_sets(graph, top)
     values = {
         members: value
         for members, value in sets.values(costs.sum(axis=0)).items()
-        if not members & kept
+        if not members & excluded
     }
-    chosen = _best(values, top) if exact else _greedy(values, top)
+    chosen = _best_subset(values, top) if exact else _greedy_subset(values, top)
     groups = _groups(sets, values, chosen, costs)
-    none = np.zeros(len(graph.types), dtype=np.int64)
+    no_savings = np.zeros(len(graph.types), dtype=np.int64)
     return RetirementPlan(
         groups=groups,
-        saved=sum((each.saved for each in groups), none),
+        saved=sum((each.saved for each in groups), no_savings),
         exact=exact,
         unneeded=np.flatnonzero(~sets.needed),
         unneeded_saved=costs[:, ~sets.needed].sum(axis=1),
     )
 
 
-def _best(values: dict[EndUses, int], top: int) -> EndUses:
-    """The best subset of end uses: sums over all subsets by a zeta transform."""
+def _best_subset(values: dict[EndUses, int], top: int) -> EndUses:
+    """The best subset of end uses, found by computing the savings of all subsets.
+
+    A zeta transform adds to each bit mask the values of all its submasks, one bit at a time.
+    """
     ends = sorted(frozenset().union(*values))
     bit = {end: position for position, end in enumerate(ends)}
     sums = np.zeros(1 << len(ends), dtype=np.int64)
@@ -197,14 +204,14 @@ def _best(values: dict[EndUses, int], top: int) -> EndUses:
         halves[:, 1] += halves[:, 0]
     sets = np.arange(len(sums))
     sizes = np.bitwise_count(sets)
-    allowed = np.flatnonzero(sizes <= top)
-    best = allowed[sums[allowed] == sums[allowed].max()]
+    small_enough = np.flatnonzero(sizes <= top)
+    best_masks = small_enough[sums[small_enough] == sums[small_enough].max()]
     # Among equal savings, retire the fewest end uses.
-    found = int(best[np.argmin(sizes[best])])
-    return frozenset(end for end in ends if found >> bit[end] & 1)
+    best_mask = int(best_masks[np.argmin(sizes[best_masks])])
+    return frozenset(end for end in ends if best_mask >> bit[end] & 1)
 
 
-def _greedy(values: dict[EndUses, int], top: int) -> EndUses:
+def _greedy_subset(values: dict[EndUses, int], top: int) -> EndUses:
     """The better of two greedy choices: by savings, and by savings per end use."""
     sets_of_end: dict[int, list[EndUses]] = {}
     for members in values:
@@ -212,13 +219,13 @@ def _greedy(values: dict[EndUses, int], top: int) -> EndUses:
             sets_of_end.setdefault(end, []).append(members)
 
     def savings_per_end(members: EndUses) -> float:
-        inside = sum(values.get(frozenset([end]), 0) for end in members)
-        return (inside + (values[members] if len(members) > 1 else 0)) / len(members)
+        subsets = sum(values.get(frozenset([end]), 0) for end in members)
+        return (subsets + (values[members] if len(members) > 1 else 0)) / len(members)
 
     def savings_of_added(added: EndUses, chosen: EndUses) -> int:
         all_chosen = chosen | added
-        inside = {other for end in added for other in sets_of_end[end] if other <= all_chosen}
-        return sum(values[other] for other in inside)
+        subsets = {other for end in added for other in sets_of_end[end] if other <= all_chosen}
+        return sum(values[other] for other in subsets)
 
     candidates = heapq.nlargest(_MAX_CANDIDATES, values, key=savings_per_end)
     plans = []
@@ -243,17 +250,17 @@ def _groups(
     sets: EndUseSets, values: dict[EndUses, int], chosen: EndUses, costs: Integers
 ) -> list[RetirementGroup]:
     """The chosen end uses in groups that share no node."""
-    inside = [members for members in values if members <= chosen]
+    subsets = [members for members in values if members <= chosen]
     parts: list[EndUses] = []
-    for members in inside:
+    for members in subsets:
         overlapping = [part for part in parts if part & members]
         parts = [part for part in parts if not part & members]
         parts.append(members.union(*overlapping))
     groups = []
     for part in parts:
-        gone = sets.nodes_of([members for members in inside if members <= part])
-        saved = costs[:, gone].sum(axis=1)
+        obsolete = sets.nodes_of([members for members in subsets if members <= part])
+        saved = costs[:, obsolete].sum(axis=1)
         if saved.sum() > 0:
             ends = np.array(sorted(part), dtype=np.int64)
-            groups.append(RetirementGroup(ends=ends, gone=gone, saved=saved))
+            groups.append(RetirementGroup(ends=ends, obsolete=obsolete, saved=saved))
     return sorted(groups, key=lambda group: -int(group.saved.sum()))

@@ -1,8 +1,9 @@
-"""Savings: the cost that really disappears when nodes are removed, unlike attributed cost.
+"""Savings: the cost that ends when nodes are removed, unlike attributed cost.
 
-A node is needed as long as a path leads from it to an end use. What removing one node saves is the
-sum over its subtree in the post-dominator tree: all nodes whose paths to any end use pass through
-it.
+A node is needed as long as a path leads from it to an end use. Removing a node saves its own cost
+and that of all nodes whose paths to end uses all pass through it. These nodes are its subtree in
+the post-dominator tree. Example: with raw -> core -> report and core as the only reader of raw,
+removing report saves all three; if another end use reads raw, it saves core and report.
 """
 
 from collections.abc import Collection
@@ -35,13 +36,14 @@ class PostDominators:
         self.parent: Integers = np.full(nodes + 1, UNNEEDED, dtype=np.int64)
         self.parent[nodes] = nodes
         self._depth = np.zeros(nodes + 1, dtype=np.int64)
-        # Skip pointers, with which ancestors are found in logarithmic time.
+        # Skip pointers: each node also points to an ancestor farther up, so that common ancestors
+        # are found in logarithmic time.
         self._skip = np.full(nodes + 1, nodes, dtype=np.int64)
-        is_kept = self.needed[graph.upstream] & self.needed[graph.downstream]
-        is_kept &= graph.upstream != graph.downstream
-        at, to = graph.upstream[is_kept], graph.downstream[is_kept]
-        self._successors = Adjacency(nodes, at, to)
-        order = build_topology(nodes, to, at)
+        is_used = self.needed[graph.upstream] & self.needed[graph.downstream]
+        is_used &= graph.upstream != graph.downstream
+        sources, targets = graph.upstream[is_used], graph.downstream[is_used]
+        self._successors = Adjacency(nodes, sources, targets)
+        order = build_topology(nodes, targets, sources)
         for level in order.levels:
             self._attach(level, order)
 
@@ -56,11 +58,11 @@ class PostDominators:
         return sums[:-1]
 
     def _attach(self, level: TopologyLevel, order: Topology) -> None:
-        """Attach the nodes of a level to those of earlier levels."""
+        """Attach the nodes of a level to the tree, which contains all nodes downstream of them."""
         single = level.nodes[(order.cycle_of[level.nodes] < 0) & self.needed[level.nodes]]
         if len(single):
-            targets, steps = self._successors.next_to(single)
-            owner = np.repeat(np.arange(len(single)), steps)
+            targets, counts = self._successors.edges_from(single)
+            owner = np.repeat(np.arange(len(single)), counts)
             self._attach_nodes(
                 single, self._common_ancestors(targets, owner, np.flatnonzero(self._live[single]))
             )
@@ -70,29 +72,32 @@ class PostDominators:
     def _attach_cycles(self, cycles: list[Integers]) -> None:
         """Attach cycles: the parent of a cycle is the common ancestor of all its exits.
 
-        Inside of a cycle the tree is that of the cycle alone, with one sink for all exits.
+        Inside of a cycle, the tree is computed for the cycle alone, with one sink for all exits.
         """
         members = np.concatenate(cycles)
         sizes = np.array([len(each) for each in cycles])
         cycle_of = np.repeat(np.arange(len(cycles)), sizes)
-        number = np.full(self._sink, -1, dtype=np.int64)
-        number[members] = np.arange(len(members))
-        targets, steps = self._successors.next_to(members)
-        owner = np.repeat(np.arange(len(members)), steps)
+        index_of = np.full(self._sink, -1, dtype=np.int64)
+        index_of[members] = np.arange(len(members))
+        targets, counts = self._successors.edges_from(members)
+        owner = np.repeat(np.arange(len(members)), counts)
         # Members of other cycles on this level are not reachable from here.
-        inside = number[targets] >= 0
+        is_inside = index_of[targets] >= 0
         live = np.flatnonzero(self._live[members])
-        exits, of_exits = targets[~inside], cycle_of[owner[~inside]]
-        above = self._common_ancestors(exits, of_exits, cycle_of[live])[cycle_of]
-        leaves = np.zeros(len(members), dtype=np.bool_)
-        leaves[owner[~inside]] = True
-        leaves[live] = True
-        parent, depth = _trees_in_cycles(sizes, owner[inside], number[targets[inside]], leaves)
+        exits, exit_cycles = targets[~is_inside], cycle_of[owner[~is_inside]]
+        cycle_parents = self._common_ancestors(exits, exit_cycles, cycle_of[live])[cycle_of]
+        is_exit = np.zeros(len(members), dtype=np.bool_)
+        is_exit[owner[~is_inside]] = True
+        is_exit[live] = True
+        parent, depth = _trees_in_cycles(
+            sizes, owner[is_inside], index_of[targets[is_inside]], is_exit
+        )
         for layer in range(int(depth.max()) + 1):
             layer_nodes = np.flatnonzero(depth == layer)
-            below = members[parent[layer_nodes]]
+            parents_inside = members[parent[layer_nodes]]
             self._attach_nodes(
-                members[layer_nodes], np.where(parent[layer_nodes] < 0, above[layer_nodes], below)
+                members[layer_nodes],
+                np.where(parent[layer_nodes] < 0, cycle_parents[layer_nodes], parents_inside),
             )
 
     def _common_ancestors(self, targets: Integers, owner: Integers, live: Integers) -> Integers:
@@ -101,32 +106,37 @@ class PostDominators:
             targets = np.concatenate([targets, np.full(len(live), self._sink)])
             owner = np.concatenate([owner, live])
         by_owner = stable_order(owner, int(owner.max()))
-        above, owner = targets[by_owner], owner[by_owner]
-        # Pairs of candidates of each owner are joined until one is left.
-        while len(above) > owner[-1] + 1:
+        ancestors, owner = targets[by_owner], owner[by_owner]
+        # Replace pairs of candidates of each owner by their common ancestor until one is left.
+        while len(ancestors) > owner[-1] + 1:
             starts = np.flatnonzero(np.diff(owner, prepend=-1))
-            is_left = (np.arange(len(owner)) - starts[owner]) % 2 == 0
-            left = np.flatnonzero(is_left)
-            paired = np.flatnonzero(is_left[:-1] & ~is_left[1:])
-            above[paired] = self._common(above[paired], above[paired + 1])
-            above, owner = above[left], owner[left]
-        return above
+            is_first = (np.arange(len(owner)) - starts[owner]) % 2 == 0
+            first_of_pairs = np.flatnonzero(is_first)
+            paired = np.flatnonzero(is_first[:-1] & ~is_first[1:])
+            ancestors[paired] = self._common_of_pairs(ancestors[paired], ancestors[paired + 1])
+            ancestors, owner = ancestors[first_of_pairs], owner[first_of_pairs]
+        return ancestors
 
-    def _common(self, one: Integers, other: Integers) -> Integers:
+    def _common_of_pairs(self, one: Integers, other: Integers) -> Integers:
         """The deepest common ancestors of pairs."""
         active = np.flatnonzero(one != other)
         while len(active):
             first, second = one[active], other[active]
-            climbs = self._depth[first] >= self._depth[second]
-            deep, shallow = np.where(climbs, first, second), np.where(climbs, second, first)
+            is_first_deeper = self._depth[first] >= self._depth[second]
+            deep, shallow = (
+                np.where(is_first_deeper, first, second),
+                np.where(is_first_deeper, second, first),
+            )
             skip, other_skip = self._skip[deep], self._skip[shallow]
-            level = self._depth[deep] == self._depth[shallow]
-            # Nodes of equal depth skip to equal depths; if they coincide there, a deeper one may
-            # too.
-            far = np.where(level, skip != other_skip, self._depth[skip] >= self._depth[shallow])
-            one[active] = np.where(far, skip, self.parent[deep])
-            other_node = np.where(far, other_skip, self.parent[shallow])
-            other[active] = np.where(level, other_node, shallow)
+            is_same_depth = self._depth[deep] == self._depth[shallow]
+            # Nodes of equal depth skip to equal depths. If they skip to the same ancestor, there
+            # may be a deeper common one, so they go to their parents instead.
+            can_skip = np.where(
+                is_same_depth, skip != other_skip, self._depth[skip] >= self._depth[shallow]
+            )
+            one[active] = np.where(can_skip, skip, self.parent[deep])
+            next_other = np.where(can_skip, other_skip, self.parent[shallow])
+            other[active] = np.where(is_same_depth, next_other, shallow)
             active = active[one[active] != other[active]]
         return one
 
@@ -136,44 +146,49 @@ class PostDominators:
         depth[nodes] = depth[parents] + 1
         skip = self._skip[parents]
         skip_of_skip = self._skip[skip]
-        even = depth[parents] - depth[skip] == depth[skip] - depth[skip_of_skip]
-        self._skip[nodes] = np.where(even, skip_of_skip, parents)
+        has_equal_skips = depth[parents] - depth[skip] == depth[skip] - depth[skip_of_skip]
+        self._skip[nodes] = np.where(has_equal_skips, skip_of_skip, parents)
 
 
 def _trees_in_cycles(
-    sizes: Integers, at: Integers, to: Integers, leaves: Bools
+    sizes: Integers, sources: Integers, targets: Integers, is_exit: Bools
 ) -> tuple[Integers, Integers]:
-    """Parents (-1: the sink) and depths of the members of all cycles, numbered consecutively."""
+    """Parents (-1: the sink) and depths of the members of all cycles, numbered consecutively.
+
+    `is_exit` is true for members that are end uses or have edges out of their cycle.
+    """
     ends = np.cumsum(sizes)
-    parent = np.full(len(leaves), -1, dtype=np.int64)
-    depth = np.zeros(len(leaves), dtype=np.int64)
+    parent = np.full(len(is_exit), -1, dtype=np.int64)
+    depth = np.zeros(len(is_exit), dtype=np.int64)
     pairs = ends[sizes == 2] - 2
     for one, other in ((pairs, pairs + 1), (pairs + 1, pairs)):
-        behind = ~leaves[one]
-        parent[one[behind]] = other[behind]
-        depth[one[behind]] = 1
+        is_dominated = ~is_exit[one]
+        parent[one[is_dominated]] = other[is_dominated]
+        depth[one[is_dominated]] = 1
     if (sizes > 2).any():
-        by_source = stable_order(at, len(leaves))
-        at, to = at[by_source], to[by_source]
+        by_source = stable_order(sources, len(is_exit))
+        sources, targets = sources[by_source], targets[by_source]
         for end, size in zip(ends[sizes > 2].tolist(), sizes[sizes > 2].tolist(), strict=True):
             begin = end - size
-            first, last = np.searchsorted(at, (begin, end))
-            within = at[first:last] - begin, to[first:last] - begin
-            parent[begin:end], depth[begin:end] = _tree_in_cycle(*within, leaves[begin:end])
+            first, last = np.searchsorted(sources, (begin, end))
+            edges = sources[first:last] - begin, targets[first:last] - begin
+            parent[begin:end], depth[begin:end] = _tree_in_cycle(*edges, is_exit[begin:end])
             parent[begin:end][parent[begin:end] >= 0] += begin
     return parent, depth
 
 
-def _tree_in_cycle(at: Integers, to: Integers, leaves: Bools) -> tuple[list[int], list[int]]:
-    """The algorithm of Cooper, Harvey and Kennedy for one cycle."""
-    size = len(leaves)
+def _tree_in_cycle(
+    sources: Integers, targets: Integers, is_exit: Bools
+) -> tuple[list[int], list[int]]:
+    """Parents and depths in one cycle, by the algorithm of Cooper, Harvey and Kennedy."""
+    size = len(is_exit)
     successors: list[list[int]] = [[] for _ in range(size)]
     predecessors: list[list[int]] = [[] for _ in range(size + 1)]
-    for source, target in zip(at.tolist(), to.tolist(), strict=True):
+    for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
         successors[source].append(target)
         predecessors[target].append(source)
     sink = size
-    for node in np.flatnonzero(leaves).tolist():
+    for node in np.flatnonzero(is_exit).tolist():
         successors[node].append(sink)
         predecessors[sink].append(node)
     order = _reverse_postorder(predecessors, sink)
@@ -204,19 +219,21 @@ def _tree_in_cycle(at: Integers, to: Integers, leaves: Bools) -> tuple[list[int]
     depth = [0] * (size + 1)
     for node in order[1:]:
         depth[node] = 0 if parent[node] == sink else depth[parent[node]] + 1
-    return [-1 if above == sink else above for above in parent[:size]], depth[:size]
+    return [-1 if node_parent == sink else node_parent for node_parent in parent[:size]], depth[
+        :size
+    ]
 
 
 def _reverse_postorder(next_nodes: list[list[int]], root: int) -> list[int]:
-    seen = [False] * len(next_nodes)
-    seen[root] = True
+    is_visited = [False] * len(next_nodes)
+    is_visited[root] = True
     finished: list[int] = []
     path = [(root, iter(next_nodes[root]))]
     while path:
-        node, rest = path[-1]
-        for target in rest:
-            if not seen[target]:
-                seen[target] = True
+        node, remaining = path[-1]
+        for target in remaining:
+            if not is_visited[target]:
+                is_visited[target] = True
                 path.append((target, iter(next_nodes[target])))
                 break
         else:
@@ -233,54 +250,54 @@ class Savings:
     saved: Integers
     """[k] micro-units saved."""
     unavoidable: Integers
-    """[k] micro-units of removed nodes that are still due: commitments, retention, legal holds."""
+    """[k] micro-units of removed nodes that must still be paid, such as commitments."""
     removed: Integers
-    gone: Integers
+    obsolete: Integers
     """The removed nodes, and nodes that no end use needs any more."""
     broken: Integers
     """Nodes that remain and lose a direct or indirect input."""
-    staying: Integers
-    """Nodes upstream of the removed ones that remain."""
+    remaining: Integers
+    """Nodes upstream of the removed ones that are still needed, or that never were."""
     needed_by: Integers
-    """For each node of `staying` an end use that still needs it, or -1 if none ever did."""
+    """For each node of `remaining` an end use that needs it, or -1 if none ever did."""
 
 
 def savings_of_all(graph: CostGraph, avoidable: Bools | None = None) -> Integers:
-    """[n] what removing each node alone would save, in one pass."""
+    """[n] the savings of removing each node alone, computed for all nodes at once."""
     return PostDominators(graph).subtree_sums(avoidable_costs(graph, avoidable).sum(axis=0))
 
 
 def savings_of(
     graph: CostGraph, removed: Collection[int], avoidable: Bools | None = None
 ) -> Savings:
-    """What removing these nodes together saves, breaks, and leaves in place.
+    """The effect of removing these nodes together.
 
-    A node is gone if it led to an end use before and no longer does. End uses that break still
-    count: their owners go on paying for their other inputs.
+    A node becomes obsolete if it led to an end use before and no longer does. End uses that lose
+    an input are still end uses: their other inputs must still be paid.
     """
     downstream_adjacency = Adjacency(graph.nodes, graph.upstream, graph.downstream)
     upstream_adjacency = Adjacency(graph.nodes, graph.downstream, graph.upstream)
-    ends = np.flatnonzero(graph.live)
+    end_uses = np.flatnonzero(graph.live)
     is_removed = np.zeros(graph.nodes, dtype=np.bool_)
     is_removed[list(removed)] = True
-    end_before = upstream_adjacency.origins(ends)
-    end_after = upstream_adjacency.origins(ends, closed=is_removed)
-    gone = is_removed | ((end_before >= 0) & (end_after < 0))
-    broken = downstream_adjacency.origins(np.flatnonzero(gone)) >= 0
+    end_use_before = upstream_adjacency.origins(end_uses)
+    end_use_after = upstream_adjacency.origins(end_uses, closed=is_removed)
+    obsolete = is_removed | ((end_use_before >= 0) & (end_use_after < 0))
+    broken = downstream_adjacency.origins(np.flatnonzero(obsolete)) >= 0
     upstream = upstream_adjacency.origins(np.flatnonzero(is_removed)) >= 0
-    staying = np.flatnonzero(upstream & ~gone)
-    saved = avoidable_costs(graph, avoidable)[:, gone].sum(axis=1)
+    remaining = np.flatnonzero(upstream & ~obsolete)
+    saved = avoidable_costs(graph, avoidable)[:, obsolete].sum(axis=1)
     return Savings(
         saved=saved,
-        unavoidable=graph.costs[:, gone].sum(axis=1) - saved,
+        unavoidable=graph.costs[:, obsolete].sum(axis=1) - saved,
         removed=np.flatnonzero(is_removed),
-        gone=np.flatnonzero(gone),
-        broken=np.flatnonzero(broken & ~gone),
-        staying=staying,
-        needed_by=end_after[staying],
+        obsolete=np.flatnonzero(obsolete),
+        broken=np.flatnonzero(broken & ~obsolete),
+        remaining=remaining,
+        needed_by=end_use_after[remaining],
     )
 
 
 def avoidable_costs(graph: CostGraph, avoidable: Bools | None) -> Integers:
-    """[k, n] own costs that end when their node is removed; `avoidable` is [n] or [k, n]."""
+    """[k, n] own costs that end when their node is removed; `avoidable` has shape [n] or [k, n]."""
     return graph.costs if avoidable is None else np.where(avoidable, graph.costs, 0)

@@ -1,4 +1,4 @@
-"""The share of a node's cost that each reader takes on, and the share that it retains."""
+"""The share of a node's cost that is passed on to each reader, and the share that it retains."""
 
 from dataclasses import dataclass
 from typing import Final, assert_never
@@ -23,25 +23,25 @@ class InvalidShare(MisuseError):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shares:
-    """Shares by cost type; if all types have the same shares, the rows share memory."""
+    """Shares by cost type; if all types have the same shares, all rows are one row in memory."""
 
     values: Floats
-    """[k, m] share of the upstream cost that the downstream node takes on."""
+    """[k, m] share of the upstream cost that is passed on to the downstream node."""
     retained: Floats
     """[k, n] share that the node retains."""
     assumed: Bools
     """[k, m] whether the share is an equal split because usage is unknown."""
 
     @property
-    def uniform(self) -> bool:
+    def is_uniform(self) -> bool:
         """Whether all cost types have the same shares."""
         return len(self.values) == 1 or self.values.strides[0] == 0
 
 
 def compute_shares(graph: CostGraph, method: AttributionMethod) -> Shares:
-    """Explicit shares first; the method divides the remainder among the other edges.
+    """Divide the cost of each node: explicit shares first, the remainder by the method.
 
-    An end use that also has readers counts as one more reader.
+    An end use that also has readers retains a share as if it were one more reader.
     """
     weighted = method == "lineage_weighted"
     rows = max(len(graph.explicit), len(graph.weights) if weighted else 1)
@@ -78,40 +78,47 @@ def compute_shares(graph: CostGraph, method: AttributionMethod) -> Shares:
 
 
 class _ShareDivision:
-    """Divides the remaining share of each node among its free edges; returns what nodes retain."""
+    """Divides the remaining share of each node among its edges without an explicit share.
 
-    def __init__(self, graph: CostGraph, free: Bools, remaining: Floats) -> None:
+    The methods write to `values` and return the share that each node retains.
+    """
+
+    def __init__(self, graph: CostGraph, is_divided: Bools, remaining: Floats) -> None:
         self._graph = graph
-        # A full slice avoids copies of the largest arrays.
-        self._free: Integers | slice = slice(None) if free.all() else np.flatnonzero(free)
+        # A full slice avoids copying the largest arrays.
+        self._divided: Integers | slice = (
+            slice(None) if is_divided.all() else np.flatnonzero(is_divided)
+        )
         self._remaining_shares = remaining
-        self._source = graph.upstream[self._free]
+        self._source = graph.upstream[self._divided]
         self._readers = np.bincount(self._source, minlength=graph.nodes)
         parts = self._readers + graph.live
-        self._equal = np.divide(remaining, parts, out=np.zeros(graph.nodes), where=parts > 0)
-        without = np.where(self._readers == 0, remaining, 0.0)
-        self._kept = np.where(graph.live & (self._readers > 0), self._equal, without)
+        self._equal_share = np.divide(remaining, parts, out=np.zeros(graph.nodes), where=parts > 0)
+        without_readers = np.where(self._readers == 0, remaining, 0.0)
+        self._retained = np.where(
+            graph.live & (self._readers > 0), self._equal_share, without_readers
+        )
 
     def equally(self, values: Floats) -> Floats:
-        """Equal shares for all free edges."""
-        values[self._free] = self._equal.take(self._source)
-        return self._kept
+        """Equal shares for all edges without an explicit share."""
+        values[self._divided] = self._equal_share.take(self._source)
+        return self._retained
 
     def by_weight(self, all_weights: Floats, values: Floats, assumed: Bools) -> Floats:
         """Shares by weight; equal shares if a weight is unknown (a sum with nan is nan)."""
-        weights = all_weights[self._free]
+        weights = all_weights[self._divided]
         if (weights < 0).any() or np.isinf(weights).any():
             raise InvalidShare("Weights of edges must be finite and not negative.")
         sums = np.bincount(self._source, weights, minlength=self._graph.nodes)
         if ((sums > _MAX_SUM) | ((sums > 0) & (sums < _MIN_SUM))).any():
             weights = self._relative_to_largest(weights)
             sums = np.bincount(self._source, weights, minlength=self._graph.nodes)
-        unknown = ~(sums > 0) & (self._readers > 0)
-        shared = self._remaining_shares - self._kept
-        scale = np.divide(shared, sums, out=np.zeros(len(sums)), where=sums > 0)
-        values[self._free] = scale.take(self._source) * weights
-        self._assume(unknown, values, assumed)
-        return self._kept
+        is_unknown = ~(sums > 0) & (self._readers > 0)
+        passed_on = self._remaining_shares - self._retained
+        scale = np.divide(passed_on, sums, out=np.zeros(len(sums)), where=sums > 0)
+        values[self._divided] = scale.take(self._source) * weights
+        self._assume_equal_shares(is_unknown, values, assumed)
+        return self._retained
 
     def _relative_to_largest(self, weights: Floats) -> Floats:
         """Weights relative to the largest weight of their node, to avoid extreme sums."""
@@ -122,30 +129,32 @@ class _ShareDivision:
         )
 
     def by_last_read(self, values: Floats, assumed: Bools) -> Floats:
-        """All to the edge that was read last; equal shares for simultaneous reads."""
+        """The entire share for the edge that was read last; equal shares for simultaneous reads."""
         nodes = self._graph.nodes
-        times = self._graph.last_read[self._free]
+        times = self._graph.last_read[self._divided]
         times = np.where(np.isnan(times), -np.inf, times)
         latest = np.full(nodes, -np.inf)
         np.maximum.at(latest, self._source, times)
-        unknown = np.isneginf(latest) & (self._readers > 0)
-        last = (times == latest[self._source]) & ~unknown[self._source]
-        count = np.bincount(self._source[last], minlength=nodes)
-        values[self._free] = last * (self._remaining_shares / np.maximum(count, 1))[self._source]
-        self._assume(unknown, values, assumed)
-        return np.where(unknown | (self._readers == 0), self._kept, 0.0)
+        is_unknown = np.isneginf(latest) & (self._readers > 0)
+        is_last = (times == latest[self._source]) & ~is_unknown[self._source]
+        count = np.bincount(self._source[is_last], minlength=nodes)
+        values[self._divided] = (
+            is_last * (self._remaining_shares / np.maximum(count, 1))[self._source]
+        )
+        self._assume_equal_shares(is_unknown, values, assumed)
+        return np.where(is_unknown | (self._readers == 0), self._retained, 0.0)
 
-    def _assume(self, unknown: Bools, values: Floats, assumed: Bools) -> None:
-        if unknown.any():
-            is_assumed = unknown[self._source]
-            equal = self._equal[self._source]
-            values[self._free] = np.where(is_assumed, equal, values[self._free])
-            # A single reader gets everything whatever its weight, so its share is not assumed.
-            assumed[self._free] = is_assumed & (self._readers > 1)[self._source]
+    def _assume_equal_shares(self, is_unknown: Bools, values: Floats, assumed: Bools) -> None:
+        if is_unknown.any():
+            is_assumed = is_unknown[self._source]
+            equal_shares = self._equal_share[self._source]
+            values[self._divided] = np.where(is_assumed, equal_shares, values[self._divided])
+            # A single reader gets the entire share whatever its weight, so it is not assumed.
+            assumed[self._divided] = is_assumed & (self._readers > 1)[self._source]
 
 
 def _remaining_shares(graph: CostGraph, values: Floats, row: int) -> Floats:
-    """The share that explicit shares leave at each node; rounding noise counts as zero."""
+    """The share of each node that remains after explicit shares; rounding noise becomes zero."""
     is_invalid = (values < 0) | (values > 1 + NOISE)
     if is_invalid.any():
         edge = int(np.argmax(is_invalid))
@@ -164,37 +173,37 @@ def _remaining_shares(graph: CostGraph, values: Floats, row: int) -> Floats:
     remaining: Floats = np.subtract(1.0, explicit_sums, dtype=np.float64)
     is_exhausted = remaining < NOISE
     if is_exhausted.any():
-        # Scale the shares so that they add up to exactly 1, otherwise the noise would be lost.
+        # Scale the shares to add up to exactly 1, since the remaining noise is discarded.
         values /= np.where(is_exhausted, explicit_sums, 1.0)[graph.upstream]
     remaining[is_exhausted] = 0.0
     return remaining
 
 
-def close_cycles(graph: CostGraph, order: Topology, divided: Shares) -> tuple[Shares, Bools]:
-    """The shares without circulation in closed cycles, and which cycles are closed.
+def close_cycles(graph: CostGraph, order: Topology, shares: Shares) -> tuple[Shares, Bools]:
+    """Set the shares inside closed cycles to zero; also return which cycles are closed.
 
-    In a cycle that no cost leaves, cost would circulate forever. Instead, each member retains
-    its own cost and its inflow from outside.
+    In a closed cycle, which no cost leaves, cost would circulate forever. Instead, each member
+    retains its own cost and its inflow from outside.
     """
     types = len(graph.types)
     closed = np.zeros((types, len(order.cycles)), dtype=np.bool_)
     if not order.cycles:
-        return divided, closed
-    rows = 1 if divided.uniform else types
-    found = [_circulating_edges(graph, order, divided.values[row]) for row in range(rows)]
-    closed[:] = np.array([is_closed for _, is_closed in found])
-    if not any(len(edges) for edges, _ in found):
-        return divided, closed
-    values, retained = divided.values[:rows].copy(), divided.retained[:rows].copy()
-    for row, (edges, _) in enumerate(found):
+        return shares, closed
+    rows = 1 if shares.is_uniform else types
+    circulating = [_circulating_edges(graph, order, shares.values[row]) for row in range(rows)]
+    closed[:] = np.array([is_closed for _, is_closed in circulating])
+    if not any(len(edges) for edges, _ in circulating):
+        return shares, closed
+    values, retained = shares.values[:rows].copy(), shares.retained[:rows].copy()
+    for row, (edges, _) in enumerate(circulating):
         values[row][edges] = 0.0
         closed_nodes = np.unique(graph.upstream[edges])
-        carried = np.bincount(graph.upstream, values[row], minlength=graph.nodes)
-        retained[row][closed_nodes] = 1.0 - carried[closed_nodes]
+        passed_on = np.bincount(graph.upstream, values[row], minlength=graph.nodes)
+        retained[row][closed_nodes] = 1.0 - passed_on[closed_nodes]
     changed = Shares(
-        values=np.broadcast_to(values, divided.values.shape),
-        retained=np.broadcast_to(retained, divided.retained.shape),
-        assumed=divided.assumed,
+        values=np.broadcast_to(values, shares.values.shape),
+        retained=np.broadcast_to(retained, shares.retained.shape),
+        assumed=shares.assumed,
     )
     return changed, closed
 
@@ -205,19 +214,21 @@ def _circulating_edges(graph: CostGraph, order: Topology, values: Floats) -> tup
     inner = np.concatenate(order.inner)
     circulating_share = np.bincount(graph.upstream[inner], values[inner], minlength=graph.nodes)
     is_leaking = (circulating_share < 1.0 - NOISE) & (order.cycle_of >= 0)
-    leaks = np.bincount(order.cycle_of[is_leaking], minlength=count) > 0
-    blocked = inner[values[inner] <= 0.0]
-    blocks = np.bincount(order.cycle_of[graph.upstream[blocked]], minlength=count) > 0
-    is_closed = ~leaks & ~blocks
-    found = [inner[is_closed[order.cycle_of[graph.upstream[inner]]]]]
-    # If an edge carries nothing, only a part of the cycle may be closed.
-    for cycle in np.flatnonzero(blocks).tolist():
+    has_leak = np.bincount(order.cycle_of[is_leaking], minlength=count) > 0
+    edges_without_share = inner[values[inner] <= 0.0]
+    has_edge_without_share = (
+        np.bincount(order.cycle_of[graph.upstream[edges_without_share]], minlength=count) > 0
+    )
+    is_closed = ~has_leak & ~has_edge_without_share
+    circulating_edges = [inner[is_closed[order.cycle_of[graph.upstream[inner]]]]]
+    # If an edge passes on no cost, only a part of the cycle may be closed.
+    for cycle in np.flatnonzero(has_edge_without_share).tolist():
         members, edges = order.cycles[cycle], order.inner[cycle]
         source, target = graph.upstream[edges], graph.downstream[edges]
         circulating = _circulating_in_cycle(members, source, target, values[edges])
-        found.append(edges[circulating])
+        circulating_edges.append(edges[circulating])
         is_closed[cycle] = len(np.unique(source[circulating])) == len(members)
-    return np.concatenate(found), is_closed
+    return np.concatenate(circulating_edges), is_closed
 
 
 def _circulating_in_cycle(
@@ -237,8 +248,6 @@ def _circulating_in_cycle(
     is_closed_part = ~has_outflow
     is_inner = carries_cost & is_closed_part[source_index] & is_closed_part[target_index]
     labels = strong_components(is_closed_part, source_index[is_inner], target_index[is_inner])
-    is_passing = np.zeros(size, dtype=np.bool_)
-    is_passing[labels[source_index[is_inner & (labels[source_index] != labels[target_index])]]] = (
-        True
-    )
-    return is_inner & ~is_passing[labels[source_index]]
+    has_exit = np.zeros(size, dtype=np.bool_)
+    has_exit[labels[source_index[is_inner & (labels[source_index] != labels[target_index])]]] = True
+    return is_inner & ~has_exit[labels[source_index]]

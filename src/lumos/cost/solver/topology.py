@@ -8,7 +8,7 @@ from lumos.cost.solver.graph import Bools, Integers
 
 
 class LevelPeeling:
-    """The levels of `edges` by topological sorting.
+    """Topological levels: nodes and their outgoing edges, each level after the nodes it reads.
 
     `on_cycle` are the nodes on cycles or downstream of them.
     """
@@ -22,32 +22,32 @@ class LevelPeeling:
         target, edges = target[order], edges[order]
         starts = np.concatenate(([0], np.cumsum(np.bincount(source, minlength=nodes))))
         in_degrees = np.bincount(target, minlength=nodes)
-        mark = np.empty(nodes, dtype=np.int64)
+        last_position = np.empty(nodes, dtype=np.int64)
         frontier = np.flatnonzero((in_degrees == 0) & present)
         self.levels: list[tuple[Integers, Integers]] = []
         while len(frontier):
             first = starts[frontier]
-            leaving = spans(first, starts[frontier + 1] - first)
-            self.levels.append((frontier, edges[leaving]))
-            reached = target[leaving]
+            outgoing = spans(first, starts[frontier + 1] - first)
+            self.levels.append((frontier, edges[outgoing]))
+            reached = target[outgoing]
             np.subtract.at(in_degrees, reached, 1)
-            free = reached[in_degrees[reached] == 0]
-            sequence = np.arange(len(free))
-            mark[free] = sequence
-            frontier = free[mark[free] == sequence]
+            ready = reached[in_degrees[reached] == 0]
+            sequence = np.arange(len(ready))
+            last_position[ready] = sequence
+            frontier = ready[last_position[ready] == sequence]
         self.on_cycle: Bools = in_degrees > 0
         self.complete = not self.on_cycle.any()
 
 
 def spans(starts: Integers, lengths: Integers) -> Integers:
-    """The concatenated ranges that begin at each start with the given lengths."""
+    """The concatenated ranges with the given starts and lengths."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(starts - (ends - lengths), lengths) + np.arange(total)
 
 
 def stable_order(keys: Integers, bound: int) -> Integers:
-    """The stable sort order of the keys; two radix passes over 16 bits beat one sort over 64."""
+    """The stable sort order of keys up to `bound`; a radix sort by 16 bits is faster here."""
     order = np.argsort((keys & 0xFFFF).astype(np.uint16), kind="stable")
     shift = 16
     while bound >> shift:
@@ -58,14 +58,14 @@ def stable_order(keys: Integers, bound: int) -> Integers:
 
 
 class Adjacency:
-    """Adjacency lists of edges from `at` to `to`."""
+    """Adjacency lists of edges from `sources` to `targets`."""
 
-    def __init__(self, nodes: int, at: Integers, to: Integers) -> None:
-        self._targets = to[stable_order(at, nodes)]
-        self._starts = np.concatenate(([0], np.cumsum(np.bincount(at, minlength=nodes))))
+    def __init__(self, nodes: int, sources: Integers, targets: Integers) -> None:
+        self._targets = targets[stable_order(sources, nodes)]
+        self._starts = np.concatenate(([0], np.cumsum(np.bincount(sources, minlength=nodes))))
 
     def origins(self, start: Integers, *, closed: Bools | None = None) -> Integers:
-        """For each node one of `start` from which it is reachable, else -1.
+        """For each node, a node of `start` from which it can be reached, or -1.
 
         No path passes through `closed` nodes or starts there.
         """
@@ -73,31 +73,31 @@ class Adjacency:
         frontier = start if closed is None else start[~closed[start]]
         origin[frontier] = frontier
         while len(frontier):
-            targets, steps = self.next_to(frontier)
-            free = origin[targets] < 0
+            targets, counts = self.edges_from(frontier)
+            is_new = origin[targets] < 0
             if closed is not None:
-                free &= ~closed[targets]
-            targets = targets[free]
-            origin[targets] = np.repeat(origin[frontier], steps)[free]
-            # Of several edges to one node, the last one counts.
+                is_new &= ~closed[targets]
+            targets = targets[is_new]
+            origin[targets] = np.repeat(origin[frontier], counts)[is_new]
+            # A node that several edges reach must occur once in the frontier.
             sequence = np.arange(len(targets))
             order = np.empty(len(origin), dtype=np.int64)
             order[targets] = sequence
             frontier = targets[order[targets] == sequence]
         return origin
 
-    def next_to(self, nodes: Integers) -> tuple[Integers, Integers]:
-        """The targets of the edges of these nodes, in order, and the number of edges of each."""
+    def edges_from(self, nodes: Integers) -> tuple[Integers, Integers]:
+        """The targets of all edges of these nodes, and the number of edges of each node."""
         first = self._starts[nodes]
-        steps = self._starts[nodes + 1] - first
-        return self._targets[spans(first, steps)], steps
+        counts = self._starts[nodes + 1] - first
+        return self._targets[spans(first, counts)], counts
 
 
 def strong_components(present: Bools, upstream: Integers, downstream: Integers) -> Integers:
     """A label for each node, equal for nodes of the same strongly connected component.
 
-    Most real cycles are pairs that point at each other. These are merged for all nodes at once,
-    so that little is left for the search node by node.
+    Most cycles in practice are pairs of nodes with edges in both directions. These are merged for
+    all nodes at once; Tarjan's slower algorithm only has to search the remaining nodes.
     """
     nodes = len(present)
     labels = np.arange(nodes)
@@ -105,16 +105,16 @@ def strong_components(present: Bools, upstream: Integers, downstream: Integers) 
     while True:
         source, target = _between_cycles(present, source, target)
         keys = source * nodes + target
-        mutual = np.isin(keys, target * nodes + source)
-        if not mutual.any():
+        is_mutual = np.isin(keys, target * nodes + source)
+        if not is_mutual.any():
             break
-        merged = _connected_groups(nodes, source[mutual], target[mutual])
+        merged = _connected_groups(nodes, source[is_mutual], target[is_mutual])
         labels = merged[labels]
         source, target = merged[source], merged[target]
-        moving = source != target
-        source, target = source[moving], target[moving]
-    searched = _tarjan(nodes, source, target)
-    return searched[labels]
+        is_edge = source != target
+        source, target = source[is_edge], target[is_edge]
+    components = _tarjan(nodes, source, target)
+    return components[labels]
 
 
 def _between_cycles(
@@ -123,19 +123,19 @@ def _between_cycles(
     """The edges on cycles or on paths between cycles."""
     for _ in range(2):
         on_cycle = LevelPeeling(present, source, target, np.arange(len(source))).on_cycle
-        is_kept = on_cycle[source] & on_cycle[target]
-        source, target = target[is_kept], source[is_kept]
+        is_inside = on_cycle[source] & on_cycle[target]
+        source, target = target[is_inside], source[is_inside]
     return source, target
 
 
-def _connected_groups(nodes: int, one: Integers, other: Integers) -> Integers:
-    """The smallest node of each connected group."""
+def _connected_groups(nodes: int, first: Integers, second: Integers) -> Integers:
+    """For each node, the smallest node of its connected group."""
     smallest = np.arange(nodes)
     while True:
         before = smallest.copy()
-        low = np.minimum(before[one], before[other])
-        np.minimum.at(smallest, before[one], low)
-        np.minimum.at(smallest, before[other], low)
+        smaller = np.minimum(before[first], before[second])
+        np.minimum.at(smallest, before[first], smaller)
+        np.minimum.at(smallest, before[second], smaller)
         smallest = smallest[smallest]
         if (smallest == before).all():
             return smallest
@@ -147,40 +147,40 @@ def _tarjan(nodes: int, upstream: Integers, downstream: Integers) -> Integers:
     counts = np.bincount(upstream, minlength=nodes)
     ends = np.cumsum(counts)
     targets: list[int] = downstream[np.argsort(upstream, kind="stable")].tolist()
-    last: list[int] = ends.tolist()
-    position: list[int] = (ends - counts).tolist()
-    found = [0] * nodes
+    edge_ends: list[int] = ends.tolist()
+    next_edges: list[int] = (ends - counts).tolist()
+    visit_numbers = [0] * nodes
     low = [0] * nodes
-    done = nodes + 1
+    assigned = nodes + 1
     counter = 0
     unassigned: list[int] = []
     for root in np.unique(upstream).tolist():
-        path = [] if found[root] else [root]
+        path = [] if visit_numbers[root] else [root]
         while path:
             node = path[-1]
-            if not found[node]:
+            if not visit_numbers[node]:
                 counter += 1
-                found[node] = low[node] = counter
+                visit_numbers[node] = low[node] = counter
                 unassigned.append(node)
             lowest = low[node]
-            at, end = position[node], last[node]
-            while at < end:
-                target = targets[at]
-                if not found[target]:
+            next_edge, edge_end = next_edges[node], edge_ends[node]
+            while next_edge < edge_end:
+                target = targets[next_edge]
+                if not visit_numbers[target]:
                     path.append(target)
                     break
                 # A visited target has its final `low` value by now.
                 lowest = min(lowest, low[target])
-                at += 1
-            position[node] = at
+                next_edge += 1
+            next_edges[node] = next_edge
             low[node] = lowest
-            if at < end:
+            if next_edge < edge_end:
                 continue
             path.pop()
-            if lowest == found[node]:
+            if lowest == visit_numbers[node]:
                 members = _pop_component(unassigned, node)
                 for each in members:
-                    low[each] = done
+                    low[each] = assigned
                 labels[members] = node
     return labels
 
@@ -220,24 +220,24 @@ class Topology:
 
 def build_topology(nodes: int, upstream: Integers, downstream: Integers) -> Topology:
     """The levels and cycles of the graph, ignoring self-edges."""
-    moving = np.flatnonzero(upstream != downstream)
+    edges = np.flatnonzero(upstream != downstream)
     cycle_of = np.full(nodes, -1, dtype=np.int64)
-    peeled = LevelPeeling(np.ones(nodes, dtype=np.bool_), upstream, downstream, moving)
-    if peeled.complete:
-        return _assemble(peeled, [], cycle_of, [])
-    cycles = _cycles(peeled.on_cycle, upstream, downstream)
+    peeling = LevelPeeling(np.ones(nodes, dtype=np.bool_), upstream, downstream, edges)
+    if peeling.complete:
+        return _assemble(peeling, [], cycle_of, [])
+    cycles = _cycles(peeling.on_cycle, upstream, downstream)
     representative = np.arange(nodes)
     for number, members in enumerate(cycles):
         cycle_of[members] = number
         representative[members] = members[0]
     source, target = representative[upstream], representative[downstream]
-    between = np.flatnonzero(source != target)
-    peeled = LevelPeeling(representative == np.arange(nodes), source, target, between)
-    within = moving[source[moving] == target[moving]]
-    edge_cycles = cycle_of[upstream[within]]
+    outer_edges = np.flatnonzero(source != target)
+    peeling = LevelPeeling(representative == np.arange(nodes), source, target, outer_edges)
+    inner_edges = edges[source[edges] == target[edges]]
+    edge_cycles = cycle_of[upstream[inner_edges]]
     bounds = np.cumsum(np.bincount(edge_cycles, minlength=len(cycles)))[:-1]
-    inner = np.split(within[stable_order(edge_cycles, len(cycles))], bounds)
-    return _assemble(peeled, cycles, cycle_of, inner)
+    inner = np.split(inner_edges[stable_order(edge_cycles, len(cycles))], bounds)
+    return _assemble(peeling, cycles, cycle_of, inner)
 
 
 def _cycles(on_cycle: Bools, upstream: Integers, downstream: Integers) -> list[Integers]:
@@ -251,10 +251,12 @@ def _cycles(on_cycle: Bools, upstream: Integers, downstream: Integers) -> list[I
 
 
 def _assemble(
-    peeled: LevelPeeling, cycles: list[Integers], cycle_of: Integers, inner: list[Integers]
+    peeling: LevelPeeling, cycles: list[Integers], cycle_of: Integers, inner: list[Integers]
 ) -> Topology:
     levels = []
-    for nodes, edges in peeled.levels:
-        of_node = cycle_of[nodes]
-        levels.append(TopologyLevel(nodes=nodes, cycles=of_node[of_node >= 0], edges=edges))
+    for nodes, edges in peeling.levels:
+        cycles_of_nodes = cycle_of[nodes]
+        levels.append(
+            TopologyLevel(nodes=nodes, cycles=cycles_of_nodes[cycles_of_nodes >= 0], edges=edges)
+        )
     return Topology(levels=levels, cycles=cycles, cycle_of=cycle_of, inner=inner)

@@ -9,20 +9,20 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from lumos.discovery.grouping.hints import ColumnSplit, hinted_location
 from lumos.discovery.grouping.patterns import (
-    IN_DATED_NAMES,
-    IN_NAMES,
-    WITH_DATE,
+    DATE_MARK,
+    DATED_NAME_LABEL,
+    NAME_LABEL,
+    assign_file,
     is_named_by_file,
-    place_file,
 )
 from lumos.discovery.grouping.state import GroupingState
 from lumos.discovery.lake.summaries import MAX_PATH_VALUES, FileSet
 from lumos.model.schema import Schema
 from lumos.model.types import Array, DataType, Map, Struct
 
-# Files that share at least this part of their fields are related.
+# Files are related if at least this share of their fields is the same.
 _MIN_RELATED_SHARE: Final = 0.5
-# With more schemas than this under one pattern, containment is not checked.
+# If one pattern has more schemas than this, they are not checked for containing each other.
 _MAX_COMPARED: Final = 500
 
 T = TypeVar("T", bound=Hashable)
@@ -57,25 +57,25 @@ class FieldsByFingerprint(dict[str, Fields]):
         return self.setdefault(fingerprint, leaf_fields(self._schemas[fingerprint]))
 
 
-def clusters(fields_of: Mapping[T, Fields], *, share: float) -> list[list[T]]:
-    """Cluster items that share at least this part of their fields, directly or indirectly."""
+def find_clusters(fields_by_item: Mapping[T, Fields], *, min_share: float) -> list[list[T]]:
+    """Cluster items that have at least this share of fields in common, directly or indirectly."""
     first_with: dict[Fields, T] = {}
-    groups = DisjointSets(fields_of)
-    for item, fields in fields_of.items():
-        groups.join(item, first_with.setdefault(fields, item))
+    item_sets = DisjointSets(fields_by_item)
+    for item, fields in fields_by_item.items():
+        item_sets.join(item, first_with.setdefault(fields, item))
     all_fields = list(first_with)
-    numbers = DisjointSets(range(len(all_fields)))
-    for number, neighbours_of in _candidates(all_fields, share):
-        # Most candidates are linked already; set operations skip them at once.
-        neighbours_of -= numbers.members(number)
-        while neighbours_of:
-            other = neighbours_of.pop()
+    sets = DisjointSets(range(len(all_fields)))
+    for number, candidates in _candidates(all_fields, min_share):
+        # Most candidates are already in the same set; remove all of them at once.
+        candidates -= sets.members(number)
+        while candidates:
+            other = candidates.pop()
             common = len(all_fields[number] & all_fields[other])
-            if common >= share * (len(all_fields[number]) + len(all_fields[other]) - common):
-                numbers.join(number, other)
-                groups.join(first_with[all_fields[number]], first_with[all_fields[other]])
-                neighbours_of -= numbers.members(number)
-    return groups.sets()
+            if common >= min_share * (len(all_fields[number]) + len(all_fields[other]) - common):
+                sets.join(number, other)
+                item_sets.join(first_with[all_fields[number]], first_with[all_fields[other]])
+                candidates -= sets.members(number)
+    return item_sets.sets()
 
 
 def split_by_columns(
@@ -87,16 +87,17 @@ def split_by_columns(
 ) -> tuple[dict[str, list[FileSet]], ColumnSplit | None]:
     """Split the files of one pattern into datasets; also return the decision for the next scan.
 
-    Only values that are neither dates nor counts may name datasets, and only if files of
-    different values share less than half of their fields. Along dates and counts, columns merely
-    drift. `earlier_datasets` are the datasets that an earlier decision, `earlier_split`, separated.
+    Only values that are neither dates nor counters may name datasets, and only if files of
+    different values have less than half of their fields in common. Columns that change with dates
+    or counters are drift of one dataset. `earlier_datasets` are the datasets of an earlier
+    decision, `earlier_split`.
     """
     labels = sorted(
         label
         for label in {label for file_set in file_sets for label in file_set.path_values}
-        if not label.startswith(WITH_DATE)
-        # In dated files, an identifier that occurs on only one date says no more than the date.
-        and (not label.startswith(IN_DATED_NAMES) or _occurs_on_several_dates(label, file_sets))
+        if not label.startswith(DATE_MARK)
+        # In dated files, an identifier that occurs on only one date is usually that of a job.
+        and (not label.startswith(DATED_NAME_LABEL) or _occurs_on_several_dates(label, file_sets))
     )
     if not labels:
         return {dataset: list(file_sets)}, earlier_split
@@ -106,7 +107,7 @@ def split_by_columns(
     }
     best = min(_find_splits(file_sets, fields, labels), key=lambda split: split.rank, default=None)
     if earlier_split is not None and earlier_split.label in labels:
-        # An earlier scan split by this value, so it also names new datasets.
+        # An earlier scan split by this value, so new datasets are named by it as well.
         members = [
             file_set for file_set in file_sets if earlier_split.label in file_set.path_values
         ]
@@ -116,22 +117,26 @@ def split_by_columns(
         best = _Split(earlier_split.label, split_clusters)
     if best is None:
         return {dataset: list(file_sets)}, earlier_split
-    known = {
+    fields_by_dataset = {
         path: {leaf_fields(schemas[file_set.schema_fingerprint]) for file_set in members}
         for path, members in (earlier_datasets or {}).items()
     }
-    named, datasets = _name_clusters(
-        dataset, best, {} if earlier_split is None else earlier_split.datasets, fields, known
+    by_dataset, datasets = _name_clusters(
+        dataset,
+        best,
+        {} if earlier_split is None else earlier_split.datasets,
+        fields,
+        fields_by_dataset,
     )
     # Files without the value get the path of the pattern.
-    rest = [file_set for file_set in file_sets if best.label not in file_set.path_values]
-    if rest:
-        named.setdefault(dataset, []).extend(rest)
-    return named, ColumnSplit(dataset, best.label, datasets)
+    without_value = [file_set for file_set in file_sets if best.label not in file_set.path_values]
+    if without_value:
+        by_dataset.setdefault(dataset, []).extend(without_value)
+    return by_dataset, ColumnSplit(dataset, best.label, datasets)
 
 
 class DisjointSets(Generic[T]):
-    """A union-find structure."""
+    """A union-find structure: items that are joined are in the same set."""
 
     def __init__(self, items: Iterable[T]) -> None:
         self._set_of = {item: item for item in items}
@@ -154,22 +159,22 @@ class DisjointSets(Generic[T]):
         self._members[large] |= self._members.pop(small)
 
     def sets(self) -> list[list[T]]:
-        found: dict[T, list[T]] = {}
-        for item, joined in self._set_of.items():
-            found.setdefault(joined, []).append(item)
-        return list(found.values())
+        sets: dict[T, list[T]] = {}
+        for item, representative in self._set_of.items():
+            sets.setdefault(representative, []).append(item)
+        return list(sets.values())
 
 
 class _Split(NamedTuple):
     """A value of the path that determines the columns, and the file sets of each cluster.
 
-    Files without the value get the path of the pattern; `with_rest` are the clusters with the same
-    columns as these, or None if all files have the value.
+    Files without the value get the path of the pattern. `like_others` are the clusters
+    with the same columns as these files; None if all files have the value.
     """
 
     label: str
     clusters: list[list[FileSet]]
-    with_rest: list[list[FileSet]] | None = None
+    like_others: list[list[FileSet]] | None = None
 
     @property
     def is_key(self) -> bool:
@@ -179,7 +184,7 @@ class _Split(NamedTuple):
     @property
     def is_in_name(self) -> bool:
         """Whether the value is part of file names."""
-        return self.label.startswith((IN_NAMES, IN_DATED_NAMES))
+        return self.label.startswith((NAME_LABEL, DATED_NAME_LABEL))
 
     @property
     def rank(self) -> tuple[int, bool, bool, str]:
@@ -189,7 +194,7 @@ class _Split(NamedTuple):
     def is_named_by_pattern(self, rank: int, cluster: list[FileSet]) -> bool:
         """Whether a cluster, by its rank, gets the path of the pattern."""
         is_first = rank == 0 and len(self.values(cluster)) > 1
-        return is_first and (self.with_rest is None or cluster in self.with_rest)
+        return is_first and (self.like_others is None or cluster in self.like_others)
 
     def values(self, file_sets: Iterable[FileSet]) -> list[str]:
         return sorted(
@@ -205,7 +210,9 @@ def _find_splits(
     Files with the same value belong together, and so do files that share half of their fields. A
     schema that is contained in exactly one other belongs to it, but not if several contain it.
     """
-    similar = clusters(fields, share=_MIN_RELATED_SHARE) if len(set(fields.values())) > 1 else []
+    similar = (
+        find_clusters(fields, min_share=_MIN_RELATED_SHARE) if len(set(fields.values())) > 1 else []
+    )
     if len(similar) < 2:
         return
     contained = (
@@ -230,32 +237,33 @@ def _find_splits(
         for left, right in contained:
             pair = {sets.find(left), sets.find(right)}
             if len(pair) == 2:
-                for each in pair:
-                    neighbours.setdefault(each, set()).update(pair - {each})
-        for root, adjacent in neighbours.items():
-            if len(adjacent) == 1 and neighbours[next(iter(adjacent))] == {root}:
-                sets.join(root, next(iter(adjacent)))
-        found: dict[str, list[FileSet]] = {}
+                for end in pair:
+                    neighbours.setdefault(end, set()).update(pair - {end})
+        for representative, neighbour_set in neighbours.items():
+            other = next(iter(neighbour_set))
+            if len(neighbour_set) == 1 and neighbours[other] == {representative}:
+                sets.join(representative, other)
+        clusters: dict[str, list[FileSet]] = {}
         for file_set in members:
-            found.setdefault(sets.find(file_set.schema_fingerprint), []).append(file_set)
-        rest_roots = {
+            clusters.setdefault(sets.find(file_set.schema_fingerprint), []).append(file_set)
+        other_sets = {
             sets.find(file_set.schema_fingerprint)
             for file_set in file_sets
             if label not in file_set.path_values
         }
-        if len(found) > 1 or (rest_roots and rest_roots.isdisjoint(found)):
-            with_rest = [members for key, members in found.items() if key in rest_roots]
-            yield _Split(label, list(found.values()), with_rest if rest_roots else None)
+        if len(clusters) > 1 or (other_sets and other_sets.isdisjoint(clusters)):
+            like_others = [members for key, members in clusters.items() if key in other_sets]
+            yield _Split(label, list(clusters.values()), like_others if other_sets else None)
 
 
 def _occurs_on_several_dates(label: str, file_sets: Sequence[FileSet]) -> bool:
-    """Whether a value occurs in files of several dates."""
+    """Whether any value with this label occurs in files of several dates."""
     dated = {
         pair
         for file_set in file_sets
-        for pair in file_set.path_values.get(f"{WITH_DATE}{label}", ())
+        for pair in file_set.path_values.get(f"{DATE_MARK}{label}", ())
     }
-    return len({pair.partition(WITH_DATE)[0] for pair in dated}) < len(dated)
+    return len({pair.partition(DATE_MARK)[0] for pair in dated}) < len(dated)
 
 
 def _name_clusters(
@@ -263,7 +271,7 @@ def _name_clusters(
     split: _Split,
     earlier_split: Mapping[str, str],
     fields: Mapping[str, Fields],
-    known: Mapping[str, Collection[Fields]],
+    fields_by_dataset: Mapping[str, Collection[Fields]],
 ) -> tuple[dict[str, list[FileSet]], dict[str, str]]:
     """The dataset of each cluster, and of each value.
 
@@ -278,50 +286,53 @@ def _name_clusters(
             -sum(file_set.file_count for file_set in members),
         ),
     )
-    named: dict[str, list[FileSet]] = {}
+    clusters_by_dataset: dict[str, list[FileSet]] = {}
     datasets = dict(earlier_split)
-    for number, members in enumerate(ranked):
+    for rank, members in enumerate(ranked):
         values = split.values(members)
         earlier = Counter(earlier_split[value] for value in values if value in earlier_split)
         related = _most_related(
-            {fields[file_set.schema_fingerprint] for file_set in members}, known
+            {fields[file_set.schema_fingerprint] for file_set in members}, fields_by_dataset
         )
         if earlier:
             path = earlier.most_common(1)[0][0]
         elif related is not None:
             path = related
         elif len(values) > MAX_PATH_VALUES or (
-            not earlier_split and split.is_named_by_pattern(number, members)
+            not earlier_split and split.is_named_by_pattern(rank, members)
         ):
             path = dataset
         else:
-            named_by = f"{split.label}={values[0]}" if split.is_key else values[0]
-            path = f"{dataset}/{named_by}"
-        named.setdefault(path, []).extend(members)
+            name = f"{split.label}={values[0]}" if split.is_key else values[0]
+            path = f"{dataset}/{name}"
+        clusters_by_dataset.setdefault(path, []).extend(members)
         datasets |= {
             value: path for value in values[:MAX_PATH_VALUES] if value not in earlier_split
         }
-    return named, datasets
+    return clusters_by_dataset, datasets
 
 
 def _most_related(
-    fields: Collection[Fields], known: Mapping[str, Collection[Fields]]
+    fields: Collection[Fields], fields_by_dataset: Mapping[str, Collection[Fields]]
 ) -> str | None:
     """The dataset that shares most fields with these, if it shares at least half of them."""
     shares = {
-        path: max(len(one & other) / len(one | other) for one in fields for other in others)
-        for path, others in known.items()
-        if others
+        path: max(
+            len(left & right) / len(left | right) for left in fields for right in dataset_fields
+        )
+        for path, dataset_fields in fields_by_dataset.items()
+        if dataset_fields
     }
     best = max(sorted(shares), key=lambda path: shares[path], default=None)
     return best if best is not None and shares[best] >= _MIN_RELATED_SHARE else None
 
 
-def _candidates(all_fields: Sequence[Fields], share: float) -> Iterator[tuple[int, set[int]]]:
+def _candidates(all_fields: Sequence[Fields], min_share: float) -> Iterator[tuple[int, set[int]]]:
     """Yield each schema with the candidates that may share this part of their fields with it.
 
-    Such a pair shares one of the rarest fields of the smaller schema, so only those are looked up:
-    comparing all pairs of thousands of schemas takes too long.
+    Comparing all pairs of thousands of schemas takes too long. Two schemas that have, say, half of
+    their fields in common must share one of any five of ten fields. So only schemas with one of the
+    rarest fields of a schema are candidates.
     """
     counts = Counter(field for fields in all_fields for field in fields)
     with_field: dict[str, set[int]] = {field: set() for field in counts}
@@ -330,7 +341,7 @@ def _candidates(all_fields: Sequence[Fields], share: float) -> Iterator[tuple[in
             with_field[field].add(number)
     for number, fields in enumerate(all_fields):
         rarest = sorted(fields, key=lambda field: (counts[field], field))
-        lookup_fields = rarest[: len(fields) - ceil(share * len(fields)) + 1]
+        lookup_fields = rarest[: len(fields) - ceil(min_share * len(fields)) + 1]
         yield number, set().union(*(with_field[field] for field in lookup_fields))
 
 
@@ -349,7 +360,7 @@ def _leaves(path: str, type: DataType) -> Iterator[str]:
 
 _MIN_FIELDS: Final = 2
 _MIN_SIMILAR_SHARE: Final = 0.9
-# A number after a word; `v1` is a word of its own.
+# A number after a word; a version such as `v1` is not a numbered word.
 _NUMBERED: Final = re.compile(r"(.*[^\W\d_][\W_]*?)(?<!\d)\d+\Z")
 _VERSION: Final = re.compile(r"(?:(?:\A|[\W_])[vV]|(?<=[a-z])V)\d+\Z")
 
@@ -368,7 +379,11 @@ class JoinedGroups(NamedTuple):
 def join_similar(
     groups: Groups, fields: FieldsByFingerprint, before: GroupingState | None = None
 ) -> JoinedGroups:
-    """Join files of one folder, under the path of the folder, and numbered folders, as NNN."""
+    """Join datasets with nearly the same columns.
+
+    Files of one folder become a dataset with the path of the folder. Numbered folders, such as
+    `shop1` and `shop2`, become a dataset `shopNNN`.
+    """
     joined = {key: list(file_sets) for key, file_sets in groups.items()}
     members: dict[GroupKey, list[GroupKey]] = {}
     earlier = _EarlierJoins(before or GroupingState())
@@ -398,7 +413,7 @@ def join_similar(
 
 
 def find_similar(groups: Groups, fields: FieldsByFingerprint) -> Iterator[list[GroupKey]]:
-    """Sets of groups with nearly the same columns, without groups of a single column."""
+    """Find sets of groups with nearly the same columns; groups with a single column are ignored."""
     if len(groups) < 2:
         return
     fields_of_group: dict[GroupKey, Fields] = {}
@@ -413,7 +428,7 @@ def find_similar(groups: Groups, fields: FieldsByFingerprint) -> Iterator[list[G
             fields_of_group[key] = all_fields
     yield from (
         members
-        for members in clusters(fields_of_group, share=_MIN_SIMILAR_SHARE)
+        for members in find_clusters(fields_of_group, min_share=_MIN_SIMILAR_SHARE)
         if len(members) > 1
     )
 
@@ -429,26 +444,26 @@ class _EarlierJoins:
         self._taken = {(each.dataset, each.format) for each in file_sets}
         self._members: dict[str, set[str]] = {}
         for each in file_sets:
-            self._members.setdefault(each.dataset, set()).add(place_file(each.first_path).dataset)
+            self._members.setdefault(each.dataset, set()).add(assign_file(each.first_path).dataset)
 
     def target(
-        self, wanted: GroupKey, cluster: Sequence[GroupKey], file_sets: Sequence[FileSet]
+        self, requested: GroupKey, cluster: Sequence[GroupKey], file_sets: Sequence[FileSet]
     ) -> GroupKey:
         """The earlier path of joined groups, or the wanted path unless another dataset had it."""
-        known = Counter(
+        earlier_datasets = Counter(
             self._dataset_of[file_set.key[:3]]
             for file_set in file_sets
             if file_set.key[:3] in self._dataset_of
         )
-        for path, _ in known.most_common():
-            key = (path, wanted[1])
-            if key == wanted or (key in cluster and len(self._members[path]) > 1):
+        for path, _ in earlier_datasets.most_common():
+            key = (path, requested[1])
+            if key == requested or (key in cluster and len(self._members[path]) > 1):
                 return key
-        return min(cluster) if wanted in self._taken else wanted
+        return min(cluster) if requested in self._taken else requested
 
 
 def folder_of_files(path: str, file_sets: Sequence[FileSet]) -> Hashable | None:
-    """The folder, with placeholders, of a dataset that is named after its files, if it is one."""
+    """The folder, with placeholders, of a dataset that is named by its files; otherwise None."""
     folders = {f"{file_set.base}/{file_set.pattern}".rpartition("/")[0] for file_set in file_sets}
     is_plain = all(
         file_set.dataset == path and is_named_by_file(file_set.first_path) for file_set in file_sets
@@ -474,7 +489,7 @@ def _folder_path(paths: Sequence[str]) -> str:
 
 def _common_numbered_path(paths: Sequence[str]) -> str:
     """The path of numbered folders, with NNN where their numbers differ."""
-    levels = zip(*(path.split("/") for path in paths), strict=True)
+    folder_names = zip(*(path.split("/") for path in paths), strict=True)
     return "/".join(
-        names[0] if len(set(names)) == 1 else _without_number(names[0]) for names in levels
+        names[0] if len(set(names)) == 1 else _without_number(names[0]) for names in folder_names
     )

@@ -17,7 +17,14 @@ from lumos.discovery.grouping.columns import (
     split_by_columns,
 )
 from lumos.discovery.grouping.hints import ColumnSplit, HintMatcher, free_names, hinted_location
-from lumos.discovery.grouping.patterns import anchor_of, levels, literal, name_of, split_name
+from lumos.discovery.grouping.patterns import (
+    PLACEHOLDER,
+    anchor_of,
+    name_of,
+    path_levels,
+    restore_braces,
+    split_name,
+)
 from lumos.discovery.grouping.sidecars import describe_sidecar
 from lumos.discovery.grouping.state import (
     GroupingState,
@@ -31,10 +38,10 @@ from lumos.discovery.lake.summaries import FileSet, PartitionKey, merge_partitio
 from lumos.model.dataset_pattern import strip_extensions
 
 # Suffix in the key of a dataset that a hint defines.
-_BY_HINT: Final = "\0hint"
-# If one pattern has files of two formats, the first format in this order has the plain path.
+_HINT_SUFFIX: Final = "\0hint"
+# If one pattern has files of two formats, the first format in this order gets the path of the
+# pattern, and the others get a suffix such as `/*.csv`.
 _FORMAT_RANK: Final = ("parquet", "avro", "orc", "csv", "json")
-_PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
 _KIND_NAMES: Final = {
     "hive": "partition values", "n": "numbers", "number": "numbers", "id": "identifiers",
     "uuid": "identifiers", "region": "regions", "ip": "addresses",
@@ -51,10 +58,10 @@ class GroupingRule(NamedTuple):
 class DatasetGroup(NamedTuple):
     """The file sets of one dataset, its location, and the rule that grouped them.
 
-    `key` is the path from the pattern, and the format. `names` are the templates of the folders
+    `key` is the path of the pattern, and the format. `names` are the templates of the folders
     and, last, of the files. `renamed_from`, `merged_from` and `split_from` are the datasets of the
-    last scan that this one continues. `wanted` is the path that a hint
-    gives, if another dataset already has it.
+    last scan that this one continues. `requested_path` is the path in a hint, if another dataset
+    already has that path.
     """
 
     dataset: str
@@ -68,7 +75,7 @@ class DatasetGroup(NamedTuple):
     renamed_from: str | None = None
     merged_from: tuple[str, ...] = ()
     split_from: str | None = None
-    wanted: str | None = None
+    requested_path: str | None = None
 
     @property
     def keys(self) -> list[PartitionKey]:
@@ -101,15 +108,16 @@ def group_files(
     """Group file sets into datasets.
 
     `tables` are roots of table formats, whose paths no other dataset may have. `was_listed` returns
-    whether the last scan listed a file, `recorded_formats` the formats of recorded datasets.
+    whether the last scan listed a file, and `recorded_formats` returns the formats of recorded
+    datasets by path.
     """
     before = before or GroupingState()
     all_file_sets = sorted(file_sets, key=lambda each: each.key)
     hinted = [each for each in all_file_sets if hinted_location(each.pattern) is not None]
-    data, sidecars = _data_and_sidecars(
+    data, sidecars = _separate_sidecars(
         (each for each in all_file_sets if hinted_location(each.pattern) is None), schemas
     )
-    groups, splits = _by_pattern(data, schemas, before)
+    groups, splits = _group_by_pattern(data, schemas, before)
     split_datasets = {path for split in splits for path in split.named_datasets}
     rules = {key: "columns" for key in groups if key[0] in split_datasets}
     if joins_similar:
@@ -117,7 +125,7 @@ def group_files(
         rules |= dict.fromkeys(joined, "similar")
     for each in hinted:
         # With a suffix, since other files may have the same path by their pattern.
-        key = (f"{each.dataset}{_BY_HINT}", each.format)
+        key = (f"{each.dataset}{_HINT_SUFFIX}", each.format)
         groups.setdefault(key, []).append(each)
         rules[key] = "hint"
     if before.is_upgrade:
@@ -125,38 +133,42 @@ def group_files(
     formats = Counter(path for path, _ in groups)
     contested = [path for path, count in formats.items() if count > 1]
     recorded = recorded_formats(contested) if contested else {}
-    names = _paths(groups, before, tables, recorded, root=hints.root)
+    paths = _choose_paths(groups, before, tables, recorded, root=hints.root)
     predecessors = find_predecessors(
-        {names[key]: members for key, members in groups.items()},
+        {paths[key]: members for key, members in groups.items()},
         before,
-        place_file=hints.place,
+        assign=hints.assign,
         was_listed=was_listed,
     )
-    taken = {*tables, *(path for key, path in names.items() if not _is_by_hint(key))}
-    found = [
-        _group(
-            names[key],
+    taken = {*tables, *(path for key, path in paths.items() if not _is_hinted(key))}
+    result = [
+        _make_group(
+            paths[key],
             key,
             members,
             rules.get(key, "pattern"),
-            predecessors.get(names[key]),
+            predecessors.get(paths[key]),
             hints.root,
-            wanted=_path_of_key(key) if _is_by_hint(key) and _path_of_key(key) in taken else None,
+            requested_path=_path_of_key(key)
+            if _is_hinted(key) and _path_of_key(key) in taken
+            else None,
         )
         for key, members in groups.items()
     ]
-    found.sort(key=lambda each: each.dataset)
+    result.sort(key=lambda each: each.dataset)
     state = GroupingState(
         file_sets=[
-            _to_remembered(file_set, each.dataset) for each in found for file_set in each.file_sets
+            RememberedFiles.of(file_set, each.dataset)
+            for each in result
+            for file_set in each.file_sets
         ],
-        names=_overrides(names, before),
+        names=_stored_paths(paths, before),
         splits=splits,
     )
-    return GroupingResult(found, state, sidecars)
+    return GroupingResult(result, state, sidecars)
 
 
-def _by_pattern(
+def _group_by_pattern(
     file_sets: Iterable[FileSet], schemas: SchemasByFingerprint, before: GroupingState
 ) -> tuple[dict[GroupKey, list[FileSet]], list[ColumnSplit]]:
     """File sets by the path and format of their dataset, and the splits by columns."""
@@ -183,7 +195,7 @@ def _by_pattern(
     return groups, list(splits.values())
 
 
-def _paths(
+def _choose_paths(
     groups: Collection[GroupKey],
     before: GroupingState,
     tables: Collection[str],
@@ -191,10 +203,11 @@ def _paths(
     *,
     root: str,
 ) -> dict[GroupKey, str]:
-    """A unique path for each dataset: that of the last scan, or that of its pattern or hint.
+    """Choose a unique path for each dataset: that of the last scan, or of its pattern or hint.
 
-    Of two formats with one pattern, the earlier one has the plain path. The dataset of a hint gets
-    another path if a dataset outside of the hint already has its path.
+    If two formats have the same pattern, the recorded one gets the path of the pattern, or else the
+    first in `_FORMAT_RANK`. The dataset of a hint gets another path if a dataset outside of the
+    hint already has its path.
     """
     paths: dict[GroupKey, str] = {}
     used = set(tables)
@@ -205,29 +218,30 @@ def _paths(
         if hinted_location(each.pattern) is not None
     }
     replacements: dict[str, str] = {}
-    for key in sorted(groups, key=lambda each: (_rank(each[1]), each)):
-        earlier = before.names.get(_name_key(*key))
-        if earlier is None and _is_by_hint(key):
+    for key in sorted(groups, key=lambda each: (_format_rank(each[1]), each)):
+        earlier = before.names.get(_stored_key(*key))
+        if earlier is None and _is_hinted(key):
             earlier = hinted_datasets.get((_path_of_key(key), key[1]))
         if earlier is None or earlier in used:
             unnamed.append(key)
             continue
         paths[key] = earlier
         used.add(earlier)
-        if _is_by_hint(key):
+        if _is_hinted(key):
             replacements.setdefault(_path_of_key(key), earlier.removesuffix(f"/*.{key[1]}"))
-    known = before.datasets
-    last = {
+    last_datasets = before.datasets
+    last_formats = {
         file_set.dataset: file_set.format
         for file_set in before.file_sets
-        if file_set.dataset in known
+        if file_set.dataset in last_datasets
     }
-    taken_by = {**last, **recorded}
-    # Datasets that are recorded or of the last scan come first, in their format, and hints last.
-    unnamed.sort(key=lambda key: (_is_by_hint(key), taken_by.get(key[0]) != key[1]))
+    format_of_path = {**last_formats, **recorded}
+    # Recorded datasets and those of the last scan choose first, if their format is the same. The
+    # datasets of hints choose last.
+    unnamed.sort(key=lambda key: (_is_hinted(key), format_of_path.get(key[0]) != key[1]))
     for key in unnamed:
         path, format = _path_of_key(key), key[1]
-        if _is_by_hint(key):
+        if _is_hinted(key):
             path = replacements.setdefault(path, _free_path(path, used, root))
         choices = (path, f"{path}/*.{format}", f"{path}/*.{format}.files")
         chosen = next((each for each in choices if each not in used), f"{path}/{len(used)}")
@@ -236,13 +250,13 @@ def _paths(
     return paths
 
 
-def _is_by_hint(key: GroupKey) -> bool:
-    return key[0].endswith(_BY_HINT)
+def _is_hinted(key: GroupKey) -> bool:
+    return key[0].endswith(_HINT_SUFFIX)
 
 
 def _path_of_key(key: GroupKey) -> str:
     """The path of a key without the suffix for hints."""
-    return key[0].removesuffix(_BY_HINT)
+    return key[0].removesuffix(_HINT_SUFFIX)
 
 
 def _free_path(path: str, used: Collection[str], root: str) -> str:
@@ -263,43 +277,46 @@ def _restore_earlier_paths(
     hints: HintMatcher,
     was_listed: Callable[[str], bool],
 ) -> GroupingState:
-    """The state of an earlier version, with the paths of datasets whose files stay together."""
-    paths = _paths(groups, before, tables, {}, root=hints.root)
+    """The state of an earlier version, plus the paths of datasets whose files stay together."""
+    paths = _choose_paths(groups, before, tables, {}, root=hints.root)
     key_of_path = {path: key for key, path in paths.items()}
     destinations = find_destinations(
         {path: groups[key] for path, key in key_of_path.items()},
         before,
-        place_file=hints.place,
+        assign=hints.assign,
         was_listed=was_listed,
     )
     names: dict[str, str] = {}
-    # If several datasets became one, the one with most files overwrites the others.
-    for old, targets in sorted(destinations.items(), key=lambda each: sum(each[1].values())):
+    # If several datasets became one, it keeps the path of the one with most files (the last one).
+    for old_path, targets in sorted(destinations.items(), key=lambda each: sum(each[1].values())):
         if len(targets) == 1:
-            names[_name_key(*key_of_path[next(iter(targets))])] = old
+            names[_stored_key(*key_of_path[next(iter(targets))])] = old_path
     # Datasets without files in this scan keep their paths in case the files come back.
-    absent: dict[str, set[str]] = {}
+    keys_of_missing: dict[str, set[str]] = {}
     for each in before.file_sets:
         if each.dataset not in destinations:
-            key = _name_key(hints.place(each.first_path).dataset, each.format)
-            absent.setdefault(each.dataset, set()).add(key)
-    for old, keys in absent.items():
+            key = _stored_key(hints.assign(each.first_path).dataset, each.format)
+            keys_of_missing.setdefault(each.dataset, set()).add(key)
+    for old_path, keys in keys_of_missing.items():
         if len(keys) == 1:
-            names.setdefault(keys.pop(), old)
+            names.setdefault(keys.pop(), old_path)
     return msgspec.structs.replace(before, names=names)
 
 
-def _overrides(names: Mapping[GroupKey, str], before: GroupingState) -> dict[str, str]:
-    """The paths that differ from the pattern, or that only one of several formats can have."""
-    formats: dict[str, int] = {}
-    for path, _ in names:
-        formats[path] = formats.get(path, 0) + 1
+def _stored_paths(paths: Mapping[GroupKey, str], before: GroupingState) -> dict[str, str]:
+    """Paths to store: those that differ from the pattern, and those of patterns with two formats.
+
+    Paths that earlier scans stored are included.
+    """
+    format_counts: dict[str, int] = {}
+    for path, _ in paths:
+        format_counts[path] = format_counts.get(path, 0) + 1
     return {
         **before.names,
         **{
-            _name_key(*key): path
-            for key, path in names.items()
-            if not _is_by_hint(key) and (path != key[0] or formats[key[0]] > 1)
+            _stored_key(*key): path
+            for key, path in paths.items()
+            if not _is_hinted(key) and (path != key[0] or format_counts[key[0]] > 1)
         },
     }
 
@@ -310,21 +327,15 @@ def _name_of_path(path: str) -> str:
     return strip_extensions(folder.rpartition("/")[2] if name.startswith("*.") else name)
 
 
-def _name_key(path: str, format: str) -> str:
+def _stored_key(path: str, format: str) -> str:
     return f"{format}:{path}"
 
 
-def _to_remembered(file_set: FileSet, dataset: str) -> RememberedFiles:
-    return RememberedFiles(
-        *file_set.key, dataset, file_set.first_path, file_set.last_path, file_set.file_count
-    )
-
-
-def _rank(format: str) -> int:
+def _format_rank(format: str) -> int:
     return _FORMAT_RANK.index(format) if format in _FORMAT_RANK else len(_FORMAT_RANK)
 
 
-def _data_and_sidecars(
+def _separate_sidecars(
     file_sets: Iterable[FileSet], schemas: SchemasByFingerprint
 ) -> tuple[list[FileSet], list[FileSet]]:
     data: list[FileSet] = []
@@ -334,7 +345,7 @@ def _data_and_sidecars(
     return data, sidecars
 
 
-def _group(
+def _make_group(
     dataset: str,
     key: GroupKey,
     file_sets: list[FileSet],
@@ -342,10 +353,10 @@ def _group(
     predecessors: Predecessors | None,
     root: str,
     *,
-    wanted: str | None,
+    requested_path: str | None,
 ) -> DatasetGroup:
-    typical = max(file_sets, key=lambda file_set: (file_set.file_count, file_set.first_path))
-    folders, stem, extension = levels(typical.first_path)
+    largest = max(file_sets, key=lambda file_set: (file_set.file_count, file_set.first_path))
+    folders, stem, extension = path_levels(largest.first_path)
     earlier = predecessors or Predecessors()
     is_pattern = rule == "pattern"
     find_location = joined_location if rule == "similar" else location_of
@@ -354,21 +365,21 @@ def _group(
         location=find_location(file_sets, root),
         file_sets=file_sets,
         key=key,
-        name=(name_of(typical.first_path) or None) if is_pattern else _name_of_path(dataset),
+        name=(name_of(largest.first_path) or None) if is_pattern else _name_of_path(dataset),
         names=(
-            *(level.template.text for level in folders[root_depth(root, typical.first_path) :]),
+            *(level.template.text for level in folders[root_depth(root, largest.first_path) :]),
             stem.text,
         ),
         extension=extension,
-        rule=_rule(rule, file_sets),
+        rule=_make_rule(rule, file_sets),
         renamed_from=earlier.renamed_from,
         merged_from=earlier.merged_from,
         split_from=earlier.split_from,
-        wanted=wanted,
+        requested_path=requested_path,
     )
 
 
-def _rule(name: str, file_sets: Sequence[FileSet]) -> GroupingRule:
+def _make_rule(name: str, file_sets: Sequence[FileSet]) -> GroupingRule:
     match name:
         case "hint":
             return GroupingRule("hint", "a hint defines this dataset")
@@ -379,7 +390,7 @@ def _rule(name: str, file_sets: Sequence[FileSet]) -> GroupingRule:
     kinds = dict.fromkeys(
         _KIND_NAMES.get(kind, "dates")
         for file_set in file_sets
-        for kind in _PLACEHOLDER.findall(file_set.pattern)
+        for kind in PLACEHOLDER.findall(file_set.pattern)
         if kind not in BRACES
     )
     if sum(file_set.file_count for file_set in file_sets) == 1:
@@ -391,8 +402,8 @@ def _rule(name: str, file_sets: Sequence[FileSet]) -> GroupingRule:
     return GroupingRule("pattern", reason)
 
 
-_STARS: Final = re.compile(r"\*[*?]*")
-_BOUNDARIES: Final = "_-."
+_STAR_RUN: Final = re.compile(r"\*[*?]*")
+_WORD_SEPARATORS: Final = "_-."
 
 
 def location_of(file_sets: Sequence[FileSet], root: str) -> str:
@@ -403,23 +414,25 @@ def location_of(file_sets: Sequence[FileSet], root: str) -> str:
     # The files of a dataset may be in folders of different depth; use that of most files.
     files: dict[str, int] = {}
     for file_set in file_sets:
-        for location in locations(file_set, root):
+        for location in locations_of(file_set, root):
             files[location] = files.get(location, 0) + file_set.file_count
     return min(files, key=lambda location: (-files[location], location.count("*"), location))
 
 
 def joined_location(file_sets: Sequence[FileSet], root: str) -> str:
     """One pattern for the files of joined datasets, or the location of most of them."""
-    paths = {tuple(each.split("/")) for file_set in file_sets for each in locations(file_set, root)}
+    paths = {
+        tuple(each.split("/")) for file_set in file_sets for each in locations_of(file_set, root)
+    }
     if len({len(path) for path in paths}) > 1:
         return location_of(file_sets, root)
     return "/".join(
-        names[0] if len(set(names)) == 1 else common_glob(names) or any_name(names)
+        names[0] if len(set(names)) == 1 else common_glob(names) or any_glob(names)
         for names in zip(*sorted(paths), strict=True)
     )
 
 
-def locations(file_set: FileSet, root: str) -> Iterator[str]:
+def locations_of(file_set: FileSet, root: str) -> Iterator[str]:
     """The locations of the first and the last file of a file set: folders or patterns."""
     for path in sorted({file_set.first_path, file_set.last_path}):
         yield _location(path, root, has_one_name=_has_one_name(file_set))
@@ -428,34 +441,36 @@ def locations(file_set: FileSet, root: str) -> Iterator[str]:
 @lru_cache(maxsize=16384)
 def _location(path: str, root: str, *, has_one_name: bool) -> str:
     globs = list(_path_globs(path, root, has_one_name=has_one_name))
-    folders, stem, _ = levels(path)
+    folders, stem, _ = path_levels(path)
     if stem.is_writer_name:
         globs.pop()
-        fixed = root_depth(root, path)
-        while len(globs) - 1 > fixed and folders[len(globs) - 2].is_partition:
+        depth = root_depth(root, path)
+        while len(globs) - 1 > depth and folders[len(globs) - 2].is_partition:
             globs.pop()
     return "/".join(globs)
 
 
 def path_globs(file_set: FileSet, root: str) -> Iterator[str]:
-    """The paths of the first and the last file of a file set, with `*` for what varies."""
+    """The paths of the first and the last file of a file set, with `*` for varying parts."""
     for path in sorted({file_set.first_path, file_set.last_path}):
         yield "/".join(_path_globs(path, root, has_one_name=_has_one_name(file_set)))
 
 
 @lru_cache(maxsize=16384)
 def _path_globs(path: str, root: str, *, has_one_name: bool) -> tuple[str, ...]:
-    """The anchor of a file, its folders and its name, with `*` for what varies below the root."""
+    """The anchor, folders and name of a file, with `*` for the varying parts below the root."""
     anchor = anchor_of(path)
-    fixed = root_depth(root, path)
-    folders, stem, extension = levels(path)
+    depth = root_depth(root, path)
+    folders, stem, extension = path_levels(path)
     names = path[len(anchor) :].strip("/").split("/")
     globs = [
-        _glob(level.template.text) if level.template.varies and index >= fixed else name
+        _to_glob(level.template.text) if level.template.varies and index >= depth else name
         for index, (level, name) in enumerate(zip(folders, names, strict=False))
     ]
     if stem.varies or not has_one_name:
-        globs.append(_glob(stem.text) + extension + ("" if names[-1].endswith(extension) else "*"))
+        globs.append(
+            _to_glob(stem.text) + extension + ("" if names[-1].endswith(extension) else "*")
+        )
     else:
         globs.append(names[-1])
     return anchor, *globs
@@ -477,37 +492,39 @@ def _depth(folder: str) -> int:
 
 
 def common_glob(names: Sequence[str]) -> str:
-    """A pattern of the words that all names begin or end with; empty if there are none.
+    """A glob of the words with which all names begin or end; empty if there are none.
 
-    A word ends at `_`, `-` or `.`, or before a number in every name, so letters that names share
-    by chance are not words. Extensions are not words either.
+    A word ends at `_`, `-` or `.`, or before a number in every name, so that letters that names
+    have in common by chance are not words. Extensions are not words, either.
     """
     stems, extensions = zip(*map(split_name, names), strict=True)
     if len(set(extensions)) > 1:
         return ""
-    start = _common_start(stems).rstrip("0123456789")
+    start = _common_prefix(stems).rstrip("0123456789")
     if not all(stem[len(start) : len(start) + 1].isdigit() for stem in stems):
-        start = start[: max(map(start.rfind, _BOUNDARIES)) + 1]
-    end = _common_start([stem[len(start) :][::-1] for stem in stems])[::-1]
-    first = min((at for at in map(end.find, _BOUNDARIES) if at >= 0), default=len(end))
-    end = end[first:]
+        start = start[: max(map(start.rfind, _WORD_SEPARATORS)) + 1]
+    end = _common_prefix([stem[len(start) :][::-1] for stem in stems])[::-1]
+    first_separator = min(
+        (index for index in map(end.find, _WORD_SEPARATORS) if index >= 0), default=len(end)
+    )
+    end = end[first_separator:]
     has_word = any(letter.isalnum() for letter in start + end)
     return f"{start}*{end}{extensions[0]}" if has_word else ""
 
 
-def any_name(names: Sequence[str]) -> str:
-    """A pattern for all names of a folder, with their extension if they have the same one."""
+def any_glob(names: Sequence[str]) -> str:
+    """A glob for all names of a folder, with their extension if all have the same one."""
     extensions = {split_name(name)[1] for name in names}
     return f"*{extensions.pop()}" if len(extensions) == 1 else "*"
 
 
-def _common_start(names: Sequence[str]) -> str:
-    letters = takewhile(lambda each: len(set(each)) == 1, zip(*names, strict=False))
-    return "".join(each[0] for each in letters)
+def _common_prefix(names: Sequence[str]) -> str:
+    columns = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    return "".join(letters[0] for letters in columns)
 
 
-# Cached, because thousands of paths have the same placeholders.
+# Cached, because thousands of paths have the same template.
 @lru_cache(maxsize=4096)
-def _glob(text: str) -> str:
-    starred = _PLACEHOLDER.sub(lambda match: match[0] if match[1] in BRACES else "*", text)
-    return literal(_STARS.sub("*", starred))
+def _to_glob(text: str) -> str:
+    starred = PLACEHOLDER.sub(lambda match: match[0] if match[1] in BRACES else "*", text)
+    return restore_braces(_STAR_RUN.sub("*", starred))

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, takewhile
 from typing import Final, NamedTuple
 
-from lumos.discovery.grouping.patterns import Placement, place_file, split_name
+from lumos.discovery.grouping.patterns import FileAssignment, assign_file, split_name
 from lumos.storage import FileHint
 
 # Increment this when the same paths are grouped differently, so that summaries are not reused.
 _PATTERN_VERSION: Final = 2
 
-# The prefix of patterns that a hint assigned; the hint's number and a location follow.
-_MARK: Final = "{hint}"
-# In patterns that an earlier split by columns assigned; the dataset follows.
+# The prefix of patterns that hints assign: `{hint}3 /lake/orders` (number and location).
+_HINT_MARK: Final = "{hint}"
+# In patterns that a split by columns assigns, before the path of the dataset.
 SPLIT_MARK: Final = "{split}"
 _PATTERN_TOKEN: Final = re.compile(r"\*\*|\*|\?|\{(\w+)\}|[^*?{]+")
-_WILD: Final = re.compile(r"[*?{]")
+_WILDCARD: Final = re.compile(r"[*?{]")
 _AROUND_STARS: Final = re.compile(r"[\W_]*[*?]+[\W_]*")
 
 
@@ -46,7 +46,7 @@ class HintMatcher:
     ) -> None:
         self.root = root
         self._patterns = [
-            _Pattern.of(path, hint, number, root)
+            _HintPattern.of(path, hint, number, root)
             for number, hint in enumerate(hints)
             for path in hint.paths
         ]
@@ -61,28 +61,29 @@ class HintMatcher:
                 ),
             )
         )
-        # Stored with every summary, so that one made with other hints is not reused.
+        # Stored with every summary; a summary with another fingerprint is not reused.
         self.fingerprint = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
-    def place(self, path: str) -> Placement:
-        """Place a file by the first hint that matches, by an earlier split, or by its path."""
-        placement = place_file(path)
+    def assign(self, path: str) -> FileAssignment:
+        """Assign a file by the first hint that matches, by an earlier split, or by its path."""
+        assignment = assign_file(path)
         for each in self._patterns:
             match = each.files.match(path)
             if match is not None:
                 dataset, location = each.dataset(path, match)
-                pattern = f"{_MARK}{each.number} {location}"
-                return Placement(dataset, pattern, dataset, placement.partitions)
-        split = self._splits.get(placement.dataset) if self._splits else None
+                pattern = f"{_HINT_MARK}{each.number} {location}"
+                return FileAssignment(dataset, pattern, dataset, assignment.partitions)
+        split = self._splits.get(assignment.dataset) if self._splits else None
         if split is not None:
-            value = dict(placement.path_values).get(split.label, "")
-            dataset = split.datasets.get(value, placement.dataset)
-            # A pattern of its own, so that equal schemas on both sides are summarised separately.
-            pattern = f"{placement.pattern}{SPLIT_MARK}{dataset}"
-            return placement._replace(pattern=pattern, dataset=dataset)
-        return placement
+            value = dict(assignment.path_values).get(split.label, "")
+            dataset = split.datasets.get(value, assignment.dataset)
+            # A separate pattern, so that files of both datasets are summarised separately even if
+            # their schemas are equal.
+            pattern = f"{assignment.pattern}{SPLIT_MARK}{dataset}"
+            return assignment._replace(pattern=pattern, dataset=dataset)
+        return assignment
 
-    def matching(self, path: str) -> list[int]:
+    def matching_hints(self, path: str) -> list[int]:
         """The numbers of all hints that match a file; the first one is used."""
         numbers = (each.number for each in self._patterns if each.files.match(path) is not None)
         return list(dict.fromkeys(numbers))
@@ -91,14 +92,20 @@ class HintMatcher:
 def prefixes_of(hint: FileHint, root: str) -> list[str]:
     """Prefixes of all paths that a hint may match."""
     return [
-        _WILD.split("/".join([_top_of(path, root), *_names_in(path, root)]), maxsplit=1)[0]
+        _WILDCARD.split(
+            "/".join([_base_folder(path, root), *_names_below(path, root)]), maxsplit=1
+        )[0]
         for path in hint.paths
     ]
 
 
 def hint_number(pattern: str) -> int | None:
     """The number of the hint that assigned a pattern; None for other patterns."""
-    return int(pattern.removeprefix(_MARK).partition(" ")[0]) if pattern.startswith(_MARK) else None
+    return (
+        int(pattern.removeprefix(_HINT_MARK).partition(" ")[0])
+        if pattern.startswith(_HINT_MARK)
+        else None
+    )
 
 
 def free_names(name: str) -> Iterator[str]:
@@ -110,30 +117,33 @@ def free_names(name: str) -> Iterator[str]:
 
 def hinted_location(pattern: str) -> str | None:
     """The location of files that a hint assigned, by their pattern; None for other patterns."""
-    return pattern.partition(" ")[2] if pattern.startswith(_MARK) else None
+    return pattern.partition(" ")[2] if pattern.startswith(_HINT_MARK) else None
 
 
-class _Pattern(NamedTuple):
-    """One path of a hint; `folder` is the folder of a dataset with several paths."""
+class _HintPattern(NamedTuple):
+    """One path of a hint, relative to the folder `base`.
+
+    `folder` is set if the hint has several paths: the folder of their common dataset.
+    """
 
     number: int
     files: re.Pattern[str]
-    top: str
+    base: str
     names: tuple[str, ...]
     name: str | None
     split: bool
     folder: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, path: str, hint: FileHint, number: int, root: str) -> "_Pattern":
-        names = _names_in(path, root)
-        # All files below a matching folder match as well.
-        top = _top_of(path, root)
-        regex = rf"{re.escape(top)}/{_regex(names)}(?:/.*)?\Z"
+    def of(cls, path: str, hint: FileHint, number: int, root: str) -> "_HintPattern":
+        names = _names_below(path, root)
+        # The regular expression also matches all files below a matching folder.
+        base = _base_folder(path, root)
+        regex = rf"{re.escape(base)}/{_regex(names)}(?:/.*)?\Z"
         return cls(
             number,
             re.compile(regex, re.DOTALL),
-            top,
+            base,
             names,
             hint.name,
             # Without a key to split by, every file is its own dataset.
@@ -145,44 +155,46 @@ class _Pattern(NamedTuple):
         """Path and location of the dataset that a file belongs to."""
         if self.split:
             return path, path
-        top = self.top
+        base = self.base
         if self.folder is not None and self.name is not None:
-            return "/".join([top, *self.folder, self.name]), "/".join([top, *self.folder])
-        filled = [_fill(name, match) for name in self.names]
-        named = list(filter(None, map(_without_stars, filled)))
+            return "/".join([base, *self.folder, self.name]), "/".join([base, *self.folder])
+        location = [_fill_in_values(name, match) for name in self.names]
+        dataset = list(filter(None, map(_without_stars, location)))
         values = list(match.groupdict().values())
         if self.name is not None:
-            # In the folder before the first wildcard, independent of the scanned root. Every value
-            # of a key is its own dataset, below the name.
-            fixed = list(takewhile(lambda name: not _WILD.search(name), self.names))
+            # The dataset is in the folder before the first wildcard, whichever root is scanned.
+            # Every value of a key is a separate dataset, below the name.
+            fixed = list(takewhile(lambda name: not _WILDCARD.search(name), self.names))
             folder = fixed[:-1] if fixed == list(self.names) else fixed
-            is_folder = "/".join([top, *folder]).rpartition("/")[2] == self.name and not values
-            named = folder if is_folder else [*folder, self.name, *values]
-        while filled and not filled[-1].strip("*"):
-            del filled[-1]
-        return "/".join([top, *named]), "/".join([top, *filled])
+            is_folder_name = (
+                "/".join([base, *folder]).rpartition("/")[2] == self.name and not values
+            )
+            dataset = folder if is_folder_name else [*folder, self.name, *values]
+        while location and not location[-1].strip("*"):
+            del location[-1]
+        return "/".join([base, *dataset]), "/".join([base, *location])
 
 
-def _top_of(path: str, root: str) -> str:
+def _base_folder(path: str, root: str) -> str:
     """The folder that a path is relative to: the root, or one above it for absolute paths."""
-    top = root.rstrip("/")
-    fixed = _WILD.split(path, maxsplit=1)[0].rpartition("/")[0]
-    is_above = bool(fixed) and f"{top}/".startswith(f"{fixed}/")
-    return fixed if is_above else top
+    root_folder = root.rstrip("/")
+    folder = _WILDCARD.split(path, maxsplit=1)[0].rpartition("/")[0]
+    is_above = bool(folder) and f"{root_folder}/".startswith(f"{folder}/")
+    return folder if is_above else root_folder
 
 
-def _names_in(path: str, root: str) -> tuple[str, ...]:
-    """The names of an absolute or relative path below its top folder."""
-    top = f"{_top_of(path, root)}/"
-    inside = path.removeprefix(top) if f"{path}/" != top else ""
-    return tuple(filter(None, inside.split("/")))
+def _names_below(path: str, root: str) -> tuple[str, ...]:
+    """The names of an absolute or relative path below its base folder."""
+    prefix = f"{_base_folder(path, root)}/"
+    relative = path.removeprefix(prefix) if f"{path}/" != prefix else ""
+    return tuple(filter(None, relative.split("/")))
 
 
 def _common_folder(paths: Iterable[str], root: str) -> tuple[str, ...]:
     """The folder that contains the datasets of all paths."""
-    folders = (list(filter(None, map(_without_stars, _names_in(path, root)))) for path in paths)
-    levels = zip(*(folder[:-1] for folder in folders), strict=False)
-    return tuple(names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels))
+    folders = (list(filter(None, map(_without_stars, _names_below(path, root)))) for path in paths)
+    folder_names = zip(*(folder[:-1] for folder in folders), strict=False)
+    return tuple(names[0] for names in takewhile(lambda names: len(set(names)) == 1, folder_names))
 
 
 def _regex(names: Iterable[str]) -> str:
@@ -190,12 +202,12 @@ def _regex(names: Iterable[str]) -> str:
     seen_keys: set[str] = set()
     for name in names:
         regex += "/" if regex and not regex.endswith("/)?") else ""
-        regex += "(?:.*/)?" if name == "**" else "".join(_regex_parts(name, seen_keys))
+        regex += "(?:.*/)?" if name == "**" else "".join(_regex_tokens(name, seen_keys))
     # `**` at the end matches all files below.
     return regex.removesuffix("(?:.*/)?").removesuffix("/") or "[^/]*"
 
 
-def _regex_parts(name: str, seen_keys: set[str]) -> Iterator[str]:
+def _regex_tokens(name: str, seen_keys: set[str]) -> Iterator[str]:
     for token in _PATTERN_TOKEN.finditer(name):
         key = token[1]
         if key is not None:
@@ -207,7 +219,7 @@ def _regex_parts(name: str, seen_keys: set[str]) -> Iterator[str]:
             yield "[^/]" if token[0] == "?" else re.escape(token[0])
 
 
-def _fill(name: str, match: re.Match[str]) -> str:
+def _fill_in_values(name: str, match: re.Match[str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda key: match[key[1]], name)
 
 

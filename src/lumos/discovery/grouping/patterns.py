@@ -12,13 +12,13 @@ from urllib.parse import unquote
 
 from lumos.discovery.grouping.values import (
     BRACES,
-    TIMES,
+    TIME_KINDS,
     WRITER_WORDS,
     ValueTemplate,
     file_template,
     folder_template,
     month_number,
-    sortable,
+    to_sortable,
 )
 from lumos.model.dataset_pattern import COMPRESSION_EXTENSIONS, FORMAT_EXTENSIONS
 
@@ -27,14 +27,17 @@ Partitions = tuple[tuple[str, str], ...]
 _HIVE: Final = re.compile(r"([^=/]+?)(?:=|%3[Dd])(.*)\Z", re.DOTALL)
 _YEAR: Final = re.compile(r"(?:(?:y|year)[-_]?)?((?:19|20)\d\d)\Z", re.ASCII | re.IGNORECASE)
 # Only for files: in SQL, raw.data is a table of the schema raw.
-_DATA: Final = "|".join(sorted(FORMAT_EXTENSIONS | {"dat", "data"}))
-_COMPRESSIONS: Final = "|".join(sorted(COMPRESSION_EXTENSIONS))
-_EXTENSIONS: Final = re.compile(rf"(?:\.(?:{_DATA}|{_COMPRESSIONS}))+\Z", re.ASCII | re.IGNORECASE)
-# Rotated logs and parts may be counted after their extension: access.log.3.gz.
-_COUNTED_NAME: Final = re.compile(
-    rf"(\.(?:{_DATA}))([._-]\d[\dT_.-]*)((?:\.(?:{_COMPRESSIONS}))*)\Z", re.ASCII | re.IGNORECASE
+_ANY_DATA: Final = "|".join(sorted(FORMAT_EXTENSIONS | {"dat", "data"}))
+_ANY_COMPRESSION: Final = "|".join(sorted(COMPRESSION_EXTENSIONS))
+_EXTENSIONS: Final = re.compile(
+    rf"(?:\.(?:{_ANY_DATA}|{_ANY_COMPRESSION}))+\Z", re.ASCII | re.IGNORECASE
 )
-_COMPRESSION: Final = re.compile(rf"\.(?:{_COMPRESSIONS})(?=\.|\Z)", re.IGNORECASE)
+# Rotated logs and parts may have a counter after their extension: access.log.3.gz.
+_COUNTED_NAME: Final = re.compile(
+    rf"(\.(?:{_ANY_DATA}))([._-]\d[\dT_.-]*)((?:\.(?:{_ANY_COMPRESSION}))*)\Z",
+    re.ASCII | re.IGNORECASE,
+)
+_COMPRESSION: Final = re.compile(rf"\.(?:{_ANY_COMPRESSION})(?=\.|\Z)", re.IGNORECASE)
 # The part of a date that a folder may have below a folder of each kind.
 _NEXT_DATE_PART: Final = {
     "yyyy": "mm", "mm": "dd", "yyyy-mm": "dd", "dd": "hh", "date": "hh", "hh": "mi", "mi": "ss",
@@ -53,7 +56,7 @@ _DATE_PARTS: Final = {
         ("ss", "second|sec", r"[0-5]?\d"),
     )
 }
-# Folders that may spread files by the first digits of their hash: 0f/3c/0f3c9a....
+# Folders that may distribute files by the first digits of their hash: 0f/3c/0f3c9a....
 _FAN_OUT: Final = re.compile(r"(?:/[0-9a-f]{2,4})+\Z", re.ASCII)
 _DAY_OF_YEAR: Final = re.compile(r"[0-3]\d\d\Z", re.ASCII)
 _PART_OF_YEAR: Final = re.compile(r"([QqHh][1-4]|[Ww]\d\d)\Z", re.ASCII)
@@ -62,33 +65,34 @@ _NUMBERED_MONTH: Final = re.compile(r"\d\d?[-_. ]+([A-Za-z]+)\Z", re.ASCII)
 _HIVE_ACID: Final = re.compile(
     r"(?:base_\d{7,}|(?:delete_)?delta_\d{7,}_\d{7,}(?:_\d{4})?)(?:_v\d{7,})?\Z", re.ASCII
 )
-CALENDAR: Final = {
+# The part of a date that the values of a partition key are.
+DATE_KEYS: Final = {
     "year": "yyyy", "yyyy": "yyyy", "yr": "yyyy", "y": "yyyy", "month": "mm", "mm": "mm",
     "m": "mm", "mon": "mm", "day": "dd", "dd": "dd", "d": "dd", "hour": "hh", "hh": "hh",
     "hr": "hh", "h": "hh", "minute": "mi", "min": "mi",
 }  # fmt: skip
 # Last words of keys whose values are times in any form: dt, event_date.
-_WORDS_OF_TIME: Final = CALENDAR.keys() | {
+_TIME_WORDS: Final = DATE_KEYS.keys() | {
     "date", "dt", "ds", "time", "ts", "timestamp", "week", "wk", "quarter", "qtr", "second", "sec",
 }  # fmt: skip
-# How Hive and Spark write a partition whose value is null.
+# The value that Hive and Spark write for a partition whose value is null.
 NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
-_COUNTING_WORDS: Final = WRITER_WORDS | {"seq", "sequence", "offset"}
-_PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
+_COUNTER_WORDS: Final = WRITER_WORDS | {"seq", "sequence", "offset"}
+PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
 _MAX_RECURSION: Final = 100
-# Labels of values in file names, of paths without and with a date.
-IN_NAMES: Final = "name."
-IN_DATED_NAMES: Final = "dated_name."
-# Separates a value from the date of its file.
-WITH_DATE: Final = "@"
+# Prefixes of labels of values in file names, for paths without and with a date.
+NAME_LABEL: Final = "name."
+DATED_NAME_LABEL: Final = "dated_name."
+# Separates a value from the date of its file, and is the prefix of labels of such pairs.
+DATE_MARK: Final = "@"
 _BRACES_ESCAPED: Final = {brace: f"{{{kind}}}" for kind, brace in BRACES.items()}
-# How values are written in the path of a dataset. Years and numbers of file names cannot be
-# distinguished, so they are one kind there.
-_IN_FILES: Final = {
+# Placeholders in the path of a dataset by kind of value. In file names, years and other numbers
+# cannot be distinguished, so years have no placeholder of their own there.
+_FILE_PLACEHOLDERS: Final = {
     "date": "YYYY-MM-DD", "yyyy-mm": "YYYY-MM", "quarter": "YYYY-QQ", "week": "YYYY-WW",
     "time": "YYYY-MM-DDTHH", "mm": "MM", **BRACES,
 }  # fmt: skip
-_IN_FOLDERS: Final = {**_IN_FILES, "yyyy": "YYYY"}
+_FOLDER_PLACEHOLDERS: Final = {**_FILE_PLACEHOLDERS, "yyyy": "YYYY"}
 _ANY_VALUE: Final = "NNN"
 # Words that look like placeholders are escaped, so that `a_NNN` is not the same as `a_7`.
 _PLACEHOLDER_LOOKALIKE: Final = re.compile(r"(?<![^\W_])(?:NNN|YYYY|MM)(?![^\W_])")
@@ -106,13 +110,14 @@ _NUMBERS_AT_END: Final = re.compile(r"(?:\{n\}[\W_]*)+\Z")
 _LETTERS_OR_DIGITS: Final = re.compile(r"[A-Za-z]+|\d+")
 
 
-class Placement(NamedTuple):
+class FileAssignment(NamedTuple):
     """The dataset and partition of a file, by its path.
 
-    `base` are the folders above the first that varies, and `pattern` is the rest with placeholders
-    such as `{date}` or `dt={hive}`. `partitions` holds keys with their values, and the dates of
-    the path under their placeholders. `path_values` are values of keys, identifiers and codes;
-    files with different ones and different columns are different datasets.
+    `base` is the path above the first folder that varies, and `pattern` is the remaining path
+    with placeholders such as `{date}` or `dt={hive}`. `partitions` are the keys with their values,
+    and the dates of the path with their placeholders as keys. `path_values` are values of keys,
+    identifiers and codes; files that differ in one of them and in their columns are different
+    datasets.
     """
 
     base: str
@@ -123,22 +128,25 @@ class Placement(NamedTuple):
 
 
 class PathLevel(NamedTuple):
-    """A folder of a path; `hive` is its key if it is `key=value`.
+    """A folder of a path; `hive_key` is its key if its name is `key=value`.
 
-    `key` is the level in the path of a dataset, `times` are its dates, and `path_values` the values
-    that may distinguish datasets.
+    `key` is its name in the path of a dataset, with values replaced by placeholders. `times` are
+    its dates, and `path_values` the values that may distinguish datasets.
     """
 
     template: ValueTemplate
     key: str
-    hive: str = ""
+    hive_key: str = ""
     is_partition: bool = False
     times: Partitions = ()
     path_values: tuple[str, ...] = ()
 
 
 class FileName(NamedTuple):
-    """The name of a file, its extension without compression, and the same fields as a level."""
+    """The name of a file, its extension without compression, and the same fields as a folder.
+
+    A name that `belongs_to_folder`, such as `part-0001`, does not name a dataset.
+    """
 
     template: ValueTemplate
     extension: str
@@ -149,37 +157,37 @@ class FileName(NamedTuple):
     dated_path_values: Partitions
 
 
-def place_file(path: str) -> Placement:
+def assign_file(path: str) -> FileAssignment:
     """Determine the dataset and partition of a file."""
     folder, fan_out, file = _split_path(path)
-    found = _folder_facts(folder)
+    above = _analyse_folder(folder)
     if not file.belongs_to_folder:
-        dataset = f"{found.dataset}/{file.key}"
+        dataset = f"{above.dataset}/{file.key}"
     else:
-        # A path that only consists of values needs a name as well.
-        dataset = found.dataset or "/".join(folder.split("/")[:2])
-    partitions = found.partitions if found.is_dated else found.partitions + file.times
-    path_values = found.path_values
-    if not (found.is_dated or file.times):
+        # A path that only consists of values names no dataset; use its first folder.
+        dataset = above.dataset or "/".join(folder.split("/")[:2])
+    partitions = above.partitions if above.is_dated else above.partitions + file.times
+    path_values = above.path_values
+    if not (above.is_dated or file.times):
         path_values += file.path_values
     elif file.dated_path_values:
-        # Identifiers of dated files belong to jobs, unless they occur on several dates.
+        # An identifier in a dated name is usually that of a job, unless it occurs on several dates.
         date = "/".join(value for key, value in partitions if is_time_partition(key, value))
         path_values += tuple(
             pair
             for label, value in file.dated_path_values
-            for pair in ((label, value), (f"{WITH_DATE}{label}", f"{value}{WITH_DATE}{date}"))
+            for pair in ((label, value), (f"{DATE_MARK}{label}", f"{value}{DATE_MARK}{date}"))
         )
-    pattern = f"{found.above}{'{id}/' * len(fan_out)}{file.template.text}{file.extension}"
-    return Placement(found.base, pattern, dataset, partitions, path_values)
+    pattern = f"{above.pattern}{'{id}/' * len(fan_out)}{file.template.text}{file.extension}"
+    return FileAssignment(above.base, pattern, dataset, partitions, path_values)
 
 
 @lru_cache(maxsize=16384)
-def levels(path: str) -> tuple[tuple[PathLevel, ...], ValueTemplate, str]:
+def path_levels(path: str) -> tuple[tuple[PathLevel, ...], ValueTemplate, str]:
     """The folders of a file below its anchor, its name, and its extension without compression."""
     folder, fan_out, file = _split_path(path)
-    inside = folder[len(anchor_of(path)) :].strip("/")
-    folders = _levels(tuple(inside.split("/"))) if inside else ()
+    relative = folder[len(anchor_of(path)) :].strip("/")
+    folders = _parse_folders(tuple(relative.split("/"))) if relative else ()
     hash_folders = (_value_level("id", name) for name in fan_out)
     return (*folders, *hash_folders), file.template, file.extension
 
@@ -205,16 +213,16 @@ def _file_name(name: str, below_year: bool) -> FileName:
     stem, extension = split_name(name)
     template = file_template(stem, below_year=below_year)
     extension = _COMPRESSION.sub("", extension)
-    values = [(index, value) for index, value in enumerate(_identities(template)) if value]
+    values = [(index, value) for index, value in enumerate(_identifying_values(template)) if value]
     return FileName(
         template,
         extension,
-        _key(template, _IN_FILES) + extension,
+        _path_key(template, _FILE_PLACEHOLDERS) + extension,
         template.is_writer_name,
         _times(template),
-        tuple((f"{IN_NAMES}{index}", value) for index, value in values),
+        tuple((f"{NAME_LABEL}{index}", value) for index, value in values),
         tuple(
-            (f"{IN_DATED_NAMES}{index}", value)
+            (f"{DATED_NAME_LABEL}{index}", value)
             for index, value in values
             if template.kinds[index] != "uuid"
         ),
@@ -223,7 +231,7 @@ def _file_name(name: str, below_year: bool) -> FileName:
 
 def folder_dataset(folder: str) -> str:
     """The common prefix of the paths of all datasets in a folder."""
-    return _folder_facts(folder.rstrip("/")).dataset
+    return _analyse_folder(folder.rstrip("/")).dataset
 
 
 def anchor_of(path: str) -> str:
@@ -234,7 +242,7 @@ def anchor_of(path: str) -> str:
 
 def name_of(path: str) -> str:
     """The name of a file's dataset: the words of its path, without values and extensions."""
-    folders, stem, _ = levels(path)
+    folders, stem, _ = path_levels(path)
     if not stem.is_writer_name:
         return words_of(stem)
     named_levels = [level for level in folders if not level.is_partition]
@@ -243,24 +251,22 @@ def name_of(path: str) -> str:
 
 def is_named_by_file(path: str) -> bool:
     """Whether a file's own name, rather than its folder, names its dataset."""
-    return not levels(path)[1].is_writer_name
+    return not path_levels(path)[1].is_writer_name
 
 
 def words_of(template: ValueTemplate) -> str:
     """The text of a name without its values and their separators."""
     if not template.varies:
-        return literal(template.text)
-    blanked = _PLACEHOLDER.sub(
-        lambda match: match[0] if match[1] in BRACES else "\0", template.text
-    )
-    blanked = _BETWEEN_VALUES.sub("\0", blanked)
-    plain = _AROUND_VALUES.sub("\0", blanked).strip("\0").replace("\0", "_")
-    return literal(plain).strip(_SEPARATORS)
+        return restore_braces(template.text)
+    text = PLACEHOLDER.sub(lambda match: match[0] if match[1] in BRACES else "\0", template.text)
+    text = _BETWEEN_VALUES.sub("\0", text)
+    words = _AROUND_VALUES.sub("\0", text).strip("\0").replace("\0", "_")
+    return restore_braces(words).strip(_SEPARATORS)
 
 
-def literal(text: str) -> str:
-    """A template's text with the braces of the name itself."""
-    return _PLACEHOLDER.sub(lambda match: BRACES.get(match[1], match[0]), text)
+def restore_braces(text: str) -> str:
+    """A template's text with its placeholders for braces replaced by braces."""
+    return PLACEHOLDER.sub(lambda match: BRACES.get(match[1], match[0]), text)
 
 
 def split_name(name: str) -> tuple[str, str]:
@@ -279,96 +285,101 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def is_partition(folder: str) -> bool:
-    """Whether a folder's name is a partition: `dt=2024-01-01`, 2024-01, 05, an identifier."""
-    return _levels((folder,))[0].is_partition
+    """Whether a folder is a partition by its name: `dt=2024-01-01`, 2024-01, 05, an identifier."""
+    return _parse_folders((folder,))[0].is_partition
 
 
 def is_time_partition(key: str, value: str) -> bool:
-    """Whether a partition is one of time, by its key or by its value."""
+    """Whether the values of a partition are dates or times, by its key or by this value."""
     words = _LETTERS_OR_DIGITS.findall(key.lower())
-    # Letters such as d mean a day only where they are the whole key: d=05, but not plan_d=basic.
+    # A single letter such as d means a day only if it is the whole key: d=05, not plan_d=basic.
     is_short = len(words) > 1 and len(words[-1]) == 1
-    if key.startswith("{") or (words and not is_short and words[-1] in _WORDS_OF_TIME):
+    if key.startswith("{") or (words and not is_short and words[-1] in _TIME_WORDS):
         return True
     return bool(_times(file_template(value)))
 
 
-class _Folder(NamedTuple):
-    """What the folders of a path say; `expected` is the part of a date that may follow."""
+class _FolderAnalysis(NamedTuple):
+    """The parts of a `FileAssignment` that follow from a folder and the folders above it.
+
+    `next_part` is the part of a date that a subfolder may be, such as `mm` below a year.
+    """
 
     base: str
-    above: str = ""
+    pattern: str = ""
     dataset: str = ""
     partitions: Partitions = ()
     path_values: Partitions = ()
     is_dated: bool = False
     named_levels: int = 0
-    expected: str = ""
+    next_part: str = ""
 
 
 @lru_cache(maxsize=65536)
-def _folder_facts(folder: str) -> _Folder:
-    """What a folder and the folders above it say."""
+def _analyse_folder(folder: str) -> _FolderAnalysis:
+    """Analyse a folder and the folders above it."""
     if folder == anchor_of(f"{folder}/"):
-        return _Folder(folder, dataset=folder)
+        return _FolderAnalysis(folder, dataset=folder)
     parent, _, name = folder.rpartition("/")
     if parent.count("/") > _MAX_RECURSION:
-        # From the top down, so that each call finds its parent in the cache.
+        # Analyse from the top down, so that each call finds its parent in the cache.
         for match in re.finditer("/", parent):
-            _folder_facts(parent[: match.start()])
-    found = _folder_facts(parent)
-    level, kind = _level(name, found.expected)
-    base, above = found.base, found.above
-    if above or level.template.varies:
-        above += f"{level.template.text}/"
+            _analyse_folder(parent[: match.start()])
+    above = _analyse_folder(parent)
+    level, kind = _parse_folder(name, above.next_part)
+    base, pattern = above.base, above.pattern
+    if pattern or level.template.varies:
+        pattern += f"{level.template.text}/"
     else:
         base = folder
-    partitions, path_values, is_dated = found.partitions, found.path_values, found.is_dated
-    if level.hive:
+    partitions, path_values, is_dated = (above.partitions, above.path_values, above.is_dated)
+    if level.hive_key:
         value = level.template.values[0]
-        partitions += ((level.hive, value),)
-        if is_time_partition(level.hive, value):
+        partitions += ((level.hive_key, value),)
+        if is_time_partition(level.hive_key, value):
             is_dated = True
-        elif value != NULL_PARTITION and not _is_counted(level.hive):
-            path_values += ((level.hive, value),)
+        elif value != NULL_PARTITION and not _is_counter(level.hive_key):
+            path_values += ((level.hive_key, value),)
     elif level.template.kinds:
         partitions += level.times
         is_dated = is_dated or bool(level.times)
         path_values += tuple(
-            (f"{found.named_levels}.{index}", value)
+            (f"{above.named_levels}.{index}", value)
             for index, value in enumerate(level.path_values, len(path_values))
         )
-    dataset, named_levels = found.dataset, found.named_levels
+    dataset, named_levels = above.dataset, above.named_levels
     if not level.is_partition:
         dataset, named_levels = f"{dataset}/{level.key}", named_levels + 1
-    expected = _NEXT_DATE_PART.get(kind, "")
-    return _Folder(base, above, dataset, partitions, path_values, is_dated, named_levels, expected)
+    next_part = _NEXT_DATE_PART.get(kind, "")
+    return _FolderAnalysis(
+        base, pattern, dataset, partitions, path_values, is_dated, named_levels, next_part
+    )
 
 
 @lru_cache(maxsize=65536)
-def _levels(names: tuple[str, ...]) -> tuple[PathLevel, ...]:
+def _parse_folders(names: tuple[str, ...]) -> tuple[PathLevel, ...]:
     """The folders of a path, from the top down; a date may extend over several of them."""
-    found: list[PathLevel] = []
-    expected = ""
+    levels: list[PathLevel] = []
+    expected_date_part = ""
     for name in names:
-        level, kind = _level(name, expected)
-        found.append(level)
-        expected = _NEXT_DATE_PART.get(kind, "")
-    return tuple(found)
+        level, kind = _parse_folder(name, expected_date_part)
+        levels.append(level)
+        expected_date_part = _NEXT_DATE_PART.get(kind, "")
+    return tuple(levels)
 
 
 @lru_cache(maxsize=65536)
-def _level(name: str, expected: str) -> tuple[PathLevel, str]:
-    """The level of a folder, and its kind, which decides what part of a date may follow."""
+def _parse_folder(name: str, expected_date_part: str) -> tuple[PathLevel, str]:
+    """The level of a folder, and its kind, which determines the part of a date that may follow."""
     hive = _HIVE.match(name)
     if hive is not None:
         key, value = unquote(hive[1]), unquote(hive[2])
-        template = ValueTemplate(f"{_escaped(key)}={{hive}}", ("hive",), (value,))
-        return PathLevel(template, "", key, is_partition=True), CALENDAR.get(key.lower(), "")
+        template = ValueTemplate(f"{_escape_braces(key)}={{hive}}", ("hive",), (value,))
+        return PathLevel(template, "", key, is_partition=True), DATE_KEYS.get(key.lower(), "")
     if year := _YEAR.match(name):
         return _value_level("yyyy", year[1]), "yyyy"
-    if expected:
-        kind, value = _continue_date(name, expected)
+    if expected_date_part:
+        kind, value = _continue_date(name, expected_date_part)
         if kind:
             return _value_level(kind, value), kind
     if _HIVE_ACID.match(name):
@@ -376,13 +387,13 @@ def _level(name: str, expected: str) -> tuple[PathLevel, str]:
     template = folder_template(name)
     level = PathLevel(
         template,
-        _key(template, _IN_FOLDERS),
+        _path_key(template, _FOLDER_PLACEHOLDERS),
         is_partition=template.varies and template.is_writer_name,
         times=_times(template),
-        path_values=tuple(filter(None, _identities(template))),
+        path_values=tuple(filter(None, _identifying_values(template))),
     )
-    is_whole = len(template.kinds) == 1 and template.text == f"{{{template.kinds[0]}}}"
-    return level, template.kinds[0] if is_whole else ""
+    is_single_value = len(template.kinds) == 1 and template.text == f"{{{template.kinds[0]}}}"
+    return level, template.kinds[0] if is_single_value else ""
 
 
 def _value_level(kind: str, value: str) -> PathLevel:
@@ -394,11 +405,11 @@ def _value_level(kind: str, value: str) -> PathLevel:
     )
 
 
-def _continue_date(name: str, expected: str) -> tuple[str, str]:
+def _continue_date(name: str, expected_date_part: str) -> tuple[str, str]:
     """The kind and value of a folder that continues the date of the folder above."""
-    if number := _DATE_PARTS[expected].match(name):
-        return expected, number[1].zfill(2)
-    if expected == "mm":
+    if number := _DATE_PARTS[expected_date_part].match(name):
+        return expected_date_part, number[1].zfill(2)
+    if expected_date_part == "mm":
         named = _NUMBERED_MONTH.match(name)
         month = month_number(named[1] if named else name)
         if month is not None:
@@ -410,13 +421,15 @@ def _continue_date(name: str, expected: str) -> tuple[str, str]:
     return "", ""
 
 
-def _key(template: ValueTemplate, spellings: dict[str, str]) -> str:
+def _path_key(template: ValueTemplate, placeholders: dict[str, str]) -> str:
     """A name as part of the path of a dataset, with NNN for values that are not dates."""
     text = _PLACEHOLDER_LOOKALIKE.sub(r"\\\g<0>", template.text)
     if not template.kinds:
         return text
-    text = _PLACEHOLDER.sub(
-        lambda match: "\0" if match[1] in ("id", "uuid") else spellings.get(match[1], _ANY_VALUE),
+    text = PLACEHOLDER.sub(
+        lambda match: (
+            "\0" if match[1] in ("id", "uuid") else placeholders.get(match[1], _ANY_VALUE)
+        ),
         text,
     )
     # Identifiers may contain separators, and a time may follow a date, so the number of values in
@@ -428,40 +441,40 @@ def _key(template: ValueTemplate, spellings: dict[str, str]) -> str:
 
 def _times(template: ValueTemplate) -> Partitions:
     return tuple(
-        (f"{{{kind}}}", sortable(kind, value))
+        (f"{{{kind}}}", to_sortable(kind, value))
         for kind, value in zip(template.kinds, template.values, strict=True)
-        if kind in TIMES
+        if kind in TIME_KINDS
     )
 
 
-def _identities(template: ValueTemplate) -> Iterator[str]:
-    """For each value of a name: the value if it may name a dataset, otherwise an empty text.
+def _identifying_values(template: ValueTemplate) -> Iterator[str]:
+    """For each value of a name: the value if it may name a dataset, otherwise an empty string.
 
     Dates and counters never do. A number is a counter if it is padded, if it follows a date (as
     hours or a counter of that day), if the name has a writer's word, or if it is at the end of a
     name with words, perhaps before other numbers: orders+0+0000012.
     """
-    at_end = _NUMBERS_AT_END.search(template.text)
-    last = len(template.kinds) - (at_end[0].count("{") if at_end else 0)
+    numbers_at_end = _NUMBERS_AT_END.search(template.text)
+    first_at_end = len(template.kinds) - (numbers_at_end[0].count("{") if numbers_at_end else 0)
     has_words = bool(template.words)
-    after_date = False
+    is_after_date = False
     for index, (kind, value) in enumerate(zip(template.kinds, template.values, strict=True)):
-        after_date = after_date or kind in TIMES
-        is_count = kind == "n" and (
-            after_date
+        is_after_date = is_after_date or kind in TIME_KINDS
+        is_counter = kind == "n" and (
+            is_after_date
             or (value[0] == "0" and len(value) > 1)
-            or (has_words and (index >= last or template.is_writer_name))
+            or (has_words and (index >= first_at_end or template.is_writer_name))
         )
-        yield "" if kind in TIMES or kind in BRACES or is_count else value
+        yield "" if kind in TIME_KINDS or kind in BRACES or is_counter else value
 
 
-def _is_counted(key: str) -> bool:
-    """Whether a key is a counter of the writer: `batch=3`, `load_id=17`."""
-    return any(word in _COUNTING_WORDS for word in _LETTERS_OR_DIGITS.findall(key.lower()))
+def _is_counter(key: str) -> bool:
+    """Whether the values of a key are counters: `batch=3`, `load_id=17`."""
+    return any(word in _COUNTER_WORDS for word in _LETTERS_OR_DIGITS.findall(key.lower()))
 
 
-def _escaped(name: str) -> str:
-    """A text with its braces escaped, so that they are not placeholders."""
+def _escape_braces(name: str) -> str:
+    """A text with placeholders for its literal braces."""
     if "{" not in name and "}" not in name:
         return name
     return "".join(_BRACES_ESCAPED.get(letter, letter) for letter in name)

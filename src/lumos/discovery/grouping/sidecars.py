@@ -1,7 +1,7 @@
 """Recognises files that accompany data: checksums, manifests, descriptions, unfinished copies.
 
 Only the name and content of a file decide, not other files, so that a new file cannot hide another
-one. docs/GROUPING.md lists what is skipped.
+one. docs/GROUPING.md lists the files that are skipped.
 """
 
 import re
@@ -29,8 +29,8 @@ _MANIFEST: Final = "a marker or manifest of a writer"
 class _SidecarKind(NamedTuple):
     """A kind of sidecar files, by name and, if given, by columns.
 
-    `columns` holds alternatives separated by `|`. Unless `has_records`, files with several records
-    are never of this kind.
+    `columns` are required columns, with alternatives separated by `|`. Files with several records
+    are only of this kind if `has_records` is set.
     """
 
     description: str
@@ -41,7 +41,7 @@ class _SidecarKind(NamedTuple):
     has_records: bool = False
 
     def matches(self, name: str, columns: frozenset[str], *, is_single_record: bool) -> bool:
-        """Whether a file is of this kind; `is_single_record` also for a document."""
+        """Whether a file is of this kind; a document that is not a table is a single record."""
         return (
             (is_single_record or self.has_records)
             and self.names.fullmatch(name) is not None
@@ -143,7 +143,7 @@ _KINDS_BY_FORMAT: Final = {
 
 
 def describe_sidecar(file_set: FileSet, schemas: SchemasByFingerprint) -> str | None:
-    """What the files of a file set are if they only accompany data, such as `a checksum`."""
+    """Describe files that only accompany data, such as `a checksum`; None if they are data."""
     name = file_set.first_path.rpartition("/")[2]
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     if extension in _KIND_BY_EXTENSION:

@@ -1,13 +1,13 @@
-"""The grouping that a scan stores for the next one, and the predecessors of new datasets."""
+"""The grouping that a scan stores for the next scan, and the predecessors of new datasets."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from lumos.discovery.grouping.hints import ColumnSplit
-from lumos.discovery.grouping.patterns import Placement
+from lumos.discovery.grouping.patterns import FileAssignment
 from lumos.discovery.lake.summaries import FileSet, FileSetKey
 
 
@@ -23,6 +23,13 @@ class RememberedFiles(NamedTuple):
     last_path: str
     file_count: int
 
+    @classmethod
+    def of(cls, file_set: FileSet, dataset: str) -> "RememberedFiles":
+        """A file set of the current scan, to remember its dataset."""
+        return cls(
+            *file_set.key, dataset, file_set.first_path, file_set.last_path, file_set.file_count
+        )
+
     def may_include(self, file_set: FileSet) -> bool:
         """Whether these files may include those of a file set, by format, folder and depth."""
         return (
@@ -37,8 +44,8 @@ class RememberedFiles(NamedTuple):
 class GroupingState(msgspec.Struct, frozen=True, kw_only=True):
     """The decisions of earlier scans that remain valid.
 
-    `names` are the paths of datasets that do not follow from their pattern, by format and the path
-    that the pattern gives. `splits` are decisions by columns.
+    `names` are the paths of datasets that differ from the path of their pattern, by format and the
+    path of the pattern. `splits` are decisions by columns.
     """
 
     file_sets: list[RememberedFiles] = msgspec.field(default_factory=list, name="places")
@@ -70,22 +77,12 @@ class LegacyGrouping(msgspec.Struct, frozen=True, kw_only=True):
     def upgrade(self, summaries: Iterable[FileSet]) -> GroupingState:
         """The grouping in its current form; `summaries` are the file sets of all parts."""
         datasets = {entry[:4]: entry[4] for entry in self.file_sets if not entry[5]}
-        return GroupingState(file_sets=list(_remembered(summaries, datasets)), is_upgrade=True)
-
-
-def _remembered(
-    summaries: Iterable[FileSet], datasets: Mapping[FileSetKey, str]
-) -> Iterator[RememberedFiles]:
-    for file_set in summaries:
-        dataset = datasets.get(file_set.key) or _find_by_wildcard(file_set, datasets)
-        if dataset is not None:
-            yield RememberedFiles(
-                *file_set.key,
-                dataset,
-                file_set.first_path,
-                file_set.last_path,
-                file_set.file_count,
-            )
+        file_sets = [
+            RememberedFiles.of(file_set, dataset)
+            for file_set in summaries
+            if (dataset := datasets.get(file_set.key) or _find_by_wildcard(file_set, datasets))
+        ]
+        return GroupingState(file_sets=file_sets, is_upgrade=True)
 
 
 def _find_by_wildcard(file_set: FileSet, datasets: Mapping[FileSetKey, str]) -> str | None:
@@ -117,7 +114,7 @@ def find_predecessors(
     datasets: Mapping[str, Sequence[FileSet]],
     before: GroupingState,
     *,
-    place_file: Callable[[str], Placement],
+    assign: Callable[[str], FileAssignment],
     was_listed: Callable[[str], bool],
 ) -> dict[str, Predecessors]:
     """The predecessors of each dataset that has any.
@@ -126,22 +123,22 @@ def find_predecessors(
     """
     if datasets.keys() == before.datasets or not before.file_sets:
         return {}
-    destinations = find_destinations(datasets, before, place_file=place_file, was_listed=was_listed)
+    destinations = find_destinations(datasets, before, assign=assign, was_listed=was_listed)
     sources: dict[str, list[str]] = {}
     found: dict[str, Predecessors] = {}
-    for old, targets in destinations.items():
+    for old_path, targets in destinations.items():
         new_datasets = [path for path in targets if path not in before.datasets]
-        if old in datasets:
-            parts = [old, *new_datasets] if new_datasets else []
+        if old_path in datasets:
+            parts = [old_path, *new_datasets] if new_datasets else []
         elif len(targets) == 1:
-            sources.setdefault(next(iter(targets)), []).append(old)
+            sources.setdefault(next(iter(targets)), []).append(old_path)
             continue
         else:
             parts = new_datasets
         for path in parts:
-            found.setdefault(path, Predecessors(split_from=old))
+            found.setdefault(path, Predecessors(split_from=old_path))
     for path, old_paths in sources.items():
-        old_paths.sort(key=lambda old: (-destinations[old][path], old))
+        old_paths.sort(key=lambda old_path: (-destinations[old_path][path], old_path))
         if path in before.datasets or path in found:
             found[path] = found.get(path, Predecessors())._replace(merged_from=tuple(old_paths))
         else:
@@ -153,19 +150,19 @@ def find_destinations(
     datasets: Mapping[str, Sequence[FileSet]],
     before: GroupingState,
     *,
-    place_file: Callable[[str], Placement],
+    assign: Callable[[str], FileAssignment],
     was_listed: Callable[[str], bool],
 ) -> dict[str, Counter[str]]:
     """For each dataset of the last scan, the current datasets of its files, with file counts."""
-    owner = {
+    dataset_of_files = {
         (file_set.base, file_set.pattern, file_set.format): dataset
         for dataset, file_sets in datasets.items()
         for file_set in file_sets
     }
-    found: dict[str, Counter[str]] = {}
+    destinations: dict[str, Counter[str]] = {}
 
     def count_files(old: RememberedFiles, dataset: str) -> None:
-        found.setdefault(old.dataset, Counter())[dataset] += old.file_count
+        destinations.setdefault(old.dataset, Counter())[dataset] += old.file_count
 
     by_base: dict[str, list[RememberedFiles]] = {}
     for old in before.file_sets:
@@ -173,17 +170,17 @@ def find_destinations(
         if old.dataset in datasets and not before.is_upgrade:
             continue
         for path in {old.first_path, old.last_path}:
-            placement = place_file(path)
-            dataset = owner.get((placement.base, placement.pattern, old.format))
+            placement = assign(path)
+            dataset = dataset_of_files.get((placement.base, placement.pattern, old.format))
             if dataset is not None:
                 count_files(old, dataset)
     # A file set of the last scan may now belong to more datasets than its first and last file show.
-    reached = {dataset for targets in found.values() for dataset in targets}
+    reached = {dataset for targets in destinations.values() for dataset in targets}
     for dataset in sorted(datasets.keys() - before.datasets - reached):
-        known = [file_set for file_set in datasets[dataset] if was_listed(file_set.first_path)]
-        for old in _candidates(known, by_base)[:1]:
+        listed = [file_set for file_set in datasets[dataset] if was_listed(file_set.first_path)]
+        for old in _candidates(listed, by_base)[:1]:
             count_files(old, dataset)
-    return found
+    return destinations
 
 
 def _candidates(

@@ -1,4 +1,4 @@
-"""Suggests hints that join datasets with the same columns, and match nothing else."""
+"""Suggests hints that join datasets with the same columns and match no other files."""
 
 import re
 from bisect import bisect_left
@@ -19,9 +19,9 @@ from lumos.discovery.grouping.columns import (
 from lumos.discovery.grouping.datasets import (
     DatasetGroup,
     GroupingResult,
-    any_name,
+    any_glob,
     common_glob,
-    locations,
+    locations_of,
     path_globs,
 )
 from lumos.discovery.grouping.hints import HintMatcher, free_names, hinted_location
@@ -32,7 +32,7 @@ from lumos.storage import FileHint
 
 # Characters that a pattern cannot contain literally.
 _SPECIAL: Final = frozenset("*?{}[")
-# Values (dates, numbers, identifiers) never contain this.
+# Dates, numbers and identifiers never contain an extension.
 _EXTENSION: Final = re.compile(r"\.[A-Za-z]")
 
 Levels = tuple[str, ...]
@@ -46,19 +46,19 @@ def suggest_joins(
     root: str,
     tables: Collection[str] = (),
 ) -> tuple[Suggestion, ...]:
-    """Suggest hints that join neighbouring datasets with nine of ten columns in common.
+    """Suggest hints that join neighbouring datasets with at least 90% of columns in common.
 
     Only `groups` are joined; a suggested hint matches no files of other groups. Datasets of
-    existing hints are left as they are. The largest suggestion is first.
+    existing hints are not joined. The largest suggestion comes first.
     """
     by_key = {each.key: each for each in groups if each.rule.name != "hint"}
     file_sets = {key: each.file_sets for key, each in by_key.items()}
-    found = _similar_datasets(file_sets, FieldsByFingerprint(schemas))
-    if not found:
+    similar = _similar_datasets(file_sets, FieldsByFingerprint(schemas))
+    if not similar:
         return ()
     index = _FileIndex(grouping, root, tables)
     candidates: list[Suggestion] = []
-    for keys, is_accepted in found:
+    for keys, is_accepted in similar:
         members = sorted((by_key[key] for key in keys), key=lambda each: each.dataset)
         patterns, name = index.hint_for(members)
         candidates.append(
@@ -79,8 +79,8 @@ def _similar_datasets(
 ) -> list[tuple[list[GroupKey], bool]]:
     """Disjoint sets of similar datasets, and whether `join_similar` would join exactly these.
 
-    A set is the datasets of one folder or what `join_similar` would join, whichever is larger: 800
-    tables, of which four are numbered, are one suggestion, not two.
+    A set contains the datasets of one folder, or those that `join_similar` would join, whichever
+    are more: 800 tables, of which four are numbered, are one suggestion, not two.
     """
     neighbours: dict[Hashable, dict[GroupKey, Sequence[FileSet]]] = {}
     for (path, format), members in file_sets.items():
@@ -92,18 +92,18 @@ def _similar_datasets(
         (keys, False) for members in neighbours.values() for keys in find_similar(members, fields)
     )
     candidates.sort(key=lambda each: (-len(each[0]), not each[1], min(each[0])))
-    used: set[GroupKey] = set()
-    found: list[tuple[list[GroupKey], bool]] = []
+    used_keys: set[GroupKey] = set()
+    similar: list[tuple[list[GroupKey], bool]] = []
     for keys, is_joined in candidates:
-        rest = [key for key in keys if key not in used]
-        if len(rest) > 1:
-            used.update(rest)
-            found.append((rest, is_joined and len(rest) == len(keys)))
-    return found
+        unused = [key for key in keys if key not in used_keys]
+        if len(unused) > 1:
+            used_keys.update(unused)
+            similar.append((unused, is_joined and len(unused) == len(keys)))
+    return similar
 
 
 class _FileIndex:
-    """All files and datasets of a root, to check what a pattern would match."""
+    """All files and datasets of a root, to check which files a pattern would match."""
 
     def __init__(self, grouping: GroupingResult, root: str, tables: Collection[str]) -> None:
         self._root = root
@@ -124,10 +124,10 @@ class _FileIndex:
     def hint_for(self, members: Sequence[DatasetGroup]) -> tuple[tuple[str, ...], str]:
         """The patterns of a hint that matches only these datasets, if there are any, and a name.
 
-        A pattern has `*` only for the rest of names with a common word, or for all names of a
-        folder whose datasets are all members.
+        A `*` stands for the varying part of names with a common word, or for all names of a folder
+        if all its datasets are members.
         """
-        name = self._name(members)
+        name = self._common_name(members)
         file_sets = [file_set for each in members for file_set in each.file_sets]
         paths = {
             path for file_set in file_sets for path in (file_set.first_path, file_set.last_path)
@@ -136,7 +136,7 @@ class _FileIndex:
             return (), name
         member_keys = {each.key for each in file_sets}
         locations_of_members = sorted(
-            {each for file_set in file_sets for each in locations(file_set, self._root)}
+            {each for file_set in file_sets for each in locations_of(file_set, self._root)}
         )
         are_files = {len(path.split("/")) for path in paths} == {
             len(each.split("/")) for each in locations_of_members
@@ -146,9 +146,11 @@ class _FileIndex:
             locations_of_members,
         ):
             hint = FileHint(path=tuple(patterns))
-            matches_all = all(map(HintMatcher([hint], root=self._root).matching, paths))
+            matches_all = all(map(HintMatcher([hint], root=self._root).matching_hints, paths))
             others = (
-                other for each in patterns for other in self._others(each.split("/"), member_keys)
+                other
+                for each in patterns
+                for other in self._other_files(each.split("/"), member_keys)
             )
             if matches_all and next(others, None) is None:
                 return tuple(patterns), self._free_name(tuple(patterns), name, members)
@@ -161,50 +163,55 @@ class _FileIndex:
         *,
         are_files: bool,
     ) -> Iterator[list[str]]:
-        paths = [each.split("/") for each in locations_of_members]
+        paths = [level_names.split("/") for level_names in locations_of_members]
         if len({len(path) for path in paths}) > 1:
             return
         names = [sorted(set(level)) for level in zip(*paths, strict=True)]
-        by_words = [each[0] if len(each) == 1 else common_glob(each) for each in names]
+        by_words = [
+            level_names[0] if len(level_names) == 1 else common_glob(level_names)
+            for level_names in names
+        ]
         if "" not in by_words[1:]:
             yield ["/".join(by_words)]
-        folder = [each[0] for each in names[:-1]]
-        if all(len(each) == 1 for each in names[:-1]):
-            others = self._others([*folder, "*"], member_keys)
-            if not any(len(each) == len(names) or not are_files for each in others):
-                yield ["/".join([*folder, any_name(names[-1])])]
+        folder = [level_names[0] for level_names in names[:-1]]
+        if all(len(level_names) == 1 for level_names in names[:-1]):
+            others = self._other_files([*folder, "*"], member_keys)
+            if not any(len(level_names) == len(names) or not are_files for level_names in others):
+                yield ["/".join([*folder, any_glob(names[-1])])]
 
-    def _others(
+    def _other_files(
         self, pattern: Sequence[str], member_keys: Collection[FileSetKey]
     ) -> Iterator[Levels]:
         """The files that a pattern may match, except those of the member file sets."""
         fixed = tuple(takewhile(lambda name: "*" not in name, pattern))
-        rest = pattern[len(fixed) :]
-        start = rest[0].partition("*")[0] if rest else ""
+        varying = pattern[len(fixed) :]
+        start = varying[0].partition("*")[0] if varying else ""
         for levels, key in chain(self._starting_with(fixed, start), self._varying.get(fixed, ())):
             if (
                 key not in member_keys
                 and len(levels) >= len(pattern)
-                and all(map(_may_match, rest, levels[len(fixed) :]))
+                and all(map(_may_match, varying, levels[len(fixed) :]))
             ):
                 yield levels
 
     def _starting_with(self, folder: Levels, start: str) -> Iterator[tuple[Levels, FileSetKey]]:
         """The files below a folder whose next name starts with a text."""
         first = bisect_left(self._files, ((*folder, start) if start else folder,))
-        for at in range(first, len(self._files)):
-            levels, key = self._files[at]
+        for index in range(first, len(self._files)):
+            levels, key = self._files[index]
             if levels[: len(folder)] != folder or not "".join(
                 levels[len(folder) : len(folder) + 1]
             ).startswith(start):
                 return
             yield levels, key
 
-    def _name(self, members: Sequence[DatasetGroup]) -> str:
-        """The common name of the datasets, or the name of their folder."""
+    def _common_name(self, members: Sequence[DatasetGroup]) -> str:
+        """The name or the first words that the datasets share, or the name of their folder."""
         folders, names = zip(*(each.key[0].rpartition("/")[::2] for each in members), strict=True)
         if len(set(names)) == 1:
             return strip_extensions(names[0])
+        if words := common_glob(names).partition("*")[0].strip("_-. "):
+            return words
         return str(min(folders)).rpartition("/")[2] or "joined"
 
     def _free_name(
@@ -215,7 +222,7 @@ class _FileIndex:
 
         def is_free(name: str) -> bool:
             hints = HintMatcher([FileHint(path=patterns, name=name)], root=self._root)
-            dataset = hints.place(path).dataset
+            dataset = hints.assign(path).dataset
             return dataset in member_datasets or dataset not in self._datasets
 
         return next(filter(is_free, free_names(name)))
@@ -231,7 +238,7 @@ def _file_levels(file_set: FileSet, root: str) -> Iterable[Levels]:
 
 
 def _may_match(pattern: str, name: str) -> bool:
-    """Whether a pattern may match a name, which may have `*` as well."""
+    """Whether a pattern may match a name, which may contain `*` as well."""
     if pattern in {"*", name}:
         return True
     if "*" not in name:
@@ -239,9 +246,11 @@ def _may_match(pattern: str, name: str) -> bool:
     if "*" not in pattern:
         return _regex(name).fullmatch(pattern) is not None
     (start, *_, end), (other_start, *_, other_end) = pattern.split("*"), name.split("*")
-    is_in_value = end.endswith(other_end) and not _EXTENSION.search(end.removesuffix(other_end))
+    may_end_in_value = end.endswith(other_end) and not _EXTENSION.search(
+        end.removesuffix(other_end)
+    )
     return (start.startswith(other_start) or other_start.startswith(start)) and (
-        is_in_value or other_end.endswith(end)
+        may_end_in_value or other_end.endswith(end)
     )
 
 

@@ -1,4 +1,4 @@
-"""The effect of hints on the files of the last scan, without another scan."""
+"""The effect of hints on the files of the last scan, computed without another scan."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ class DatasetFiles(Report, frozen=True, kw_only=True):
 
 
 class HintEffect(Report, frozen=True, kw_only=True):
-    """Datasets that share files before and after a change of hints."""
+    """A set of datasets before a change of hints, and the datasets of the same files after it."""
 
     kind: EffectKind
     before: tuple[DatasetFiles, ...]
@@ -43,15 +43,15 @@ class ScannedRoot(NamedTuple):
     access: StorageAccess
 
     def matches(self, hints: Sequence[FileHint]) -> Iterator[list[int]]:
-        """For every file that hints match, the numbers of these hints in order."""
+        """For every file that matches any of the hints, the indexes of the matching hints."""
         from lumos.discovery.grouping.hints import HintMatcher
         from lumos.discovery.lake.parts import read_identities
 
-        matching = HintMatcher(hints, root=self.selection.root).matching
+        matching_hints = HintMatcher(hints, root=self.selection.root).matching_hints
         for part in self.manifest.parts:
-            if self._may_hold(part, hints):
+            if self._may_match(part, hints):
                 paths, _ = read_identities(part.path, access=self.access)
-                yield from filter(None, map(matching, paths))
+                yield from filter(None, map(matching_hints, paths))
 
     def compare_grouping(
         self, changed: FileHint, after: Sequence[FileHint]
@@ -69,13 +69,13 @@ class ScannedRoot(NamedTuple):
             self.manifest,
             state_access=self.access,
             is_current=lambda part, summary: (
-                summary.hints == fingerprint and not self._may_hold(part, [changed])
+                summary.hints == fingerprint and not self._may_match(part, [changed])
             ),
         )
         return GroupingComparison(old, new)
 
-    def _may_hold(self, part: "ManifestPart", hints: Sequence[FileHint]) -> bool:
-        """Whether files of a part may match."""
+    def _may_match(self, part: "ManifestPart", hints: Sequence[FileHint]) -> bool:
+        """Whether files of a part may match any of the hints."""
         from lumos.discovery.grouping.hints import prefixes_of
 
         return any(
@@ -100,29 +100,29 @@ class GroupingComparison(NamedTuple):
         moves: Moves = Counter()
         if paths:
             # Both list the same files in the same order.
-            ends = zip(min(paths), max(paths), strict=False)
-            shared = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
-            folder = shared.rpartition("/")[0]
-            for one, other in zip(
+            letters = zip(min(paths), max(paths), strict=False)
+            common = (letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], letters))
+            folder = "".join(common).rpartition("/")[0]
+            for old_file, new_file in zip(
                 self.old.files_below(folder), self.new.files_below(folder), strict=True
             ):
-                before = None if one.group is None else one.group.dataset
-                moves[before, None if other.group is None else other.group.dataset] += 1
+                old_dataset = None if old_file.group is None else old_file.group.dataset
+                moves[old_dataset, None if new_file.group is None else new_file.group.dataset] += 1
         return moves
 
     def taken_path(self, number: int) -> tuple[str, str] | None:
         """The path that a hint requests but another dataset has, and the path used instead."""
         from lumos.discovery.grouping.hints import hint_number
 
-        # Of several formats, the first one in alphabetical order has the plain path.
+        # If a hint matches several formats, report the first dataset, whose path has no suffix.
         for each in sorted(self.new.groups, key=lambda group: group.dataset):
-            if each.wanted is not None and hint_number(each.file_sets[0].pattern) == number:
-                return each.wanted, each.dataset
+            if each.requested_path is not None and hint_number(each.file_sets[0].pattern) == number:
+                return each.requested_path, each.dataset
         return None
 
 
 class _Identity(NamedTuple):
-    """What distinguishes a group from one with another name or other files."""
+    """The values that differ between groups with other names or other files."""
 
     dataset: str
     first: str
@@ -142,7 +142,7 @@ def _identity(group: "DatasetGroup") -> _Identity:
 
 
 def effects_of(moves: Moves, urn_of: Callable[[str], Urn]) -> list[HintEffect]:
-    """The datasets that change, by the number of files that move between them."""
+    """The effects of moving files between datasets; datasets that share files are one effect."""
     old_groups, new_groups = Counter[str](), Counter[str]()
     links: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for (old, new), files in moves.items():
@@ -152,16 +152,16 @@ def effects_of(moves: Moves, urn_of: Callable[[str], Urn]) -> list[HintEffect]:
         for node in nodes:
             links.setdefault(node, set()).update(nodes)
     effects: list[HintEffect] = []
-    seen: set[tuple[str, str]] = set()
+    visited: set[tuple[str, str]] = set()
     for start in sorted(links):
-        if start in seen:
+        if start in visited:
             continue
         connected, stack = {start}, [start]
         while stack:
             for node in links[stack.pop()] - connected:
                 connected.add(node)
                 stack.append(node)
-        seen |= connected
+        visited |= connected
         before = {name: old_groups[name] for side, name in sorted(connected) if side == "old"}
         after = {name: new_groups[name] for side, name in sorted(connected) if side == "new"}
         if before != after:
@@ -172,7 +172,7 @@ def effects_of(moves: Moves, urn_of: Callable[[str], Urn]) -> list[HintEffect]:
                     after=_dataset_files(after, urn_of),
                 )
             )
-    return sorted(effects, key=lambda each: [one.urn for one in (*each.after, *each.before)])
+    return sorted(effects, key=lambda each: [files.urn for files in (*each.after, *each.before)])
 
 
 def _kind(before: int, after: int) -> EffectKind:

@@ -36,12 +36,12 @@ class ListedHint(NamedTuple):
     hint: DatasetHint
     section: str
     position: int
-    # The roots of the source that the section belongs to; empty for hints of all sources.
+    # The roots of the source that the section belongs to; empty for hints that apply to all scans.
     roots: tuple[str, ...] = ()
     stored: StoredHint | None = None
 
     def absolute_paths(self, root: str) -> frozenset[str]:
-        """The paths of the hint, relative ones taken from a root."""
+        """The paths of the hint; relative ones are resolved against a root."""
         return frozenset(
             _comparable(path if is_below(path, root) else f"{root.rstrip('/')}/{path.strip('/')}")
             for path in self.hint.paths
@@ -75,10 +75,10 @@ def with_hints(settings: Settings, hints: Iterable[DatasetHint]) -> Settings:
 def list_hints(settings: Settings, store: Store | None) -> list[ListedHint]:
     """All hints in the order in which they are tried: of sources, of all scans, of the store."""
     sections = [
-        *((f"sources[{at}]", each) for at, each in enumerate(settings.sources)),
+        *((f"sources[{index}]", each) for index, each in enumerate(settings.sources)),
         *(
-            (f"change_detection.sources[{at}]", each.source)
-            for at, each in enumerate(settings.change_detection.sources)
+            (f"change_detection.sources[{index}]", each.source)
+            for index, each in enumerate(settings.change_detection.sources)
         ),
     ]
     return [
@@ -118,8 +118,8 @@ def to_absolute(pattern: str, settings: Settings) -> str:
     if _CONTROL_CHARACTERS.search(pattern):
         raise MisuseError(f"The pattern {pattern!r} contains a control character or a line break.")
     names = pattern.split("/")
-    fixed = names.index("..") if ".." in names else len(names)
-    if fixed < len(names) and (is_address(pattern) or WILDCARD.search("/".join(names[:fixed]))):
+    index = names.index("..") if ".." in names else len(names)
+    if index < len(names) and (is_address(pattern) or WILDCARD.search("/".join(names[:index]))):
         raise MisuseError(f"'{pattern}': '..' is only allowed at the beginning of a local path.")
     if is_address(pattern):
         return canonical_address(pattern, settings.sources)
@@ -127,7 +127,7 @@ def to_absolute(pattern: str, settings: Settings) -> str:
 
 
 def find_equal_hint(request: HintRequest, hints: Sequence[ListedHint]) -> ListedHint | None:
-    """An equal hint that exists already; raises MisuseError if one contradicts the request."""
+    """An equal hint that already exists; raises MisuseError if a hint contradicts the request."""
     paths = frozenset(map(_comparable, request.hint.paths))
     root = request.roots[0]
     for number, each in enumerate(hints, start=1):
@@ -152,12 +152,12 @@ def find_hint(
         if not 0 < int(text) <= len(hints):
             raise NoSuchHint(text)
         return int(text), hints[int(text) - 1]
-    spellings = {_comparable(text), _comparable(to_absolute(text, settings))}
+    candidates = {_comparable(text), _comparable(to_absolute(text, settings))}
     found = [
         (number, each)
         for number, each in enumerate(hints, start=1)
-        if not spellings.isdisjoint(map(_comparable, each.hint.paths))
-        or any(spellings & each.absolute_paths(root) for root in each.roots)
+        if not candidates.isdisjoint(map(_comparable, each.hint.paths))
+        or any(candidates & each.absolute_paths(root) for root in each.roots)
     ]
     if not found:
         raise NoSuchHint(text)

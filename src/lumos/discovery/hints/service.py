@@ -1,4 +1,4 @@
-"""Adds, lists and removes hints, and shows how each changes the datasets of the last scan."""
+"""Adds, lists and removes hints, and reports how they change the datasets of the last scan."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -38,7 +38,7 @@ from lumos.sources import hints_of
 from lumos.sources.addresses import access_of
 from lumos.storage import FileHint
 from lumos.store import FinishedScan, Store, StoredHint, Transaction
-from lumos.store.transaction import current_user, record_audit
+from lumos.store.transaction import current_user
 
 _MAX_ROOTS: Final = 10
 
@@ -53,12 +53,12 @@ class UnknownRoot(MisuseError):
         self.roots = tuple(roots)
         more = f" and {len(roots) - _MAX_ROOTS} more" if len(roots) > _MAX_ROOTS else ""
         listed = f"Known roots: {', '.join(roots[:_MAX_ROOTS])}{more}."
-        known = listed if roots else "No root is known yet."
-        fixed = WILDCARD.split(pattern)[0].rpartition("/")[0] or "/"
+        known_roots = listed if roots else "No root is known yet."
+        folder = WILDCARD.split(pattern)[0].rpartition("/")[0] or "/"
         advice = f" Did you mean '{suggestion}'?" if suggestion else ""
         super().__init__(
-            f"'{pattern}' is not in a known root. {known}{advice} "
-            f"To scan that folder first: lumos ingest {quote(fixed)}"
+            f"'{pattern}' is not in a known root. {known_roots}{advice} "
+            f"To scan that folder first: lumos ingest {quote(folder)}"
         )
 
 
@@ -118,42 +118,46 @@ class HintChangeReport(Report, frozen=True, kw_only=True):
 
 
 class _Effect(NamedTuple):
-    """The effect of a change of hints; unknown without a scan."""
+    """The effect of a change of hints on all roots; unknown if no root was scanned.
+
+    `matched` is the number of files that match the hint. An earlier hint applies to `shadowed` of
+    them.
+    """
 
     effects: tuple[HintEffect, ...] = ()
     matched: int | None = None
-    decided_before: int = 0
+    shadowed: int = 0
     scanned_at: datetime | None = None
     problem: str | None = None
 
     def plus(self, other: "_Effect", *, scanned_at: datetime) -> "_Effect":
-        """The effects in two roots, added up."""
+        """The sum of the effects on two roots."""
         return _Effect(
             (*self.effects, *other.effects),
             (self.matched or 0) + (other.matched or 0),
-            self.decided_before + other.decided_before,
+            self.shadowed + other.shadowed,
             self.scanned_at or scanned_at,
         )
 
 
 class Hints:
-    """Adds, lists and removes hints, and shows what each changes without a scan.
+    """Adds, lists and removes hints, and reports their effect without a scan.
 
-    `load` reads the settings again, from another text of the file if one is given; `loaded` is
-    called with the settings after a change of the file.
+    `load` reads the settings, from the given text instead of the configuration file if it is not
+    None. `use_settings` is called with the new settings after a change of the file.
     """
 
     def __init__(
         self,
         load: Callable[[str | None], Settings],
         *,
-        loaded: Callable[[Settings], None],
+        use_settings: Callable[[Settings], None],
         store: Callable[[], Store | None],
         make_store: Callable[[], Store],
         state: Callable[[], str],
     ) -> None:
         self._load = load
-        self._loaded = loaded
+        self._use_settings = use_settings
         self._store = store
         self._make_store = make_store
         self._state = state
@@ -163,29 +167,29 @@ class Hints:
         settings, store = self._load(None), self._store()
         hints = list_hints(settings, store)
         counts = self._count_files(hints, settings, _scans(store)) if hints else None
-        return HintListReport(
-            hints=tuple(
-                _report(each, settings, number=at + 1, files=None if counts is None else counts[at])
-                for at, each in enumerate(hints)
-            )
+        files = [None] * len(hints) if counts is None else counts
+        reports = (
+            _hint_report(hint, settings, number=number, files=count)
+            for number, (hint, count) in enumerate(zip(hints, files, strict=True), start=1)
         )
+        return HintListReport(hints=tuple(reports))
 
     def _count_files(
-        self, kept: Sequence[ListedHint], settings: Settings, scans: dict[str, FinishedScan]
+        self, hints: Sequence[ListedHint], settings: Settings, scans: dict[str, FinishedScan]
     ) -> Sequence[int] | None:
-        """How many files match each hint; None if the files of a scan are unknown."""
+        """The number of files that match each hint; None if the files of a scan are unknown."""
         if not scans:
             return None
         from lumos.discovery.lake.parts import LOST_PART_ERRORS
 
-        counts = [0] * len(kept)
+        counts = [0] * len(hints)
         for root, scan in scans.items():
-            numbers = [at for at, each in enumerate(kept) if each.applies_to(root)]
-            hints = hints_of([kept[at].hint for at in numbers])
+            numbers = [index for index, each in enumerate(hints) if each.applies_to(root)]
+            file_hints = hints_of([hints[index].hint for index in numbers])
             try:
-                for matching in self._load_root(settings, scan).matches(hints):
-                    for at in matching:
-                        counts[numbers[at]] += 1
+                for matching in self._load_root(settings, scan).matches(file_hints):
+                    for index in matching:
+                        counts[numbers[index]] += 1
             except (OSError, *LOST_PART_ERRORS):
                 return None
         return counts
@@ -219,31 +223,29 @@ class Hints:
     def remove(self, which: int | str, *, dry_run: bool = False) -> HintChangeReport:
         """Remove a hint by its number in the list, or by its pattern."""
         settings, store = self._load(None), self._store()
-        number, found = find_hint(which, list_hints(settings, store), settings)
-        report = _report(found, settings, number=number)
+        number, hint = find_hint(which, list_hints(settings, store), settings)
+        report = _hint_report(hint, settings, number=number)
         before = with_stored_hints(settings, store)
-        if found.stored is not None:
+        if hint.stored is not None:
             stored_hints = () if store is None else store.hints.list()
             after = with_hints(
-                settings, (to_dataset_hint(each) for each in stored_hints if each != found.stored)
+                settings, (to_dataset_hint(each) for each in stored_hints if each != hint.stored)
             )
             if not dry_run:
-                self._make_store().transact(lambda each: _remove_stored(each, found.stored))
+                self._make_store().transact(lambda each: _remove_stored(each, hint.stored))
         else:
             assert settings.origin.file is not None
-            with edit_hint_file(
-                Path(settings.origin.file), self._load, write=not dry_run
-            ) as opened:
-                listed = list_hints(opened.settings, store)
+            with edit_hint_file(Path(settings.origin.file), self._load, write=not dry_run) as file:
+                listed = list_hints(file.settings, store)
                 # Another process may have changed the list in the meantime.
-                if found not in listed:
+                if hint not in listed:
                     raise NoSuchHint(str(which))
-                opened.remove(found.section, found.position)
-            after = with_stored_hints(opened.settings, store)
-            self._apply_settings(opened.settings, dry_run=dry_run)
-        roots = [root for root in _scans(store) if found.applies_to(root)]
-        effect = self._effect(found.hint, before, after, roots)
-        return _change("removed", report, effect, settings, roots, (), dry_run=dry_run)
+                file.remove(hint.section, hint.position)
+            after = with_stored_hints(file.settings, store)
+            self._apply_settings(file.settings, dry_run=dry_run)
+        roots = [root for root in _scans(store) if hint.applies_to(root)]
+        effect = self._effect(hint.hint, before, after, roots)
+        return _change_report("removed", report, effect, settings, roots, (), dry_run=dry_run)
 
     def _parse_request(
         self, patterns: Sequence[str], *, name: str | None, split: bool, settings: Settings
@@ -258,39 +260,44 @@ class Hints:
             )
         roots = list(dict.fromkeys((*_configured_roots(settings), *_scans(self._store()))))
         absolute = tuple(to_absolute(pattern, settings) for pattern in patterns)
-        containing: list[list[str]] = []
+        roots_by_pattern: list[list[str]] = []
         for pattern, path in zip(patterns, absolute, strict=True):
-            around = sorted((root for root in roots if is_below(path, root)), key=len, reverse=True)
-            if not around:
+            outer_roots = sorted(
+                (root for root in roots if is_below(path, root)), key=len, reverse=True
+            )
+            if not outer_roots:
                 is_relative = not is_absolute(pattern) and ".." not in pattern and len(roots) == 1
                 suggestion = f"{roots[0]}/{pattern}" if is_relative else None
                 raise UnknownRoot(path, roots, suggestion=suggestion)
-            containing.append(around)
-        if len({each[0] for each in containing}) > 1:
+            roots_by_pattern.append(outer_roots)
+        if len({each[0] for each in roots_by_pattern}) > 1:
             raise MisuseError(
                 "The patterns of a hint must lie in one root, but these lie in several: "
-                f"{', '.join(dict.fromkeys(each[0] for each in containing))}. Add a hint for each."
+                f"{', '.join(dict.fromkeys(each[0] for each in roots_by_pattern))}. "
+                "Add a hint for each."
             )
-        # The pattern of a root stands for all files in it.
+        # A pattern that is the path of a root means all files in the root.
         paths = tuple(f"{path}/**" if path in roots else path for path in absolute)
-        return HintRequest(DatasetHint(path=paths, name=name, split=split), tuple(containing[0]))
+        return HintRequest(
+            DatasetHint(path=paths, name=name, split=split), tuple(roots_by_pattern[0])
+        )
 
     def _add_to_file(self, request: HintRequest, file: Path, *, dry_run: bool) -> HintChangeReport:
         store = self._store()
         with edit_hint_file(file, self._load, write=not dry_run) as opened:
             before = opened.settings
-            same = find_equal_hint(request, list_hints(before, store))
-            if same is None:
+            equal = find_equal_hint(request, list_hints(before, store))
+            if equal is None:
                 added = _insert(opened, request)
                 after = opened.settings
-                # Raises before the file is written if the name is taken.
+                # This raises NameTaken, if applicable, before the file is written.
                 effect = self._effect(
                     added.hint,
                     with_stored_hints(before, store),
                     with_stored_hints(after, store),
                     request.roots,
                 )
-        if same is not None:
+        if equal is not None:
             return self._report_unchanged(request, before, store, dry_run=dry_run)
         self._apply_settings(after, dry_run=dry_run)
         return self._report_added(
@@ -328,29 +335,33 @@ class Hints:
         warnings: list[str] = []
         if effect.matched == 0 and effect.scanned_at is not None:
             warnings.append("No file of the last scan matches the hint.")
-        if effect.decided_before:
+        if effect.shadowed:
             warnings.append(
-                f"An earlier hint applies to {effect.decided_before:,} of the {effect.matched:,} "
+                f"An earlier hint applies to {effect.shadowed:,} of the {effect.matched:,} "
                 "matching files: the first hint that matches a file is used. See: lumos hint list"
             )
         number = (
             0 if dry_run else number_of_hint(added, list_hints(self._load(None), self._store()))
         )
-        report = _report(added, after, number=number, files=effect.matched)
-        return _change("added", report, effect, after, request.roots, warnings, dry_run=dry_run)
+        report = _hint_report(added, after, number=number, files=effect.matched)
+        return _change_report(
+            "added", report, effect, after, request.roots, warnings, dry_run=dry_run
+        )
 
     def _report_unchanged(
         self, request: HintRequest, settings: Settings, store: Store | None, *, dry_run: bool
     ) -> HintChangeReport:
         hints = list_hints(settings, store)
-        same = find_equal_hint(request, hints)
-        assert same is not None, "the hint must exist"
-        report = _report(same, settings, number=number_of_hint(same, hints))
-        return _change("unchanged", report, _Effect(), settings, request.roots, (), dry_run=dry_run)
+        equal = find_equal_hint(request, hints)
+        assert equal is not None
+        report = _hint_report(equal, settings, number=number_of_hint(equal, hints))
+        return _change_report(
+            "unchanged", report, _Effect(), settings, request.roots, (), dry_run=dry_run
+        )
 
     def _apply_settings(self, settings: Settings, *, dry_run: bool) -> None:
         if not dry_run:
-            self._loaded(settings)
+            self._use_settings(settings)
 
     def _effect(
         self, hint: DatasetHint, before: Settings, after: Settings, roots: Iterable[str]
@@ -365,10 +376,12 @@ class Hints:
         total = _Effect()
         try:
             for root in roots:
-                seen = self._load_root(before, scans[root]) if root in scans else None
-                if seen is not None and seen.manifest.parts:
-                    found = _effect_in(seen, hint, hints_for(after, root), urns_for(before, root))
-                    total = total.plus(found, scanned_at=scans[root].finished_at)
+                scanned = self._load_root(before, scans[root]) if root in scans else None
+                if scanned is not None and scanned.manifest.parts:
+                    effect = _root_effect(
+                        scanned, hint, hints_for(after, root), urns_for(before, root)
+                    )
+                    total = total.plus(effect, scanned_at=scans[root].finished_at)
         except (OSError, *LOST_PART_ERRORS) as problem:
             return _Effect(problem=f"The files of the last scan cannot be read: {problem}.")
         return total
@@ -382,16 +395,16 @@ class Hints:
         return ScannedRoot(selection_for(settings, _root_of(scan)), manifest, access)
 
 
-def _effect_in(
-    seen: ScannedRoot, hint: DatasetHint, after: Sequence[FileHint], urn_of: Callable[[str], Urn]
+def _root_effect(
+    scanned: ScannedRoot, hint: DatasetHint, after: Sequence[FileHint], urn_of: Callable[[str], Urn]
 ) -> _Effect:
     """The effect of adding or removing a hint on the files of one root."""
     (changed,) = hints_of([hint])
-    hints = list(after if changed in after else seen.selection.hints)
-    own = hints.index(changed)
-    matches = [each for each in seen.matches(hints[: own + 1]) if own in each]
-    comparison = seen.compare_grouping(changed, after)
-    taken = comparison.taken_path(own) if changed in after else None
+    hints = list(after if changed in after else scanned.selection.hints)
+    index = hints.index(changed)
+    matches = [each for each in scanned.matches(hints[: index + 1]) if index in each]
+    comparison = scanned.compare_grouping(changed, after)
+    taken = comparison.taken_path(index) if changed in after else None
     # A split names every dataset by a value, so another name would not help.
     if taken is not None and action_of(hint) != "split":
         path, free = taken
@@ -399,7 +412,7 @@ def _effect_in(
     return _Effect(
         tuple(effects_of(comparison.moves(), urn_of)),
         len(matches),
-        sum(numbers[0] != own for numbers in matches),
+        sum(numbers[0] != index for numbers in matches),
     )
 
 
@@ -425,12 +438,12 @@ def _root_of(scan: FinishedScan) -> str:
 
 
 def _insert(opened: HintFile, request: HintRequest) -> ListedHint:
-    """Write a hint to the source of its root if there is exactly one, otherwise for all scans."""
-    section = _own_section(opened.settings, request)
+    """Write a hint to the section of its source if it has only one, otherwise to that of scans."""
+    section = _section_of_root(opened.settings, request)
     if section is not None:
-        top = f"{request.roots[0].rstrip('/')}/"
-        relative = tuple(path.removeprefix(top) for path in request.hint.paths)
-        # The text of a source may be shared with others, or not be a mapping.
+        prefix = f"{request.roots[0].rstrip('/')}/"
+        relative = tuple(path.removeprefix(prefix) for path in request.hint.paths)
+        # The YAML of a section may be an alias that other sections share, or not a mapping.
         with suppress(NotEditable):
             return _append(opened, section, msgspec.structs.replace(request.hint, path=relative))
     try:
@@ -448,11 +461,11 @@ def _append(opened: HintFile, section: str, hint: DatasetHint) -> ListedHint:
     )
 
 
-def _own_section(settings: Settings, request: HintRequest) -> str | None:
+def _section_of_root(settings: Settings, request: HintRequest) -> str | None:
     """The only source that scans the root of a hint, if it has no other root."""
     sections = [
-        (at, roots)
-        for at, section in enumerate(settings.sources)
+        (index, roots)
+        for index, section in enumerate(settings.sources)
         if isinstance(section, FileStoreSettings)
         and not set(roots := file_roots(section)).isdisjoint(request.roots)
     ]
@@ -467,9 +480,7 @@ def _add_stored(transaction: Transaction, hint: DatasetHint) -> int | None:
         hint.paths, name=hint.name, split=hint.split, author=current_user(), at=at
     )
     if added is not None:
-        record_audit(
-            transaction, "hint add", ", ".join(hint.paths), at=at, details=_describe_hint(hint)
-        )
+        transaction.audit("hint add", ", ".join(hint.paths), at=at, details=_describe_hint(hint))
     return added
 
 
@@ -479,9 +490,7 @@ def _remove_stored(transaction: Transaction, stored: StoredHint | None) -> None:
         raise NoSuchHint(", ".join(stored.paths))
     hint = to_dataset_hint(stored)
     at = datetime.now(UTC)
-    record_audit(
-        transaction, "hint remove", ", ".join(hint.paths), at=at, details=_describe_hint(hint)
-    )
+    transaction.audit("hint remove", ", ".join(hint.paths), at=at, details=_describe_hint(hint))
 
 
 def _describe_hint(hint: DatasetHint) -> str:
@@ -496,7 +505,7 @@ def action_of(hint: DatasetHint) -> Action:
     return "name" if hint.name is not None and is_plain else "join"
 
 
-def _report(
+def _hint_report(
     hint: ListedHint, settings: Settings, *, number: int, files: int | None = None
 ) -> HintReport:
     is_stored = hint.section == IN_STORE
@@ -516,7 +525,7 @@ def _report(
     )
 
 
-def _change(
+def _change_report(
     change: Literal["added", "removed", "unchanged"],
     hint: HintReport,
     effect: _Effect,

@@ -13,7 +13,7 @@ from lumos.spark.jvm import archive_file
 
 
 def build(java: str, spark_home: Path) -> Path | None:
-    """Build the archive by running a small job; only one process at a time does so."""
+    """Build the archive by running a small job, unless another process is building it."""
     file = archive_file(java, spark_home)
     if file is None:
         return None
@@ -35,7 +35,7 @@ _MAX_OTHER_ARCHIVES: Final = 3
 
 
 def _delete_older(file: Path) -> None:
-    """Delete older archives of this installation, and all but a few of others."""
+    """Delete older archives of this installation, and all but a few of other installations."""
     own_prefix = file.name.rpartition("-")[0]
     others = sorted(file.parent.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime)
     retained = [path for path in others if not path.name.startswith(own_prefix)][
@@ -77,6 +77,6 @@ def _scan_and_archive(file: Path) -> None:
 
 
 if __name__ == "__main__":
-    # The process that started this one is busy scanning; the archive has lower priority.
+    # The process that started this one is scanning, which is more urgent than the archive.
     os.nice(10)
     build(sys.argv[1], Path(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""The contents of a lake: the role of every file and table, from a manifest or by reading now."""
+"""The contents of a lake: the role of every file and table, from a manifest or a new listing."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 from lumos.discovery.grouping.datasets import DatasetGroup, group_files
 from lumos.discovery.grouping.hints import SPLIT_MARK, HintMatcher
-from lumos.discovery.grouping.patterns import Partitions, Placement
+from lumos.discovery.grouping.patterns import FileAssignment, Partitions
 from lumos.discovery.grouping.sidecars import describe_sidecar
 from lumos.discovery.grouping.suggestions import suggest_joins
 from lumos.discovery.lake.dataset_schema import (
@@ -66,12 +66,16 @@ FileVerdict: TypeAlias = Literal[
 
 T = TypeVar("T")
 
-# How many files are read at most if the root was not scanned.
+# The maximum number of files that are read if the root was not scanned.
 MAX_FILES: Final = 20_000
 
 
 class ExplainedFile(NamedTuple):
-    """A file, its verdict and the reason; it `drifts` if its schema is not that of its dataset."""
+    """A file, its verdict and the reason.
+
+    `drifts` is set if its schema differs from that of its dataset, and `is_new` if the last scan
+    did not list it.
+    """
 
     path: str
     verdict: FileVerdict
@@ -126,8 +130,8 @@ class LakeContents:
     ) -> "LakeContents":
         """The files of a scan, grouped by the hints of the selection.
 
-        Parts that were summarised with other hints are summarised again, unless `is_current` says
-        that the hints make no difference to them.
+        Parts that were summarised with other hints are summarised again, unless `is_current`
+        returns True for them: the new hints make no difference.
         """
         splits = manifest.grouping.splits
         root, hints = selection.root, selection.hints
@@ -143,28 +147,27 @@ class LakeContents:
 
     @classmethod
     def read_now(cls, selection: FileSelection, *, state_access: StorageAccess) -> "LakeContents":
-        """The first files of a root as they are now, without a scan."""
+        """The first files of a root, read now instead of from a manifest."""
         storage = storage_of(selection.root, selection.access)
-        tables = selection.tables
-        first, key_ranges = storage.split(
-            selection.root, parts=1, deep=selection.recursive, tables=tables
+        items, key_ranges = storage.split(
+            selection.root, parts=1, deep=selection.recursive, tables=selection.tables
         )
-        walked = (storage.walk(key_range, tables=tables) for key_range in key_ranges)
-        listings = list(islice(chain(first, chain.from_iterable(walked)), MAX_FILES))
-        found = find_tables(listings, selection)
+        walks = (storage.walk(each, tables=selection.tables) for each in key_ranges)
+        listings = list(islice(chain(items, chain.from_iterable(walks)), MAX_FILES))
+        tables_found = find_tables(listings, selection)
         files = (
             each for each in listings if isinstance(each, ListedFile) and each.path in selection
         )
         owned = OwnedPaths(
-            path for root, record in found.items() for path in (root, *record.owned_paths)
+            path for root, record in tables_found.items() for path in (root, *record.owned_paths)
         )
         listed = list(owned.without(files))
         reader = DataFileReader(storage, column_stats=False)
         rows = list(reader.read((each, None) for each in listed))
         summary = summarise(rows, root=selection.root, hints=selection.hints)
-        manifest = ScanManifest(schemas=reader.encoded_schemas, tables=found)
-        known = {row.path: row for row in rows}
-        return cls(selection, summary.file_sets, manifest, known, state_access=state_access)
+        manifest = ScanManifest(schemas=reader.encoded_schemas, tables=tables_found)
+        rows_by_path = {row.path: row for row in rows}
+        return cls(selection, summary.file_sets, manifest, rows_by_path, state_access=state_access)
 
     @property
     def groups(self) -> list[DatasetGroup]:
@@ -181,16 +184,16 @@ class LakeContents:
             tables=self._manifest.tables,
         )
 
-    def files_of(self, found: DatasetGroup) -> Iterator[DataFile]:
-        """The files of a dataset that the last scan or an earlier one could read."""
-        first = min(file_set.first_path for file_set in found.file_sets)
-        last = max(file_set.last_path for file_set in found.file_sets)
+    def files_of(self, group: DatasetGroup) -> Iterator[DataFile]:
+        """The files of a dataset, except those that no scan could read."""
+        first = min(file_set.first_path for file_set in group.file_sets)
+        last = max(file_set.last_path for file_set in group.file_sets)
         for row in self._rows_in(first, last):
             if row.schema_fingerprint is None or row.format is None:
                 continue
-            placed = self._hints.place(row.path)
-            if self._group_of(placed, row.format, row.schema_fingerprint) is found:
-                yield DataFile(row, placed.partitions, self._schemas[row.schema_fingerprint])
+            assignment = self._hints.assign(row.path)
+            if self._group_of(assignment, row.format, row.schema_fingerprint) is group:
+                yield DataFile(row, assignment.partitions, self._schemas[row.schema_fingerprint])
 
     def file(self, path: str) -> ExplainedFile:
         """Explain a file; raises FileNotFoundError if it does not exist."""
@@ -230,17 +233,17 @@ class LakeContents:
     def _add_new_file(self, path: str) -> FileRow:
         """Read a file that the scan did not list, and group it with the others."""
         reader = DataFileReader(self._storage, column_stats=False)
-        with self._storage.open(path) as opened:
-            size = opened.size
+        with self._storage.open(path) as file:
+            size = file.size
         (row,) = reader.read([(ListedFile(path, size, 0), None)])
         self._manifest.schemas.update(reader.encoded_schemas)
-        more = summarise(
+        file_sets = summarise(
             [row],
             root=self._selection.root,
             hints=self._selection.hints,
             splits=self._splits,
         ).file_sets
-        self._file_sets = merge_file_sets([*self._file_sets, *more])
+        self._file_sets = merge_file_sets([*self._file_sets, *file_sets])
         self._regroup()
         return row
 
@@ -266,10 +269,10 @@ class LakeContents:
                 return ExplainedFile(row.path, "unreadable", row.reason or "", row.code)
             reason = "neither its content nor its name is that of a data file"
             return ExplainedFile(row.path, "not_data", reason)
-        placed = self._hints.place(row.path)
-        found = self._group_of(placed, row.format, row.schema_fingerprint)
-        if found is None:
-            sidecar = _find(self._sidecars, placed, row.format, row.schema_fingerprint)
+        assignment = self._hints.assign(row.path)
+        group = self._group_of(assignment, row.format, row.schema_fingerprint)
+        if group is None:
+            sidecar = _find_file_set(self._sidecars, assignment, row.format, row.schema_fingerprint)
             description = describe_sidecar(sidecar, self._schemas) if sidecar is not None else None
             reason = f"it is {description or 'a file that accompanies data'}, not data"
             return ExplainedFile(row.path, "accompanies", reason, row.code)
@@ -277,42 +280,46 @@ class LakeContents:
         return ExplainedFile(
             path=row.path,
             verdict="unreadable" if row.failed else "dataset",
-            reason=(row.reason or "") if row.failed else found.rule.reason,
+            reason=(row.reason or "") if row.failed else group.rule.reason,
             code=row.code,
-            group=found,
-            partitions=placed.partitions,
+            group=group,
+            partitions=assignment.partitions,
             shape=schema.shape,
-            drifts=self._drifts(found, row),
+            drifts=self._drifts(group, row),
         )
 
-    def _group_of(self, placed: Placement, format: str, fingerprint: str) -> DatasetGroup | None:
-        return _find(self._groups, placed, format, fingerprint)
+    def _group_of(
+        self, assignment: FileAssignment, format: str, fingerprint: str
+    ) -> DatasetGroup | None:
+        return _find_file_set(self._groups, assignment, format, fingerprint)
 
-    def _drifts(self, found: DatasetGroup, row: FileRow) -> bool:
+    def _drifts(self, group: DatasetGroup, row: FileRow) -> bool:
         assert row.schema_fingerprint is not None
         assert row.format is not None
         if not FORMATS[row.format].declares_schema:
             return False
-        memory = self._merge(found).memory
-        (own,) = complete_types([self._schemas[row.schema_fingerprint]], self._schemas[memory.full])
-        return own.shape != memory.current
+        memory = self._merge(group).memory
+        (schema,) = complete_types(
+            [self._schemas[row.schema_fingerprint]], self._schemas[memory.full]
+        )
+        return schema.shape != memory.current
 
-    def _merge(self, found: DatasetGroup) -> MergedDataset:
-        if found.dataset not in self._merged:
-            memory = self._manifest.memories.get(found.dataset)
-            self._merged[found.dataset] = merge_group(found, self._schemas, memory)
-        return self._merged[found.dataset]
+    def _merge(self, group: DatasetGroup) -> MergedDataset:
+        if group.dataset not in self._merged:
+            memory = self._manifest.memories.get(group.dataset)
+            self._merged[group.dataset] = merge_group(group, self._schemas, memory)
+        return self._merged[group.dataset]
 
 
-def _find(
-    values: Mapping[FileSetKey, T], placed: Placement, format: str, fingerprint: str
+def _find_file_set(
+    values: Mapping[FileSetKey, T], assignment: FileAssignment, format: str, fingerprint: str
 ) -> T | None:
     """The value for the file set that a file belongs to."""
-    key = (placed.base, placed.pattern, format, fingerprint)
-    # The scan that first splits by columns summarised the files before the split.
-    unsplit, mark, _ = placed.pattern.rpartition(SPLIT_MARK)
+    key = (assignment.base, assignment.pattern, format, fingerprint)
+    # The scan that first splits a pattern by columns summarises the files before the split.
+    unsplit, mark, _ = assignment.pattern.rpartition(SPLIT_MARK)
     return values.get(
-        key if key in values or not mark else (placed.base, unsplit, format, fingerprint)
+        key if key in values or not mark else (assignment.base, unsplit, format, fingerprint)
     )
 
 
@@ -320,7 +327,7 @@ TableVerdict: TypeAlias = Literal["dataset", "log", "not_live", "unreadable"]
 
 
 class PathInTable(NamedTuple):
-    """The role of a file or folder in a table."""
+    """The role of a file or folder in a table; `files_here` counts the live files in a folder."""
 
     verdict: TableVerdict
     reason: str
@@ -378,15 +385,15 @@ class LakeTable:
             return PathInTable("log", f"it is part of the log of the table {self.root}")
         if self._memory is None:
             return PathInTable("unreadable", self.reason)
-        here = 0
+        live_count = 0
         for file in live_files(self._memory):
             location = absolute(file.path, self.root)
-            here += location == path or location.startswith(below)
+            live_count += location == path or location.startswith(below)
             if any(absolute(each.path, self.root) == path for each in file.deletes):
                 reason = f"it lists deleted rows of the table {self.root}"
                 return PathInTable("log", reason)
-        if here or path == self.root:
-            return PathInTable("dataset", self.reason, here)
+        if live_count or path == self.root:
+            return PathInTable("dataset", self.reason, live_count)
         return PathInTable(
             "not_live",
             f"not in the current version of the table {self.root}: removed, replaced or not "
@@ -427,7 +434,7 @@ class LakeTables:
                 return self._tables[root]
         return None
 
-    def sharing(self, path: str) -> list[LakeTable]:
+    def possible_owners(self, path: str) -> list[LakeTable]:
         """The tables elsewhere that may own a path or some files below it."""
         prefix = f"{path}/"
         return [
@@ -448,7 +455,7 @@ class LakeTables:
 def find_tables(
     listings: Sequence[ListingItem], selection: FileSelection
 ) -> dict[str, TableRecord]:
-    """The tables in a listing by root, with records of tables that were not read yet."""
+    """The tables in a listing by root; their records are empty, because they were not read yet."""
     if not selection.tables:
         return {}
     roots = outermost_roots(each for each in listings if isinstance(each, TableRoot))
@@ -461,7 +468,7 @@ def find_tables(
         try:
             table = locate_table(storage, log, scanned=selection.root)
         except (UnreadableFile, OSError):
-            # A scan also treats such files as loose files.
+            # Treat the files as loose files, as a scan does.
             continue
         found.setdefault(table.root, TableRecord(("iceberg",), "", "", (log,), log))
     return found

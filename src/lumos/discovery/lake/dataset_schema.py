@@ -1,6 +1,5 @@
 """Determines the schema of a dataset from the shapes of its files, from scan to scan."""
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -9,8 +8,8 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from lumos.discovery.grouping.datasets import DatasetGroup
-from lumos.discovery.grouping.patterns import CALENDAR
-from lumos.discovery.grouping.values import BRACES, TIMES
+from lumos.discovery.grouping.patterns import DATE_KEYS, PLACEHOLDER, restore_braces
+from lumos.discovery.grouping.values import BRACES, TIME_KINDS
 from lumos.discovery.lake.summaries import FileSet, PartitionKey, add_row_counts
 from lumos.formats.columns import column_statistics, merge_columns
 from lumos.formats.identification import FORMATS
@@ -40,18 +39,18 @@ _SCANS_TO_RETURN: Final = 2
 _SCANS_TO_RETURN_FROM_ALTERNATING: Final = 5
 # After how many scans with a single writer earlier alternation is forgotten.
 _SCANS_TO_FORGET_ALTERNATION: Final = 3
-# After how many turns of writers a dataset counts as alternating.
+# After how many changes between writers a dataset is considered alternating.
 _TURNS_TO_ALTERNATE: Final = 2
 
-# The newest partition of some files, and the time of the newest file in it.
+# The last partition of some files, and the modification time of the newest file in it.
 Newest: TypeAlias = tuple[str, int]
 # The value for a recorded shape whose last write is unknown.
-_UNKNOWN: Final[Newest] = ("", 0)
+_UNKNOWN_NEWEST: Final[Newest] = ("", 0)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class PresentShape(msgspec.Struct, frozen=True, kw_only=True):
-    """A shape that some files of a dataset have now, and its full fingerprint."""
+    """A shape that some files of a dataset have now; `full` is the schema's full fingerprint."""
 
     full: str
     shape: str
@@ -60,13 +59,24 @@ class PresentShape(msgspec.Struct, frozen=True, kw_only=True):
     oldest: int
 
 
-class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """The memory of a dataset's shapes between scans.
+# The names of fields in stored memories, where they differ.
+_STORED_NAMES: Final = {
+    "candidate": "waiting",
+    "candidate_scans": "waited",
+    "candidate_newest": "waiting_newest",
+    "single_writer_scans": "calm",
+}
+
+
+class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True, rename=_STORED_NAMES):
+    """What a scan stores about the shapes of a dataset for the next scan.
 
     `full` is the full fingerprint of the current shape, even if no file has it any longer.
-    `ranks` numbers the shapes in the order in which they were first seen; `newest` is the age of
-    the current one when it was last written. `waiting` is an earlier shape that leads again, and
-    `waited` is the number of scans since.
+    `ranks` numbers the shapes in the order in which they were first seen. `newest` is the last
+    known write of the current shape. `candidate` is an earlier shape that was written after it and
+    may become the current shape again; `candidate_scans` is the number of scans since. `turns` is
+    how often the writer changed, and `single_writer_scans` the number of scans in a row in which
+    only the current shape was written.
     """
 
     current: str
@@ -74,18 +84,18 @@ class ShapeMemory(msgspec.Struct, frozen=True, kw_only=True):
     newest: Newest
     ranks: dict[str, int]
     first_seen: dict[str, int]
-    waiting: str = ""
-    waited: int = 0
-    waiting_newest: Newest = ("", 0)
+    candidate: str = ""
+    candidate_scans: int = 0
+    candidate_newest: Newest = ("", 0)
     turns: int = 0
-    calm: int = 0
+    single_writer_scans: int = 0
     alternating: bool = False
 
 
 class StoredMemory(NamedTuple):
     """The memory of a dataset in the store, with the schema that its files declare as JSON.
 
-    `body` is the stored form. It is empty if the memory was made from the recorded schema, which
+    `body` is the stored form. It is None if the memory was derived from the recorded schema, which
     only fits files of the same `format`.
     """
 
@@ -95,7 +105,7 @@ class StoredMemory(NamedTuple):
     format: str | None
 
 
-# Returns the memories of datasets by path, as far as the store has them.
+# Returns the memories that the store has, by the path of the dataset.
 LoadMemories: TypeAlias = Callable[[Collection[str]], Mapping[str, StoredMemory]]
 
 
@@ -111,7 +121,7 @@ def memory_from_record(
     partition_keys: Collection[str],
     format: str | None,
 ) -> StoredMemory:
-    """A memory made from the recorded schema and drift of a dataset."""
+    """Derive a memory from the recorded schema and drift of a dataset."""
     fields = (field for field in recorded.fields if field.name not in partition_keys)
     schema = Schema(fields=tuple(fields))
     first_seen = {
@@ -123,7 +133,7 @@ def memory_from_record(
     memory = ShapeMemory(
         current=schema.shape,
         full=schema.full,
-        newest=_UNKNOWN,
+        newest=_UNKNOWN_NEWEST,
         ranks={shape: rank for rank, shape in enumerate(shapes)},
         first_seen=first_seen,
     )
@@ -162,16 +172,16 @@ def choose_schema(present: Sequence[PresentShape], memory: ShapeMemory | None) -
             )
         )
     updated = msgspec.structs.replace(memory, first_seen=first_seen)
-    return _choose_known({each.shape: each for each in ordered}, updated)
+    return _choose_earlier_shape({each.shape: each for each in ordered}, updated)
 
 
-def _first_seen(present: Iterable[PresentShape], before: Mapping[str, int]) -> dict[str, int]:
-    now = {each.shape: min(each.oldest, before.get(each.shape, each.oldest)) for each in present}
-    return {**before, **now}
+def _first_seen(present: Iterable[PresentShape], known: Mapping[str, int]) -> dict[str, int]:
+    times = {each.shape: min(each.oldest, known.get(each.shape, each.oldest)) for each in present}
+    return {**known, **times}
 
 
-def _choose_known(present: Mapping[str, PresentShape], memory: ShapeMemory) -> SchemaChoice:
-    if memory.newest == _UNKNOWN:
+def _choose_earlier_shape(present: Mapping[str, PresentShape], memory: ShapeMemory) -> SchemaChoice:
+    if memory.newest == _UNKNOWN_NEWEST:
         # All present shapes already existed when the current shape was recorded.
         newest = max(each.newest for each in present.values())
         memory = msgspec.structs.replace(memory, newest=newest)
@@ -183,77 +193,84 @@ def _choose_known(present: Mapping[str, PresentShape], memory: ShapeMemory) -> S
         if shape != memory.current and (current is None or each.newest > memory.newest)
     ]
     if current is not None and current.newest > memory.newest:
-        return SchemaChoice(memory=_current_written(memory, current, others=bool(later)))
+        return SchemaChoice(memory=_update_current(memory, current, has_others=bool(later)))
     if not later:
         return SchemaChoice(memory=memory)
     leader = max(later, key=lambda each: (each.newest, memory.ranks[each.shape]))
     if current is not None and len(later) > 1:
-        # Two earlier shapes at once: the dataset returns to neither.
-        return SchemaChoice(memory=_count_turn(memory, calm=0))
-    return _wait_for(leader, memory, is_gone=current is None)
+        # Two earlier shapes were written, so neither becomes the current shape.
+        return SchemaChoice(memory=_count_turn(memory))
+    return _count_candidate_scan(leader, memory, is_current_missing=current is None)
 
 
-def _current_written(memory: ShapeMemory, current: PresentShape, *, others: bool) -> ShapeMemory:
-    written = msgspec.structs.replace(
-        memory, newest=current.newest, full=current.full, waiting="", waited=0
+def _update_current(memory: ShapeMemory, current: PresentShape, *, has_others: bool) -> ShapeMemory:
+    updated = msgspec.structs.replace(
+        memory, newest=current.newest, full=current.full, candidate="", candidate_scans=0
     )
-    if others:
-        return _count_turn(written, calm=0)
-    calm = memory.calm + 1
-    if calm >= _SCANS_TO_FORGET_ALTERNATION:
-        return msgspec.structs.replace(written, calm=calm, turns=0, alternating=False)
-    return msgspec.structs.replace(written, calm=calm)
+    if has_others:
+        return _count_turn(updated)
+    scans = memory.single_writer_scans + 1
+    if scans >= _SCANS_TO_FORGET_ALTERNATION:
+        return msgspec.structs.replace(
+            updated, single_writer_scans=scans, turns=0, alternating=False
+        )
+    return msgspec.structs.replace(updated, single_writer_scans=scans)
 
 
-def _wait_for(leader: PresentShape, memory: ShapeMemory, *, is_gone: bool) -> SchemaChoice:
-    is_new = leader.newest > memory.waiting_newest
-    if memory.waiting != leader.shape:
-        memory = _count_turn(memory, calm=0)
+def _count_candidate_scan(
+    leader: PresentShape, memory: ShapeMemory, *, is_current_missing: bool
+) -> SchemaChoice:
+    was_written = leader.newest > memory.candidate_newest
+    if memory.candidate != leader.shape:
+        memory = _count_turn(memory)
         scans = 1
-    elif is_new or (is_gone and not memory.alternating):
-        scans = memory.waited + 1
+    elif was_written or (is_current_missing and not memory.alternating):
+        scans = memory.candidate_scans + 1
     else:
-        # Nothing was written since; a single file does not count.
+        # The candidate was not written since the last scan, and one write is not enough.
         return SchemaChoice(memory=memory)
     needed = _SCANS_TO_RETURN_FROM_ALTERNATING if memory.alternating else _SCANS_TO_RETURN
     if scans < needed:
         pending = msgspec.structs.replace(
-            memory, waiting=leader.shape, waited=scans, waiting_newest=leader.newest
+            memory, candidate=leader.shape, candidate_scans=scans, candidate_newest=leader.newest
         )
         return SchemaChoice(memory=pending)
-    returned = msgspec.structs.replace(
+    reverted = msgspec.structs.replace(
         memory,
         current=leader.shape,
         full=leader.full,
         newest=leader.newest,
-        waiting="",
-        waited=0,
+        candidate="",
+        candidate_scans=0,
         alternating=False,
     )
-    return SchemaChoice(memory=returned, reverted=True)
+    return SchemaChoice(memory=reverted, reverted=True)
 
 
-def _count_turn(memory: ShapeMemory, *, calm: int) -> ShapeMemory:
+def _count_turn(memory: ShapeMemory) -> ShapeMemory:
     turns = memory.turns + 1
     return msgspec.structs.replace(
-        memory, turns=turns, calm=calm, alternating=turns >= _TURNS_TO_ALTERNATE
+        memory, turns=turns, single_writer_scans=0, alternating=turns >= _TURNS_TO_ALTERNATE
     )
 
 
-def complete_types(schemas: Sequence[Schema], before: Schema | None) -> list[Schema]:
-    """Schemas, oldest first, with uncertain types replaced by those of the newest certain schema.
+def complete_types(schemas: Sequence[Schema], last_schema: Schema | None) -> list[Schema]:
+    """Replace uncertain types by those of the newest schema that is certain about the column.
 
-    A column of nulls has no certain type, and doubles that pandas wrote may be integers with gaps.
-    Neither is a change if other files or the last schema are certain.
+    `schemas` are sorted from the oldest to the newest. A column of nulls has no certain type, and
+    doubles that pandas wrote may be integers with missing values. Neither is a change of the schema
+    if other files or the last schema have a certain type.
     """
     if not any(_is_uncertain(field) for schema in schemas for field in schema.fields):
         return list(schemas)
     certain: dict[str, DataType] = {}
-    for schema in schemas if before is None else (before, *schemas):
+    for schema in schemas if last_schema is None else (last_schema, *schemas):
         for field in schema.fields:
             if MAYBE_INTEGERS not in field.tags:
                 certain[field.name] = fill_null_types(field.type, certain.get(field.name, NULL))
-    recorded = {} if before is None else {field.name: field.type for field in before.fields}
+    recorded = (
+        {} if last_schema is None else {field.name: field.type for field in last_schema.fields}
+    )
     uncertain = {
         field.name: recorded.get(field.name, certain.get(field.name, NULL))
         for schema in schemas
@@ -275,8 +292,8 @@ def _complete_field(
 ) -> Field:
     is_uncertain = MAYBE_INTEGERS in field.tags
     if field.name in uncertain and (is_uncertain or field.type in SIGNED):
-        known = uncertain[field.name]
-        type = known if known in SIGNED or known == FLOAT64 else field.type
+        certain_type = uncertain[field.name]
+        type = certain_type if certain_type in SIGNED or certain_type == FLOAT64 else field.type
         tags = tuple(tag for tag in field.tags if tag != MAYBE_INTEGERS)
         return msgspec.structs.replace(field, type=type, tags=tags)
     type = fill_null_types(field.type, certain.get(field.name, NULL))
@@ -284,7 +301,7 @@ def _complete_field(
 
 
 def fill_null_types(type: DataType, other: DataType) -> DataType:
-    """A type with its null parts taken from another type."""
+    """A type with its null types, including nested ones, replaced by those of another type."""
     match type, other:
         case _ if type == NULL:
             return other
@@ -302,8 +319,10 @@ def fill_null_types(type: DataType, other: DataType) -> DataType:
 
 
 def _fill_struct(type: Struct, other: Struct) -> Struct:
-    known = {member.name: member.type for member in other.members}
-    types = [fill_null_types(member.type, known.get(member.name, NULL)) for member in type.members]
+    other_types = {member.name: member.type for member in other.members}
+    types = [
+        fill_null_types(member.type, other_types.get(member.name, NULL)) for member in type.members
+    ]
     if all(new is member.type for new, member in zip(types, type.members, strict=True)):
         return type
     return Struct(
@@ -319,7 +338,7 @@ _SCANS_TO_REMOVE: Final = 2
 
 
 class MergedDataset(NamedTuple):
-    """A dataset with the memory of its shapes."""
+    """A dataset, and the memory of its shapes for the next scan."""
 
     found: FoundDataset
     memory: ShapeMemory
@@ -329,67 +348,67 @@ class SchemaPool:
     """Schemas by their full fingerprint, decoded when needed."""
 
     def __init__(self, encoded_schemas: Mapping[str, bytes]) -> None:
-        self._bodies = dict(encoded_schemas)
+        self._encoded = dict(encoded_schemas)
         self._decoded: dict[str, Schema] = {}
 
-    def __getitem__(self, full: str) -> Schema:
-        if full not in self._decoded:
-            self._decoded[full] = from_json(self._bodies[full], Schema)
-        return self._decoded[full]
+    def __getitem__(self, fingerprint: str) -> Schema:
+        if fingerprint not in self._decoded:
+            self._decoded[fingerprint] = from_json(self._encoded[fingerprint], Schema)
+        return self._decoded[fingerprint]
 
-    def add(self, full: str, schema: Schema) -> None:
-        """Add a schema, which may be that of no file."""
-        if full not in self._bodies:
-            self._bodies[full] = to_json(schema)
-            self._decoded[full] = schema
+    def add(self, fingerprint: str, schema: Schema) -> None:
+        """Add a schema, unless it is known."""
+        if fingerprint not in self._encoded:
+            self._encoded[fingerprint] = to_json(schema)
+            self._decoded[fingerprint] = schema
 
-    def add_json(self, full: str, body: bytes) -> None:
+    def add_json(self, fingerprint: str, body: bytes) -> None:
         """Add a schema as JSON, unless it is known."""
-        self._bodies.setdefault(full, body)
+        self._encoded.setdefault(fingerprint, body)
 
-    def encoded_schemas(self, fulls: Iterable[str]) -> dict[str, bytes]:
+    def encoded_schemas(self, fingerprints: Iterable[str]) -> dict[str, bytes]:
         """Some of the schemas as JSON."""
-        return {full: self._bodies[full] for full in fulls}
+        return {fingerprint: self._encoded[fingerprint] for fingerprint in fingerprints}
 
 
 def merge_group(
     group: DatasetGroup, schemas: SchemaPool, memory: ShapeMemory | None
 ) -> MergedDataset:
-    """The dataset of a group; `schemas` has those of its files and its last schema."""
+    """The dataset of a group; `schemas` must include those of its files and its last schema."""
     file_sets = group.file_sets
     ordered = sorted(
         file_sets,
         key=lambda file_set: (file_set.newest, file_set.file_count, file_set.schema_fingerprint),
     )
     format = ordered[-1].format
-    before = schemas[memory.full] if memory is not None else None
+    last_schema = schemas[memory.full] if memory is not None else None
     if FORMATS[format].declares_schema:
-        choice, own, drift = _declared(ordered, schemas, memory, before)
+        choice, schema, drift = _choose_declared(ordered, schemas, memory, last_schema)
     else:
-        choice, own = _inferred_choice(ordered, schemas, memory, before, format)
+        choice, schema = _choose_inferred(ordered, schemas, memory, last_schema, format)
         drift = ()
-    schemas.add(choice.memory.full, own)
+    schemas.add(choice.memory.full, schema)
     partitions = partition_fields(group.keys)
     files = sum(file_set.file_count for file_set in file_sets)
     content = sum(file_set.content for file_set in file_sets) & _ALL_BITS
-    found = FoundDataset(
+    dataset = FoundDataset(
         path=group.dataset,
         name=group.name,
         format=format,
         location=Location(
             uri=group.location,
-            partitioning=scheme(group.names, group.extension, partitions),
+            partitioning=partitioning_scheme(group.names, group.extension, partitions),
             partition_keys=tuple(field.name for field in partitions),
         ),
-        schema=_with_partitions(own, partitions),
+        schema=_with_partitions(schema, partitions),
         statistics=Statistics(
             file_count=files,
             total_size_bytes=sum(file_set.size for file_set in file_sets),
-            bytes_by_class=_classes(file_sets),
+            bytes_by_class=_bytes_by_class(file_sets),
             row_count=_total_rows(file_sets),
             row_count_exact=all(file_set.row_count_exact for file_set in file_sets),
-            last_modified=_time(max(file_set.modified for file_set in file_sets)),
-            columns=_columns(file_sets),
+            last_modified=_to_datetime(max(file_set.modified for file_set in file_sets)),
+            columns=_merge_column_statistics(file_sets),
             alternating=choice.memory.alternating,
         ),
         drift=drift,
@@ -399,56 +418,58 @@ def merge_group(
         merged_from=group.merged_from,
         split_from=group.split_from,
     )
-    return MergedDataset(found, choice.memory)
+    return MergedDataset(dataset, choice.memory)
 
 
-def _classes(file_sets: Iterable[FileSet]) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _bytes_by_class(file_sets: Iterable[FileSet]) -> dict[str, int]:
+    sizes: dict[str, int] = {}
     for file_set in file_sets:
         for name, size in file_set.classes.items():
-            found[name] = found.get(name, 0) + size
-    return dict(sorted(found.items()))
+            sizes[name] = sizes.get(name, 0) + size
+    return dict(sorted(sizes.items()))
 
 
 def _total_rows(file_sets: Iterable[FileSet]) -> int | None:
-    none: int | None = 0
-    return reduce(add_row_counts, (file_set.row_count for file_set in file_sets), none)
+    zero: int | None = 0
+    return reduce(add_row_counts, (file_set.row_count for file_set in file_sets), zero)
 
 
-def _columns(file_sets: Sequence[FileSet]) -> dict[str, ColumnStatistics]:
-    known = [file_set.columns for file_set in file_sets if file_set.columns is not None]
-    return column_statistics(merge_columns(known)) if len(known) == len(file_sets) else {}
+def _merge_column_statistics(file_sets: Sequence[FileSet]) -> dict[str, ColumnStatistics]:
+    statistics = [file_set.columns for file_set in file_sets if file_set.columns is not None]
+    return column_statistics(merge_columns(statistics)) if len(statistics) == len(file_sets) else {}
 
 
-def _time(microseconds: int) -> datetime:
+def _to_datetime(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
-def _declared(
+def _choose_declared(
     ordered: Sequence[FileSet],
     schemas: SchemaPool,
     memory: ShapeMemory | None,
-    before: Schema | None,
+    last_schema: Schema | None,
 ) -> tuple[SchemaChoice, Schema, tuple[DriftedShape, ...]]:
-    complete = complete_types(
-        [schemas[file_set.schema_fingerprint] for file_set in ordered], before
+    completed = complete_types(
+        [schemas[file_set.schema_fingerprint] for file_set in ordered], last_schema
     )
     by_shape: dict[str, list[tuple[FileSet, Schema]]] = {}
-    for file_set, schema in zip(ordered, complete, strict=True):
+    for file_set, schema in zip(ordered, completed, strict=True):
         by_shape.setdefault(schema.shape, []).append((file_set, schema))
-    choice = choose_schema([_present(shape, files) for shape, files in by_shape.items()], memory)
+    choice = choose_schema(
+        [_to_present_shape(shape, files) for shape, files in by_shape.items()], memory
+    )
     current = by_shape.get(choice.memory.current)
-    own = before if current is None else current[-1][1]
-    assert own is not None
+    chosen = last_schema if current is None else current[-1][1]
+    assert chosen is not None
     drift = tuple(
-        _drifted(shape, files, own, choice.memory)
+        _to_drifted_shape(shape, files, chosen, choice.memory)
         for shape, files in by_shape.items()
         if shape != choice.memory.current
     )
-    return choice, own, drift
+    return choice, chosen, drift
 
 
-def _present(shape: str, files: Sequence[tuple[FileSet, Schema]]) -> PresentShape:
+def _to_present_shape(shape: str, files: Sequence[tuple[FileSet, Schema]]) -> PresentShape:
     return PresentShape(
         full=files[-1][1].full,
         shape=shape,
@@ -458,8 +479,8 @@ def _present(shape: str, files: Sequence[tuple[FileSet, Schema]]) -> PresentShap
     )
 
 
-def _drifted(
-    shape: str, files: Sequence[tuple[FileSet, Schema]], own: Schema, memory: ShapeMemory
+def _to_drifted_shape(
+    shape: str, files: Sequence[tuple[FileSet, Schema]], current: Schema, memory: ShapeMemory
 ) -> DriftedShape:
     file_sets = [file_set for file_set, _ in files]
     examples = {
@@ -469,79 +490,80 @@ def _drifted(
         shape=shape,
         file_count=sum(file_set.file_count for file_set in file_sets),
         examples=tuple(sorted(examples))[:3],
-        differences=tuple(_differences(files[-1][1], own)),
-        first_seen=_time(memory.first_seen[shape]),
-        last_seen=_time(max(file_set.modified for file_set in file_sets)),
+        differences=tuple(_differences(files[-1][1], current)),
+        first_seen=_to_datetime(memory.first_seen[shape]),
+        last_seen=_to_datetime(max(file_set.modified for file_set in file_sets)),
     )
 
 
-def _differences(older: Schema, newest: Schema) -> Iterable[str]:
-    old_types = {field.name: field.shape() for field in older.fields}
-    new_types = {field.name: field.shape() for field in newest.fields}
-    for name in [*new_types, *(name for name in old_types if name not in new_types)]:
-        if old_types.get(name) != new_types.get(name):
-            yield f"{old_types.get(name, 'nothing')} instead of {new_types.get(name, 'nothing')}"
+def _differences(drifted: Schema, current: Schema) -> Iterable[str]:
+    drifted_fields = {field.name: field.shape() for field in drifted.fields}
+    current_fields = {field.name: field.shape() for field in current.fields}
+    for name in [*current_fields, *(name for name in drifted_fields if name not in current_fields)]:
+        if drifted_fields.get(name) != current_fields.get(name):
+            drifted_field = drifted_fields.get(name, "nothing")
+            yield f"{drifted_field} instead of {current_fields.get(name, 'nothing')}"
 
 
-def _keep_wider_types(schema: Schema, before: Schema) -> Schema:
-    known = {field.name: field.type for field in before.fields}
+def _keep_wider_types(schema: Schema, last_schema: Schema) -> Schema:
+    last_types = {field.name: field.type for field in last_schema.fields}
     return Schema(
         fields=tuple(
-            Field(name=field.name, type=_wider_type(field.type, known.get(field.name, NULL)))
+            Field(name=field.name, type=_wider_type(field.type, last_types.get(field.name, NULL)))
             for field in schema.fields
         )
     )
 
 
-def _wider_type(type: DataType, before: DataType) -> DataType:
-    """Return the earlier type if it includes the present values, otherwise the present type."""
-    match type, before:
+def _wider_type(type: DataType, last_type: DataType) -> DataType:
+    """Return the last type if it includes all values of the current type, or else the latter."""
+    match type, last_type:
         case Struct(), Struct():
-            known = {member.name: member.type for member in before.members}
+            last_types = {member.name: member.type for member in last_type.members}
             return Struct(
-                Member(member.name, _wider_type(member.type, known.get(member.name, NULL)))
+                Member(member.name, _wider_type(member.type, last_types.get(member.name, NULL)))
                 for member in type.members
             )
         case Array(), Array():
-            return Array(_wider_type(type.element, before.element))
+            return Array(_wider_type(type.element, last_type.element))
         case Map(), Map():
-            return Map(type.key, _wider_type(type.value, before.value))
-    return before if widen(before, type) == before else type
+            return Map(type.key, _wider_type(type.value, last_type.value))
+    return last_type if widen(last_type, type) == last_type else type
 
 
-def _inferred_choice(
+def _choose_inferred(
     ordered: Sequence[FileSet],
     schemas: SchemaPool,
     memory: ShapeMemory | None,
-    before: Schema | None,
+    last_schema: Schema | None,
     format: str,
 ) -> tuple[SchemaChoice, Schema]:
-    """Return the union of the files' columns with widened types.
+    """Choose the schema of a dataset whose files do not declare one.
 
-    A column that is missing in some files is not a change.
-
-    A widened type stays wide, even if fewer or narrower values are present now. Keys of JSON may be
-    rare, so a missing key is only removed if it is still missing one scan later.
+    It is the union of the files' columns with widened types, so a column that is missing in some
+    files is not a change. A widened type stays wide, even if all current values fit a narrower one.
+    Keys of JSON may be rare, so a missing key is only removed if it is still missing one scan
+    later.
     """
-    own = _merge_inferred(schemas[file_set.schema_fingerprint] for file_set in ordered)
-    if before is not None:
-        own = _keep_wider_types(own, before)
-    missing = 0
-    if memory is not None and before is not None and format in _SPARSE_FORMATS:
-        merged = _merge_inferred((before, own))
-        if merged.shape == before.shape and own.shape != before.shape:
-            missing = memory.waited + (memory.waiting_newest != ordered[-1].newest)
-            own = before if missing < _SCANS_TO_REMOVE else own
-    seen = ShapeMemory(
-        current=own.shape,
-        full=own.full,
+    schema = _merge_inferred(schemas[file_set.schema_fingerprint] for file_set in ordered)
+    if last_schema is not None:
+        schema = _keep_wider_types(schema, last_schema)
+    scans_missing = 0
+    if memory is not None and last_schema is not None and format in _SPARSE_FORMATS:
+        merged = _merge_inferred((last_schema, schema))
+        if merged.shape == last_schema.shape and schema.shape != last_schema.shape:
+            scans_missing = memory.candidate_scans + (memory.candidate_newest != ordered[-1].newest)
+            schema = last_schema if scans_missing < _SCANS_TO_REMOVE else schema
+    memory_after = ShapeMemory(
+        current=schema.shape,
+        full=schema.full,
         newest=ordered[-1].newest,
         ranks={},
         first_seen={},
-        waited=missing if missing < _SCANS_TO_REMOVE else 0,
-        waiting_newest=ordered[-1].newest if missing else ("", 0),
+        candidate_scans=scans_missing if scans_missing < _SCANS_TO_REMOVE else 0,
+        candidate_newest=ordered[-1].newest if scans_missing else ("", 0),
     )
-    return SchemaChoice(memory=seen), own
+    return SchemaChoice(memory=memory_after), schema
 
 
 def _merge_inferred(schemas: Iterable[Schema]) -> Schema:
@@ -549,20 +571,17 @@ def _merge_inferred(schemas: Iterable[Schema]) -> Schema:
     fields: dict[str, Field] = {}
     for schema in schemas:
         for field in schema.fields:
-            known = fields.get(field.name)
-            type = field.type if known is None else widen(known.type, field.type)
+            merged = fields.get(field.name)
+            type = field.type if merged is None else widen(merged.type, field.type)
             fields[field.name] = Field(name=field.name, type=type)
     return Schema(fields=tuple(fields.values()))
 
 
 def _with_partitions(schema: Schema, partitions: Sequence[Field]) -> Schema:
-    """Append partition columns, as in Spark and Hive, in place of the files' own copies."""
+    """Append partition columns, as Spark and Hive do; they replace columns of the same name."""
     names = {field.name for field in partitions}
-    own = (field for field in schema.fields if field.name not in names)
-    return Schema(fields=(*own, *partitions))
-
-
-_PLACEHOLDER: Final = re.compile(r"\{([a-z-]+)\}")
+    columns = (field for field in schema.fields if field.name not in names)
+    return Schema(fields=(*columns, *partitions))
 
 
 def partition_fields(keys: Iterable[PartitionKey]) -> list[Field]:
@@ -574,48 +593,44 @@ def partition_fields(keys: Iterable[PartitionKey]) -> list[Field]:
     return list(fields.values())
 
 
-def scheme(names: Sequence[str], ending: str, fields: Iterable[Field]) -> str | None:
-    """How the paths of a dataset vary, such as `year={yyyy}/month={mm}`; None if they do not.
+def partitioning_scheme(
+    names: Sequence[str], extension: str, fields: Iterable[Field]
+) -> str | None:
+    """The varying part of a dataset's paths, such as `year={yyyy}/month={mm}`; None if none varies.
 
     `names` are the templates of the folders and, last, of the files. The file name is only included
     if it has a date that no folder has.
     """
     types = {field.name: field.type for field in fields}
     *folders, stem = names
-    varying = [index for index, folder in enumerate(folders) if _kinds(folder)]
-    varying_parts = (
-        [_format_level(folder, types) for folder in folders[varying[0] :]] if varying else []
+    varying = [index for index, folder in enumerate(folders) if _placeholder_kinds(folder)]
+    parts = [_describe_level(folder, types) for folder in folders[varying[0] :]] if varying else []
+    folder_kinds = {kind for folder in folders for kind in _placeholder_kinds(folder)}
+    is_dated = folder_kinds & TIME_KINDS or any(
+        type == DATE or name.lower() in DATE_KEYS for name, type in types.items()
     )
-    in_folders = {kind for folder in folders for kind in _kinds(folder)}
-    is_dated = in_folders & TIMES or any(
-        type == DATE or name.lower() in CALENDAR for name, type in types.items()
-    )
-    if _kinds(stem) & TIMES and not is_dated:
-        varying_parts.append(_format_level(stem, types) + ending)
-    return "/".join(varying_parts) or None
+    if _placeholder_kinds(stem) & TIME_KINDS and not is_dated:
+        parts.append(_describe_level(stem, types) + extension)
+    return "/".join(parts) or None
 
 
-def _kinds(name: str) -> set[str]:
-    return set(_PLACEHOLDER.findall(name)) - BRACES.keys()
+def _placeholder_kinds(name: str) -> set[str]:
+    return set(PLACEHOLDER.findall(name)) - BRACES.keys()
 
 
-def _format_level(name: str, types: dict[str, DataType]) -> str:
+def _describe_level(name: str, types: dict[str, DataType]) -> str:
     key, is_hive, _ = name.partition("={hive}")
     if is_hive:
-        key = _unescape(key)
-        value = "date" if types.get(key) == DATE else CALENDAR.get(key.lower(), key)
+        key = restore_braces(key)
+        value = "date" if types.get(key) == DATE else DATE_KEYS.get(key.lower(), key)
         return f"{key}={{{value}}}"
-    return _unescape(name)
-
-
-def _unescape(name: str) -> str:
-    return _PLACEHOLDER.sub(lambda match: BRACES.get(match[1], match[0]), name)
+    return restore_braces(name)
 
 
 def _partition_type(key: PartitionKey) -> DataType:
     if key.dates:
         return DATE
-    # 01 is a number for keys such as month, and an identifier otherwise.
-    if key.digits and key.key.casefold() in CALENDAR:
+    # 01 is a number for keys such as month; for other keys it may be an identifier.
+    if key.digits and key.key.casefold() in DATE_KEYS:
         return INT32
     return INT64 if key.integers else STRING

@@ -3,6 +3,7 @@
 import os
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
@@ -71,9 +72,9 @@ from lumos.storage.table_roots import outermost_roots
 # Several tasks per core, so that one slow folder does not delay the rest.
 _TASKS_PER_CORE: Final = 4
 _MAX_TASKS: Final = 256
-OVERLOOKED: Final = "not_listed_yet"
-# If more datasets are missing at once, a delayed listing is not the cause.
-_MAX_OVERLOOKED: Final = 50
+NOT_LISTED_YET: Final = "not_listed_yet"
+# If more datasets than this are missing, a delayed listing is not the cause.
+_MAX_NOT_LISTED: Final = 50
 
 
 def scan_lake(
@@ -88,29 +89,30 @@ def scan_lake(
     excluded_uri: str = "",
     inherited: GroupingState | None = None,
     load_memories: LoadMemories | None = None,
-    watch: ScanProgress = ignore_progress,
+    report_progress: ScanProgress = ignore_progress,
 ) -> Discovery:
     """Scan a root, reading only files that are new or changed since the manifest `before`.
 
-    Manifests are stored in the folder `state`; `before` and `after` are their names. Files there,
-    or below `excluded_uri`, are not data. Tasks list and read files and return summaries, so that
-    the memory of the driver grows with the number of datasets, not of files. `inherited` is the
-    grouping of a scan of a parent folder, which also applies here. `load_memories` loads what scans
-    of any root have stored; without it, the manifest is used.
+    Manifests are stored in the folder `state`; `before` and `after` are the names of the last and
+    the new one. Files in that folder, or below `excluded_uri` if given, are not data. Tasks list
+    and read files and return summaries, so that the memory of the driver grows with the number of
+    datasets, not of files. `inherited` is the grouping of a scan of a parent folder, which also
+    applies here. `load_memories` loads the memories that scans of any root have stored; without it,
+    those of the last manifest are used.
     """
     manifests = ManifestStore(state, state_access)
-    known = manifests.read(before)
-    known.grouping = manifests.grouping_of(known)
+    last_manifest = manifests.read(before)
+    last_manifest.grouping = manifests.grouping_of(last_manifest)
     if inherited is not None:
-        known.grouping = known.grouping.with_inherited(inherited)
-    splits = tuple(known.grouping.splits)
+        last_manifest.grouping = last_manifest.grouping.with_inherited(inherited)
+    splits = tuple(last_manifest.grouping.splits)
     job = ScanJob(
         selection, excluded_uri or state, manifests.parts, state_access, column_stats, (), splits
     )
-    scan = _Scan(spark, job, known, load_memories)
-    tasks, table_roots = plan_tasks(selection, parts=task_count(spark), known=scan.index)
-    with manifests.reporting_progress(watch, tasks=len(tasks)):
-        found, manifest = scan.run(tasks, table_roots)
+    scan = _Scan(spark, job, last_manifest, load_memories)
+    tasks, table_roots = plan_tasks(selection, parts=task_count(spark), index=scan.index)
+    with manifests.reporting_progress(report_progress, tasks=len(tasks)):
+        discovery, manifest = scan.run(tasks, table_roots)
     manifests.write(after, manifest)
     root = selection.root.rstrip("/")
     enclosing = (
@@ -119,7 +121,7 @@ def scan_lake(
         else find_enclosing_table(root.rpartition("/")[0], selection)
     )
     if enclosing is None:
-        return found
+        return discovery
     remark = Problem(
         path=selection.root,
         code="inside_table",
@@ -127,11 +129,11 @@ def scan_lake(
         f"of their own. Scan {enclosing} or a folder above it instead.",
         remark=True,
     )
-    return msgspec.structs.replace(found, problems=(remark, *found.problems))
+    return msgspec.structs.replace(discovery, problems=(remark, *discovery.problems))
 
 
 def task_count(spark: SparkSession) -> int:
-    """How many tasks a scan is divided into."""
+    """The number of tasks into which a scan is divided."""
     if is_local(spark.conf.get("spark.master", "") or ""):
         return min(_MAX_TASKS, _TASKS_PER_CORE * max(2, os.cpu_count() or 2))
     # The size of a cluster is not known in advance; its configured parallelism is the best guess.
@@ -139,64 +141,70 @@ def task_count(spark: SparkSession) -> int:
 
 
 class _TaskResult(NamedTuple):
-    """A task and its result, with those of the files that it deferred."""
+    """A task and its result, with the tasks for files that it deferred and their results."""
 
     task: ScanTask
     result: ScanResult
     deferred: tuple["_TaskResult", ...] = ()
 
     @property
-    def all(self) -> tuple["_TaskResult", ...]:
+    def with_deferred(self) -> tuple["_TaskResult", ...]:
         return (self, *self.deferred)
 
     @property
     def parts(self) -> list[ManifestPart]:
-        return [each.result.part for each in self.all if each.result.part is not None]
+        return [each.result.part for each in self.with_deferred if each.result.part is not None]
 
 
 class _Scan:
-    """One scan: files, then tables, then again files that turned out to belong to tables."""
+    """One scan: scans files, reads tables, and repeats tasks whose files belong to tables."""
 
     def __init__(
         self,
         spark: SparkSession,
         job: ScanJob,
-        known: ScanManifest,
+        last_manifest: ScanManifest,
         load_memories: LoadMemories | None,
     ) -> None:
         self._spark = spark
         self._job = job
-        self._known = known
+        self._last_manifest = last_manifest
         self._load_memories = load_memories
-        self.index = PartIndex(known.parts)
+        self.index = PartIndex(last_manifest.parts)
 
     def run(
         self, tasks: list[ScanTask], table_roots: list[TableRoot]
     ) -> tuple[Discovery, ScanManifest]:
-        """The datasets, and the manifest for the next scan."""
+        """Scan; return the datasets, and the manifest for the next scan."""
         has_tables = self._job.selection.tables
-        known = self._known.owned_paths if has_tables else frozenset()
-        assumed = frozenset(outermost_roots(table_roots)) | known
-        results = self._scan_files(tasks, assumed, self.index)
+        known_paths = self._last_manifest.owned_paths if has_tables else frozenset()
+        assumed_paths = frozenset(outermost_roots(table_roots)) | known_paths
+        results = self._scan_files(tasks, assumed_paths, self.index)
         table_roots = [
             *table_roots,
             *(root for each in results for root in each.result.table_roots),
         ]
         stray_metadata = {
-            folder for each in results for one in each.all for folder in one.result.stray_metadata
+            folder
+            for result in results
+            for each in result.with_deferred
+            for folder in each.result.stray_metadata
         }
         tables, remarks = self._read_tables(outermost_roots(table_roots), stray_metadata)
-        actual = frozenset(outermost_roots(table_roots)).union(
+        owned_paths = frozenset(outermost_roots(table_roots)).union(
             *((table.root, *table.record.owned_paths) for table in tables)
         )
-        results = self._repeat_outdated(results, assumed, actual)
+        results = self._repeat_outdated(results, assumed_paths, owned_paths)
         found, manifest = self._collect(
-            [each.result for result in results for each in result.all], tables, remarks, actual
+            [each.result for result in results for each in result.with_deferred],
+            tables,
+            remarks,
+            owned_paths,
         )
-        missing = self._known.memories.keys() - _current_and_earlier_paths(found.datasets)
+        missing = self._last_manifest.memories.keys() - _current_and_earlier_paths(found.datasets)
         if missing and found.complete:
-            overlooked = self._find_overlooked(missing, manifest)
-            found = msgspec.structs.replace(found, problems=(*found.problems, *overlooked))
+            unlisted = self._find_unlisted(missing, manifest)
+            found = msgspec.structs.replace(found, problems=(*found.problems, *unlisted))
         return found, manifest
 
     def _scan_files(
@@ -204,12 +212,14 @@ class _Scan:
     ) -> list[_TaskResult]:
         results = self._run_tasks(tasks, owned_paths)
         deferred = [plan_deferred(each.deferred, index) for each in results]
-        rest = iter(self._run_tasks([task for some in deferred for task in some], owned_paths))
+        deferred_results = iter(self._run_tasks(list(chain.from_iterable(deferred)), owned_paths))
         return [
             _TaskResult(
-                task, each, tuple(_TaskResult(deferred_task, next(rest)) for deferred_task in some)
+                task,
+                each,
+                tuple(_TaskResult(later, next(deferred_results)) for later in later_tasks),
             )
-            for task, each, some in zip(tasks, results, deferred, strict=True)
+            for task, each, later_tasks in zip(tasks, results, deferred, strict=True)
         ]
 
     def _run_tasks(self, tasks: list[ScanTask], owned_paths: Collection[str]) -> list[ScanResult]:
@@ -225,7 +235,7 @@ class _Scan:
         selection = self._job.selection
         if not selection.tables:
             return [], []
-        tasks = plan_table_tasks(roots, stray_metadata, self._known.tables, selection)
+        tasks = plan_table_tasks(roots, stray_metadata, self._last_manifest.tables, selection)
         job = TableJob(selection, self._job.state, self._job.parts_folder, self._job.state_access)
         results = run_tasks(
             self._spark,
@@ -238,21 +248,21 @@ class _Scan:
         return select_tables([decode_table_result(each) for each in results])
 
     def _repeat_outdated(
-        self, results: list[_TaskResult], assumed: frozenset[str], actual: frozenset[str]
+        self, results: list[_TaskResult], assumed_paths: frozenset[str], owned_paths: frozenset[str]
     ) -> list[_TaskResult]:
         """Repeat tasks that treated files of a table as loose files, or the reverse.
 
         Files that were already read are taken from the parts that were just written.
         """
-        outdated = [each for each in results if _is_outdated(each, assumed, actual)]
+        outdated = [each for each in results if _is_outdated(each, assumed_paths, owned_paths)]
         if not outdated:
             return results
         tasks = [
-            msgspec.structs.replace(each.task, known=[part.path for part in each.parts])
+            msgspec.structs.replace(each.task, known_parts=[part.path for part in each.parts])
             for each in outdated
         ]
         index = PartIndex(part for each in outdated for part in each.parts)
-        repeated = self._scan_files(tasks, actual, index)
+        repeated = self._scan_files(tasks, owned_paths, index)
         replacements = {
             id(first): _combine(first, second)
             for first, second in zip(outdated, repeated, strict=True)
@@ -267,38 +277,40 @@ class _Scan:
         owned_paths: frozenset[str],
     ) -> tuple[Discovery, ScanManifest]:
         """Group all files into datasets and merge their schemas."""
-        known, job = self._known, self._job
+        last_manifest, job = self._last_manifest, self._job
         schemas = SchemaPool(
-            dict(ChainMap(known.schemas, *(each.encoded_schemas for each in results)))
+            dict(ChainMap(last_manifest.schemas, *(each.encoded_schemas for each in results)))
         )
-        file_sets = merge_file_sets(each for one in results for each in one.summary.file_sets)
-        # Sidecars may become data later, without being read again.
+        file_sets = merge_file_sets(
+            file_set for each in results for file_set in each.summary.file_sets
+        )
+        # Including the schemas of sidecars, which may become data later without being read again.
         present = {file_set.schema_fingerprint for file_set in file_sets}
         roots = {each.root for each in tables}
         grouping = group_files(
             file_sets,
             schemas,
             hints=job.hints,
-            before=_without_owned(known.grouping, owned_paths),
+            before=_without_owned(last_manifest.grouping, owned_paths),
             tables=roots,
             joins_similar=job.selection.join_similar,
-            was_listed=ListedFiles(known.parts, job.state_access).has,
+            was_listed=ListedFiles(last_manifest.parts, job.state_access).has,
             recorded_formats=self._recorded_formats,
         )
         merged = self._merge_schemas(grouping.groups, schemas)
         problems = ProblemList(MAX_LISTED_IN_TOTAL)
         for each in results:
-            problems.join(each.unlisted)
+            problems.join(each.listing_problems)
         of_tables = (problem for each in tables for problem in each.problems)
-        for problem in (*remarks, *_remark_taken_names(grouping), *of_tables):
+        for problem in (*remarks, *_report_taken_names(grouping), *of_tables):
             problems.add(problem)
         for each in results:
             problems.join(each.summary.all_problems)
         memories = {path: each.memory for path, each in merged.items()}
-        remembered = {memory.full for memory in memories.values()}
+        used_by_memories = {memory.full for memory in memories.values()}
         manifest = ScanManifest(
             parts=[each.part for each in results if each.part is not None],
-            schemas=schemas.encoded_schemas(present | remembered),
+            schemas=schemas.encoded_schemas(present | used_by_memories),
             memories=memories,
             grouping=grouping.state,
             tables={each.root: each.record for each in tables},
@@ -311,13 +323,13 @@ class _Scan:
             ),
             problems=tuple(problems.report(job.selection.root)),
             files_listed=sum(each.summary.listed for each in results),
-            files_read=sum(each.read for each in results),
+            files_read=sum(each.files_read for each in results),
             tables=len(tables),
-            tables_read=sum(each.read for each in tables),
+            tables_read=sum(each.was_read for each in tables),
             files_failed=sum(each.summary.failed for each in results),
             files_skipped=sum(each.summary.not_data for each in results)
             + sum(file_set.file_count for file_set in grouping.sidecars),
-            complete=not any(each.unlisted.total for each in results),
+            complete=not any(each.listing_problems.total for each in results),
         )
         return discovery, manifest
 
@@ -329,8 +341,8 @@ class _Scan:
     def _merge_schemas(
         self, groups: Collection[DatasetGroup], schemas: SchemaPool
     ) -> dict[str, MergedDataset]:
-        """The datasets of groups by path, each with the schema that its memory leads to."""
-        memories = self._known.memories
+        """Merge the schemas of each group, using the memory of its dataset; by dataset path."""
+        memories = self._last_manifest.memories
         if self._load_memories is None:
             return {
                 each.dataset: merge_group(
@@ -339,18 +351,20 @@ class _Scan:
                 for each in groups
             }
         paths = {path for each in groups for path in (each.dataset, each.renamed_from) if path}
-        recalled = self._load_memories(paths)
-        for memory_record in recalled.values():
-            schemas.add_json(memory_record.memory.full, memory_record.schema)
+        stored_memories = self._load_memories(paths)
+        for stored_memory in stored_memories.values():
+            schemas.add_json(stored_memory.memory.full, stored_memory.schema)
         merged: dict[str, MergedDataset] = {}
         for each in groups:
             # A scan that was killed may already have recorded the dataset under its new name.
-            known = recalled.get(each.dataset) or recalled.get(each.renamed_from or "")
-            chosen = merge_group(each, schemas, _memory_of(each, known, memories))
+            stored = stored_memories.get(each.dataset) or stored_memories.get(
+                each.renamed_from or ""
+            )
+            chosen = merge_group(each, schemas, _memory_for(each, stored, memories))
             memory = SchemaMemory(
                 body=msgspec.json.encode(chosen.memory),
                 schema=schemas[chosen.memory.full],
-                recalled=None if known is None else known.body,
+                recalled=None if stored is None else stored.body,
             )
             found = msgspec.structs.replace(chosen.found, memory=memory)
             merged[each.dataset] = MergedDataset(found, chosen.memory)
@@ -359,10 +373,10 @@ class _Scan:
     def _table_datasets(
         self, tables: list[TableResult], loose: Iterable[FoundDataset]
     ) -> Iterator[FoundDataset]:
-        """The tables as datasets that continue the datasets of their files before."""
+        """The tables as datasets, with the earlier datasets of loose files that they continue."""
         predecessors = find_table_predecessors(
             tables,
-            self._known,
+            self._last_manifest,
             present=_current_and_earlier_paths(loose),
             selection=self._job.selection,
             state_access=self._job.state_access,
@@ -372,9 +386,9 @@ class _Scan:
                 continue
             found = dataset_of_table(each.root, from_json(each.facts, TableFacts))
             earlier = predecessors.get(each.root, TablePredecessors())
-            # A dataset of files at the root has the path of the table already. A dataset elsewhere
-            # is merged and not renamed, because other files may be written there later.
-            has_path = each.root in earlier.own or each.root in self._known.tables
+            # A dataset of loose files at the root already has the path of the table. A dataset
+            # elsewhere is merged and not renamed: other files may be written there later.
+            has_path = each.root in earlier.own or each.root in self._last_manifest.tables
             first = None if has_path else next(iter(earlier.own), None)
             others = tuple(
                 path
@@ -383,21 +397,19 @@ class _Scan:
             )
             yield msgspec.structs.replace(found, renamed_from=first, merged_from=others)
 
-    def _find_overlooked(
-        self, missing: Collection[str], manifest: ScanManifest
-    ) -> Iterator[Problem]:
-        """Missing datasets of which a file still exists: listings may lag behind."""
-        if len(missing) > _MAX_OVERLOOKED:
+    def _find_unlisted(self, missing: Collection[str], manifest: ScanManifest) -> Iterator[Problem]:
+        """Report missing datasets of which a file still exists: listings may be delayed."""
+        if len(missing) > _MAX_NOT_LISTED:
             return
         selection = self._job.selection
-        owned = OwnedPaths(manifest.owned_paths)
+        owned_paths = OwnedPaths(manifest.owned_paths)
         listed = ListedFiles(manifest.parts, self._job.state_access)
         storage = storage_of(selection.root, selection.access)
-        before = self._known.grouping.file_sets
-        paths = {each.dataset: each.first_path for each in reversed(before)}
+        file_sets = self._last_manifest.grouping.file_sets
+        paths = {each.dataset: each.first_path for each in reversed(file_sets)}
         for dataset in sorted(missing):
             path = paths.get(dataset)
-            if path is None or path not in selection or owned.of(path) is not None:
+            if path is None or path not in selection or owned_paths.folder_of(path) is not None:
                 continue
             if listed.has(path):
                 continue
@@ -409,7 +421,7 @@ class _Scan:
             reason = (
                 f"The file exists ({size:,} bytes) but was not listed. Its dataset is kept for now."
             )
-            yield Problem(path=path, code=OVERLOOKED, reason=reason)
+            yield Problem(path=path, code=NOT_LISTED_YET, reason=reason)
 
 
 def _current_and_earlier_paths(datasets: Iterable[FoundDataset]) -> set[str]:
@@ -424,23 +436,28 @@ def _combine(first: _TaskResult, repeated: _TaskResult) -> _TaskResult:
     """The result of a repeated task, with the schemas and read files of the first run."""
     encoded_schemas = dict(
         ChainMap(
-            repeated.result.encoded_schemas, *(each.result.encoded_schemas for each in first.all)
+            repeated.result.encoded_schemas,
+            *(each.result.encoded_schemas for each in first.with_deferred),
         )
     )
-    read = min(
-        sum(each.result.read for each in first.all),
-        sum(each.result.summary.listed for each in repeated.all),
+    files_read = min(
+        sum(each.result.files_read for each in first.with_deferred),
+        sum(each.result.summary.listed for each in repeated.with_deferred),
     )
     result = msgspec.structs.replace(
-        repeated.result, encoded_schemas=encoded_schemas, read=repeated.result.read + read
+        repeated.result,
+        encoded_schemas=encoded_schemas,
+        files_read=repeated.result.files_read + files_read,
     )
     return repeated._replace(result=result)
 
 
-def _is_outdated(result: _TaskResult, assumed: frozenset[str], actual: frozenset[str]) -> bool:
-    """Whether files of a table were included, or files of no table were skipped."""
-    for each in result.all:
-        if not actual.issuperset(each.result.skipped_for):
+def _is_outdated(
+    result: _TaskResult, assumed_paths: frozenset[str], owned_paths: frozenset[str]
+) -> bool:
+    """Whether files of a table were scanned, or files that belong to no table were skipped."""
+    for each in result.with_deferred:
+        if not owned_paths.issuperset(each.result.skipped_owned_paths):
             return True
         part = each.result.part
         reported = {root.folder for root in (*result.result.table_roots, *each.result.table_roots)}
@@ -448,36 +465,36 @@ def _is_outdated(result: _TaskResult, assumed: frozenset[str], actual: frozenset
             part.first <= f"{owned}/{AFTER_ALL}"
             and owned <= part.last
             and any(may_overlap(key_range, owned) for key_range in part.key_ranges)
-            for owned in actual - assumed - reported
+            for owned in owned_paths - assumed_paths - reported
         ):
             return True
     return False
 
 
-def _memory_of(
-    group: DatasetGroup, recalled: StoredMemory | None, known: Mapping[str, ShapeMemory]
+def _memory_for(
+    group: DatasetGroup, stored: StoredMemory | None, manifest_memories: Mapping[str, ShapeMemory]
 ) -> ShapeMemory | None:
     """The memory of a dataset; None if the dataset is not recorded."""
-    if recalled is None:
+    if stored is None:
         return None
-    if recalled.body is not None:
-        return recalled.memory
+    if stored.body is not None:
+        return stored.memory
     # Earlier versions stored memories in manifests. Use that of this root, unless a scan of another
     # root has recorded another schema since.
-    earlier = known.get(group.renamed_from or group.dataset)
-    if earlier is not None and earlier.current == recalled.memory.current:
+    earlier = manifest_memories.get(group.renamed_from or group.dataset)
+    if earlier is not None and earlier.current == stored.memory.current:
         return earlier
     formats = {file_set.format for file_set in group.file_sets}
-    return recalled.memory if recalled.format in formats else None
+    return stored.memory if stored.format in formats else None
 
 
-def _remark_taken_names(grouping: GroupingResult) -> Iterator[Problem]:
-    """Remarks on hints that give a dataset the path of another dataset."""
+def _report_taken_names(grouping: GroupingResult) -> Iterator[Problem]:
+    """Report hints that give a dataset the path of another dataset."""
     for each in grouping.groups:
-        if each.wanted is not None:
+        if each.requested_path is not None:
             reason = (
-                f"A hint gives this dataset the path {each.wanted}, which another dataset has. "
-                f"It is recorded as {each.dataset}. Give the hint another name."
+                f"A hint gives this dataset the path {each.requested_path}, which another dataset "
+                f"has. It is recorded as {each.dataset}. Give the hint another name."
             )
             yield Problem(path=each.location, code="name_taken", reason=reason, remark=True)
 
@@ -486,6 +503,6 @@ def _without_owned(grouping: GroupingState, owned_paths: frozenset[str]) -> Grou
     """A grouping without the files that belong to tables now."""
     if not owned_paths:
         return grouping
-    owned = OwnedPaths(owned_paths)
-    file_sets = [each for each in grouping.file_sets if owned.of(f"{each.base}/") is None]
+    index = OwnedPaths(owned_paths)
+    file_sets = [each for each in grouping.file_sets if index.folder_of(f"{each.base}/") is None]
     return msgspec.structs.replace(grouping, file_sets=file_sets)

@@ -22,16 +22,16 @@ from lumos.storage import DEFAULT_ACCESS, StorageAccess, storage_of
 _log = logging.getLogger(__name__)
 _POLLING_SECONDS: Final = 0.5
 
-# Called with the number of scanned files and the share of finished tasks.
+# A callback with the number of scanned files and the share of finished tasks.
 ScanProgress: TypeAlias = Callable[[int, float], None]
 
 
 class ScanManifest(msgspec.Struct, kw_only=True):
-    """The result of scanning a root, as far as the next scan needs it.
+    """What a scan of a root stores for the next scan.
 
     `schemas` are JSON by full fingerprint, `memories` are by dataset, `tables` by root. If there is
-    a store, scans use the memories of the store; those here only explain the decisions of this
-    scan.
+    a store, scans use the memories of the store, and those of the manifest are only used to explain
+    the decisions of this scan.
     """
 
     parts: list[ManifestPart] = []
@@ -68,7 +68,7 @@ class ManifestStore:
         self.parts = f"{folder}/parts"
 
     def read(self, name: str | None) -> ScanManifest:
-        """The manifest of a name; an empty one if there is none."""
+        """The manifest with this name; an empty one if it does not exist or is damaged."""
         if name is None:
             return ScanManifest()
         try:
@@ -112,7 +112,7 @@ class ManifestStore:
                 try:
                     written = set(self._storage.files(self.parts)) - before
                 except OSError:
-                    # The tasks report problems of the storage themselves.
+                    # The tasks report the problems of a storage, so progress need not.
                     continue
                 # Names of parts end with their number of files: 3f2a...-1200.parquet.
                 numbers = (name.partition(".parquet")[0].partition("-")[2] for name in written)
@@ -128,7 +128,7 @@ class ManifestStore:
             thread.join()
 
     def delete_all_but(self, names: set[str]) -> None:
-        """Delete all other manifests, and the parts that none of these refers to."""
+        """Delete all manifests except these, and the parts that none of these refers to."""
         referenced = {path.rpartition("/")[2] for name in names for path in self.read(name).files}
         others = set(self._storage.files(self._folder)) - names
         unused = set(self._storage.files(self.parts)) - referenced

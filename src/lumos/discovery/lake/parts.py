@@ -41,7 +41,7 @@ _FILE_COLUMNS: Final = pa.schema(
 _SUMMARY: Final = b"lumos.summary"
 _IDENTITY_COLUMNS: Final = ["path", "size", "modified", "etag", "storage_class"]
 
-# Size, modification time, etag and storage class by path: what identifies an unchanged file.
+# Size, modification time, etag and storage class by path. If all are equal, a file is unchanged.
 Identities = dict[str, tuple[int, int, str, str]]
 
 
@@ -57,7 +57,7 @@ class ManifestPart(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PartIndex:
-    """Finds the parts that may hold files of the given key ranges."""
+    """Finds the parts that may contain files of given key ranges."""
 
     def __init__(self, parts: Iterable[ManifestPart]) -> None:
         # Files of parts of an earlier version are read again.
@@ -68,10 +68,10 @@ class PartIndex:
                 self._by_folder.setdefault(key_range.folder, []).append((number, key_range))
         self._folders = sorted(self._by_folder)
 
-    def of(
+    def find(
         self, key_ranges: Iterable[KeyRange], *, first: str = "", last: str = ""
     ) -> list[ManifestPart]:
-        """The parts that may hold files of the key ranges between the paths `first` and `last`."""
+        """Find the parts that may contain files in the key ranges from `first` to `last`."""
         numbers = {
             number
             for key_range in key_ranges
@@ -82,27 +82,27 @@ class PartIndex:
 
     def _overlapping(self, key_range: KeyRange) -> Iterator[int]:
         folder = key_range.folder.rstrip("/")
-        for same in {folder, f"{folder}/"}:
-            ranges = self._by_folder.get(same, ())
+        for spelling in {folder, f"{folder}/"}:
+            ranges = self._by_folder.get(spelling, ())
             yield from (number for number, other in ranges if _has_common_paths(key_range, other))
         if key_range.deep:
             start = bisect_left(self._folders, f"{folder}/")
-            for below in islice(self._folders, start, None):
-                if not below.startswith(f"{folder}/"):
+            for subfolder in islice(self._folders, start, None):
+                if not subfolder.startswith(f"{folder}/"):
                     break
-                yield from (number for number, _ in self._by_folder[below])
+                yield from (number for number, _ in self._by_folder[subfolder])
         while "/" in folder:
             folder = folder.rpartition("/")[0]
-            for above in {folder, f"{folder}/"}:
-                around = self._by_folder.get(above, ())
-                yield from (number for number, other in around if other.deep)
+            for parent in {folder, f"{folder}/"}:
+                ranges = self._by_folder.get(parent, ())
+                yield from (number for number, other in ranges if other.deep)
 
 
 def _has_common_paths(one: KeyRange, other: KeyRange) -> bool:
     """Whether two key ranges of one folder overlap."""
     ends_before = one.until and one.until <= other.after
-    begins_behind = other.until and other.until <= one.after
-    return not (ends_before or begins_behind)
+    begins_after = other.until and other.until <= one.after
+    return not (ends_before or begins_after)
 
 
 def _overlaps(part: ManifestPart, first: str, last: str) -> bool:
@@ -117,7 +117,7 @@ def write_part(
     *,
     access: StorageAccess,
 ) -> ManifestPart:
-    """Write the files of the given key ranges as a part into a folder."""
+    """Write a part with the rows of all files in the given key ranges."""
     columns: Iterable[Sequence[Any]] = (
         zip(*rows, strict=True) if rows else [()] * len(_FILE_COLUMNS)
     )
@@ -185,7 +185,7 @@ class ListedFiles:
     def has(self, path: str) -> bool:
         """Whether the scan listed a file."""
         folder = path.rpartition("/")[0]
-        for part in self._index.of([KeyRange(folder)], first=path, last=path):
+        for part in self._index.find([KeyRange(folder)], first=path, last=path):
             if part.path not in self._paths:
                 try:
                     identities, _ = read_identities(part.path, access=self._access)

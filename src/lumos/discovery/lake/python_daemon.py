@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 
-def unzipped(path: list[str]) -> list[str]:
-    """Return the import path without Spark's zips of packages that are installed as folders.
+def without_zips(path: list[str]) -> list[str]:
+    """Return the import path without zips of packages that are also installed as folders.
 
-    Spark puts its zips first, and modules from a zip are compiled at every import, which takes
-    longer than everything else that a daemon does before its first worker.
+    Spark puts its zips first. Modules from a zip are compiled at every import, which takes longer
+    than everything else that a daemon does before it starts its first worker.
     """
     folders = {Path(entry) for entry in path}
     return [
@@ -23,15 +23,15 @@ def unzipped(path: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.path = unzipped(sys.path)
+    sys.path = without_zips(sys.path)
 
     import pyspark.daemon
     import pyspark.worker
 
     import lumos.discovery.lake.scan_task  # noqa: F401
 
-    # Imported modules are never freed, and rows of files form no cycles, so there is little to
-    # collect.
+    # Imported modules are never freed, and rows of files form no reference cycles, so garbage
+    # collection would find almost nothing.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     pyspark.daemon.manager()

@@ -78,16 +78,17 @@ RESULT_COLUMNS: Final = pa.schema(
 class ScanTask(msgspec.Struct, array_like=True):
     """The files of one task: key ranges to list, files that were listed, or a deferred batch.
 
-    `listed_ranges` are the key ranges of files that were listed before the task starts. `known`
-    are the paths of the parts of the last manifest that may hold some of its files.
+    `listed_ranges` are the key ranges of files that were listed before the task starts, and
+    `deferred` is the path of a stored batch. `known_parts` are the paths of the parts of the last
+    manifest that may contain some of the files.
     """
 
     to_list: list[KeyRange]
     listed: list[ListedFile] = []
-    unlisted: list[ListingProblem] = []
+    listing_problems: list[ListingProblem] = []
     listed_ranges: list[KeyRange] = []
     deferred: str = ""
-    known: list[str] = []
+    known_parts: list[str] = []
 
     @property
     def key_ranges(self) -> list[KeyRange]:
@@ -96,7 +97,7 @@ class ScanTask(msgspec.Struct, array_like=True):
 
 
 class DeferredFiles(msgspec.Struct, frozen=True, array_like=True):
-    """A batch of listed files for a further task: where it is stored, first and last path."""
+    """A batch of listed files for another task: where it is stored, and its first and last path."""
 
     path: str
     key_ranges: list[KeyRange]
@@ -107,18 +108,18 @@ class DeferredFiles(msgspec.Struct, frozen=True, array_like=True):
 class ScanResult(msgspec.Struct, array_like=True):
     """The result of a task; `encoded_schemas` are schemas by their full fingerprint.
 
-    `skipped_for` are the owned folders for which files were skipped, even if the folders turn out
-    not to be owned. `stray_metadata` are folders with metadata of tables that lie elsewhere.
+    `skipped_owned_paths` are the folders whose files were skipped because they seemed to belong to
+    a table. `stray_metadata` are folders with metadata of tables that lie elsewhere.
     """
 
     summary: FileSummary
-    read: int
-    unlisted: ProblemList
+    files_read: int
+    listing_problems: ProblemList
     encoded_schemas: dict[str, bytes]
     part: ManifestPart | None
     deferred: list[DeferredFiles]
     table_roots: list[TableRoot] = []
-    skipped_for: list[str] = []
+    skipped_owned_paths: list[str] = []
     stray_metadata: list[str] = []
 
 
@@ -126,6 +127,7 @@ class ScanJob(NamedTuple):
     """The parameters that all tasks of a scan share.
 
     Files in the folder `state` are not data. Files in `owned_paths` belong to known tables.
+    `splits` are decisions of earlier scans that files of one pattern are different datasets.
     """
 
     selection: FileSelection
@@ -134,7 +136,6 @@ class ScanJob(NamedTuple):
     state_access: StorageAccess
     column_stats: bool
     owned_paths: tuple[str, ...]
-    # Decisions of earlier scans on which files are different datasets.
     splits: tuple[ColumnSplit, ...] = ()
 
     @property
@@ -144,49 +145,54 @@ class ScanJob(NamedTuple):
 
 
 def plan_tasks(
-    selection: FileSelection, *, parts: int, known: PartIndex
+    selection: FileSelection, *, parts: int, index: PartIndex
 ) -> tuple[list[ScanTask], list[TableRoot]]:
-    """Plan about `parts` tasks that together list the selection; also return table roots so far.
+    """Plan about `parts` tasks that list the selection; also return the table roots found so far.
 
-    A key range always belongs to the same task, so new folders do not change the parts of others.
+    New folders do not move other key ranges to another task, so that their parts can be reused.
     """
     storage = storage_of(selection.root, selection.access)
     listings, key_ranges = storage.split(
         selection.root, parts=parts, deep=selection.recursive, tables=selection.tables
     )
-    tasks = [ScanTask(some) for some in _divide(sorted(key_ranges), parts)]
+    tasks = [ScanTask(group) for group in _divide(sorted(key_ranges), parts)]
     listed = [each for each in listings if isinstance(each, ListedFile)]
-    unlisted = [each for each in listings if isinstance(each, ListingProblem)]
-    if listed or unlisted:
+    listing_problems = [each for each in listings if isinstance(each, ListingProblem)]
+    if listed or listing_problems:
         folders = {each.path.rpartition("/")[0] for each in listed}
         ranges = [KeyRange(folder, deep=False) for folder in folders]
-        ranges += [KeyRange(each.path) for each in unlisted]
-        tasks.append(ScanTask([], listed=listed, unlisted=unlisted, listed_ranges=sorted(ranges)))
+        ranges += [KeyRange(each.path) for each in listing_problems]
+        tasks.append(
+            ScanTask(
+                [], listed=listed, listing_problems=listing_problems, listed_ranges=sorted(ranges)
+            )
+        )
     for task in tasks:
-        task.known = [part.path for part in known.of(task.key_ranges)]
+        task.known_parts = [part.path for part in index.find(task.key_ranges)]
     return tasks, [each for each in listings if isinstance(each, TableRoot)]
 
 
 def _divide(key_ranges: list[KeyRange], parts: int) -> list[list[KeyRange]]:
-    """One key range per task if there are few; otherwise divided by a hash of their names."""
+    """Assign each key range to its own task if there are few, otherwise by a hash of its name."""
     if len(key_ranges) <= 2 * parts:
         return [[key_range] for key_range in key_ranges]
-    by_number: dict[int, list[KeyRange]] = {}
+    by_task: dict[int, list[KeyRange]] = {}
     for key_range in key_ranges:
         name = "\n".join(key_range[:3]).encode("utf-8", "surrogatepass")
-        by_number.setdefault(crc32(name) % parts, []).append(key_range)
-    return list(by_number.values())
+        by_task.setdefault(crc32(name) % parts, []).append(key_range)
+    return list(by_task.values())
 
 
-def plan_deferred(batches: Iterable[DeferredFiles], known: PartIndex) -> list[ScanTask]:
+def plan_deferred(batches: Iterable[DeferredFiles], index: PartIndex) -> list[ScanTask]:
     """Tasks for the files that earlier tasks deferred."""
     return [
         ScanTask(
             [],
             listed_ranges=batch.key_ranges,
             deferred=batch.path,
-            known=[
-                part.path for part in known.of(batch.key_ranges, first=batch.first, last=batch.last)
+            known_parts=[
+                part.path
+                for part in index.find(batch.key_ranges, first=batch.first, last=batch.last)
             ],
         )
         for batch in batches
@@ -200,14 +206,14 @@ def encode_task(task: ScanTask) -> tuple[str, int, int, bytes]:
 
 
 def scan_worker(job: ScanJob) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Runs the tasks of record batches and yields a row of `RESULT_COLUMNS` for each."""
+    """Return a function that runs tasks and yields a row of `RESULT_COLUMNS` for each."""
     return task_worker(partial(run_task, job), ScanTask, _describe_result, RESULT_COLUMNS)
 
 
 def _describe_result(result: ScanResult) -> tuple[int, int, int, int]:
     summary = result.summary
-    problems = result.unlisted.total + summary.all_problems.total
-    return summary.listed, result.read, summary.failed, problems
+    problems = result.listing_problems.total + summary.all_problems.total
+    return summary.listed, result.files_read, summary.failed, problems
 
 
 def task_worker(
@@ -216,16 +222,16 @@ def task_worker(
     describe: Callable[[R], tuple[Any, ...]],
     columns: pa.Schema,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Decodes tasks from record batches, runs them, and encodes what each returns.
+    """Return a function that decodes tasks from record batches, runs them and encodes the results.
 
-    A row of `columns` is the task number, what `describe` says of the result, and the result.
+    A row of `columns` is the task number, the values that `describe` returns, and the result.
     """
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = (batch.column(name).to_pylist() for name in ("task", "task_body"))
             for number, body in zip(*rows, strict=True):
-                # A decoder made beforehand could not be pickled with this function.
+                # A decoder that is created only once could not be pickled with this function.
                 result = run(msgspec.msgpack.decode(body, type=task_type))
                 row = (number, *describe(result), msgspec.msgpack.encode(result))
                 arrays = [
@@ -241,21 +247,21 @@ decode_result: Final = msgspec.msgpack.Decoder(ScanResult).decode
 
 
 def run_task(job: ScanJob, task: ScanTask) -> ScanResult:
-    """Lists the files of a task and reads those that are new or changed."""
+    """List the files of a task and read those that are new or changed."""
     with closing(SpillSort(_decode_listed, key=attrgetter("path"))) as spill:
-        table_roots, stray_metadata, unlisted = _list(job, task, spill)
-        owned = OwnedPaths((*job.owned_paths, *(root.folder for root in table_roots)))
-        files = owned.without(spill.in_order())
-        some = list(islice(files, _MAX_FILES + 1))
-        if len(some) > _MAX_FILES:
-            result = _defer(job, task, chain(some, files), unlisted, owned)
+        table_roots, stray_metadata, problems = _list(job, task, spill)
+        owned_paths = OwnedPaths((*job.owned_paths, *(root.folder for root in table_roots)))
+        files = owned_paths.without(spill.in_order())
+        listed = list(islice(files, _MAX_FILES + 1))
+        if len(listed) > _MAX_FILES:
+            result = _defer(job, task, chain(listed, files), problems, owned_paths)
         else:
-            unchanged = _unchanged(job, task, some) if not unlisted else None
-            result = unchanged or _scan(job, task, some, unlisted, owned)
+            unchanged = _reuse_part(job, task, listed) if not problems else None
+            result = unchanged or _scan(job, task, listed, problems, owned_paths)
     return msgspec.structs.replace(
         result,
         table_roots=table_roots,
-        skipped_for=sorted(owned.used),
+        skipped_owned_paths=sorted(owned_paths.skipping_folders),
         stray_metadata=sorted(stray_metadata),
     )
 
@@ -263,29 +269,29 @@ def run_task(job: ScanJob, task: ScanTask) -> ScanResult:
 def _list(
     job: ScanJob, task: ScanTask, spill: SpillSort[ListedFile]
 ) -> tuple[list[TableRoot], set[str], list[ListingProblem]]:
-    """Adds the task's files to the spill; returns tables, stray metadata and what failed."""
+    """Add the task's files to the spill; return table roots, stray metadata and problems."""
     selection = job.selection
     storage = storage_of(selection.root, selection.access)
     deferred: list[ListedFile] = []
     if task.deferred:
         deferred = _decode_listed(storage_of(task.deferred, job.state_access).read(task.deferred))
-    walked = (storage.walk(each, tables=selection.tables) for each in task.to_list)
+    listings = (storage.walk(each, tables=selection.tables) for each in task.to_list)
     table_roots: set[TableRoot] = set()
     stray_metadata: set[str] = set()
-    unlisted = list(task.unlisted)
+    problems = list(task.listing_problems)
     # A lake may contain the state of its own scans.
-    state = f"{job.state.rstrip('/')}/"
-    for listing in chain(task.listed, deferred, chain.from_iterable(walked)):
-        if isinstance(listing, ListingProblem):
-            unlisted.append(listing)
-        elif isinstance(listing, TableRoot):
-            table_roots.add(listing)
-        elif not listing.path.startswith(state):
-            if selection.tables and (folder := misplaced_metadata_folder(listing.path)) is not None:
+    state_prefix = f"{job.state.rstrip('/')}/"
+    for item in chain(task.listed, deferred, chain.from_iterable(listings)):
+        if isinstance(item, ListingProblem):
+            problems.append(item)
+        elif isinstance(item, TableRoot):
+            table_roots.add(item)
+        elif not item.path.startswith(state_prefix):
+            if selection.tables and (folder := misplaced_metadata_folder(item.path)) is not None:
                 stray_metadata.add(folder)
-            if listing.path in selection:
-                spill.add(listing)
-    return sorted(table_roots), stray_metadata, unlisted
+            if item.path in selection:
+                spill.add(item)
+    return sorted(table_roots), stray_metadata, problems
 
 
 _decode_listed: Final = msgspec.msgpack.Decoder(list[ListedFile]).decode
@@ -295,26 +301,26 @@ def _defer(
     job: ScanJob,
     task: ScanTask,
     files: Iterator[ListedFile],
-    unlisted: Sequence[ListingProblem],
-    owned: OwnedPaths,
+    problems: Sequence[ListingProblem],
+    owned_paths: OwnedPaths,
 ) -> ScanResult:
-    """Stores too many files in batches, each of which becomes a separate task."""
+    """Store the files in batches, each of which becomes a separate task."""
     storage = storage_of(job.parts_folder, job.state_access)
     batches = []
-    while some := list(islice(files, _BATCH_SIZE)):
+    while batch := list(islice(files, _BATCH_SIZE)):
         path = f"{job.parts_folder}/{uuid.uuid4().hex}.listed"
-        storage.write(path, msgspec.msgpack.encode(some))
-        batches.append(DeferredFiles(path, task.key_ranges, some[0].path, some[-1].path))
-    rest = _scan(job, task, [], unlisted, owned) if unlisted else None
+        storage.write(path, msgspec.msgpack.encode(batch))
+        batches.append(DeferredFiles(path, task.key_ranges, batch[0].path, batch[-1].path))
+    result = _scan(job, task, [], problems, owned_paths) if problems else None
     empty = ScanResult(FileSummary([]), 0, ProblemList(), {}, None, [])
-    return msgspec.structs.replace(rest or empty, deferred=batches)
+    return msgspec.structs.replace(result or empty, deferred=batches)
 
 
-def _unchanged(job: ScanJob, task: ScanTask, listed: Sequence[ListedFile]) -> ScanResult | None:
-    """Return the part of the last scan if it contains exactly these files and none changed."""
-    if len(task.known) != 1:
+def _reuse_part(job: ScanJob, task: ScanTask, listed: Sequence[ListedFile]) -> ScanResult | None:
+    """Return a result with the part of the last scan if it has exactly these, unchanged files."""
+    if len(task.known_parts) != 1:
         return None
-    path = task.known[0]
+    path = task.known_parts[0]
     try:
         identities, summary = read_identities(path, access=job.state_access)
     except LOST_PART_ERRORS:
@@ -334,42 +340,44 @@ def _scan(
     job: ScanJob,
     task: ScanTask,
     listed: Sequence[ListedFile],
-    unlisted: Sequence[ListingProblem],
-    owned: OwnedPaths,
+    listing_problems: Sequence[ListingProblem],
+    owned_paths: OwnedPaths,
 ) -> ScanResult:
-    """Reads new and changed files, takes the others from the last scan, and writes a part."""
-    known, before = _load_known(job, task)
+    """Read new and changed files, take the others from the last scan, and write a part."""
+    known_rows, last_summary = _load_last_rows(job, task)
     rows: list[FileRow] = []
-    fresh: list[tuple[ListedFile, FileRow | None]] = []
-    moved: list[str] = []
+    to_read: list[tuple[ListedFile, FileRow | None]] = []
+    reclassified: list[str] = []
     for each in listed:
-        row = known.pop(each.path, None)
+        row = known_rows.pop(each.path, None)
         is_complete = row is not None and (row.columns is not None or not job.column_stats)
         if row is not None and is_complete and each[1:4] == row[1:4]:
             # Only the storage class changed: files of archive classes cannot be opened at all.
             if each.storage_class != row.storage_class:
                 row = row._replace(storage_class=each.storage_class)
-                moved.append(each.path)
+                reclassified.append(each.path)
             rows.append(row)
         else:
-            fresh.append((each, row))
+            to_read.append((each, row))
     storage = storage_of(job.selection.root, job.selection.access)
     reader = DataFileReader(storage, column_stats=job.column_stats)
-    rows.extend(reader.read(fresh))
+    rows.extend(reader.read(to_read))
     # Files in folders that could not be listed keep their earlier state.
-    unlisted_prefixes = tuple(f"{each.path.rstrip('/')}/" for each in unlisted)
-    hidden_rows = [
+    unlisted_prefixes = tuple(f"{each.path.rstrip('/')}/" for each in listing_problems)
+    unlisted_rows = [
         row
-        for row in known.values()
+        for row in known_rows.values()
         if row.path.startswith(unlisted_prefixes)
-        and any(_contains(key_range, row.path) for key_range in task.key_ranges)
-        and owned.of(row.path) is None
+        and any(_is_in_range(key_range, row.path) for key_range in task.key_ranges)
+        and owned_paths.folder_of(row.path) is None
     ]
-    rows.extend(hidden_rows)
+    rows.extend(unlisted_rows)
     earlier = None
-    if before is not None:
-        removed = known.keys() - {row.path for row in hidden_rows}
-        earlier = EarlierSummary(before, [*removed, *moved, *(each.path for each, _ in fresh)])
+    if last_summary is not None:
+        removed = known_rows.keys() - {row.path for row in unlisted_rows}
+        earlier = EarlierSummary(
+            last_summary, [*removed, *reclassified, *(each.path for each, _ in to_read)]
+        )
     summary = summarise(
         rows,
         root=job.selection.root,
@@ -379,22 +387,25 @@ def _scan(
     )
     part = write_part(job.parts_folder, rows, summary, task.key_ranges, access=job.state_access)
     problems = ProblemList()
-    for failed in unlisted:
+    for failed in listing_problems:
         problems.add(Problem(path=failed.path, code=failed.code, reason=failed.reason))
-    return ScanResult(summary, len(fresh), problems, reader.encoded_schemas, part, [])
+    return ScanResult(summary, len(to_read), problems, reader.encoded_schemas, part, [])
 
 
-def _contains(key_range: KeyRange, path: str) -> bool:
+def _is_in_range(key_range: KeyRange, path: str) -> bool:
     """Whether a path is in a key range, so that no other task reports it too."""
     is_below = path.startswith(f"{key_range.folder.rstrip('/')}/")
     is_before_end = not key_range.until or path <= key_range.until
     return is_below and path > key_range.after and is_before_end
 
 
-def _load_known(job: ScanJob, task: ScanTask) -> tuple[dict[str, FileRow], FileSummary | None]:
-    """The files of the last manifest, and their summary if a single part holds them all."""
-    parts = [read_part(part, access=job.state_access) for part in task.known]
-    rows = {row.path: row for some, _ in parts for row in some}
+def _load_last_rows(job: ScanJob, task: ScanTask) -> tuple[dict[str, FileRow], FileSummary | None]:
+    """The task's files in the last manifest, and their summary if it can be reused.
+
+    That is the case if a single part contains all of them and no hints were applied to it.
+    """
+    parts = [read_part(part, access=job.state_access) for part in task.known_parts]
+    rows = {row.path: row for part_rows, _ in parts for row in part_rows}
     summary = parts[0][1] if len(parts) == 1 else None
     without_hints = HintMatcher((), root=job.selection.root).fingerprint
     return rows, summary if summary is not None and summary.hints == without_hints else None

@@ -15,10 +15,10 @@ import msgspec
 from lumos.discovery.grouping.hints import ColumnSplit, HintMatcher
 from lumos.discovery.grouping.patterns import (
     NULL_PARTITION,
+    FileAssignment,
     Partitions,
-    Placement,
+    assign_file,
     is_time_partition,
-    place_file,
 )
 from lumos.formats.columns import FileColumnStatistics, merge_columns, pack_columns, unpack_columns
 from lumos.formats.identification import read_file
@@ -28,7 +28,7 @@ from lumos.spark.problems import ProblemCount, ProblemList, count_problems
 from lumos.storage import FileHint, FileStorage, ListedFile
 
 _ALL_BITS: Final = 2**64 - 1
-# Values stored per path level of a file set; the first in alphabetical order.
+# The number of values stored per path level of a file set: the first in alphabetical order.
 MAX_PATH_VALUES: Final = 1000
 _INTEGER: Final = re.compile(r"(0|-?[1-9]\d{0,17})\Z", re.ASCII)
 _DIGITS: Final = re.compile(r"\d{1,9}\Z", re.ASCII)
@@ -43,9 +43,9 @@ FileSetKey = tuple[str, str, str, str]
 class FileRow(NamedTuple):
     """A file as the manifest stores it.
 
-    A file that is not data has no `format`. A file that could not be read is `failed`, with a
-    reason, and keeps the facts of an earlier scan. For other files, `reason` is a remark. `columns`
-    are packed statistics, if they were requested.
+    A file that is not data has no `format`. A file that could not be read is `failed`, with a code
+    and a reason, and has the other values of an earlier scan. For other files, `reason` is a
+    remark. `columns` are packed statistics, if they were requested.
     """
 
     path: str
@@ -77,8 +77,9 @@ class FileSet(msgspec.Struct, array_like=True):
     """All files of one folder, name pattern, format and schema.
 
     `content` is a fingerprint that does not depend on the order of files. `newest` is the last
-    partition and the time of its newest file. `dataset` is the dataset that the path pattern
-    gives. `path_values` are values that may distinguish datasets, by their position in the path.
+    partition and the time of its newest file. `dataset` is the path of the dataset that follows
+    from the pattern. `path_values` are values that may distinguish datasets, by their position in
+    the path.
     """
 
     base: str
@@ -105,7 +106,7 @@ class FileSet(msgspec.Struct, array_like=True):
 
     @property
     def key(self) -> FileSetKey:
-        """What identifies the file set from scan to scan."""
+        """The values that identify the file set in every scan."""
         return self.base, self.pattern, self.format, self.schema_fingerprint
 
     def merge(self, other: "FileSet") -> None:
@@ -129,8 +130,8 @@ class FileSet(msgspec.Struct, array_like=True):
             else merge_columns((self.columns, other.columns))
         )
         for label, values in other.path_values.items():
-            known = self.path_values.get(label, [])
-            self.path_values[label] = sorted({*known, *values})[: MAX_PATH_VALUES + 1]
+            merged = {*self.path_values.get(label, []), *values}
+            self.path_values[label] = sorted(merged)[: MAX_PATH_VALUES + 1]
 
 
 class FileSummary(msgspec.Struct, array_like=True):
@@ -208,7 +209,7 @@ def summarise(
     changed: Iterable[FileRow] = rows
     if earlier is not None and not hints and not splits:
         # Everything below the base folder of a changed file is summarised again.
-        changed_folders = tuple({f"{place_file(path).base}/" for path in earlier.changed})
+        changed_folders = tuple({f"{assign_file(path).base}/" for path in earlier.changed})
         unchanged = [
             each
             for each in earlier.summary.file_sets
@@ -216,7 +217,7 @@ def summarise(
         ]
         changed = (row for row in rows if row.path.startswith(changed_folders))
     return FileSummary(
-        [*unchanged, *_file_sets(changed, matcher.place)],
+        [*unchanged, *_summarise_file_sets(changed, matcher.assign)],
         len(rows),
         failed,
         problems.listed,
@@ -226,55 +227,64 @@ def summarise(
     )
 
 
-def _file_sets(rows: Iterable[FileRow], place_of: Callable[[str], Placement]) -> Iterable[FileSet]:
+def _summarise_file_sets(
+    rows: Iterable[FileRow], assign: Callable[[str], FileAssignment]
+) -> Iterable[FileSet]:
     file_sets: dict[FileSetKey, FileSet] = {}
     columns: dict[FileSetKey, list[tuple[FileColumnStatistics, ...]] | None] = {}
-    seen: set[tuple[FileSetKey, Partitions]] = set()
+    merged_partitions: set[tuple[FileSetKey, Partitions]] = set()
     path_values: dict[FileSetKey, dict[str, set[str]]] = {}
     for row in rows:
         if row.format is None or row.schema_fingerprint is None:
             continue
-        placed = place_of(row.path)
-        partitions = placed.partitions
-        key = (placed.base, placed.pattern, row.format, row.schema_fingerprint)
+        assignment = assign(row.path)
+        partitions = assignment.partitions
+        key = (assignment.base, assignment.pattern, row.format, row.schema_fingerprint)
         newest = (sortable_partitions(partitions), row.modified)
-        found = file_sets.get(key)
-        if found is None:
-            found = file_sets[key] = FileSet(
-                *key, newest, row.modified, row.modified, row.path, row.path, dataset=placed.dataset
+        file_set = file_sets.get(key)
+        if file_set is None:
+            file_set = file_sets[key] = FileSet(
+                *key,
+                newest,
+                row.modified,
+                row.modified,
+                row.path,
+                row.path,
+                dataset=assignment.dataset,
             )
             columns[key] = None if row.columns is None else [unpack_columns(row.columns)]
         else:
-            if (known := columns[key]) is not None and row.columns is not None:
-                known.append(unpack_columns(row.columns))
+            if (statistics := columns[key]) is not None and row.columns is not None:
+                statistics.append(unpack_columns(row.columns))
             else:
                 columns[key] = None
-            found.newest = max(found.newest, newest)
-            found.oldest = min(found.oldest, row.modified)
-            found.modified = max(found.modified, row.modified)
-            found.first_path = min(found.first_path, row.path)
-            found.last_path = max(found.last_path, row.path)
-        found.file_count += 1
-        found.size += row.size
+            file_set.newest = max(file_set.newest, newest)
+            file_set.oldest = min(file_set.oldest, row.modified)
+            file_set.modified = max(file_set.modified, row.modified)
+            file_set.first_path = min(file_set.first_path, row.path)
+            file_set.last_path = max(file_set.last_path, row.path)
+        file_set.file_count += 1
+        file_set.size += row.size
         if row.storage_class:
-            known_size = found.classes.get(row.storage_class, 0)
-            found.classes[row.storage_class] = known_size + row.size
-        found.row_count = add_row_counts(found.row_count, row.row_count)
-        found.row_count_exact &= row.row_count_exact
-        found.content = (found.content + _fingerprint(row)) & _ALL_BITS
-        if partitions and (key, partitions) not in seen:
-            seen.add((key, partitions))
-            found.keys = merge_partition_keys(found.keys, _keys(partitions))
-        if placed.path_values:
-            known_values = path_values.setdefault(key, {})
-            for label, value in placed.path_values:
-                values = known_values.setdefault(label, set())
+            class_size = file_set.classes.get(row.storage_class, 0)
+            file_set.classes[row.storage_class] = class_size + row.size
+        file_set.row_count = add_row_counts(file_set.row_count, row.row_count)
+        file_set.row_count_exact &= row.row_count_exact
+        file_set.content = (file_set.content + _fingerprint(row)) & _ALL_BITS
+        if partitions and (key, partitions) not in merged_partitions:
+            merged_partitions.add((key, partitions))
+            file_set.keys = merge_partition_keys(file_set.keys, _partition_keys(partitions))
+        if assignment.path_values:
+            values_by_label = path_values.setdefault(key, {})
+            for label, value in assignment.path_values:
+                values = values_by_label.setdefault(label, set())
                 values.add(value)
                 if len(values) > 4 * MAX_PATH_VALUES:
-                    known_values[label] = set(sorted(values)[: MAX_PATH_VALUES + 1])
-    for key, by_label in path_values.items():
+                    values_by_label[label] = set(sorted(values)[: MAX_PATH_VALUES + 1])
+    for key, values_by_label in path_values.items():
         file_sets[key].path_values = {
-            label: sorted(values)[: MAX_PATH_VALUES + 1] for label, values in by_label.items()
+            label: sorted(values)[: MAX_PATH_VALUES + 1]
+            for label, values in values_by_label.items()
         }
     for key, files in columns.items():
         file_sets[key].columns = None if files is None else merge_columns(files)
@@ -289,7 +299,7 @@ def _fingerprint(row: FileRow) -> int:
 
 @lru_cache(maxsize=65_536)
 def sortable_partitions(partitions: Partitions) -> str:
-    """Partition values as text that sorts naturally (9 before 10); only the dates if any."""
+    """Partition values as text that sorts naturally (9 before 10); only dates if there are any."""
     dates = [value for key, value in partitions if is_time_partition(key, value)]
     return "/".join(
         value.zfill(20) if value.isdigit() and len(value) < 20 else value
@@ -303,19 +313,19 @@ def merge_partition_keys(left: list[PartitionKey], right: list[PartitionKey]) ->
         return left
     merged = {(each.position, each.key): each for each in left}
     for each in right:
-        known = merged.get((each.position, each.key), each)
+        other = merged.get((each.position, each.key), each)
         merged[each.position, each.key] = PartitionKey(
             each.position,
             each.key,
-            known.integers and each.integers,
-            known.digits and each.digits,
-            known.dates and each.dates,
+            other.integers and each.integers,
+            other.digits and each.digits,
+            other.dates and each.dates,
         )
     return sorted(merged.values())
 
 
 @lru_cache(maxsize=65_536)
-def _keys(partitions: Partitions) -> list[PartitionKey]:
+def _partition_keys(partitions: Partitions) -> list[PartitionKey]:
     return [
         PartitionKey(
             position,
@@ -338,18 +348,17 @@ class DataFileReader:
         self.encoded_schemas: dict[str, bytes] = {}
 
     def read(self, files: Iterable[tuple[ListedFile, FileRow | None]]) -> Iterator[FileRow]:
-        """Read files in order.
+        """Read files in order; each is given with its row of the last scan, if any.
 
-        A file that can no longer be read keeps the facts of the last scan, so that its dataset
-        does not change.
+        A file that can no longer be read keeps its last row, so that its dataset does not change.
         """
         if self._storage.concurrency == 1:
-            yield from (self._row(listed, known) for listed, known in files)
+            yield from (self._read_or_keep(listed, last_row) for listed, last_row in files)
             return
         with ThreadPoolExecutor(self._storage.concurrency) as threads:
-            yield from threads.map(lambda file: self._row(*file), files)
+            yield from threads.map(lambda file: self._read_or_keep(*file), files)
 
-    def _row(self, listed: ListedFile, known: FileRow | None) -> FileRow:
+    def _read_or_keep(self, listed: ListedFile, last_row: FileRow | None) -> FileRow:
         try:
             return self._read(listed)
         except UnreadableFile as problem:
@@ -363,22 +372,22 @@ class DataFileReader:
         except Exception as problem:  # noqa: BLE001 - one corrupt file must not end a scan
             reason = f"It could not be read: {type(problem).__name__}: {problem}"
             failed = _unopened_row(listed, "unreadable", reason)
-        if known is None or known.schema_fingerprint is None:
+        if last_row is None or last_row.schema_fingerprint is None:
             return failed
-        return known._replace(failed=True, code=failed.code, reason=failed.reason)
+        return last_row._replace(failed=True, code=failed.code, reason=failed.reason)
 
     def _read(self, listed: ListedFile) -> FileRow:
         with self._storage.open(listed.path, size=listed.size) as file:
             name = listed.path.rpartition("/")[2]
             found = read_file(name, file, column_stats=self._column_stats)
         if found is None:
-            return _row(listed)
+            return _make_row(listed)
         format, facts = found
         fingerprint = facts.known.full
         if fingerprint not in self.encoded_schemas:
             self.encoded_schemas[fingerprint] = facts.known.body
         code, reason = facts.remarks[0] if facts.remarks else (None, None)
-        return _row(
+        return _make_row(
             listed,
             format=format.name,
             schema_fingerprint=fingerprint,
@@ -390,12 +399,12 @@ class DataFileReader:
         )
 
 
-def _row(listed: ListedFile, **facts: Any) -> FileRow:
+def _make_row(listed: ListedFile, **facts: Any) -> FileRow:
     return FileRow(*listed[:4], storage_class=listed.storage_class, **facts)
 
 
 def _failed_row(listed: ListedFile, code: str, reason: str) -> FileRow:
-    return _row(listed, failed=True, code=code, reason=reason)
+    return _make_row(listed, failed=True, code=code, reason=reason)
 
 
 def _unopened_row(listed: ListedFile, code: str, reason: str) -> FileRow:

@@ -12,7 +12,7 @@ from lumos.storage import FileStorage, ListedFile, LocalStorage
 from lumos.storage.table_roots import LOG_FOLDERS, METADATA_FOLDER
 from lumos.storage.uris import canonical
 
-# Log files are read whole, and one commit may add a million data files.
+# Log files are read into memory, and one commit may add a million data files.
 MAX_FILE_BYTES: Final = 1024**3
 # Longer listings are not cached.
 _MAX_CACHED_ENTRIES: Final = 50_000
@@ -22,7 +22,7 @@ class StoredTableFolder:
     """A table's root in any storage, without the folder `excluded_uri`.
 
     Nothing outside of the root `scanned` (by default the table's own) is listed or opened. Listings
-    are cached, so that the signature of a table and the facts read after it belong together.
+    are cached, so that the signature of a table and its facts come from the same listing.
     """
 
     def __init__(
@@ -31,16 +31,16 @@ class StoredTableFolder:
         self.root = root
         self._paths = TablePaths(root, (scanned or root,))
         self._storage = storage
-        self._inside = f"{root.rstrip('/')}/"
-        self._left_out = f"{excluded_uri.rstrip('/')}/" if excluded_uri else ""
+        self._prefix = f"{root.rstrip('/')}/"
+        self._excluded_prefix = f"{excluded_uri.rstrip('/')}/" if excluded_uri else ""
         self._listings: dict[str, list[FileEntry]] = {}
         self._sizes: dict[str, int] = {}
 
     def entries(self, folder: str, *, after: str = "") -> Iterator[FileEntry]:
-        if (known := self._listings.get(folder)) is not None:
-            yield from (entry for entry in known if entry.name > after)
+        if (listing := self._listings.get(folder)) is not None:
+            yield from (entry for entry in listing if entry.name > after)
             return
-        path = self._paths.resolve(self._inside + folder if folder else self.root)
+        path = self._paths.resolve(self._prefix + folder if folder else self.root)
         cached: list[FileEntry] = []
         for listed in self._storage.entries(path, after=after):
             entry = self._entry(listed)
@@ -52,11 +52,11 @@ class StoredTableFolder:
 
     def below(self) -> Iterator[FileEntry]:
         for listed in self._storage.entries(self.root, deep=True, excluded_folders=LOG_FOLDERS):
-            name = listed.path[len(self._inside) :]
+            name = listed.path[len(self._prefix) :]
             if isinstance(self._storage, LocalStorage):
-                # A file may be a link, which object stores do not have.
+                # A local file may be a symbolic link; this raises an error if it leads outside.
                 self._paths.resolve(listed.path)
-            if not self._left_out or not listed.path.startswith(self._left_out):
+            if not self._excluded_prefix or not listed.path.startswith(self._excluded_prefix):
                 yield FileEntry(name, listed.size, listed.modified, listed.etag)
 
     def read(self, path: str) -> bytes:
@@ -68,6 +68,7 @@ class StoredTableFolder:
         yield from self._storage.read_many(locations, max_bytes=MAX_FILE_BYTES, sizes=self._sizes)
 
     def inside(self, uri: str, location: str) -> str | None:
+        """The path of a URI relative to the table's folder or `location`; None if it is outside."""
         target = canonical(uri, self.root)
         for root in (canonical(location, self.root), self.root):
             if root and (path := _relative_to(target, root)) is not None:
@@ -75,7 +76,7 @@ class StoredTableFolder:
         return None
 
     def _path(self, path: str) -> str:
-        return self._inside + path
+        return self._prefix + path
 
     def _entry(self, listed: ListedFile) -> FileEntry:
         if len(self._sizes) < _MAX_CACHED_ENTRIES:
@@ -87,10 +88,10 @@ class StoredTableFolder:
 class SeparateMetadataFolder(StoredTableFolder):
     """The root of a table with metadata in another folder, `log`.
 
-    Both metadata folders are shown as one, because older files stay in the usual folder when a
+    Both metadata folders are listed as one, because older files stay in the usual folder when a
     table is configured to write its metadata elsewhere. `log_uri` and `location` are the addresses
-    of the log and the root in the table's metadata. If only the log is accessible, it is also the
-    root, and the data lies elsewhere.
+    of the log and of the root as written in the table's metadata. If only the log is accessible, it
+    is also used as the root, and the data lies elsewhere.
     """
 
     def __init__(
@@ -113,9 +114,8 @@ class SeparateMetadataFolder(StoredTableFolder):
         if folder != METADATA_FOLDER:
             yield from super().entries(folder, after=after)
             return
-        usual = (each for each in super().entries(METADATA_FOLDER) if each.name not in self._in_log)
-        found = sorted([*usual, *self._in_log.values()])
-        yield from (each for each in found if each.name > after)
+        entries = {each.name: each for each in super().entries(METADATA_FOLDER)} | self._log_entries
+        yield from (each for each in sorted(entries.values()) if each.name > after)
 
     def inside(self, uri: str, location: str) -> str | None:
         has_data = self.root != self.log
@@ -129,11 +129,11 @@ class SeparateMetadataFolder(StoredTableFolder):
 
     def _path(self, path: str) -> str:
         folder, _, name = path.rpartition("/")
-        in_log = folder == METADATA_FOLDER and name in self._in_log
-        return f"{self.log}/{name}" if in_log else super()._path(path)
+        is_in_log = folder == METADATA_FOLDER and name in self._log_entries
+        return f"{self.log}/{name}" if is_in_log else super()._path(path)
 
     @cached_property
-    def _in_log(self) -> dict[str, FileEntry]:
+    def _log_entries(self) -> dict[str, FileEntry]:
         return {
             entry.name: entry
             for listed in self._storage.entries(self._paths.resolve(self.log))
@@ -157,12 +157,14 @@ def locate_table(
 ) -> SeparateMetadataFolder:
     """The folder of the table whose metadata is in `log`; raises UnreadableFile.
 
-    If a lake was moved or copied as a whole, the table still has the same position relative to its
-    metadata.
+    The metadata names the location of the table. If the lake was moved or copied since, the table
+    is expected at the same path relative to its metadata.
     """
-    home = find_table_location(SeparateMetadataFolder(storage, log, log, scanned=scanned))
-    log_uri = canonical(home.metadata, log).rstrip("/")
-    location = canonical(home.location, log).rstrip("/")
+    metadata_location = find_table_location(
+        SeparateMetadataFolder(storage, log, log, scanned=scanned)
+    )
+    log_uri = canonical(metadata_location.metadata, log).rstrip("/")
+    location = canonical(metadata_location.location, log).rstrip("/")
     root = without_dot_segments(_relocate(location, log_uri, log))
     if root != log and _relative_to(root, log) is not None:
         raise UnreadableFile(
@@ -184,14 +186,14 @@ def locate_table(
 
 
 def _relocate(location: str, log_uri: str, log: str) -> str:
-    """Return a location after the log was moved from `log_uri` to `log`."""
-    before, now = log_uri.split("/"), log.split("/")
-    while before and now and before[-1] == now[-1]:
-        before.pop()
-        now.pop()
-    if (path := _relative_to(location, "/".join(before))) is None:
+    """Return where a location lies now if the log was moved from `log_uri` to `log`."""
+    old_parts, new_parts = log_uri.split("/"), log.split("/")
+    while old_parts and new_parts and old_parts[-1] == new_parts[-1]:
+        old_parts.pop()
+        new_parts.pop()
+    if (path := _relative_to(location, "/".join(old_parts))) is None:
         return location
-    return f"{'/'.join(now)}/{path}"
+    return f"{'/'.join(new_parts)}/{path}"
 
 
 def _relative_to(location: str, folder: str) -> str | None:

@@ -19,8 +19,8 @@ AFTER_ALL: Final = "\U0010ffff"
 class TablePaths:
     """Resolves the paths in a table's logs, properties and manifests.
 
-    Anyone with write access to a lake can write such a file. So a path is resolved before anything
-    is opened, and refused unless it lies below one of `roots`. Links are resolved to their target.
+    Anyone with write access to a lake can write such a file. So a path is resolved, including
+    symbolic links, before anything is opened, and refused unless it lies below one of `roots`.
     """
 
     def __init__(self, root: str, roots: Sequence[str]) -> None:
@@ -50,12 +50,8 @@ class TablePaths:
         if ADDRESS.match(location) or "\0" in location:
             return location
         folder, _, name = location.rstrip("/").rpartition("/")
-        location_of_file = f"{self._real_folder(folder or '/').rstrip('/')}/{name}"
-        return (
-            os.path.realpath(location_of_file)
-            if os.path.islink(location_of_file)
-            else location_of_file
-        )
+        path = f"{self._real_folder(folder or '/').rstrip('/')}/{name}"
+        return os.path.realpath(path) if os.path.islink(path) else path
 
 
 def without_dot_segments(location: str) -> str:
@@ -88,16 +84,17 @@ class OwnedPaths:
 
     def __init__(self, folders: Iterable[str]) -> None:
         self._folders = frozenset(folders)
+        # The last folder that was looked up, and the owned folder that contains it.
         self._last = ("", "")
-        # The owned folders for which `without` skipped files.
-        self.used: set[str] = set()
+        # The owned folders whose files `without` has skipped.
+        self.skipping_folders: set[str] = set()
 
-    def of(self, path: str) -> str | None:
+    def folder_of(self, path: str) -> str | None:
         """The innermost owned folder that contains a file, if there is one."""
         if path in self._folders:
             return path
         folder = path.rpartition("/")[0]
-        # Files come folder by folder, so the last answer usually holds.
+        # Files are sorted by path, so most are in the same folder as the one before.
         if folder != self._last[0]:
             owned = folder
             while owned and owned not in self._folders:
@@ -107,12 +104,12 @@ class OwnedPaths:
 
     def without(self, files: Iterable[ListedFile]) -> Iterator[ListedFile]:
         """The files that belong to no table."""
-        for each in files:
-            owned = self.of(each.path)
-            if owned is None:
-                yield each
+        for file in files:
+            folder = self.folder_of(file.path)
+            if folder is None:
+                yield file
             else:
-                self.used.add(owned)
+                self.skipping_folders.add(folder)
 
 
 def may_overlap(key_range: KeyRange, owned: str) -> bool:

@@ -44,7 +44,7 @@ TABLE_RESULT_COLUMNS: Final = pa.schema(
 )
 _MAX_OWNED_FILES: Final = 20_000
 _MEMORY_SUFFIX: Final = ".table"
-# How many folders above a file its table's root is looked for.
+# The maximum number of folders above a path that are searched for the root of its table.
 _MAX_DEPTH: Final = 12
 # Increment this when tables must be read again because a reader changed.
 _VERSION: Final = 1
@@ -55,27 +55,27 @@ STRAY_METADATA: Final = "stray_metadata"
 
 
 class TableRecord(msgspec.Struct, frozen=True, array_like=True):
-    """A table in a manifest: where its memory is stored, and which paths outside its root it owns.
+    """A table in a manifest: where the state of its reader is stored, and which paths it owns.
 
-    A table without a signature is always read again. `log` is its metadata folder if that lies
-    elsewhere.
+    `owned_paths` are paths outside of the table's root. A table without a signature is always read
+    again. `log` is its metadata folder if that lies elsewhere.
     """
 
     kinds: tuple[str, ...]
     signature: str
-    memory: str
+    memory_path: str
     owned_paths: tuple[str, ...] = ()
     log: str = ""
 
     @property
-    def facts(self) -> str:
-        """Where the facts are stored: apart, because a memory grows with the number of files."""
-        return f"{self.memory.removesuffix(_MEMORY_SUFFIX)}.facts"
+    def facts_path(self) -> str:
+        """The file with the facts, which are separate because a memory may be much larger."""
+        return f"{self.memory_path.removesuffix(_MEMORY_SUFFIX)}.facts"
 
     @property
     def files(self) -> tuple[str, ...]:
         """All files that are stored for the table."""
-        return (self.memory, self.facts) if self.memory else ()
+        return (self.memory_path, self.facts_path) if self.memory_path else ()
 
 
 class TableMemory(NamedTuple):
@@ -87,7 +87,9 @@ class TableMemory(NamedTuple):
 
 
 class TableTask(msgspec.Struct, array_like=True):
-    """A table to read, with its last record; unless `listed`, it may have been deleted.
+    """A table to read, with its record in the last manifest, if any.
+
+    A table that is not listed may have been deleted.
 
     A task for stray metadata has the metadata folder as `log` and as `root`: the metadata names
     the location of the table.
@@ -96,26 +98,26 @@ class TableTask(msgspec.Struct, array_like=True):
     root: str
     kinds: tuple[str, ...]
     record: TableRecord | None = None
-    listed: bool = True
+    is_listed: bool = True
     log: str = ""
 
 
 class TableResult(msgspec.Struct, array_like=True):
     """A table with its facts as JSON: those of an earlier scan if it cannot be read now.
 
-    Metadata that belongs to no table is `gone` as well.
+    `is_missing` is set for a deleted table, and for metadata that belongs to no table.
     """
 
     root: str
     record: TableRecord
     facts: bytes | None
     problems: list[Problem]
-    read: bool
-    gone: bool = False
+    was_read: bool
+    is_missing: bool = False
 
 
 class TableJob(NamedTuple):
-    """What all table tasks of a scan share."""
+    """The parameters that all table tasks of a scan share."""
 
     selection: FileSelection
     state: str
@@ -134,7 +136,7 @@ def table_worker(job: TableJob) -> Callable[[Iterable[pa.RecordBatch]], Iterator
 
 
 def _describe_result(result: TableResult) -> tuple[str, bool, int]:
-    return result.root, result.read, len(result.problems)
+    return result.root, result.was_read, len(result.problems)
 
 
 decode_table_result: Final = msgspec.msgpack.Decoder(TableResult).decode
@@ -142,29 +144,29 @@ decode_table_result: Final = msgspec.msgpack.Decoder(TableResult).decode
 
 def load_table_memory(record: TableRecord, access: StorageAccess) -> TableMemory | None:
     """Load the facts and reader state of a table; None if they are missing."""
-    known = _known_facts(record, access)
-    memory = _known_memory(record, access)
-    return None if known is None or memory is None else TableMemory(known[1].kind, known[0], memory)
+    facts = _load_facts(record, access)
+    memory = _load_memory(record, access)
+    return None if facts is None or memory is None else TableMemory(facts[1].kind, facts[0], memory)
 
 
-def _known_facts(
+def _load_facts(
     record: TableRecord | None, access: StorageAccess
 ) -> tuple[bytes, TableFacts] | None:
     """The stored facts, as JSON and decoded; None if they are lost."""
-    if record is None or not record.memory:
+    if record is None or not record.memory_path:
         return None
     try:
-        data = storage_of(record.facts, access).read(record.facts)
+        data = storage_of(record.facts_path, access).read(record.facts_path)
         return data, from_json(data, TableFacts)
     except (FileNotFoundError, msgspec.MsgspecError):
         return None
 
 
-def _known_memory(record: TableRecord | None, access: StorageAccess) -> bytes | None:
-    if record is None or not record.memory:
+def _load_memory(record: TableRecord | None, access: StorageAccess) -> bytes | None:
+    if record is None or not record.memory_path:
         return None
     try:
-        return storage_of(record.memory, access).read(record.memory)
+        return storage_of(record.memory_path, access).read(record.memory_path)
     except FileNotFoundError:
         return None
 
@@ -189,8 +191,8 @@ def _run_task(job: TableJob, task: TableTask) -> TableResult:
         storage, task.root, task.log, scanned=job.selection.root, excluded_uri=job.state
     )
     problems: list[Problem] = []
-    if not task.listed and task.record is not None and not _has_log(folder, task.kinds):
-        return TableResult(task.root, task.record, None, problems, False, gone=True)
+    if not task.is_listed and task.record is not None and not _has_log(folder, task.kinds):
+        return TableResult(task.root, task.record, None, problems, False, is_missing=True)
     # If a root has several logs, the first readable one in the order of KINDS is used.
     for kind in (kind for kind in KINDS if kind in task.kinds):
         try:
@@ -210,14 +212,14 @@ def _run_task(job: TableJob, task: TableTask) -> TableResult:
         problems.append(failed)
         if failed.code == STRAY_METADATA:
             empty = TableRecord(task.kinds, "", "")
-            return TableResult(task.root, empty, None, problems, False, gone=True)
+            return TableResult(task.root, empty, None, problems, False, is_missing=True)
         if failed.code != _UNFINISHED:
             break
-    return _keep_known(job, task, problems)
+    return _keep_last_facts(job, task, problems)
 
 
 def _has_log(folder: StoredTableFolder, kinds: Sequence[str]) -> bool:
-    """Whether a log exists that was not listed: listings may lag behind or fail."""
+    """Whether the table has a log, even if the scan did not list it: listings may be delayed."""
     try:
         return _lists_log(folder, kinds)
     except (OSError, UnreadableFile):
@@ -259,14 +261,16 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
     """Read a table from its log, unless the signature of the log is unchanged."""
     reader = READERS[kind]
     signature = f"{_VERSION}\n{kind}\n{reader.signature(folder)}"
-    record, known = task.record, _known_facts(task.record, job.state_access)
+    record, stored_facts = task.record, _load_facts(task.record, job.state_access)
     if (
         record is not None
-        and known is not None
+        and stored_facts is not None
         and (record.signature, record.kinds) == (signature, task.kinds)
         and _has_memory(record, job)
     ):
-        return TableResult(task.root, record, known[0], _remarks(job, task.root, known[1]), False)
+        return TableResult(
+            task.root, record, stored_facts[0], _remarks(job, task.root, stored_facts[1]), False
+        )
     if task.log:
         folder = _locate(job, task.log)
         signature = f"{_VERSION}\n{kind}\n{reader.signature(folder)}"
@@ -274,20 +278,22 @@ def _read(job: TableJob, task: TableTask, folder: StoredTableFolder, kind: str) 
         # The table is excluded from the scan, but its files are not separate datasets either.
         excluded = TableRecord(task.kinds, "", "", (task.log,), task.log)
         return TableResult(folder.root, excluded, None, [], False)
-    is_of_kind = known is not None and known[1].kind == kind and folder.root == task.root
-    earlier = _known_memory(record, job.state_access) if is_of_kind else None
-    facts, memory = reader.read(folder, earlier, max_commits=job.selection.table_history)
+    has_same_reader = (
+        stored_facts is not None and stored_facts[1].kind == kind and folder.root == task.root
+    )
+    reader_state = _load_memory(record, job.state_access) if has_same_reader else None
+    facts, memory = reader.read(folder, reader_state, max_commits=job.selection.table_history)
     check_width(len(KnownSchema(facts.schema).leaves))
-    if facts.elsewhere and not task.log and (moved := _read_elsewhere(job, task, kind)) is not None:
-        return moved
-    body = to_json(_with_others(facts, kind, task.kinds))
+    if facts.elsewhere and not task.log and (table := _read_elsewhere(job, task, kind)) is not None:
+        return table
+    encoded_facts = to_json(_add_other_kinds(facts, kind, task.kinds))
     path = f"{job.parts_folder}/{uuid.uuid4().hex}{_MEMORY_SUFFIX}"
-    owned = _owned_paths(facts, folder.root, job.selection.root, log=task.log)
-    record = TableRecord(task.kinds, signature, path, owned, task.log)
-    state = storage_of(path, job.state_access)
-    state.write(record.memory, memory)
-    state.write(record.facts, body)
-    return TableResult(folder.root, record, body, _remarks(job, folder.root, facts), True)
+    owned_paths = _owned_paths(facts, folder.root, job.selection.root, log=task.log)
+    record = TableRecord(task.kinds, signature, path, owned_paths, task.log)
+    storage = storage_of(path, job.state_access)
+    storage.write(record.memory_path, memory)
+    storage.write(record.facts_path, encoded_facts)
+    return TableResult(folder.root, record, encoded_facts, _remarks(job, folder.root, facts), True)
 
 
 def _locate(job: TableJob, log: str) -> StoredTableFolder:
@@ -302,7 +308,7 @@ def _read_elsewhere(job: TableJob, task: TableTask, kind: str) -> TableResult | 
     try:
         folder = _locate(job, log)
     except UnreadableFile:
-        # Then the table is the folder that contains the metadata.
+        # The metadata names no usable location, so the table is the folder that contains it.
         return None
     if folder.root == log:
         return None
@@ -310,22 +316,22 @@ def _read_elsewhere(job: TableJob, task: TableTask, kind: str) -> TableResult | 
 
 
 def _has_memory(record: TableRecord, job: TableJob) -> bool:
-    """Whether the memory exists, which profiles and `lumos explain` need."""
+    """Whether the reader's state is still stored; profiles and `lumos explain` need it."""
     try:
-        with storage_of(record.memory, job.state_access).open(record.memory) as file:
+        with storage_of(record.memory_path, job.state_access).open(record.memory_path) as file:
             return file.size > 0
     except FileNotFoundError:
         return False
 
 
-def _keep_known(job: TableJob, task: TableTask, problems: list[Problem]) -> TableResult:
-    """The last known facts of a table that cannot be read; the next scan reads it again."""
-    record, known = task.record, _known_facts(task.record, job.state_access)
-    if record is None or known is None:
+def _keep_last_facts(job: TableJob, task: TableTask, problems: list[Problem]) -> TableResult:
+    """The last known facts of a table that cannot be read; the next scan tries again."""
+    record, facts = task.record, _load_facts(task.record, job.state_access)
+    if record is None or facts is None:
         unread = TableRecord(task.kinds, "", "", log=task.log)
         return TableResult(task.root, unread, None, problems, False)
-    again = msgspec.structs.replace(record, kinds=task.kinds, signature="")
-    return TableResult(task.root, again, known[0], problems, False)
+    outdated = msgspec.structs.replace(record, kinds=task.kinds, signature="")
+    return TableResult(task.root, outdated, facts[0], problems, False)
 
 
 def _problem(root: str, code: str, reason: str) -> Problem:
@@ -348,7 +354,7 @@ def _remarks(job: TableJob, root: str, facts: TableFacts) -> list[Problem]:
     ]
 
 
-def _with_others(facts: TableFacts, kind: str, kinds: Sequence[str]) -> TableFacts:
+def _add_other_kinds(facts: TableFacts, kind: str, kinds: Sequence[str]) -> TableFacts:
     others = ", ".join(other for other in kinds if other != kind)
     if not others:
         return facts
@@ -359,21 +365,23 @@ def _owned_paths(facts: TableFacts, root: str, scanned: str, *, log: str) -> tup
     """The paths outside of its root that a table owns and that the scan may list.
 
     A folder that contains the table itself is never owned. The paths are sent to every task, so
-    very many files are replaced by their folders.
+    if there are too many files, their folders are used instead.
     """
     prefix = f"{scanned.rstrip('/')}/"
-    own = f"{root}/"
-    owned = {canonical(each, root).rstrip("/") for each in facts.claims}
-    outside = {each for each in owned if each.startswith(prefix) and not each.startswith(own)}
+    own_prefix = f"{root}/"
+    claimed = {canonical(each, root).rstrip("/") for each in facts.claims}
+    outside = {
+        each for each in claimed if each.startswith(prefix) and not each.startswith(own_prefix)
+    }
     if len(outside) > _MAX_OWNED_FILES:
         outside = {_folder(each) for each in outside}
-    if log and not f"{log}/".startswith(own):
+    if log and not f"{log}/".startswith(own_prefix):
         outside.add(log)
-    return tuple(sorted(each for each in outside if not own.startswith(f"{each}/")))
+    return tuple(sorted(each for each in outside if not own_prefix.startswith(f"{each}/")))
 
 
 def _folder(path: str) -> str:
-    """The folder of a file, above its partitions."""
+    """The folder that contains a file's partition folders, or else the file."""
     folder = path.rpartition("/")[0]
     while "=" in folder.rpartition("/")[2]:
         folder = folder.rpartition("/")[0]

@@ -29,57 +29,62 @@ class TablePredecessors(NamedTuple):
 def plan_table_tasks(
     roots: Mapping[str, tuple[TableKind, ...]],
     stray_metadata: Collection[str],
-    known: Mapping[str, TableRecord],
+    known_tables: Mapping[str, TableRecord],
     selection: FileSelection,
 ) -> list[TableTask]:
     """Tasks for listed tables, for known tables that were not listed, and for stray metadata.
 
     `stray_metadata` are folders with metadata of tables that lie elsewhere.
     """
-    owners = {record.log: root for root, record in known.items() if record.log}
+    owners = {record.log: root for root, record in known_tables.items() if record.log}
     logs = {f"{root}/{METADATA_FOLDER}": root for root in roots}
     listed = {owners[log] for log in (*stray_metadata, *logs) if log in owners}
-    # A folder with nothing but the log of a known table is not a table.
-    actual = {root: roots[root] for log, root in logs.items() if log not in owners}
-    # A table inside another one is part of it, even if it existed first.
-    table_paths = OwnedPaths(actual)
+    # A folder that only contains the log of a known table is not a table itself.
+    tables = {root: roots[root] for log, root in logs.items() if log not in owners}
+    # A table inside another one is part of it, even if the inner one existed first.
+    table_paths = OwnedPaths(tables)
     tasks = [
-        TableTask(root, kinds, known.get(root), log=known[root].log if root in known else "")
-        for root, kinds in sorted(actual.items())
+        TableTask(
+            root,
+            kinds,
+            known_tables.get(root),
+            log=known_tables[root].log if root in known_tables else "",
+        )
+        for root, kinds in sorted(tables.items())
     ]
     tasks += [
-        # Only Iceberg metadata may lie elsewhere, and the root contains no other log.
+        # A listed root here has metadata elsewhere, which only Iceberg has, and no other log.
         TableTask(
             root,
             ("iceberg",) if root in listed else record.kinds,
             record,
-            listed=root in listed,
+            is_listed=root in listed,
             log=record.log,
         )
-        for root, record in sorted(known.items())
-        if table_paths.of(f"{root}/") is None
+        for root, record in sorted(known_tables.items())
+        if table_paths.folder_of(f"{root}/") is None
     ]
     tasks += [
         TableTask(log, ("iceberg",), log=log)
         for log in sorted(stray_metadata)
-        if log not in owners and table_paths.of(f"{log}/") is None
+        if log not in owners and table_paths.folder_of(f"{log}/") is None
     ]
     return [task for task in tasks if selection.has_table(task.log or task.root)]
 
 
 def select_tables(results: Sequence[TableResult]) -> tuple[list[TableResult], list[Problem]]:
-    """Select the tables that were read, each once, and remark on metadata without a table.
+    """Select one result per table; also return remarks on metadata without a table.
 
     If the metadata of a table lies elsewhere, only the metadata proves that the table exists. So
     the table must neither contain other tables nor lie inside one.
     """
-    found = [each for each in results if not each.gone]
-    remarks = [problem for each in results if each.gone for problem in each.problems]
+    found = [each for each in results if not each.is_missing]
+    remarks = [problem for each in results if each.is_missing for problem in each.problems]
     roots = sorted({each.root for each in found})
-    certain = OwnedPaths(each.root for each in found if not each.record.log)
+    certain_tables = OwnedPaths(each.root for each in found if not each.record.log)
     selected: dict[str, TableResult] = {}
     for each in sorted(found, key=_precedence):
-        reason = _why_stray(each, roots, certain, selected) if each.record.log else ""
+        reason = _why_stray(each, roots, certain_tables, selected) if each.record.log else ""
         if reason:
             remarks.append(
                 Problem(
@@ -96,9 +101,10 @@ def select_tables(results: Sequence[TableResult]) -> tuple[list[TableResult], li
 
 
 def _precedence(each: TableResult) -> tuple[bool, bool, bool, str]:
-    """Sorts results for the same root: other formats first, then metadata that lies elsewhere.
+    """Sort key for results of the same root; the first one is selected.
 
-    Metadata elsewhere is read together with the usual folder, so it is more complete.
+    Tables that were read come first, then formats other than Iceberg, then Iceberg with metadata
+    elsewhere: it is read together with the usual folder, so it is more complete.
     """
     record = each.record
     return each.facts is None, record.kinds == ("iceberg",), not record.log, record.log
@@ -107,12 +113,12 @@ def _precedence(each: TableResult) -> tuple[bool, bool, bool, str]:
 def _why_stray(
     each: TableResult,
     roots: Sequence[str],
-    certain: OwnedPaths,
+    certain_tables: OwnedPaths,
     selected: Mapping[str, TableResult],
 ) -> str:
     if _contains_any(each.root, roots) or _contains_any(each.record.log, roots):
         return "its table would contain other tables"
-    if certain.of(f"{each.root.rpartition('/')[0]}/") is not None:
+    if certain_tables.folder_of(f"{each.root.rpartition('/')[0]}/") is not None:
         return "its table would be part of another table"
     if each.root in selected:
         return f"its table {each.root} has other metadata"
@@ -127,7 +133,7 @@ def _contains_any(folder: str, roots: Sequence[str]) -> bool:
 
 def find_table_predecessors(
     tables: Collection[TableResult],
-    before: ScanManifest,
+    last_manifest: ScanManifest,
     *,
     present: Collection[str],
     selection: FileSelection,
@@ -135,49 +141,49 @@ def find_table_predecessors(
 ) -> dict[str, TablePredecessors]:
     """Find datasets of the last scan whose files now belong to tables, by table root.
 
-    `present` are the datasets of loose files that still exist. A dataset whose files were removed
-    has no successor: its files must lie in the table's folders or be listed in its log. If several
-    tables were one dataset, the first one continues it. Datasets in metadata folders come last,
-    because a table should rather continue the history of its data.
+    `present` are the datasets of loose files that still exist. A table continues a dataset only if
+    the dataset's files lie in the table's folders or are listed in its log. If several tables were
+    one dataset, the first one continues it. Datasets in metadata folders come last, because a table
+    should continue the history of its data rather than that of its metadata.
     """
-    missing = before.grouping.datasets.difference(present)
+    missing = last_manifest.grouping.datasets.difference(present)
     if not tables or not missing:
         return {}
     logs = OwnedPaths(each.record.log for each in tables if each.record.log)
-    roots = {each.root: each.root for each in tables if each.root in missing}
-    # By table: files of datasets that may have belonged to it or only lay in its folder.
+    table_of_dataset = {each.root: each.root for each in tables if each.root in missing}
+    # By table: files in its folders that may belong to it or to no table, with their dataset.
     uncertain: dict[str, dict[str, str]] = {}
     owners = {
         folder: each.root for each in tables for folder in (each.root, *each.record.owned_paths)
     }
     owned = OwnedPaths(owners)
     storage = storage_of(selection.root, selection.access)
-    for dataset, path in sorted(_files(before, missing - roots.keys())):
-        folder = owned.of(path)
-        if dataset in roots or folder is None or not storage.exists(path):
+    for dataset, path in sorted(_files(last_manifest, missing - table_of_dataset.keys())):
+        folder = owned.folder_of(path)
+        if dataset in table_of_dataset or folder is None or not storage.exists(path):
             continue
         if _is_in_table_folders(dataset, owners[folder]) or _is_metadata(path, logs):
-            roots[dataset] = owners[folder]
+            table_of_dataset[dataset] = owners[folder]
         else:
             uncertain.setdefault(owners[folder], {})[path] = dataset
     elsewhere: set[str] = set()
     for table in tables:
         for path in _live_among(table, uncertain.get(table.root, {}), state_access):
             dataset = uncertain[table.root][path]
-            if dataset in roots:
+            if dataset in table_of_dataset:
                 continue
-            roots[dataset] = table.root
+            table_of_dataset[dataset] = table.root
             if not path.startswith(f"{table.root}/"):
                 elsewhere.add(dataset)
-    found: dict[str, list[str]] = {}
-    for path in sorted(roots, key=lambda each: (_is_metadata(each, logs), each)):
-        found.setdefault(roots[path], []).append(path)
+    by_table: dict[str, list[str]] = {}
+    for path in sorted(table_of_dataset, key=lambda each: (_is_metadata(each, logs), each)):
+        by_table.setdefault(table_of_dataset[path], []).append(path)
     return {
         root: TablePredecessors(
-            tuple(path for path in some if path not in elsewhere),
-            tuple(path for path in some if path in elsewhere),
+            tuple(path for path in paths if path not in elsewhere),
+            tuple(path for path in paths if path in elsewhere),
         )
-        for root, some in found.items()
+        for root, paths in by_table.items()
     }
 
 
@@ -195,13 +201,13 @@ def _live_among(table: TableResult, paths: Collection[str], access: StorageAcces
         yield from (path for path in live_paths(table.root, memory) if path in paths)
 
 
-def _files(before: ScanManifest, datasets: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Some files of each dataset of the last scan."""
-    for file_set in before.grouping.file_sets:
+def _files(last_manifest: ScanManifest, datasets: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Each dataset of the last scan with some of its files: the first and last of each file set."""
+    for file_set in last_manifest.grouping.file_sets:
         if file_set.dataset in datasets:
             yield file_set.dataset, file_set.first_path
             yield file_set.dataset, file_set.last_path
 
 
 def _is_metadata(path: str, logs: OwnedPaths) -> bool:
-    return f"/{METADATA_FOLDER}/" in f"{path}/" or logs.of(f"{path}/") is not None
+    return f"/{METADATA_FOLDER}/" in f"{path}/" or logs.folder_of(f"{path}/") is not None

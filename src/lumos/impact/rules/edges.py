@@ -1,6 +1,6 @@
 """Impact derived only from lineage edges, if no SQL is available."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from lumos.impact.rules.graph import DatasetDerivation
@@ -22,8 +22,8 @@ from lumos.model.type_path import field_at
 from lumos.model.types import Unknown
 
 ALL: Final = "*"
-Fact = TypeVar("Fact", ColumnMapping, ColumnUse)
-_USES: Final = {
+Reference = TypeVar("Reference", ColumnMapping, ColumnUse)
+_CONSUMER_USES: Final = {
     UseKind.JOIN: ConsumerUse.JOINED,
     UseKind.GROUP_BY: ConsumerUse.GROUPED,
     UseKind.FILTER: ConsumerUse.FILTERED,
@@ -48,48 +48,48 @@ class EdgeAssessment(NamedTuple):
 
     assessments: list[LocatedAssessment]
     outputs: list[OutputColumn]
-    is_doubtful: bool = False
+    may_have_changed: bool = False
 
 
 def assess_edge(edge: Edge, versions: TableVersions, target: Schema | None) -> EdgeAssessment:
-    """Assess the changes of an upstream dataset by what an edge records."""
+    """Assess the changes of an upstream dataset with the columns and uses of an edge."""
     if not edge.columns and not edge.uses:
         text = f"the columns used from {edge.upstream} are unknown: no SQL, no column lineage"
         return EdgeAssessment([LocatedAssessment(Assessment(UNDETERMINED, text))], [], True)
     assessments: list[LocatedAssessment] = []
     outputs: list[OutputColumn] = []
-    is_doubtful = False
+    may_have_changed = False
+    table = versions.key
     mappings, uses = _by_upstream_column(edge.columns), _by_upstream_column(edge.uses)
     for name in _changed_columns(versions, mappings, uses):
         before, after = versions.columns.get(name, (None, None))
-        starred = mappings.get(ALL, [])
-        if starred and before is None and after is not None:
-            starred = []
-        own_mappings = mappings.get(name.casefold(), [])
-        own_uses = uses.get(name.casefold(), [])
-        if versions.is_doubtful or name in versions.lost:
-            lost: list[ColumnMapping | ColumnUse] = [*own_mappings, *own_uses]
-            assessments += _with_origin(versions.key, map(_unknown, lost), lost)
-            outputs += [_unknown_output(each, versions.key) for each in own_mappings]
+        column_mappings = mappings.get(name.casefold(), [])
+        column_uses = uses.get(name.casefold(), [])
+        if versions.may_have_changed or name in versions.unknown_columns:
+            references: list[ColumnMapping | ColumnUse] = [*column_mappings, *column_uses]
+            assessments += [_with_origin(_unknown_effect(each), table, each) for each in references]
+            outputs += [_unknown_output(each, table) for each in column_mappings]
             continue
-        for use in [*own_uses, *uses.get(ALL, ())]:
+        for use in [*column_uses, *uses.get(ALL, ())]:
             pair = _field_pair(use.upstream, before, after)
-            found = [_unknown(use) if pair is None else _assess_column_use(use, *pair)]
-            if pair is None or pair[0] != pair[1]:
-                assessments += _with_origin(versions.key, found, [use])
-        for mapping in own_mappings:
+            if pair is None:
+                assessments.append(_with_origin(_unknown_effect(use), table, use))
+            elif pair[0] != pair[1]:
+                assessments.append(_with_origin(_assess_column_use(use, *pair), table, use))
+        for mapping in column_mappings:
             pair = _field_pair(mapping.upstream, before, after)
             if pair is None:
-                assessments += _with_origin(versions.key, [_unknown(mapping)], [mapping])
-                outputs.append(_unknown_output(mapping, versions.key))
+                assessments.append(_with_origin(_unknown_effect(mapping), table, mapping))
+                outputs.append(_unknown_output(mapping, table))
             elif pair[0] != pair[1]:
-                found = list(_assess_mapping(mapping, *pair, target))
-                assessments += _with_origin(versions.key, found, [mapping] * len(found))
-                outputs.append(_output(mapping, versions.key, *pair))
-        if starred and not own_mappings:
-            is_doubtful = True
+                column_assessments = _assess_mapping(mapping, *pair, target)
+                assessments += [_with_origin(each, table, mapping) for each in column_assessments]
+                outputs.append(_output_column(mapping, table, *pair))
+        is_added = before is None and after is not None
+        if ALL in mappings and not column_mappings and not is_added:
+            may_have_changed = True
             text = f"selects all columns of {edge.upstream}, with an unknown effect"
-            star = starred[0]
+            star = mappings[ALL][0]
             assessments.append(
                 LocatedAssessment(
                     Assessment(UNDETERMINED, text),
@@ -105,22 +105,19 @@ def assess_edge(edge: Edge, versions: TableVersions, target: Schema | None) -> E
             LocatedAssessment(Assessment(BREAKING, text), ClauseKind.INSERT.value, ALL)
         )
     changed = [each for each in outputs if each.before != each.after or each.is_unknown]
-    return EdgeAssessment(assessments, changed, is_doubtful)
+    return EdgeAssessment(assessments, changed, may_have_changed)
 
 
 def _with_origin(
-    table: str,
-    assessments: Iterable[LocatedAssessment],
-    facts: Iterable[ColumnMapping | ColumnUse],
-) -> Iterator[LocatedAssessment]:
-    for each, fact in zip(assessments, facts, strict=True):
-        yield each._replace(origins=((table, fact.upstream),))
+    assessment: LocatedAssessment, table: str, reference: ColumnMapping | ColumnUse
+) -> LocatedAssessment:
+    return assessment._replace(origins=((table, reference.upstream),))
 
 
 def _field_pair(
     path: str, before: Field | None, after: Field | None
 ) -> tuple[Field | None, Field | None] | None:
-    """A column, or the field inside of it at a path, before and after; None if it is unknown."""
+    """The column or nested field at a path, before and after; None if unknown."""
     old, new = (None if each is None else field_at(path, each) for each in (before, after))
     if before is not None and (old is None or isinstance(old.type, Unknown)):
         return (before, after) if is_lineage_column(path) else None
@@ -132,8 +129,8 @@ def _changed_columns(
     mappings: Mapping[str, Sequence[ColumnMapping]],
     uses: Mapping[str, Sequence[ColumnUse]],
 ) -> Iterator[str]:
-    """The columns that may have changed; for a doubtful table, all that are used."""
-    if not versions.is_doubtful:
+    """The columns that may have changed: all used ones if the changes of the table are unknown."""
+    if not versions.may_have_changed:
         yield from versions.changed
         return
     names = {name.casefold(): name for name in versions.columns}
@@ -141,11 +138,15 @@ def _changed_columns(
         yield names.get(name, name)
 
 
-def _unknown(fact: ColumnMapping | ColumnUse) -> LocatedAssessment:
-    usage = fact.usage.value if isinstance(fact, ColumnUse) else ClauseKind.PROJECTION.value
-    clause = fact.expression if isinstance(fact, ColumnUse) else fact.transformation
-    text = f"effect on {fact.upstream} in {usage.replace('_', ' ')} is unknown"
-    return LocatedAssessment(Assessment(UNDETERMINED, text), usage, clause, fact.line, fact.file)
+def _unknown_effect(reference: ColumnMapping | ColumnUse) -> LocatedAssessment:
+    usage = (
+        reference.usage.value if isinstance(reference, ColumnUse) else ClauseKind.PROJECTION.value
+    )
+    clause = reference.expression if isinstance(reference, ColumnUse) else reference.transformation
+    text = f"effect on {reference.upstream} in {usage.replace('_', ' ')} is unknown"
+    return LocatedAssessment(
+        Assessment(UNDETERMINED, text), usage, clause, reference.line, reference.file
+    )
 
 
 def _unknown_output(mapping: ColumnMapping, key: str) -> OutputColumn:
@@ -160,36 +161,42 @@ def _assess_column_use(
 ) -> LocatedAssessment:
     usage, clause = use.usage.value, use.expression
     location = (usage, clause, use.line, use.file)
-    where = usage.replace("_", " ")
+    clause_name = usage.replace("_", " ")
     if before is not None and after is None:
         return LocatedAssessment(
-            Assessment(BREAKING, f"needs {use.upstream} in {where}"), *location
+            Assessment(BREAKING, f"needs {use.upstream} in {clause_name}"), *location
         )
     if before is None or after is None or isinstance(after.type, Unknown):
-        text = f"effect on {use.upstream} in {where} is unknown"
+        text = f"effect on {use.upstream} in {clause_name} is unknown"
         return LocatedAssessment(Assessment(UNDETERMINED, text), *location)
-    kinds = {_USES[use.usage]} if use.usage in _USES else set[ConsumerUse]()
+    consumer_uses = (
+        {_CONSUMER_USES[use.usage]} if use.usage in _CONSUMER_USES else set[ConsumerUse]()
+    )
     if use.negated:
-        kinds.add(ConsumerUse.NOT_IN)
-    found = [_assess_nulls(use, before, after, kinds, where)]
+        consumer_uses.add(ConsumerUse.NOT_IN)
+    assessments = [_assess_nulls(use, before, after, consumer_uses, clause_name)]
     if before.type != after.type and use.cast_to is not None:
-        found.append(Assessment(COMPATIBLE, f"casts {use.upstream} to {use.cast_to} anyway"))
+        assessments.append(Assessment(COMPATIBLE, f"casts {use.upstream} to {use.cast_to} anyway"))
     elif before.type != after.type:
         finding = type_finding(before.type, after.type)
-        verdict = resolve_verdict(finding, frozenset(kinds))
-        text = f"expects {before.type.text} {use.upstream} in {where}"
+        verdict = resolve_verdict(finding, frozenset(consumer_uses))
+        text = f"expects {before.type.text} {use.upstream} in {clause_name}"
         if verdict is COMPATIBLE:
             text = f"works with {after.type.text} {use.upstream} as well"
-        found.append(Assessment(verdict, text))
-    return LocatedAssessment(min(found, key=lambda each: rank(each.verdict)), *location)
+        assessments.append(Assessment(verdict, text))
+    return LocatedAssessment(min(assessments, key=lambda each: rank(each.verdict)), *location)
 
 
 def _assess_nulls(
-    use: ColumnUse, before: Field, after: Field, kinds: set[ConsumerUse], where: str
+    use: ColumnUse, before: Field, after: Field, consumer_uses: set[ConsumerUse], clause_name: str
 ) -> Assessment:
-    if after.nullable and not before.nullable and kinds & {ConsumerUse.JOINED, ConsumerUse.NOT_IN}:
-        where = "NOT IN" if ConsumerUse.NOT_IN in kinds else where
-        return Assessment(BREAKING, f"expects no nulls of {use.upstream} in {where}")
+    if (
+        after.nullable
+        and not before.nullable
+        and consumer_uses & {ConsumerUse.JOINED, ConsumerUse.NOT_IN}
+    ):
+        clause_name = "NOT IN" if ConsumerUse.NOT_IN in consumer_uses else clause_name
+        return Assessment(BREAKING, f"expects no nulls of {use.upstream} in {clause_name}")
     return Assessment(COMPATIBLE, f"works with the new {use.upstream}")
 
 
@@ -207,7 +214,7 @@ def _assess_mapping(
         return
     if before is None or after is None:
         return
-    stored = _target_field(target, mapping.downstream)
+    stored = find_field(target, mapping.downstream)
     if before.type != after.type:
         yield LocatedAssessment(_assess_mapped_type(mapping, before, after, stored), *location)
     if after.nullable and not before.nullable:
@@ -245,18 +252,18 @@ def _assess_mapped_type(
     return Assessment(verdict, f"{mapping.downstream} becomes {after.type.text}")
 
 
-def _output(
+def _output_column(
     mapping: ColumnMapping, key: str, before: Field | None, after: Field | None
 ) -> OutputColumn:
-    is_same = mapping.derivation in (Derivation.IDENTITY, None) and mapping.cast_to is None
-    old, new = _value(before), _value(after)
+    is_copied = mapping.derivation in (Derivation.IDENTITY, None) and mapping.cast_to is None
+    old, new = (None if each is None else ValueType.of(each) for each in (before, after))
     is_unknown = False
     if mapping.cast_to is not None and old is not None and new is not None:
         new = ValueType(type=old.type, nullable=new.nullable)
-    elif not is_same and old is not None and new is not None and old.type == new.type:
-        # The derived column keeps its type.
+    elif not is_copied and old is not None and new is not None and old.type == new.type:
+        # Only the nullability changes: the type of the derived column stays.
         old, new = ValueType(nullable=old.nullable), ValueType(nullable=new.nullable)
-    elif not is_same:
+    elif not is_copied:
         is_unknown = new is not None
         old, new = ValueType(), ValueType() if is_unknown else None
     return OutputColumn(
@@ -264,23 +271,16 @@ def _output(
         before=old,
         after=new,
         is_unknown=is_unknown or (after is not None and isinstance(after.type, Unknown)),
-        is_same_value=is_same,
         clause=mapping.transformation,
         line=mapping.line,
         origins=((key, mapping.upstream),),
     )
 
 
-def _value(field: Field | None) -> ValueType | None:
-    return None if field is None else ValueType(type=field.type, nullable=field.nullable)
-
-
-def _target_field(schema: Schema | None, name: str) -> Field | None:
-    return None if schema is None else field_named(schema, name)
-
-
-def field_named(schema: Schema, name: str) -> Field | None:
-    """The column of that name, ignoring case if there is no exact match."""
+def find_field(schema: Schema | None, name: str) -> Field | None:
+    """The column with a name, ignoring case if there is no exact match."""
+    if schema is None:
+        return None
     exact = schema.field(name)
     if exact is not None:
         return exact
@@ -288,11 +288,11 @@ def field_named(schema: Schema, name: str) -> Field | None:
     return next((field for field in schema.fields if field.name.casefold() == folded), None)
 
 
-def _by_upstream_column(facts: Sequence[Fact]) -> dict[str, list[Fact]]:
-    found: dict[str, list[Fact]] = {}
-    for each in facts:
-        found.setdefault(lineage_column(each.upstream).casefold(), []).append(each)
-    return found
+def _by_upstream_column(references: Sequence[Reference]) -> dict[str, list[Reference]]:
+    by_column: dict[str, list[Reference]] = {}
+    for each in references:
+        by_column.setdefault(lineage_column(each.upstream).casefold(), []).append(each)
+    return by_column
 
 
 def assess_key_changes(

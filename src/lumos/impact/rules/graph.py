@@ -18,7 +18,7 @@ class DatasetDerivation(msgspec.Struct, frozen=True, kw_only=True):
     """How a dataset is derived according to one reporter: edges into it, and SQL if stored.
 
     `tables` maps the table names in the SQL, as name parts, to URNs. `unparsed` are the datasets
-    mentioned in an unparsable statement on `line`.
+    that the unparsable statement on `line` mentions.
     """
 
     origin: str
@@ -35,7 +35,7 @@ class DownstreamGraph(Protocol):
     """The datasets downstream of another one."""
 
     def links(self, urn: str) -> Iterable[tuple[str, str]]:
-        """All (upstream, downstream) links below a dataset."""
+        """All (upstream, downstream) links downstream of a dataset."""
         ...
 
     def derivations(self, urn: str) -> Sequence[DatasetDerivation]:
@@ -62,7 +62,7 @@ class SqlAnalyzer(Protocol):
 
 
 class RankedGraph:
-    """Datasets downstream of one, with distances and ranks; upstream datasets rank first."""
+    """The datasets downstream of `start`, with distances and topological ranks."""
 
     def __init__(self, start: str, links: Iterable[tuple[str, str]]) -> None:
         self.start = start
@@ -76,38 +76,38 @@ class RankedGraph:
         self.rank = self._ranks()
 
     def _distances(self) -> dict[str, int]:
-        found = {self.start: 0}
+        distances = {self.start: 0}
         queue = deque([self.start])
         while queue:
             urn = queue.popleft()
             for child in self.children.get(urn, ()):
-                if child not in found:
-                    found[child] = found[urn] + 1
+                if child not in distances:
+                    distances[child] = distances[urn] + 1
                     queue.append(child)
-        return found
+        return distances
 
     def _ranks(self) -> dict[str, int]:
-        """Topological ranks; in a cycle, the dataset nearest to the start comes first."""
-        missing = {
+        """Topological ranks; a cycle starts with its dataset nearest to the start."""
+        unranked_parents = {
             urn: sum(parent in self.distance for parent in self.parents.get(urn, ()))
             for urn in self.distance
         }
         ranks: dict[str, int] = {}
-        ready = [self.start]
-        in_cycle = [(distance, urn) for urn, distance in self.distance.items()]
-        heapq.heapify(in_cycle)
-        queue = deque(ready)
+        by_distance = [(distance, urn) for urn, distance in self.distance.items()]
+        heapq.heapify(by_distance)
+        queue = deque([self.start])
         while len(ranks) < len(self.distance):
             if not queue:
-                _, urn = heapq.heappop(in_cycle)
+                # Only cycles are left: continue with their dataset nearest to the start.
+                _, urn = heapq.heappop(by_distance)
                 queue.append(urn)
             urn = queue.popleft()
             if urn in ranks:
                 continue
             ranks[urn] = len(ranks)
             for child in self.children.get(urn, ()):
-                missing[child] -= 1
-                if missing[child] == 0 and child not in ranks:
+                unranked_parents[child] -= 1
+                if unranked_parents[child] == 0 and child not in ranks:
                     queue.append(child)
         return ranks
 

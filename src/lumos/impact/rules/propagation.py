@@ -18,7 +18,11 @@ from lumos.impact.rules.results import (
     Reason,
     rank,
 )
-from lumos.impact.rules.sql_text import is_unmentioned, only_names_removed_columns, plain_effect
+from lumos.impact.rules.sql_text import (
+    edges_cover_removed_columns,
+    simple_statement_effect,
+    uses_no_changed_column,
+)
 from lumos.impact.rules.type_uses import (
     ClauseKind,
     OutputColumn,
@@ -35,20 +39,20 @@ from lumos.impact.rules.verdicts import (
     assess_use,
 )
 from lumos.impact.rules.versions import (
-    DatasetSchemas,
+    CurrentSchemas,
     Path,
-    as_stored,
+    changed_columns,
     column_origin,
-    columns_of,
-    first_versions,
-    next_versions,
     schema_of,
+    versions_of_changed_dataset,
+    versions_of_downstream_dataset,
+    with_stored_type,
 )
 from lumos.model.change import Finding, Verdict
-from lumos.model.schema import Field, Schema
+from lumos.model.schema import Schema
 from lumos.model.types import quoted_name
 
-# How often a dataset in a cycle is visited at most.
+# Datasets in a cycle are visited repeatedly, at most this often.
 _MAX_VISITS: Final = 4
 
 
@@ -56,16 +60,16 @@ def impact_of(
     urn: str,
     findings: Sequence[Finding],
     downstream: DownstreamGraph,
-    reason: SqlAnalyzer | None = None,
+    analyze_sql: SqlAnalyzer | None = None,
     *,
-    adapted: Collection[str] = (),
+    adapted_files: Collection[str] = (),
 ) -> Impact:
     """The impact of changes of a dataset on everything downstream.
 
-    Without `reason`, only lineage edges are used. The SQL in `adapted` files was written for the
-    schema after the change, so the columns that are added are not new to it.
+    Without `analyze_sql`, only lineage edges are used. The SQL in `adapted_files` was written for
+    the schema after the change and already expects the added columns.
     """
-    return _Propagation(urn, findings, downstream, reason, adapted).impact()
+    return _Propagation(urn, findings, downstream, analyze_sql, adapted_files).impact()
 
 
 class _DatasetResult:
@@ -75,7 +79,7 @@ class _DatasetResult:
         self.assessments: dict[LocatedAssessment, None] = {}
         self.outputs: dict[str, OutputColumn] = {}
         self.schema: Schema | None = None
-        self.is_doubtful = False
+        self.may_have_changed = False
 
     def add(self, assessments: Iterable[LocatedAssessment]) -> None:
         self.assessments.update(dict.fromkeys(assessments))
@@ -88,8 +92,8 @@ class _DatasetResult:
     def add_outputs(self, outputs: Iterable[OutputColumn]) -> None:
         """Add changed columns; an unknown change takes precedence over a known one."""
         for output in outputs:
-            known = self.outputs.get(output.name)
-            if known is None or not known.is_unknown:
+            current = self.outputs.get(output.name)
+            if current is None or not current.is_unknown:
                 self.outputs[output.name] = output
 
     @property
@@ -102,19 +106,21 @@ class _DatasetResult:
 class _Propagation:
     def __init__(
         self, urn: str, findings: Sequence[Finding], downstream: DownstreamGraph,
-        reason: SqlAnalyzer | None, adapted: Collection[str],
+        analyze_sql: SqlAnalyzer | None, adapted_files: Collection[str],
     ) -> None:  # fmt: skip
         self._urn = urn
-        self._adapted = frozenset(adapted)
+        self._adapted_files = frozenset(adapted_files)
         self._findings = findings
         self._changes = tuple(finding.change for finding in findings)
         self._downstream = downstream
-        self._reason = reason
+        self._analyze_sql = analyze_sql
         self._graph = RankedGraph(urn, downstream.links(urn))
-        self._schemas = DatasetSchemas(downstream, reason)
+        self._schemas = CurrentSchemas(downstream, analyze_sql)
         self._unchanged: dict[str, TableVersions] = {}
-        start = first_versions(urn, self._changes, self._schemas.known(urn))
-        self._changed: dict[str, TableVersions] = {} if start.is_same else {urn: start}
+        start = versions_of_changed_dataset(
+            urn, self._changes, self._schemas.stored_or_inferred(urn)
+        )
+        self._changed: dict[str, TableVersions] = {} if start.is_unchanged else {urn: start}
         self._paths: dict[tuple[str, str], Path] = {
             (urn, name): ((urn, name),) for name in start.changed
         }
@@ -140,118 +146,126 @@ class _Propagation:
         return self._result()
 
     def _visit(self, urn: str) -> bool:
-        """Assess a dataset; return whether its own columns change in a new way."""
-        before = self._changed.get(urn)
-        found = self._assess_dataset(urn)
+        """Assess a dataset; return whether its columns changed since the last visit."""
+        versions_before = self._changed.get(urn)
+        result = self._assess_dataset(urn)
         columns: tuple[ColumnImpact, ...] = ()
-        if found.outputs or found.is_doubtful:
-            schema = found.schema or self._schemas.known(urn)
-            outputs = found.outputs.values()
-            versions = next_versions(urn, schema, outputs, is_doubtful=found.is_doubtful)
-            columns = columns_of(urn, versions, outputs, self._paths)
-            if not versions.is_same:
+        if result.outputs or result.may_have_changed:
+            schema = result.schema or self._schemas.stored_or_inferred(urn)
+            outputs = result.outputs.values()
+            versions = versions_of_downstream_dataset(
+                urn, schema, outputs, may_have_changed=result.may_have_changed
+            )
+            columns = changed_columns(urn, versions, outputs, self._paths)
+            if not versions.is_unchanged:
                 self._changed[urn] = versions
         self._results[urn] = DatasetImpact(
             urn=urn,
-            verdict=found.verdict,
+            verdict=result.verdict,
             distance=self._graph.distance[urn],
             owners=tuple(self._downstream.owners(urn)),
             columns=columns,
-            reasons=tuple(_reasons(found.assessments, self._paths)),
-            is_affected=bool(found.assessments),
+            reasons=tuple(_reasons(result.assessments, self._paths)),
+            is_affected=bool(result.assessments),
         )
-        return before != self._changed.get(urn)
+        return versions_before != self._changed.get(urn)
 
     def _assess_dataset(self, urn: str) -> _DatasetResult:
-        found = _DatasetResult()
-        reached = [each for each in self._graph.parents[urn] if each in self._changed]
-        seen: set[str] = set()
+        result = _DatasetResult()
+        changed_upstreams = [each for each in self._graph.parents[urn] if each in self._changed]
+        assessed: set[str] = set()
         for derivation in self._downstream.derivations(urn):
-            for upstream in (each for each in reached if each in derivation.unparsed):
-                seen.add(upstream)
+            for upstream in (each for each in changed_upstreams if each in derivation.unparsed):
+                assessed.add(upstream)
                 text = f"is written by a statement that could not be parsed and mentions {upstream}"
-                found.add_undetermined(text, line=derivation.line, file=derivation.file)
-                found.is_doubtful = True
-            upstreams = [edge.upstream for edge in derivation.edges if edge.upstream in reached]
-            seen.update(upstreams)
+                result.add_undetermined(text, line=derivation.line, file=derivation.file)
+                result.may_have_changed = True
+            upstreams = [
+                edge.upstream for edge in derivation.edges if edge.upstream in changed_upstreams
+            ]
+            assessed.update(upstreams)
             if upstreams:
-                self._assess_derivation(urn, derivation, upstreams, found)
+                self._assess_derivation(urn, derivation, upstreams, result)
             if any(edge.upstream == self._urn for edge in derivation.edges):
-                found.add(
-                    assess_key_changes(self._findings, derivation, self._schemas.known(self._urn))
+                result.add(
+                    assess_key_changes(
+                        self._findings, derivation, self._schemas.stored_or_inferred(self._urn)
+                    )
                 )
-        for upstream in reached:
-            if upstream not in seen:
+        for upstream in changed_upstreams:
+            if upstream not in assessed:
                 text = f"how it is derived from {upstream} is unknown"
-                found.add_undetermined(text)
-                found.is_doubtful = True
-        return found
+                result.add_undetermined(text)
+                result.may_have_changed = True
+        return result
 
     def _assess_derivation(
         self,
         urn: str,
         derivation: DatasetDerivation,
         upstreams: Sequence[str],
-        found: _DatasetResult,
+        result: _DatasetResult,
     ) -> None:
-        is_adapted = derivation.file in self._adapted
+        is_adapted = derivation.file in self._adapted_files
         versions = self._versions_for_adapted if is_adapted else self._versions
         changed = {each: versions(each) for each in upstreams}
-        if derivation.sql is None or self._reason is None:
-            self._assess_by_edges(urn, derivation, changed, found)
+        if derivation.sql is None or self._analyze_sql is None:
+            self._assess_by_edges(urn, derivation, changed, result)
             return
-        if is_unmentioned(derivation, changed):
+        if uses_no_changed_column(derivation, changed):
             return
-        if only_names_removed_columns(derivation, changed):
-            self._assess_by_edges(urn, derivation, changed, found)
+        if edges_cover_removed_columns(derivation, changed):
+            self._assess_by_edges(urn, derivation, changed, result)
             return
-        plain = plain_effect(derivation, changed, versions)
-        if plain is not None:
-            self._apply_effect(urn, plain, derivation, found)
+        simple = simple_statement_effect(derivation, changed, versions)
+        if simple is not None:
+            self._apply_effect(urn, simple, derivation, result)
             return
         schema = self._schemas.stored(urn)
-        effects = self._reason(derivation, urn, versions, with_fields=schema is None)
+        effects = self._analyze_sql(derivation, urn, versions, with_fields=schema is None)
         if not effects:
             text = "its SQL could not be parsed, or no longer writes it"
-            found.add_undetermined(text, file=derivation.file)
-            self._assess_by_edges(urn, derivation, changed, found)
-            found.is_doubtful = True
+            result.add_undetermined(text, file=derivation.file)
+            self._assess_by_edges(urn, derivation, changed, result)
+            result.may_have_changed = True
             return
         for effect in effects:
-            self._apply_effect(urn, effect, derivation, found)
+            self._apply_effect(urn, effect, derivation, result)
 
     def _apply_effect(
         self,
         urn: str,
         effect: StatementEffect,
         derivation: DatasetDerivation,
-        found: _DatasetResult,
+        result: _DatasetResult,
     ) -> None:
-        failing: set[int] = set()
+        failing_uses: set[int] = set()
         for number, use in enumerate(effect.type_uses):
             location = (use.clause_kind.value, use.clause, use.line, derivation.file,
                      use.origins)  # fmt: skip
             assessments = assess_use(use)
-            found.add(LocatedAssessment(assessment, *location) for assessment in assessments)
+            result.add(LocatedAssessment(assessment, *location) for assessment in assessments)
             if any(assessment.fails for assessment in assessments):
-                failing.add(number)
-        for reason, line in effect.doubts:
-            found.add_undetermined(reason, line=line, file=derivation.file)
+                failing_uses.add(number)
+        for reason, line in effect.unparsed:
+            result.add_undetermined(reason, line=line, file=derivation.file)
         if effect.is_open and any(output.name == edges.ALL for output in effect.outputs):
-            found.is_doubtful = True
-        if effect.fields and found.schema is None and not effect.is_open:
-            found.schema = schema_of(effect)
-        is_reported = bool(failing) or any(
-            each.operation is UseOperation.NAMED for each in effect.type_uses
+            result.may_have_changed = True
+        if effect.fields and result.schema is None and not effect.is_open:
+            result.schema = schema_of(effect)
+        is_reported = bool(failing_uses) or any(
+            each.operation is UseOperation.MISSING for each in effect.type_uses
         )
         schema = self._schemas.stored(urn)
-        outputs = [_without_failing(as_stored(each, _field(schema, each.name)), failing)
-                   for each in effect.outputs]  # fmt: skip
+        outputs = [
+            with_stored_type(each, edges.find_field(schema, each.name)) for each in effect.outputs
+        ]
+        outputs = [_removed_if_failing(each, failing_uses) for each in outputs]
         outputs = [each for each in outputs if each.before != each.after or each.is_unknown]
-        self._apply_outputs(urn, outputs, found, derivation.file, is_reported=is_reported)
+        self._apply_outputs(urn, outputs, result, derivation.file, is_reported=is_reported)
 
     def _apply_outputs(
-        self, urn: str, outputs: Sequence[OutputColumn], found: _DatasetResult, file: str | None,
+        self, urn: str, outputs: Sequence[OutputColumn], result: _DatasetResult, file: str | None,
         *, is_reported: bool = False,
     ) -> None:  # fmt: skip
         schema = self._schemas.stored(urn)
@@ -259,7 +273,7 @@ class _Propagation:
             if output.after is None and is_reported and output.clause != edges.ALL:
                 # The missing column is already reported.
                 continue
-            stored = _field(schema, output.name)
+            stored = edges.find_field(schema, output.name)
             is_key = stored is not None and stored.key
             location = (
                 ClauseKind.PROJECTION.value,
@@ -268,35 +282,37 @@ class _Propagation:
                 file,
                 output.origins,
             )
-            found.add(
+            result.add(
                 LocatedAssessment(each, *location) for each in _assess_output(output, is_key=is_key)
             )
-        found.add_outputs(outputs)
+        result.add_outputs(outputs)
 
     def _assess_by_edges(
         self,
         urn: str,
         derivation: DatasetDerivation,
         changed: dict[str, TableVersions],
-        found: _DatasetResult,
+        result: _DatasetResult,
     ) -> None:
         for edge in derivation.edges:
             if edge.upstream in changed:
-                read = edges.assess_edge(edge, changed[edge.upstream], self._schemas.known(urn))
-                found.add(_with_file(each, derivation.file) for each in read.assessments)
-                found.add_outputs(read.outputs)
-                found.is_doubtful = found.is_doubtful or read.is_doubtful
+                from_edge = edges.assess_edge(
+                    edge, changed[edge.upstream], self._schemas.stored_or_inferred(urn)
+                )
+                result.add(_with_file(each, derivation.file) for each in from_edge.assessments)
+                result.add_outputs(from_edge.outputs)
+                result.may_have_changed = result.may_have_changed or from_edge.may_have_changed
 
     def _versions(self, urn: str) -> TableVersions:
         changed = self._changed.get(urn)
         if changed is not None:
             return changed
         if urn not in self._unchanged:
-            self._unchanged[urn] = TableVersions.of(urn, self._schemas.known(urn))
+            self._unchanged[urn] = TableVersions.of(urn, self._schemas.stored_or_inferred(urn))
         return self._unchanged[urn]
 
     def _versions_for_adapted(self, urn: str) -> TableVersions:
-        return self._versions(urn).with_added_before()
+        return self._versions(urn).with_added_columns_as_existing()
 
     def _result(self) -> Impact:
         results = [self._results.get(urn) or self._unaffected(urn)
@@ -329,10 +345,6 @@ class _Propagation:
         )
 
 
-def _field(schema: Schema | None, name: str) -> Field | None:
-    return edges.field_named(schema, name) if schema is not None else None
-
-
 def _assess_output(output: OutputColumn, *, is_key: bool) -> Iterator[Assessment]:
     if output.after is None:
         yield Assessment(BREAKING, f"no longer has {output.name}")
@@ -344,9 +356,9 @@ def _assess_output(output: OutputColumn, *, is_key: bool) -> Iterator[Assessment
         )
 
 
-def _without_failing(output: OutputColumn, failing: set[int]) -> OutputColumn:
-    """The column as removed, if an expression that computes it fails."""
-    if output.before is None or not failing.intersection(output.type_uses):
+def _removed_if_failing(output: OutputColumn, failing_uses: set[int]) -> OutputColumn:
+    """Mark a column as removed if an expression that computes it fails."""
+    if output.before is None or not failing_uses.intersection(output.type_uses):
         return output
     return msgspec.structs.replace(output, after=None, is_unknown=False)
 
@@ -372,8 +384,8 @@ def _reasons(
     for each in ordered:
         if rank(each.assessment.verdict) == rank(COMPATIBLE) != worst:
             continue
-        named = [origin for some in by_assessment[each] for origin in some]
-        origins = [column for origin in named if (column := column_origin(origin, paths))]
+        origins = [origin for group in by_assessment[each] for origin in group]
+        columns = [column for origin in origins if (column := column_origin(origin, paths))]
         last = (column_origin(origin, paths) for origin in by_assessment[each][-1])
         yield Reason(
             text=each.assessment.text,
@@ -383,15 +395,18 @@ def _reasons(
             file=each.file,
             line=each.line,
             path=next((paths[origin] for origin in last if origin is not None), ()),
-            columns=tuple(dict.fromkeys(paths[origin][0][1] for origin in origins)),
-            fields=tuple(dict.fromkeys(_fields(named, paths))),
+            columns=tuple(dict.fromkeys(paths[column][0][1] for column in columns)),
+            fields=tuple(dict.fromkeys(_fields(origins, paths))),
         )
 
 
 def _fields(
     origins: Iterable[tuple[str, str]], paths: Mapping[tuple[str, str], Path]
 ) -> Iterator[str]:
-    """The fields of the changed dataset that are read; the column if it is read by another one."""
+    """The fields of the changed dataset that the origins are derived from.
+
+    Origins in other datasets only give the column that their path starts with.
+    """
     for origin in origins:
         column = column_origin(origin, paths)
         if column is not None:
@@ -399,37 +414,37 @@ def _fields(
             yield origin[1] if is_field else quoted_name(paths[column][0][1])
 
 
-def _with_file(assessments: LocatedAssessment, file: str | None) -> LocatedAssessment:
-    return assessments if assessments.file is not None else assessments._replace(file=file)
+def _with_file(assessment: LocatedAssessment, file: str | None) -> LocatedAssessment:
+    return assessment if assessment.file is not None else assessment._replace(file=file)
 
 
 def impact_of_removal(urn: str, downstream: DownstreamGraph) -> Impact:
     """The impact of removing a dataset: everything derived from it breaks."""
     graph = RankedGraph(urn, downstream.links(urn))
     order = tuple(sorted(graph.rank.keys() - {urn}, key=graph.rank.__getitem__))
-    found = [
+    impacts = [
         DatasetImpact(
             urn=each,
             verdict=BREAKING,
             distance=graph.distance[each],
             owners=tuple(downstream.owners(each)),
-            reasons=(_reason(urn, graph, each),),
+            reasons=(_removal_reason(urn, graph, each),),
         )
         for each in order
     ]
-    found.sort(key=lambda each: (each.distance, each.urn))
+    impacts.sort(key=lambda each: (each.distance, each.urn))
     return Impact(
         urn=urn,
         changes=(),
-        downstream=tuple(found),
-        recommendations=recommendations((), found, order, is_chain=graph.has_chain(order)),
-        coverage=ImpactCoverage(datasets=len(found), determined=len(found)),
+        downstream=tuple(impacts),
+        recommendations=recommendations((), impacts, order, is_chain=graph.has_chain(order)),
+        coverage=ImpactCoverage(datasets=len(impacts), determined=len(impacts)),
         order=order,
     )
 
 
-def _reason(urn: str, graph: RankedGraph, dataset: str) -> Reason:
-    if urn in graph.parents[dataset]:
-        return Reason(text=f"reads {urn}, which is removed", verdict=BREAKING)
+def _removal_reason(removed: str, graph: RankedGraph, dataset: str) -> Reason:
+    if removed in graph.parents[dataset]:
+        return Reason(text=f"reads {removed}, which is removed", verdict=BREAKING)
     parent = min(graph.parents[dataset], key=lambda each: graph.distance.get(each, len(graph.rank)))
     return Reason(text=f"is derived from {parent}, which breaks", verdict=BREAKING)

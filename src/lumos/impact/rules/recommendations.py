@@ -35,10 +35,10 @@ def recommendations(
     steps: list[str] = []
     owners = sorted({owner for each in breaking for owner in each.owners})
     if owners:
-        steps.append(f"Notify {listed(owners)} before deploying")
+        steps.append(f"Notify {join_names(owners)} before deploying")
     ownerless = [each.urn for each in breaking if not each.owners]
     if ownerless:
-        steps.append(f"Find an owner for {listed(ownerless)}: none is known")
+        steps.append(f"Find an owner for {join_names(ownerless)}: none is known")
     if breaking:
         steps += _compatible_approaches(findings, breaking)
         noun = "pipeline" if len(breaking) == 1 else "pipelines"
@@ -46,7 +46,7 @@ def recommendations(
     if is_chain:
         steps.append(f"Update in this order: {_format_order(order)}")
     if undetermined:
-        names = listed([each.urn for each in undetermined])
+        names = join_names([each.urn for each in undetermined])
         steps.append(f"Review {names} manually: the impact could not be determined")
     return tuple(steps)
 
@@ -54,7 +54,7 @@ def recommendations(
 def _compatible_approaches(
     findings: Sequence[Finding], breaking: Sequence[DatasetImpact]
 ) -> Iterator[str]:
-    """Ways to make the same change without breaking consumers."""
+    """Recommend ways to make the same change without breaking consumers."""
     has_successor = any(isinstance(each.change, FieldAdded) for each in findings)
     if any(_could_be_added_first(each, has_successor=has_successor) for each in findings):
         yield "Consider backward-compatible approach: add new column first"
@@ -64,10 +64,10 @@ def _compatible_approaches(
         if isinstance(each.change, NullabilityChanged) and each.change.after
     ]
     if nullable:
-        yield f"Make readers handle nulls in {listed(nullable)} first"
-    by_place = [each.urn for each in breaking if any(map(_relies_on_positions, each.reasons))]
-    if by_place and all(isinstance(each.change, FieldAdded | Reordered) for each in findings):
-        names = listed(by_place)
+        yield f"Make readers handle nulls in {join_names(nullable)} first"
+    positional = [each.urn for each in breaking if any(map(_relies_on_positions, each.reasons))]
+    if positional and all(isinstance(each.change, FieldAdded | Reordered) for each in findings):
+        names = join_names(positional)
         yield f"List columns by name in the SQL of {names} instead of relying on their positions"
 
 
@@ -76,14 +76,14 @@ def _relies_on_positions(reason: Reason) -> bool:
 
 
 def _could_be_added_first(finding: Finding, *, has_successor: bool) -> bool:
-    """Whether a new column could be added before the old one is dropped; also for a rename."""
+    """Whether adding a new column first would help: for a changed type, or for a rename."""
     is_replaced = isinstance(finding.change, TypeChanged) or (
         isinstance(finding.change, FieldRemoved) and has_successor
     )
     return is_replaced and finding.consumer in (Verdict.BREAKING, Verdict.UNDETERMINED)
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and 3 more`."""
     shown = _shorten_list(names)
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

@@ -7,7 +7,7 @@ from lumos.model.change import AnySchemaChange, Verdict
 
 
 def rank(verdict: Verdict) -> int:
-    """Severity of a verdict: 0 is breaking; informational counts as compatible."""
+    """Sort key of a verdict, most severe first; informational is as good as compatible."""
     # Called very often; a lookup by enum member would be slower.
     if verdict is Verdict.BREAKING:
         return 0
@@ -18,8 +18,8 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a dataset breaks or not, with clause and position.
 
     `usage` is the kind of clause: JOIN, FILTER, PROJECTION, INSERT, ... `path` leads from the
-    change to the column used there. `columns` are all changed columns that lead there, `fields` the
-    same with the fields inside of them, as in `items[].sku`.
+    changed column to the column used in the clause. `columns` are all changed columns from which
+    that column is derived, `fields` the same with nested fields, as in `items[].sku`.
     """
 
     text: str

@@ -1,12 +1,13 @@
 """Shortcuts: impact on simple statements, from their text and edges, without parsing.
 
-Most statements pass a column on and compare it with another one in a join. For these, the clause
+Most statements copy a column and compare it with another one in a join. For these, the clause
 in the edge and the types on both sides give the same result as the parser, at a tenth of the cost
 or less. All other statements are left to the parser.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -14,7 +15,7 @@ import msgspec
 
 from lumos.impact.rules.edges import ALL
 from lumos.impact.rules.graph import DatasetDerivation, Versions
-from lumos.impact.rules.type_families import has_structure
+from lumos.impact.rules.type_families import contains_struct
 from lumos.impact.rules.type_uses import (
     ArgumentKind,
     ClauseKind,
@@ -25,7 +26,7 @@ from lumos.impact.rules.type_uses import (
     UseOperation,
     ValueType,
 )
-from lumos.model.lineage import ColumnMapping, ColumnUse, Derivation, Edge, UseKind
+from lumos.model.lineage import UNKNOWN_NAME, ColumnMapping, ColumnUse, Derivation, Edge, UseKind
 from lumos.model.paths import is_lineage_column, lineage_column
 from lumos.model.schema import Field
 from lumos.model.types import (
@@ -44,58 +45,65 @@ from lumos.model.types import (
 
 
 @cache
-def _word_pattern(word: str) -> re.Pattern[str]:
-    """A pattern for a whole word; starting with the letters makes it ten times faster."""
-    return re.compile(rf"{word}\b(?<!\w{word})")
+def _keyword_pattern(keyword: str) -> re.Pattern[str]:
+    """A pattern for a whole word, ten times as fast as one that starts with a word boundary."""
+    return re.compile(rf"{keyword}\b(?<!\w{keyword})")
 
 
-class _Words:
-    """Words to look for in a lower-case text."""
+class _Keywords:
+    """Keywords to look for in lower-case SQL."""
 
-    def __init__(self, *words: str) -> None:
-        self._words = words
+    def __init__(self, *keywords: str) -> None:
+        self._keywords = keywords
 
     def are_in(self, text: str) -> bool:
-        # Most texts contain none of them and need no pattern.
-        return any(word in text and _word_pattern(word).search(text) for word in self._words)
+        # Most texts contain no keyword: `in` is faster than the pattern.
+        return any(
+            keyword in text and _keyword_pattern(keyword).search(text) for keyword in self._keywords
+        )
 
 
-_COUNT: Final = re.compile(r"count\s*\(\s*\*\s*\)")
-_WRITES: Final = _Words("insert", "merge", "update", "delete", "copy")
-_OUTER: Final = _Words("left", "right", "full", "outer")
+_COUNT_STAR: Final = re.compile(r"count\s*\(\s*\*\s*\)")
+_WRITE_KEYWORDS: Final = _Keywords("insert", "merge", "update", "delete", "copy")
+_OUTER_JOIN_KEYWORDS: Final = _Keywords("left", "right", "full", "outer")
 _NOT_NULL: Final = re.compile(r"\bis\s+not\s+null\b")
-_COMPARING_USES: Final = (UseKind.JOIN, UseKind.FILTER)
-_READING_ORDER: Final = {ClauseKind.JOIN: 0, ClauseKind.PROJECTION: 1}
-_STAR: Final = re.compile(r"\bselect\s+(?:[\w.]+\.)?(\*)")
-_SELECT: Final = _word_pattern("select")
-_NESTING_KEYWORDS: Final = _Words(
+_CONDITION_USES: Final = (UseKind.JOIN, UseKind.FILTER)
+_REPORT_ORDER: Final = {ClauseKind.JOIN: 0, ClauseKind.PROJECTION: 1}
+_SELECT_STAR: Final = re.compile(r"\bselect\s+(?:[\w.]+\.)?(\*)")
+_SELECT: Final = _keyword_pattern("select")
+_NESTING_KEYWORDS: Final = _Keywords(
     "with", "union", "intersect", "except", "minus", "distinct", "lateral", "pivot", "unpivot",
     "unnest", "using", "values",
 )  # fmt: skip
-_NATURAL: Final = _Words("natural")
+_NATURAL_KEYWORD: Final = _Keywords("natural")
 # STRUCT(*), CONCAT_WS(',', o.*)
-_ALL_AS_ARGUMENTS: Final = re.compile(r"[(,]\s*(?:\w+\.)*\*\s*\)")
+_STAR_AS_ARGUMENT: Final = re.compile(r"[(,]\s*(?:\w+\.)*\*\s*\)")
 # FROM orders AS o(a, b)
 _RENAMED_BY_POSITION: Final = re.compile(
     r"(?:from|join)(?<!\wfrom)(?<!\wjoin)\s+[^\s(),]+\s+(?:as\s+)?(?!(?:as|on|using)\b)\w+\s*\("
 )
 
 
-def is_unmentioned(derivation: DatasetDerivation, changed: Mapping[str, TableVersions]) -> bool:
-    """Whether the statement certainly uses nothing that changes, by name or by star."""
+def uses_no_changed_column(
+    derivation: DatasetDerivation, changed: Mapping[str, TableVersions]
+) -> bool:
+    """Whether the statement certainly uses no changed column, by name or by star."""
     assert derivation.sql is not None
     text = derivation.sql.casefold()
-    if _NATURAL.are_in(text):
+    if _NATURAL_KEYWORD.are_in(text):
         return False
     for versions in changed.values():
-        if versions.is_doubtful:
+        if versions.may_have_changed:
+            return False
+        # An unknown macro may read any column that existed before.
+        if UNKNOWN_NAME in text and versions.removes_or_changes:
             return False
         if any(name.casefold() in text for name in versions.changed):
             return False
     edges = [edge for edge in derivation.edges if edge.upstream in changed]
     if _uses_unnamed_columns(text, edges):
         return False
-    if ALL not in _COUNT.sub("", text):
+    if ALL not in _COUNT_STAR.sub("", text):
         # DuckDB's FROM without SELECT selects all columns without a star.
         return not any(each.star for edge in derivation.edges for each in edge.columns)
     return all(map(_has_no_star, edges))
@@ -108,80 +116,79 @@ def _uses_unnamed_columns(text: str, edges: Sequence[Edge]) -> bool:
     """
     if _RENAMED_BY_POSITION.search(text):
         return True
-    if ALL in text and _ALL_AS_ARGUMENTS.search(_COUNT.sub("", text)):
+    if ALL in text and _STAR_AS_ARGUMENT.search(_COUNT_STAR.sub("", text)):
         return True
-    read = {each.upstream for edge in edges for each in edge.columns}
-    read |= {each.upstream for edge in edges for each in edge.uses}
-    return any(lineage_column(name).casefold() not in text for name in read - {ALL})
+    columns = {each.upstream for edge in edges for each in edge.columns}
+    columns |= {each.upstream for edge in edges for each in edge.uses}
+    return any(lineage_column(name).casefold() not in text for name in columns - {ALL})
 
 
 def _has_no_star(edge: Edge) -> bool:
-    has_columns = bool(edge.columns)
-    return has_columns and not any(each.star or each.upstream == ALL for each in edge.columns)
+    columns = edge.columns
+    return bool(columns) and not any(each.star or each.upstream == ALL for each in columns)
 
 
-def plain_effect(
+def simple_statement_effect(
     derivation: DatasetDerivation, changed: Mapping[str, TableVersions], versions: Versions
 ) -> StatementEffect | None:
-    """Return the effect on a simple statement; None if it has to be parsed."""
+    """The effect of changed tables on a simple statement; None if it has to be parsed."""
     assert derivation.sql is not None
     text = derivation.sql.casefold()
-    if any(not _keeps_columns(each) for each in changed.values()) or _WRITES.are_in(text):
+    if any(not _keeps_columns(each) for each in changed.values()) or _WRITE_KEYWORDS.are_in(text):
         return None
     if _NESTING_KEYWORDS.are_in(text) and any(map(_changes_structure, changed.values())):
         # Combined results need structs of the same structure.
         return None
     if any(_changes_nulls(each) for each in changed.values()) and (
-        _OUTER.are_in(text) or _NOT_NULL.search(text)
+        _OUTER_JOIN_KEYWORDS.are_in(text) or _NOT_NULL.search(text)
     ):
         return None
-    targets: dict[str, int] = {}
-    for edge in derivation.edges:
-        for mapping in edge.columns:
-            targets[mapping.downstream] = targets.get(mapping.downstream, 0) + 1
+    sources_per_target = Counter(
+        mapping.downstream for edge in derivation.edges for mapping in edge.columns
+    )
     type_uses: list[TypeUse] = []
-    passed_on: list[_PassedOn] = []
+    all_derived: list[_DerivedColumn] = []
     for edge in derivation.edges:
         if edge.upstream not in changed:
             continue
         if not (edge.columns or edge.uses):
             # The edge may stand for an unexpanded star.
             return None
-        edge_uses = _type_uses_of_edge(derivation, edge, changed[edge.upstream], versions)
-        passed = _passed_on(edge, changed[edge.upstream], targets, text)
-        if passed is None or edge_uses is None:
+        edge_uses = _type_uses_in_clauses(derivation, edge, changed[edge.upstream], versions)
+        derived = _derived_columns(edge, changed[edge.upstream], sources_per_target, text)
+        if derived is None or edge_uses is None:
             return None
-        passed_on += (each for each in passed if each.output.before != each.output.after)
+        all_derived += (each for each in derived if each.output.before != each.output.after)
         type_uses += edge_uses
-        type_uses += (each.type_use for each in passed if each.type_use is not None)
+        type_uses += (each.type_use for each in derived if each.type_use is not None)
     if type_uses and _is_nested(text):
         return None
-    if not _edges_explain_changes(changed, text, derivation.edges):
+    if not _edges_explain_occurrences(changed, text, derivation.edges):
         return None
-    distinct_uses = tuple(dict.fromkeys(sorted(type_uses, key=_reading_order)))
+    distinct_uses = tuple(dict.fromkeys(sorted(type_uses, key=_report_order)))
     return StatementEffect(
         type_uses=distinct_uses,
-        outputs=tuple(_with_type_use(each, distinct_uses) for each in passed_on),
+        outputs=tuple(_with_type_use(each, distinct_uses) for each in all_derived),
     )
 
 
-class _PassedOn(NamedTuple):
-    """A column derived from a changed one, and the type use on the way, if any."""
+class _DerivedColumn(NamedTuple):
+    """A column derived from a changed one, and the type use that computes it, if any."""
 
     output: OutputColumn
     type_use: TypeUse | None = None
 
 
-def _reading_order(type_use: TypeUse) -> int:
-    """Sort key: joins first, then projections, then the rest, as the parser reports them."""
-    return _READING_ORDER.get(type_use.clause_kind, len(_READING_ORDER))
+def _report_order(type_use: TypeUse) -> int:
+    """Sort key for the order in which the parser reports uses: joins, projections, others."""
+    return _REPORT_ORDER.get(type_use.clause_kind, len(_REPORT_ORDER))
 
 
-def _with_type_use(passed: _PassedOn, type_uses: Sequence[TypeUse]) -> OutputColumn:
-    if passed.type_use is None:
-        return passed.output
-    position = type_uses.index(passed.type_use)
-    return msgspec.structs.replace(passed.output, is_same_value=False, type_uses=(position,))
+def _with_type_use(derived: _DerivedColumn, type_uses: Sequence[TypeUse]) -> OutputColumn:
+    if derived.type_use is None:
+        return derived.output
+    position = type_uses.index(derived.type_use)
+    return msgspec.structs.replace(derived.output, type_uses=(position,))
 
 
 def _is_nested(text: str) -> bool:
@@ -189,13 +196,13 @@ def _is_nested(text: str) -> bool:
     return len(_SELECT.findall(text)) != 1 or _NESTING_KEYWORDS.are_in(text)
 
 
-def _type_uses_of_edge(
+def _type_uses_in_clauses(
     derivation: DatasetDerivation, edge: Edge, versions: TableVersions, all_versions: Versions
 ) -> list[TypeUse] | None:
-    """Type uses of changed columns in conditions, GROUP BY and ORDER BY; None if not plain."""
+    """Type uses of changed columns in conditions, GROUP BY and ORDER BY; None if not simple."""
     names = {name.casefold(): name for name in versions.changed}
     compared = _compared_columns(edge)
-    found: list[TypeUse] = []
+    type_uses: list[TypeUse] = []
     for use in edge.uses:
         if use.upstream == ALL:
             return None
@@ -205,55 +212,52 @@ def _type_uses_of_edge(
         before, after = versions.columns[name]
         if before is None or after is None or not is_lineage_column(use.upstream):
             return None
-        if use.usage not in _COMPARING_USES and use.upstream.casefold() in compared:
+        if use.usage not in _CONDITION_USES and use.upstream.casefold() in compared:
             before, after = _without_nulls(before), _without_nulls(after)
             if before == after:
                 continue
-        edge_uses = plain_type_uses(use, edge, (before, after), derivation.edges, all_versions)
-        if edge_uses is None:
+        clause_uses = simple_clause_uses(use, edge, (before, after), derivation.edges, all_versions)
+        if clause_uses is None:
             return None
-        found += edge_uses
-    return found
+        type_uses += clause_uses
+    return type_uses
 
 
-def only_names_removed_columns(
+def edges_cover_removed_columns(
     derivation: DatasetDerivation, changed: Mapping[str, TableVersions]
 ) -> bool:
-    """Whether columns are only removed, and the edges show everywhere they are named."""
+    """Whether columns are only removed, and the edges contain every use of these."""
     assert derivation.sql is not None
     if not all(map(_only_loses_columns, changed.values())):
         return False
     edges = [edge for edge in derivation.edges if edge.upstream in changed]
     text = derivation.sql.casefold()
+    if UNKNOWN_NAME in text:
+        return False
     if not all(map(_has_no_star, edges)) or _uses_unnamed_columns(text, edges):
         return False
     # An existing target table keeps its columns.
-    return not _WRITES.are_in(text) and _edges_explain_changes(changed, text, derivation.edges)
+    return not _WRITE_KEYWORDS.are_in(text) and _edges_explain_occurrences(
+        changed, text, derivation.edges
+    )
 
 
 def _only_loses_columns(versions: TableVersions) -> bool:
-    return not versions.is_doubtful and all(
+    return not versions.may_have_changed and all(
         versions.columns[name][1] is None for name in versions.changed
     )
 
 
-def _edges_explain_changes(
-    changed: Mapping[str, TableVersions], text: str, edges: Sequence[Edge]
-) -> bool:
-    names = {name.casefold() for each in changed.values() for name in each.changed}
-    return edges_explain_names(names, text, edges)
+def _derived_columns(
+    edge: Edge, versions: TableVersions, sources_per_target: Mapping[str, int], text: str
+) -> list[_DerivedColumn] | None:
+    """The columns that changed ones are copied to, unchanged or as MIN or MAX.
 
-
-def _passed_on(
-    edge: Edge, versions: TableVersions, targets: Mapping[str, int], text: str
-) -> list[_PassedOn] | None:
-    """The columns that changed ones are passed on to, as they are or as MIN or MAX.
-
-    None if the statement does more with them.
+    None if the statement derives other columns from them.
     """
     names = {name.casefold(): name for name in versions.changed}
     compared = _compared_columns(edge)
-    found = []
+    derived = []
     for mapping in edge.columns:
         if mapping.upstream == ALL:
             return None
@@ -261,29 +265,33 @@ def _passed_on(
         if name is None:
             continue
         before, after = versions.columns[name]
-        if targets[mapping.downstream] > 1 or before is None or after is None:
+        if sources_per_target[mapping.downstream] > 1 or before is None or after is None:
             return None
         if not is_lineage_column(mapping.upstream):
-            # A field of the column: the parser knows its type.
+            # A nested field, whose type only the parser determines.
             return None
-        is_same = mapping.derivation is Derivation.IDENTITY and mapping.cast_to is None
-        extreme = None if is_same else extreme_value(mapping, edge.upstream, (before, after))
-        if not is_same and extreme is None:
+        is_copied = mapping.derivation is Derivation.IDENTITY and mapping.cast_to is None
+        min_or_max = None if is_copied else min_or_max_use(mapping, edge.upstream, (before, after))
+        if not is_copied and min_or_max is None:
             return None
         if name.casefold() in compared:
             before, after = _without_nulls(before), _without_nulls(after)
         has_nulls = before.nullable and after.nullable
-        if extreme and not has_nulls and (not extreme.is_of_rows or _OUTER.are_in(text)):
+        if (
+            min_or_max
+            and not has_nulls
+            and (not min_or_max.is_window or _OUTER_JOIN_KEYWORDS.are_in(text))
+        ):
             return None
         line = _line_of_star(text) if mapping.star else None
-        output = _output(mapping, edge.upstream, before, after, line or mapping.line)
-        found.append(_PassedOn(output, extreme.type_use if extreme else None))
-    return found
+        output = _output_column(mapping, edge.upstream, before, after, line or mapping.line)
+        derived.append(_DerivedColumn(output, min_or_max.type_use if min_or_max else None))
+    return derived
 
 
 def _compared_columns(edge: Edge) -> set[str]:
-    """The columns whose nulls are filtered out by a comparison."""
-    return {use.upstream.casefold() for use in edge.uses if use.usage in _COMPARING_USES}
+    """The columns in conditions, which filter out nulls."""
+    return {use.upstream.casefold() for use in edge.uses if use.usage in _CONDITION_USES}
 
 
 def _without_nulls(field: Field) -> Field:
@@ -292,13 +300,13 @@ def _without_nulls(field: Field) -> Field:
 
 def _line_of_star(text: str) -> int | None:
     """The line of the only `SELECT *`; edges only record the line of the statement."""
-    stars = [each.start(1) for each in _STAR.finditer(text)]
+    stars = [each.start(1) for each in _SELECT_STAR.finditer(text)]
     return text.count("\n", 0, stars[0]) + 1 if len(stars) == 1 else None
 
 
 def _keeps_columns(versions: TableVersions) -> bool:
     """Whether only types and nullability of columns change."""
-    if versions.is_doubtful or versions.is_reordered:
+    if versions.may_have_changed or versions.is_reordered:
         return False
     pairs = [versions.columns[name] for name in versions.changed]
     return all(
@@ -314,17 +322,16 @@ def _changes_nulls(versions: TableVersions) -> bool:
 
 def _changes_structure(versions: TableVersions) -> bool:
     pairs = [versions.columns[name] for name in versions.changed]
-    return any(each is not None and has_structure(each.type) for pair in pairs for each in pair)
+    return any(each is not None and contains_struct(each.type) for pair in pairs for each in pair)
 
 
-def _output(
+def _output_column(
     mapping: ColumnMapping, upstream: str, before: Field, after: Field, line: int | None
 ) -> OutputColumn:
     return OutputColumn(
         name=mapping.downstream,
-        before=ValueType(type=before.type, nullable=before.nullable),
-        after=ValueType(type=after.type, nullable=after.nullable),
-        is_same_value=True,
+        before=ValueType.of(before),
+        after=ValueType.of(after),
         clause=mapping.transformation,
         line=line,
         origins=((upstream, before.name),),
@@ -344,9 +351,12 @@ _CLAUSES: Final = {
     UseKind.GROUP_BY: (re.compile(r"group\s+by\s+", re.IGNORECASE), ClauseKind.GROUP_BY),
     UseKind.SORT: (re.compile(r"order\s+by\s+", re.IGNORECASE), ClauseKind.SORT),
 }
-_LISTS: Final = {UseKind.GROUP_BY: UseOperation.GROUPED, UseKind.SORT: UseOperation.SORTED}
+_LIST_OPERATIONS: Final = {
+    UseKind.GROUP_BY: UseOperation.GROUPED,
+    UseKind.SORT: UseOperation.SORTED,
+}
 _WORD: Final = re.compile(r"[\w$]+")
-_LETTER: Final = re.compile(r"\w")
+_WORD_CHARACTER: Final = re.compile(r"\w")
 _DIRECTION: Final = re.compile(r"\s+(?:asc|desc)$", re.IGNORECASE)
 _CONDITION_TOKENS: Final = re.compile(r"'[^']*'|[()]|\b(?:and|or|between|case)\b|,", re.IGNORECASE)
 # MAX(o.amount) OVER (PARTITION BY o.day, o.shop)
@@ -360,7 +370,7 @@ _UNCHANGED_BY_MIN_MAX: Final = frozenset({*SIGNED, BOOLEAN, DATE, FLOAT32, FLOAT
 
 
 class Comparison(NamedTuple):
-    """A compared column and the other side: a literal unless `other` names a column."""
+    """A compared column and the other side: the column `other`, or a literal if it is None."""
 
     column: str
     text: str
@@ -372,7 +382,7 @@ class Comparison(NamedTuple):
         return self.other is None
 
 
-def plain_type_uses(
+def simple_clause_uses(
     use: ColumnUse, edge: Edge, pair: tuple[Field, Field], all_edges: Sequence[Edge],
     versions: Versions,
 ) -> list[TypeUse] | None:  # fmt: skip
@@ -383,12 +393,12 @@ def plain_type_uses(
     is_special = use.negated or use.cast_to is not None or use.downstream is not None
     if is_special or use.usage not in _CLAUSES or use.expression is None:
         return None
-    begins, clause_kind = _CLAUSES[use.usage]
-    start = begins.match(use.expression)
-    if start is None:
+    keyword, clause_kind = _CLAUSES[use.usage]
+    match = keyword.match(use.expression)
+    if match is None:
         return None
-    before, after = (ValueType(type=each.type, nullable=each.nullable) for each in pair)
-    plain = TypeUse(
+    before, after = map(ValueType.of, pair)
+    type_use = TypeUse(
         clause_kind=clause_kind,
         operation=UseOperation.COMPARED,
         value=pair[0].name,
@@ -399,40 +409,41 @@ def plain_type_uses(
         origins=((edge.upstream, pair[0].name),),
     )
     name = use.upstream.casefold()
-    body = use.expression[start.end() :].strip()
-    if use.usage in _LISTS:
-        return _listed_column(plain, name, body, _LISTS[use.usage])
-    sides = _comparisons(name, body)
-    if sides is None:
+    body = use.expression[match.end() :].strip()
+    if use.usage in _LIST_OPERATIONS:
+        return _list_use(type_use, name, body, _LIST_OPERATIONS[use.usage])
+    comparisons = _comparisons(name, body)
+    if comparisons is None:
         return None
-    found = []
-    for side in sides:
-        partner = _compared_type(side, use, edge, all_edges, versions)
+    type_uses = []
+    for comparison in comparisons:
+        partner = _partner_versions(comparison, use, edge, all_edges, versions)
         if partner is None:
             return None
         old, new = partner
-        found.append(
+        type_uses.append(
             msgspec.structs.replace(
-                plain, partner_before=old, partner=new, partner_text=side.text,
-                is_literal=side.is_literal, is_ordering=side.operator not in _EQUALITIES,
+                type_use, partner_before=old, partner=new, partner_text=comparison.text,
+                is_literal=comparison.is_literal,
+                is_ordering=comparison.operator not in _EQUALITIES,
             )
         )  # fmt: skip
-    return found or None
+    return type_uses or None
 
 
-class ExtremeValue(NamedTuple):
+class MinOrMaxUse(NamedTuple):
     """MIN or MAX of a column, which has the type of the column.
 
-    Without rows it is null; a window function (`is_of_rows`) always has rows.
+    The result is null if there are no rows; a window function always has rows.
     """
 
     type_use: TypeUse
-    is_of_rows: bool
+    is_window: bool
 
 
-def extreme_value(
+def min_or_max_use(
     mapping: ColumnMapping, upstream: str, pair: tuple[Field, Field]
-) -> ExtremeValue | None:
+) -> MinOrMaxUse | None:
     """The type use of a plain MIN or MAX; None for any other expression."""
     if mapping.derivation is not Derivation.AGGREGATION or mapping.cast_to is not None:
         return None
@@ -445,15 +456,15 @@ def extreme_value(
         clause_kind=ClauseKind.PROJECTION,
         operation=UseOperation.AGGREGATED,
         value=match.group(3),
-        before=_value(pair[0]),
-        after=_value(pair[1]),
+        before=ValueType.of(pair[0]),
+        after=ValueType.of(pair[1]),
         partner_text=match.group(1).upper(),
         accepts=(ArgumentKind.ANY,),
         clause=mapping.transformation,
         line=mapping.line,
         origins=((upstream, pair[0].name),),
     )
-    return ExtremeValue(type_use, is_of_rows=match.group(4) is not None)
+    return MinOrMaxUse(type_use, is_window=match.group(4) is not None)
 
 
 def _is_unchanged_by_min_max(type: DataType) -> bool:
@@ -462,38 +473,44 @@ def _is_unchanged_by_min_max(type: DataType) -> bool:
     return isinstance(type, String) or type in _UNCHANGED_BY_MIN_MAX
 
 
-def _listed_column(
-    plain: TypeUse, name: str, body: str, operation: UseOperation
+def _list_use(
+    type_use: TypeUse, column_name: str, items_text: str, operation: UseOperation
 ) -> list[TypeUse] | None:
-    names = [_COLUMN.fullmatch(_DIRECTION.sub("", each.strip())) for each in body.split(",")]
+    columns = [
+        _COLUMN.fullmatch(_DIRECTION.sub("", each.strip())) for each in items_text.split(",")
+    ]
     if not all(each is not None or item.strip().isdigit()
-               for each, item in zip(names, body.split(","), strict=True)):  # fmt: skip
+               for each, item in zip(columns, items_text.split(","), strict=True)):  # fmt: skip
         return None
-    if name not in [each.group(2).casefold() for each in names if each is not None]:
+    if column_name not in [each.group(2).casefold() for each in columns if each is not None]:
         return None
-    if operation is UseOperation.GROUPED and plain.after is not None and plain.after.type == STRING:
+    if (
+        operation is UseOperation.GROUPED
+        and type_use.after is not None
+        and type_use.after.type == STRING
+    ):
         # Whether strings of any length can be grouped depends on the dialect.
         return None
-    return [msgspec.structs.replace(plain, operation=operation)]
+    return [msgspec.structs.replace(type_use, operation=operation)]
 
 
 def _comparisons(name: str, body: str) -> list[Comparison] | None:
-    """The comparisons of a column among conditions joined by AND; None if not plain."""
-    conditions = _conditions(body)
+    """The comparisons of a column in conditions joined by AND; None if not simple."""
+    conditions = _split_conditions(body)
     if conditions is None:
         return None
-    found = []
+    comparisons = []
     for condition in conditions:
         if name not in _WORD.findall(condition.casefold()):
             continue
-        side = _comparison(name, condition.strip())
-        if side is None:
+        comparison = _parse_comparison(name, condition.strip())
+        if comparison is None:
             return None
-        found.append(side)
-    return found
+        comparisons.append(comparison)
+    return comparisons
 
 
-def _comparison(name: str, condition: str) -> Comparison | None:
+def _parse_comparison(name: str, condition: str) -> Comparison | None:
     with_literal = _LITERAL_COMPARISON.fullmatch(condition)
     if with_literal is not None and with_literal.group(2).casefold() == name:
         return Comparison(name, with_literal.group(4), with_literal.group(3))
@@ -508,49 +525,53 @@ def _comparison(name: str, condition: str) -> Comparison | None:
     return None
 
 
-def _conditions(body: str) -> list[str] | None:
-    """The conditions joined by AND; None if they are joined differently."""
+def _split_conditions(body: str) -> list[str] | None:
+    """Split conditions that are joined by AND; None if they are joined differently."""
     parts, start, depth = [], 0, 0
-    for piece in _CONDITION_TOKENS.finditer(body):
-        text = piece.group().lower()
+    for token in _CONDITION_TOKENS.finditer(body):
+        text = token.group().lower()
         if text == "(":
             depth += 1
         elif text == ")":
             depth -= 1
         elif depth == 0 and text == "and":
-            parts.append(body[start : piece.start()])
-            start = piece.end()
+            parts.append(body[start : token.start()])
+            start = token.end()
         elif depth == 0 and text in ("or", "between", "case", ","):
             return None
     return [*parts, body[start:]]
 
 
-def _compared_type(
-    side: Comparison, use: ColumnUse, edge: Edge, all_edges: Sequence[Edge], versions: Versions
+def _partner_versions(
+    comparison: Comparison,
+    use: ColumnUse,
+    edge: Edge,
+    all_edges: Sequence[Edge],
+    versions: Versions,
 ) -> tuple[ValueType, ValueType] | None:
-    if side.other is None:
-        value = ValueType(type=STRING if side.text.startswith("'") else INT32, nullable=False)
+    if comparison.other is None:
+        value = ValueType(type=STRING if comparison.text.startswith("'") else INT32, nullable=False)
         return value, value
     tables = {
         other.upstream
         for other in all_edges
-        if any(_is_in(each, use, side.other) for each in other.uses)
+        if any(_is_in_same_clause(each, use, comparison.other) for each in other.uses)
     }
-    if side.other == side.column:
+    if comparison.other == comparison.column:
         tables.discard(edge.upstream)
     if len(tables) != 1:
         return None
     table = versions(tables.pop())
-    name = next((each for each in table.columns if each.casefold() == side.other), None)
-    if name is None or table.is_doubtful or name in table.lost:
+    name = next((each for each in table.columns if each.casefold() == comparison.other), None)
+    if name is None or table.may_have_changed or name in table.unknown_columns:
         return None
     before, after = table.columns[name]
     if before is None or after is None:
         return None
-    return _value(before), _value(after)
+    return ValueType.of(before), ValueType.of(after)
 
 
-def _is_in(each: ColumnUse, use: ColumnUse, name: str) -> bool:
+def _is_in_same_clause(each: ColumnUse, use: ColumnUse, name: str) -> bool:
     return (
         each.upstream.casefold() == name
         and each.usage is use.usage
@@ -558,45 +579,49 @@ def _is_in(each: ColumnUse, use: ColumnUse, name: str) -> bool:
     )
 
 
-def _value(field: Field) -> ValueType:
-    return ValueType(type=field.type, nullable=field.nullable)
-
-
-def edges_explain_names(names: Iterable[str], text: str, edges: Sequence[Edge]) -> bool:
-    """Whether edges and aliases account for every occurrence of the names in a statement."""
-    clauses: dict[str, set[tuple[object, str]]] = {name: set() for name in names}
+def _edges_explain_occurrences(
+    changed: Mapping[str, TableVersions], text: str, edges: Sequence[Edge]
+) -> bool:
+    """Whether each occurrence of a changed column in a statement is an alias or part of an edge."""
+    clauses: dict[str, set[tuple[object, str]]] = {
+        name.casefold(): set() for each in changed.values() for name in each.changed
+    }
     if not all(map(_WORD.fullmatch, clauses)):
         return False
     for edge in edges:
         for mapping in edge.columns:
-            known = clauses.get(lineage_column(mapping.upstream).casefold())
-            if known is not None and not mapping.star:
-                known.add((mapping.downstream, mapping.transformation or ""))
+            known_clauses = clauses.get(lineage_column(mapping.upstream).casefold())
+            if known_clauses is not None and not mapping.star:
+                known_clauses.add((mapping.downstream, mapping.transformation or ""))
         for use in edge.uses:
-            known = clauses.get(lineage_column(use.upstream).casefold())
-            if known is not None:
-                known.add((use.usage, use.expression or ""))
-    for name, known_clauses in clauses.items():
+            known_clauses = clauses.get(lineage_column(use.upstream).casefold())
+            if known_clauses is not None:
+                known_clauses.add((use.usage, use.expression or ""))
+    for name, clause_texts in clauses.items():
         occurrences = _occurrences(name, text)
         explained = sum(_is_alias(text, position) for position in occurrences)
-        explained += sum(len(_occurrences(name, clause.casefold())) for _, clause in known_clauses)
+        explained += sum(len(_occurrences(name, clause.casefold())) for _, clause in clause_texts)
         if explained != len(occurrences):
             return False
     return True
 
 
 def _occurrences(word: str, text: str) -> list[int]:
-    """The positions of a word in a text; str.find is faster than a pattern."""
-    found = []
+    """The positions of a whole word in a text; str.find is faster than a pattern."""
+    positions = []
     start = text.find(word)
     while start >= 0:
         end = start + len(word)
         if not (_WORD.match(text[start - 1 : start]) or _WORD.match(text, end)):
-            found.append(start)
+            positions.append(start)
         start = text.find(word, end)
-    return found
+    return positions
 
 
 def _is_alias(text: str, position: int) -> bool:
     before = text[:position].rstrip()
-    return len(before) < position and before.endswith("as") and not _LETTER.match(before[-3:-2])
+    return (
+        len(before) < position
+        and before.endswith("as")
+        and not _WORD_CHARACTER.match(before[-3:-2])
+    )

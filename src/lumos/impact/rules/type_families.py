@@ -30,9 +30,9 @@ from lumos.model.types import (
 )
 
 _NESTED: Final = (Array, Map, Struct)
-_TIMES: Final = ("time", "clock")
+_TIME_FAMILIES: Final = ("time", "clock")
 _WIDER_KIND: Final = {ArgumentKind.SHORT_INTEGER: ArgumentKind.INTEGER}
-# More digits than any float holds.
+# More digits than any float can represent.
 _UNLIMITED_DIGITS: Final = 99
 
 
@@ -55,9 +55,9 @@ def family(type: DataType) -> str | None:
     return type.text if isinstance(type, _NESTED) else type.text.lower()
 
 
-def is_time(type: DataType) -> bool:
-    """Whether a string literal can stand for such a value, as in `day = '2024-01-01'`."""
-    return family(type) in _TIMES or type == UUID
+def accepts_string_literal(type: DataType) -> bool:
+    """Whether values can be compared with a string literal, as in `day = '2024-01-01'`."""
+    return family(type) in _TIME_FAMILIES or type == UUID
 
 
 def are_comparable(one: DataType | None, other: DataType | None) -> bool | None:
@@ -69,21 +69,21 @@ def are_comparable(one: DataType | None, other: DataType | None) -> bool | None:
     families = family(one), family(other)
     if None in families:
         return None
-    if "text" in families and (is_time(one) or is_time(other)):
+    if "text" in families and (accepts_string_literal(one) or accepts_string_literal(other)):
         # Every dialect accepts strings as dates.
         return True
     return families[0] == families[1]
 
 
-def has_structure(type: DataType) -> bool:
+def contains_struct(type: DataType) -> bool:
     """Whether a type contains a struct at any depth."""
     match type:
         case Struct():
             return True
         case Array(element):
-            return has_structure(element)
+            return contains_struct(element)
         case Map(key, value):
-            return has_structure(key) or has_structure(value)
+            return contains_struct(key) or contains_struct(value)
         case _:
             return False
 
@@ -93,7 +93,7 @@ def is_castable(before: DataType, after: DataType, to: DataType) -> bool | None:
     if isinstance(to, Unknown):
         return None
     if family(to) == "text":
-        # An unknown type most likely has a text form.
+        # An unknown type can most likely be cast to text.
         return not isinstance(after, _NESTED)
     old, new, target = family(before), family(after), family(to)
     if new is None:
@@ -108,17 +108,17 @@ def is_castable(before: DataType, after: DataType, to: DataType) -> bool | None:
         return True
     if {new, target} <= {"number", "boolean"}:
         return True
-    return {new, target} == {"json", target} and target is not None and new == JSON.text.lower()
+    return new == "json" and target is not None
 
 
-def has_other_text(before: DataType, after: DataType) -> bool:
+def is_formatted_differently(before: DataType, after: DataType) -> bool:
     """Whether equal values are formatted differently: 1 and 1.0, a date and its midnight."""
-    kinds = family(before), family(after)
-    if kinds == ("number", "number"):
+    families = family(before), family(after)
+    if families == ("number", "number"):
         return _number_format(before) != _number_format(after)
-    if kinds == ("time", "time"):
+    if families == ("time", "time"):
         return (before == DATE) != (after == DATE) or _is_zoned(before) != _is_zoned(after)
-    return BOOLEAN in (before, after) and "number" in kinds
+    return BOOLEAN in (before, after) and "number" in families
 
 
 def _number_format(type: DataType) -> object:
@@ -159,29 +159,31 @@ def keeps_equality(before: DataType, after: DataType) -> bool | None:
             return keeps_equality(old, new)
         case Struct(), Struct():
             return _holds_for_members(keeps_equality, before, after)
-        case (String(was), String(length)) | (Binary(was), Binary(length)):
+        case (String(old_length), String(new_length)) | (Binary(old_length), Binary(new_length)):
             # Shorter strings may be truncated.
-            return length is None or (was is not None and was <= length) or None
+            return (
+                new_length is None or (old_length is not None and old_length <= new_length) or None
+            )
         case String() | Enum(), Enum():
             return True
         case String() | Enum(), _ if _is_integral(after) or after == UUID:
             return True
         case _, String(None) if _has_unique_text(before):
             return True
-    kinds = family(before), family(after)
-    if kinds == ("number", "number"):
+    families = family(before), family(after)
+    if families == ("number", "number"):
         return _keeps_digits(before, after)
-    if kinds == ("boolean", "number"):
+    if families == ("boolean", "number"):
         return True
-    if kinds == ("number", "boolean"):
+    if families == ("number", "boolean"):
         return False
-    if kinds == ("time", "time"):
+    if families == ("time", "time"):
         return _keeps_timestamps(before, after)
     return None
 
 
 def keeps_order(before: DataType, after: DataType) -> bool:
-    """Whether values certainly sort the same in the new type; 9 and 10 do not as strings."""
+    """Whether values certainly sort the same in the new type; as strings, 10 sorts before 9."""
     return (
         family(before) in ("number", "boolean")
         and family(after) == "number"
@@ -195,9 +197,9 @@ def _holds_for_members(
     """Whether a predicate holds for all members of two structs with the same field names."""
     if [each.name for each in before.members] != [each.name for each in after.members]:
         return None
-    found = [holds(old.type, new.type)
+    results = [holds(old.type, new.type)
              for old, new in zip(before.members, after.members, strict=True)]  # fmt: skip
-    return False if False in found else None if None in found else True
+    return False if False in results else None if None in results else True
 
 
 def _is_integral(type: DataType) -> bool:
@@ -205,10 +207,10 @@ def _is_integral(type: DataType) -> bool:
 
 
 def _has_unique_text(type: DataType) -> bool:
-    """Whether each value has exactly one text form; 0.0 and -0.0 are equal and have two."""
-    is_moment = isinstance(type, Timestamp | Time) and not _is_zoned(type)
+    """Whether equal values have the same text; the equal floats 0.0 and -0.0 do not."""
+    is_local_time = isinstance(type, Timestamp | Time) and not _is_zoned(type)
     is_exact = _is_integral(type) or isinstance(type, Decimal)
-    return is_exact or is_moment or isinstance(type, Enum) or type in (DATE, UUID, BOOLEAN)
+    return is_exact or is_local_time or isinstance(type, Enum) or type in (DATE, UUID, BOOLEAN)
 
 
 def _keeps_digits(before: DataType, after: DataType) -> bool | None:
@@ -217,13 +219,13 @@ def _keeps_digits(before: DataType, after: DataType) -> bool | None:
         return FLOATS.get(after, 0) > FLOATS[before]
     if after in FLOATS:
         digits = {16: 3, 32: 6, 64: 15}[FLOATS[after]]
-        return _digits(before) <= digits
+        return _max_digits(before) <= digits
     if before == Decimal():
         return None
     return after == Decimal() or _scale(before) <= _scale(after)
 
 
-def _digits(type: DataType) -> int:
+def _max_digits(type: DataType) -> int:
     if isinstance(type, Decimal):
         return type.precision or _UNLIMITED_DIGITS
     bits = SIGNED.get(type) or UNSIGNED[type]
@@ -252,11 +254,13 @@ def _is_zoned(type: DataType) -> bool:
     return isinstance(type, Timestamp) and type.zoned
 
 
-def refuses(accepts: tuple[ArgumentKind, ...], before: DataType, after: DataType) -> bool | None:
+def rejects_new_type(
+    kinds: tuple[ArgumentKind, ...], before: DataType, after: DataType
+) -> bool | None:
     """Whether a function that accepted one type rejects another; None if unknown."""
     if SIGNED.get(before, 0) > 32:
-        accepts = tuple(_WIDER_KIND.get(kind, kind) for kind in accepts)
-    accepts_new, accepted_old = takes(accepts, after), takes(accepts, before)
+        kinds = tuple(_WIDER_KIND.get(kind, kind) for kind in kinds)
+    accepts_new, accepted_old = accepts_type(kinds, after), accepts_type(kinds, before)
     if accepts_new is None:
         return None
     if accepted_old is False:
@@ -264,24 +268,24 @@ def refuses(accepts: tuple[ArgumentKind, ...], before: DataType, after: DataType
     if not accepts_new:
         return True
     # An integer argument rejects a decimal even with scale 0.
-    needs_integer = set(accepts) <= {ArgumentKind.INTEGER, ArgumentKind.SHORT_INTEGER}
+    needs_integer = set(kinds) <= {ArgumentKind.INTEGER, ArgumentKind.SHORT_INTEGER}
     return needs_integer and isinstance(after, Decimal) and not isinstance(before, Decimal)
 
 
-def takes(accepts: tuple[ArgumentKind, ...], type: DataType) -> bool | None:
+def accepts_type(kinds: tuple[ArgumentKind, ...], type: DataType) -> bool | None:
     """Whether a function accepts a value of that type; None if unknown."""
-    if ArgumentKind.ANY in accepts or type == NULL:
+    if ArgumentKind.ANY in kinds or type == NULL:
         return True
-    kind = family(type)
-    if kind is None:
+    type_family = family(type)
+    if type_family is None:
         return None
-    return any(_is_of_kind(each, type, kind) for each in accepts)
+    return any(_is_of_kind(each, type, type_family) for each in kinds)
 
 
-def _is_of_kind(kind: ArgumentKind, type: DataType, found: str) -> bool:
+def _is_of_kind(kind: ArgumentKind, type: DataType, type_family: str) -> bool:
     match kind:
         case ArgumentKind.NUMBER:
-            return found in ("number", "interval")
+            return type_family in ("number", "interval")
         case ArgumentKind.EXACT:
             return type in SIGNED or type in UNSIGNED or isinstance(type, Decimal)
         case ArgumentKind.INTEGER:
@@ -290,9 +294,9 @@ def _is_of_kind(kind: ArgumentKind, type: DataType, found: str) -> bool:
             bits = SIGNED.get(type) or UNSIGNED.get(type, 63) + 1
             return bits <= 32 or _is_integer_decimal(type)
         case ArgumentKind.TEXT:
-            return found in ("text", "bytes", "json")
+            return type_family in ("text", "bytes", "json")
         case ArgumentKind.TIME:
-            return found in ("time", "clock", "interval")
+            return type_family in ("time", "clock", "interval")
         case ArgumentKind.DATE:
             return type == DATE
         case ArgumentKind.BOOLEAN:
@@ -307,9 +311,9 @@ def _is_integer_decimal(type: DataType) -> bool:
     return isinstance(type, Decimal) and type.scale == 0
 
 
-def describe_kinds(accepts: tuple[ArgumentKind, ...]) -> str:
+def describe_kinds(kinds: tuple[ArgumentKind, ...]) -> str:
     """The kinds that a function accepts, as text."""
-    return " or ".join(_DESCRIPTIONS[kind] for kind in accepts)
+    return " or ".join(_DESCRIPTIONS[kind] for kind in kinds)
 
 
 _DESCRIPTIONS: Final = {

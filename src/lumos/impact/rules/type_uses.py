@@ -1,4 +1,4 @@
-"""Facts about statements that use changing values, from which verdicts are derived."""
+"""Uses of changed values in statements, from which verdicts are derived."""
 
 import enum
 from collections.abc import Mapping
@@ -27,26 +27,27 @@ class ClauseKind(enum.StrEnum):
 class UseOperation(enum.StrEnum):
     """What a statement does with a value."""
 
-    # A name that fails: the column is removed, or the name is now ambiguous.
-    NAMED = "named"
+    # The column is removed, but the statement still names it.
+    MISSING = "missing"
+    # An added column makes the name ambiguous.
     AMBIGUOUS = "ambiguous"
     CAST = "cast"
     COMPARED = "compared"
     NOT_IN = "not_in"
-    # Shares one type with others: COALESCE, CASE, a branch of a UNION.
+    # Converted to a common type with other values: COALESCE, CASE, a branch of a UNION.
     COMBINED = "combined"
     CALCULATED = "calculated"
     # Integer division.
     DIVIDED = "divided"
     CALLED = "called"
     # Converted to text.
-    FORMATTED = "spelled"
-    # Encoded in a form that shows its type: JSON, CSV.
+    FORMATTED = "formatted"
+    # Encoded as text whose format depends on the type: JSON, CSV.
     ENCODED = "encoded"
     # The result depends on its bytes or its type name: HASH, TYPEOF.
     HASHED = "hashed"
     # Passed through unchanged: ANY_VALUE, LAG, a field of a struct.
-    PASSED_THROUGH = "handed_on"
+    PASSED_THROUGH = "passed_through"
     AGGREGATED = "aggregated"
     # Counted or checked for null: its type does not matter.
     COUNTED = "counted"
@@ -56,11 +57,11 @@ class UseOperation(enum.StrEnum):
     # Stored in a column with a declared type.
     STORED = "stored"
     # Used by position, and positions have changed.
-    PLACED = "placed"
+    USED_BY_POSITION = "used_by_position"
     # A new column that a NATURAL join uses as a key.
-    KEYED = "keyed"
-    # Its effect cannot be traced.
-    LOST = "lost"
+    NATURAL_JOIN_KEY = "natural_join_key"
+    # The effect cannot be determined.
+    UNKNOWN = "unknown"
 
 
 class ArgumentKind(enum.StrEnum):
@@ -81,19 +82,23 @@ class ArgumentKind(enum.StrEnum):
 
 
 class ValueType(msgspec.Struct, frozen=True, kw_only=True):
-    """Type and nullability of a value, as far as known."""
+    """Type and nullability of a value; None if it is unknown whether the value may be null."""
 
     type: DataType = UNKNOWN
     nullable: bool | None = None
+
+    @classmethod
+    def of(cls, field: Field) -> "ValueType":
+        return cls(type=field.type, nullable=field.nullable)
 
 
 class TypeUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One use of a changing value in a statement.
 
-    `value` is its name, `after` is None if it is removed. `partner` is the other side: of a
-    comparison, the type of a cast, the column it is stored in; `partner_text` describes it.
-    `accepts` are the kinds that a function accepts, if known. `is_ordering` means a comparison by
-    order (<, >), not only by equality.
+    `value` is its name; `after` is None if it is removed. `partner` is what the value is used with:
+    the other side of a comparison, the target type of a cast, the column that stores the value.
+    `partner_text` describes it in messages. `accepts` are the kinds that a function accepts, if
+    known. `is_ordering` means a comparison by order (<, >), not only by equality.
     """
 
     clause_kind: ClauseKind
@@ -123,7 +128,6 @@ class OutputColumn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     before: ValueType | None = None
     after: ValueType | None = None
     is_unknown: bool = False
-    is_same_value: bool = False
     clause: str | None = None
     line: int | None = None
     origins: tuple[tuple[str, str], ...] = ()
@@ -136,33 +140,32 @@ class StatementEffect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     `outputs` are the columns computed from changed values. `fields`, if requested, are all columns
     that the statement writes before the change; `is_open` means there may be more. `creates` means
-    that the statement defines the schema of the table. `doubts` are (reason, line) of parts that
-    could not be parsed.
+    that the statement defines the schema of the table. `unparsed` lists (reason, line) of parts
+    that could not be parsed.
     """
 
     type_uses: tuple[TypeUse, ...] = ()
     outputs: tuple[OutputColumn, ...] = ()
     fields: tuple[Field, ...] = ()
     is_open: bool = False
-    is_reordered: bool = False
     creates: bool = True
-    doubts: tuple[tuple[str, int | None], ...] = ()
+    unparsed: tuple[tuple[str, int | None], ...] = ()
 
 
 class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A table before and after: a pair of fields per column, None if it does not exist.
 
-    `key` names the table in origins. Unless `is_complete`, there may be more columns;
-    `is_doubtful` means that any of them may have changed. Columns in `lost` change in an unknown
-    way.
+    `key` names the table in origins. Unless `is_complete`, there may be more columns.
+    `may_have_changed` means that every column may have changed in an unknown way,
+    `unknown_columns` lists single columns that did.
     """
 
     key: str
     columns: Mapping[str, tuple[Field | None, Field | None]] = {}
     is_complete: bool = True
     is_reordered: bool = False
-    is_doubtful: bool = False
-    lost: frozenset[str] = frozenset()
+    may_have_changed: bool = False
+    unknown_columns: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, key: str, before: Schema | None, after: Schema | None = None) -> "TableVersions":
@@ -187,12 +190,19 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def changed(self) -> frozenset[str]:
         """The columns that are added, removed or change type or nullability."""
-        return self.lost.union(
+        return self.unknown_columns.union(
             name for name, (before, after) in self.columns.items() if _differs(before, after)
         )
 
-    def with_added_before(self) -> "TableVersions":
-        """The same versions, with the added columns before the change too."""
+    @property
+    def removes_or_changes(self) -> bool:
+        """Whether a column that existed before is removed or changes."""
+        return any(
+            name not in self.columns or self.columns[name][0] is not None for name in self.changed
+        )
+
+    def with_added_columns_as_existing(self) -> "TableVersions":
+        """The same versions, as if the added columns had existed before the change."""
         if not any(before is None for before, _ in self.columns.values()):
             return self
         return msgspec.structs.replace(
@@ -204,9 +214,9 @@ class TableVersions(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @property
-    def is_same(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether nothing changes that could affect a statement."""
-        return not (self.changed or self.is_reordered or self.is_doubtful)
+        return not (self.changed or self.is_reordered or self.may_have_changed)
 
 
 def _differs(before: Field | None, after: Field | None) -> bool:

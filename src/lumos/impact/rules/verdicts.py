@@ -6,18 +6,18 @@ from typing import Final, NamedTuple
 
 from lumos.impact.rules.results import rank
 from lumos.impact.rules.type_families import (
+    accepts_string_literal,
+    accepts_type,
     are_comparable,
+    contains_struct,
     describe_kinds,
     family,
-    has_other_text,
     has_same_encoding,
-    has_structure,
     is_castable,
-    is_time,
+    is_formatted_differently,
     keeps_equality,
     keeps_order,
-    refuses,
-    takes,
+    rejects_new_type,
 )
 from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseOperation, ValueType
 from lumos.model.change import ConsumerUse, Finding, Verdict
@@ -46,7 +46,7 @@ BREAKING: Final = Verdict.BREAKING
 UNDETERMINED: Final = Verdict.UNDETERMINED
 COMPATIBLE: Final = Verdict.COMPATIBLE
 _INTEGERS: Final = frozenset({*SIGNED, *UNSIGNED})
-_CALLS: Final = (UseOperation.CALLED, UseOperation.AGGREGATED)
+_CALL_OPERATIONS: Final = (UseOperation.CALLED, UseOperation.AGGREGATED)
 _PAIR_OPERATIONS: Final = (UseOperation.COMPARED, UseOperation.NOT_IN, UseOperation.COMBINED)
 
 
@@ -78,19 +78,19 @@ def type_finding(before: DataType, after: DataType) -> Finding:
 
 def assess_use(use: TypeUse) -> tuple[Assessment, ...]:
     """Assess one use of a changed value: its type and its nullability."""
-    found = []
+    assessments = []
     if use.operation in _STRUCTURAL:
         return (_STRUCTURAL[use.operation](use),)
     before, after = use.before or ValueType(), use.after or ValueType()
     if before.type != after.type or isinstance(after.type, Unknown):
-        found.append(_assess_type(use, before.type, after.type))
+        assessments.append(_assess_type(use, before.type, after.type))
     if before.nullable is False and after.nullable:
-        found.append(_assess_nulls(use))
-    return tuple(found)
+        assessments.append(_assess_nulls(use))
+    return tuple(assessments)
 
 
 def _assess_type(use: TypeUse, before: DataType, after: DataType) -> Assessment:
-    if use.accepts is not None and refuses(use.accepts, before, after):
+    if use.accepts is not None and rejects_new_type(use.accepts, before, after):
         name, kinds = use.partner_text or "a function", describe_kinds(use.accepts)
         text = f"passes {use.value} to {name}, which takes {kinds}"
         return Assessment(BREAKING, text, fails=True)
@@ -114,7 +114,7 @@ def _assess_type(use: TypeUse, before: DataType, after: DataType) -> Assessment:
         return _assess_hash(use, before, after)
     if use.operation is UseOperation.STORED:
         return _assess_store(use, finding, before, after)
-    if _is_too_long_for_days(use, before, after):
+    if _is_too_wide_for_days(use, before, after):
         return Assessment(BREAKING, f"adds {use.value} to a date as {before.text}", fails=True)
     if use.operation is UseOperation.DIVIDED and _loses_integer_division(use, before, after):
         return Assessment(BREAKING, f"divides {use.value} as an integer")
@@ -122,13 +122,13 @@ def _assess_type(use: TypeUse, before: DataType, after: DataType) -> Assessment:
         return Assessment(
             BREAKING, f"compares {use.value} with {removed}, which is removed", fails=True
         )
-    if use.operation in _CALLS and not _is_known_to_accept(use, before, after):
+    if use.operation in _CALL_OPERATIONS and not _is_known_to_accept(use, before, after):
         name = use.partner_text or "a function"
         return Assessment(
             UNDETERMINED, f"passes {use.value} to {name}, whose accepted types are unknown"
         )
     if rank(finding.consumer) == rank(COMPATIBLE) and not finding.breaks_if:
-        works = Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
+        works = Assessment(COMPATIBLE, f"works with {_new_value_text(use)} as well")
         return _assess_structure(use, before, after) or works
     match use.operation:
         case UseOperation.COMPARED | UseOperation.NOT_IN:
@@ -142,16 +142,16 @@ def _assess_type(use: TypeUse, before: DataType, after: DataType) -> Assessment:
         case UseOperation.GROUPED:
             return _assess_grouping(use, finding, before, after)
         case UseOperation.SORTED if keeps_order(before, after):
-            return Assessment(COMPATIBLE, f"sorts {_new_value(use)} in the same order")
+            return Assessment(COMPATIBLE, f"sorts {_new_value_text(use)} in the same order")
         case _:
-            return _assess_by_rule(use, finding, frozenset(), _expects(use, before))
+            return _assess_by_rule(use, finding, frozenset(), _expects_text(use, before))
 
 
-def _is_too_long_for_days(use: TypeUse, before: DataType, after: DataType) -> bool:
-    """Whether days added to a date become 64-bit, which most dialects reject."""
+def _is_too_wide_for_days(use: TypeUse, before: DataType, after: DataType) -> bool:
+    """Whether a number of days added to a date becomes 64-bit, which most dialects reject."""
     if SIGNED.get(before, 64) > 32 or SIGNED.get(after, 64) <= 32 or family(after) != "number":
         return False
-    partner = _partner(use)
+    partner = _partner_type(use)
     return (
         use.operation is UseOperation.CALCULATED
         and partner is not None
@@ -165,18 +165,18 @@ def _loses_integer_division(use: TypeUse, before: DataType, after: DataType) -> 
 
 
 def _is_known_to_accept(use: TypeUse, before: DataType, after: DataType) -> bool:
-    """Whether a function certainly accepts the new type as it accepted the old one.
+    """Whether a function certainly accepts the new type if it accepted the old one.
 
-    Functions that look a decimal up in an array accept one precision only. No dialect resolves
-    functions by the length of a string.
+    All functions accept strings of any length. Functions of unknown kinds may not: those that
+    search an array for a decimal accept only one precision.
     """
     if isinstance(before, String) and isinstance(after, String):
         return True
     if use.accepts is None:
         return False
-    if takes(use.accepts, before) is not False or takes(use.accepts, after):
+    if accepts_type(use.accepts, before) is not False or accepts_type(use.accepts, after):
         return True
-    # The dialect formats such values where a string is expected.
+    # The dialect converts such values to strings.
     return ArgumentKind.TEXT in use.accepts and family(before) == family(after)
 
 
@@ -196,17 +196,21 @@ def _assess_formatting(use: TypeUse, before: DataType, after: DataType) -> Asses
         return _assess_unknown(use)
     if isinstance(after, Array | Map | Struct):
         return Assessment(BREAKING, f"converts {use.value} to text", fails=True)
-    if has_other_text(before, after):
+    if is_formatted_differently(before, after):
         text = f"converts {use.value} to text, which formats {after.text} unlike {before.text}"
         return Assessment(BREAKING, text)
     return Assessment(COMPATIBLE, f"converts {use.value} to text anyway")
 
 
 def _is_formatted_as_text(use: TypeUse, before: DataType, after: DataType) -> bool:
-    """Whether a string function gets numbers or times, which the dialect formats as text."""
-    if use.operation not in _CALLS or use.accepts is None or ArgumentKind.TEXT not in use.accepts:
+    """Whether a string function gets numbers or times, which the dialect converts to text."""
+    if (
+        use.operation not in _CALL_OPERATIONS
+        or use.accepts is None
+        or ArgumentKind.TEXT not in use.accepts
+    ):
         return False
-    return takes(use.accepts, before) is False and family(after) == family(before)
+    return accepts_type(use.accepts, before) is False and family(after) == family(before)
 
 
 def _assess_encoding(use: TypeUse, before: DataType, after: DataType) -> Assessment:
@@ -216,8 +220,8 @@ def _assess_encoding(use: TypeUse, before: DataType, after: DataType) -> Assessm
     if has_same_encoding(before, after):
         return Assessment(COMPATIBLE, f"encodes {use.value} with {name} as before")
     text = f"encodes {use.value} with {name}, which formats {after.text} unlike {before.text}"
-    # A reader of the text may or may not need a field that is added or removed.
-    is_unclear = has_structure(before) and has_structure(after)
+    # Readers of the text may or may not use the fields that are added or removed.
+    is_unclear = contains_struct(before) and contains_struct(after)
     is_unclear = is_unclear and _field_names(before) != _field_names(after)
     return Assessment(UNDETERMINED if is_unclear else BREAKING, text)
 
@@ -240,28 +244,32 @@ def _assess_hash(use: TypeUse, before: DataType, after: DataType) -> Assessment:
     if isinstance(before, String) and isinstance(after, String):
         return Assessment(COMPATIBLE, f"passes {use.value} to {name} as text as before")
     text = f"passes {use.value} to {name}, whose result depends on its type"
-    kinds = family(before), family(after)
-    return Assessment(UNDETERMINED if None in kinds or kinds[0] == kinds[1] else BREAKING, text)
+    families = family(before), family(after)
+    return Assessment(
+        UNDETERMINED if None in families or families[0] == families[1] else BREAKING, text
+    )
 
 
 def _assess_grouping(
     use: TypeUse, finding: Finding, before: DataType, after: DataType
 ) -> Assessment:
     if resolve_verdict(finding, frozenset({ConsumerUse.GROUPED})) is COMPATIBLE:
-        return Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
+        return Assessment(COMPATIBLE, f"works with {_new_value_text(use)} as well")
     if ConsumerUse.GROUPED in finding.breaks_if:
         # More values are distinguished than before.
-        return Assessment(BREAKING, _expects(use, before))
-    where, name = _clause_name(use), use.value
+        return Assessment(BREAKING, _expects_text(use, before))
+    clause_name, value = _clause_name(use), use.value
     match keeps_equality(before, after):
         case True:
-            text = f"distinguishes {after.text} {name} in {where} as before"
+            text = f"distinguishes {after.text} {value} in {clause_name} as before"
             return Assessment(COMPATIBLE, text)
         case False:
-            text = f"different {before.text} {name} become the same {after.text} in {where}"
+            text = f"different {before.text} {value} become the same {after.text} in {clause_name}"
             return Assessment(BREAKING, text)
         case None:
-            text = f"different {before.text} {name} may become the same {after.text} in {where}"
+            text = (
+                f"different {before.text} {value} may become the same {after.text} in {clause_name}"
+            )
             return Assessment(UNDETERMINED, text)
 
 
@@ -270,26 +278,35 @@ def _assess_by_rule(
 ) -> Assessment:
     verdict = resolve_verdict(finding, uses)
     if verdict is COMPATIBLE:
-        return Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
+        return Assessment(COMPATIBLE, f"works with {_new_value_text(use)} as well")
     return Assessment(verdict, text)
 
 
 def _assess_cast(use: TypeUse, before: DataType, after: DataType) -> Assessment:
-    to = use.partner.type if use.partner is not None else None
-    shown = use.partner_text or "another type"
-    if to is not None and not isinstance(to, Unknown):
-        shown = to.text
-    works = None if to is None else is_castable(before, after, to)
-    if works and to is not None and family(to) == "text" and has_other_text(before, after):
-        text = f"casts {use.value} to {shown}, which formats {after.text} unlike {before.text}"
+    target = use.partner.type if use.partner is not None else None
+    target_text = use.partner_text or "another type"
+    if target is not None and not isinstance(target, Unknown):
+        target_text = target.text
+    is_allowed = None if target is None else is_castable(before, after, target)
+    if (
+        is_allowed
+        and target is not None
+        and family(target) == "text"
+        and is_formatted_differently(before, after)
+    ):
+        text = (
+            f"casts {use.value} to {target_text}, which formats {after.text} unlike {before.text}"
+        )
         return Assessment(BREAKING, text)
-    if works:
-        return Assessment(COMPATIBLE, f"casts {use.value} to {shown} anyway")
-    if works is None:
-        return Assessment(UNDETERMINED, f"casts {use.value} to {shown}, with an unknown result")
+    if is_allowed:
+        return Assessment(COMPATIBLE, f"casts {use.value} to {target_text} anyway")
+    if is_allowed is None:
+        return Assessment(
+            UNDETERMINED, f"casts {use.value} to {target_text}, with an unknown result"
+        )
     return Assessment(
         BREAKING,
-        f"casts {use.value} to {shown}, which {after.text} does not allow",
+        f"casts {use.value} to {target_text}, which {after.text} does not allow",
         fails=True,
     )
 
@@ -300,31 +317,31 @@ def _assess_comparison(
     uses = {ConsumerUse.JOINED} if use.clause_kind is ClauseKind.JOIN else {ConsumerUse.FILTERED}
     if use.operation is UseOperation.NOT_IN:
         uses.add(ConsumerUse.NOT_IN)
-    found = _assess_pair(use, before, after, "compares {value} with {partner}")
-    if found is not None:
-        return found
+    assessment = _assess_pair(use, before, after, "compares {value} with {partner}")
+    if assessment is not None:
+        return assessment
     if use.is_literal and before in _INTEGERS and (after in FLOATS or isinstance(after, Decimal)):
-        return Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
-    if _partner(use) == after and not use.is_literal:
+        return Assessment(COMPATIBLE, f"works with {_new_value_text(use)} as well")
+    if _partner_type(use) == after and not use.is_literal:
         return Assessment(COMPATIBLE, f"compares {use.value} with {after.text} anyway")
-    return _assess_by_rule(use, finding, frozenset(uses), _expects(use, before))
+    return _assess_by_rule(use, finding, frozenset(uses), _expects_text(use, before))
 
 
 def _assess_combination(
     use: TypeUse, finding: Finding, before: DataType, after: DataType
 ) -> Assessment:
-    found = _assess_pair(use, before, after, "combines {value} with {partner}")
-    return found or _assess_by_rule(use, finding, frozenset(), _expects(use, before))
+    assessment = _assess_pair(use, before, after, "combines {value} with {partner}")
+    return assessment or _assess_by_rule(use, finding, frozenset(), _expects_text(use, before))
 
 
 def _assess_pair(
     use: TypeUse, before: DataType, after: DataType, template: str
 ) -> Assessment | None:
-    """Assess two values that need compatible types; None leaves it to the rule."""
-    partner = _partner(use)
+    """Assess two values that need compatible types; None if the general rule applies."""
+    partner = _partner_type(use)
     partner_type_before = use.partner_before.type if use.partner_before is not None else None
     if isinstance(after, Map) and not isinstance(before, Map):
-        return Assessment(BREAKING, _expects(use, before), fails=True)
+        return Assessment(BREAKING, _expects_text(use, before), fails=True)
     if partner_type_before == before and partner == after:
         return _assess_same_change(use, before, after)
     is_comparable = are_comparable(after, partner)
@@ -333,21 +350,26 @@ def _assess_pair(
         text = template.format(value=use.value, partner=use.partner_text or "something")
         return Assessment(UNDETERMINED, f"{text}, whose type is unknown")
     if not is_comparable and was_comparable is not False:
-        return Assessment(BREAKING, _expects(use, before), fails=True)
-    if is_comparable and was_comparable is False and partner is not None and not is_time(before):
+        return Assessment(BREAKING, _expects_text(use, before), fails=True)
+    if (
+        is_comparable
+        and was_comparable is False
+        and partner is not None
+        and not accepts_string_literal(before)
+    ):
         return Assessment(COMPATIBLE, f"compares {use.value} with {partner.text} anyway")
     return None
 
 
 def _assess_structure(use: TypeUse, before: DataType, after: DataType) -> Assessment | None:
-    """The verdict on structs, whose compatibility differs between dialects.
+    """Assess combined structs, whose compatibility differs between dialects; None for others.
 
     Spark rejects a different number of fields and wider decimals; DuckDB casts field by field.
     """
-    partner = _partner(use)
+    partner = _partner_type(use)
     if use.operation not in _PAIR_OPERATIONS or partner in (after, NULL):
         return None
-    if not (has_structure(before) or has_structure(after)):
+    if not (contains_struct(before) or contains_struct(after)):
         return None
     other = use.partner_text or "something"
     text = f"combines {use.value} with {other}, and {after.text} has a different structure"
@@ -355,19 +377,19 @@ def _assess_structure(use: TypeUse, before: DataType, after: DataType) -> Assess
 
 
 def _assess_same_change(use: TypeUse, before: DataType, after: DataType) -> Assessment:
-    """The verdict where both sides change the same way: equality or order must be preserved."""
-    name = use.value
-    is_same: bool | None = True
+    """Assess a pair that changes the same way on both sides, by its equality or order."""
+    value = use.value
+    is_preserved: bool | None = True
     if use.is_ordering:
-        is_same = keeps_order(before, after) or _is_compatible(type_finding(before, after))
+        is_preserved = keeps_order(before, after) or _is_compatible(type_finding(before, after))
     elif use.operation is not UseOperation.COMBINED:
-        is_same = keeps_equality(before, after)
-    if is_same:
-        return Assessment(COMPATIBLE, f"both sides of {name} change the same way")
+        is_preserved = keeps_equality(before, after)
+    if is_preserved:
+        return Assessment(COMPATIBLE, f"both sides of {value} change the same way")
     if use.is_ordering:
-        return Assessment(BREAKING, f"orders {name} as {before.text} in {_clause_name(use)}")
-    text = f"different {before.text} {name}"
-    if is_same is None:
+        return Assessment(BREAKING, f"orders {value} as {before.text} in {_clause_name(use)}")
+    text = f"different {before.text} {value}"
+    if is_preserved is None:
         return Assessment(UNDETERMINED, f"{text} may become the same {after.text}")
     return Assessment(BREAKING, f"{text} become the same {after.text}")
 
@@ -378,17 +400,17 @@ def _is_compatible(finding: Finding) -> bool:
 
 def _assess_call(use: TypeUse, finding: Finding, before: DataType, after: DataType) -> Assessment:
     name = use.partner_text or "a function"
-    if use.accepts is None or refuses(use.accepts, before, after) is None:
+    if use.accepts is None or rejects_new_type(use.accepts, before, after) is None:
         return Assessment(UNDETERMINED, f"passes {use.value} of unknown type to {name}")
     if ArgumentKind.ANY in use.accepts and keeps_order(before, after):
-        # Such a function picks the first or last value: MAX, MAX_BY.
-        return Assessment(COMPATIBLE, f"works with {_new_value(use)} as well")
+        # Functions of any type that depend on the order: MAX, MAX_BY.
+        return Assessment(COMPATIBLE, f"works with {_new_value_text(use)} as well")
     text = f"passes {use.value} to {name} as {before.text}"
-    found = _assess_by_rule(use, finding, frozenset(), text)
-    if found.verdict is BREAKING and has_structure(before) and has_structure(after):
+    assessment = _assess_by_rule(use, finding, frozenset(), text)
+    if assessment.verdict is BREAKING and contains_struct(before) and contains_struct(after):
         # The function may or may not need the fields that change.
-        return found._replace(verdict=UNDETERMINED)
-    return found
+        return assessment._replace(verdict=UNDETERMINED)
+    return assessment
 
 
 def _assess_arithmetic(
@@ -398,7 +420,7 @@ def _assess_arithmetic(
         return _assess_unknown(use)
     text = f"calculates with {use.value} as {before.text}"
     adds_days = before == DATE and isinstance(after, Timestamp)
-    partner = _partner(use)
+    partner = _partner_type(use)
     if adds_days and (partner is None or family(partner) != "interval"):
         return Assessment(BREAKING, text, fails=True)
     if family(before) != family(after):
@@ -407,10 +429,10 @@ def _assess_arithmetic(
 
 
 def _assess_store(use: TypeUse, finding: Finding, before: DataType, after: DataType) -> Assessment:
-    target = _partner(use)
+    target = _partner_type(use)
     if target is None or isinstance(target, Unknown):
         return _assess_by_rule(
-            use, finding, frozenset({ConsumerUse.SINK}), _stores(use, after, target)
+            use, finding, frozenset({ConsumerUse.SINK}), _stores_text(use, after, target)
         )
     is_comparable = are_comparable(after, target)
     if is_comparable is None:
@@ -418,11 +440,13 @@ def _assess_store(use: TypeUse, finding: Finding, before: DataType, after: DataT
     if after == target or rank(type_finding(after, target).consumer) == rank(COMPATIBLE):
         return Assessment(COMPATIBLE, f"still stores {use.value} as {target.text}")
     if not is_comparable:
-        text = f"type mismatch in pipeline: {_stores(use, after, target)}"
+        text = f"type mismatch in pipeline: {_stores_text(use, after, target)}"
         return Assessment(BREAKING, text, fails=True)
     if before == target or _is_widening(before, target):
-        return Assessment(BREAKING, _stores(use, after, target))
-    return _assess_by_rule(use, finding, frozenset({ConsumerUse.SINK}), _stores(use, after, target))
+        return Assessment(BREAKING, _stores_text(use, after, target))
+    return _assess_by_rule(
+        use, finding, frozenset({ConsumerUse.SINK}), _stores_text(use, after, target)
+    )
 
 
 def _is_widening(type: DataType, target: DataType) -> bool:
@@ -450,25 +474,25 @@ def assess_column_change(
     name: str, before: ValueType, after: ValueType, *, is_key: bool, is_unknown: bool
 ) -> tuple[Assessment, ...]:
     """Assess the change of a column of a downstream dataset itself."""
-    found = []
+    assessments = []
     if is_unknown or isinstance(after.type, Unknown):
         if before.type == after.type or is_unknown:
-            found.append(Assessment(UNDETERMINED, f"effect on {name} is unknown"))
+            assessments.append(Assessment(UNDETERMINED, f"effect on {name} is unknown"))
     elif before.type != after.type and isinstance(before.type, Unknown):
-        found.append(Assessment(UNDETERMINED, f"{name} becomes {after.type.text}"))
+        assessments.append(Assessment(UNDETERMINED, f"{name} becomes {after.type.text}"))
     elif before.type != after.type:
         finding = type_finding(before.type, after.type)
         uses = frozenset({ConsumerUse.KEY}) if is_key else frozenset[ConsumerUse]()
         verdict = resolve_verdict(finding, uses)
         text = f"{name} becomes {after.type.text}, was {before.type.text}"
-        if verdict is BREAKING and has_structure(before.type) and has_structure(after.type):
+        if verdict is BREAKING and contains_struct(before.type) and contains_struct(after.type):
             # Only readers of the fields that change are affected.
             verdict = UNDETERMINED
-        found.append(Assessment(verdict, text))
+        assessments.append(Assessment(verdict, text))
     if before.nullable is False and after.nullable:
         verdict = BREAKING if is_key else COMPATIBLE
-        found.append(Assessment(verdict, f"{name} may be null from now on"))
-    return tuple(found)
+        assessments.append(Assessment(verdict, f"{name} may be null from now on"))
+    return tuple(assessments)
 
 
 def _assess_removed(use: TypeUse) -> Assessment:
@@ -480,11 +504,11 @@ def _assess_ambiguous(use: TypeUse) -> Assessment:
 
 
 def _assess_position(use: TypeUse) -> Assessment:
-    what = "moved" if use.before == use.after else "added"
+    change = "moved" if use.before == use.after else "added"
     if use.after is None:
-        what = "removed"
+        change = "removed"
     return Assessment(
-        BREAKING, f"relies on column positions in {_clause_name(use)}, and {use.value} is {what}"
+        BREAKING, f"relies on column positions in {_clause_name(use)}, and {use.value} is {change}"
     )  # fmt: skip
 
 
@@ -497,28 +521,28 @@ def _assess_unknown(use: TypeUse) -> Assessment:
 
 
 _STRUCTURAL: Final[dict[UseOperation, Callable[[TypeUse], Assessment]]] = {
-    UseOperation.NAMED: _assess_removed,
+    UseOperation.MISSING: _assess_removed,
     UseOperation.AMBIGUOUS: _assess_ambiguous,
-    UseOperation.PLACED: _assess_position,
-    UseOperation.KEYED: _assess_natural_join,
-    UseOperation.LOST: _assess_unknown,
+    UseOperation.USED_BY_POSITION: _assess_position,
+    UseOperation.NATURAL_JOIN_KEY: _assess_natural_join,
+    UseOperation.UNKNOWN: _assess_unknown,
 }
 
 
-def _partner(use: TypeUse) -> DataType | None:
+def _partner_type(use: TypeUse) -> DataType | None:
     return use.partner.type if use.partner is not None else None
 
 
-def _expects(use: TypeUse, before: DataType) -> str:
+def _expects_text(use: TypeUse, before: DataType) -> str:
     return f"expects {before.text} {use.value} in {_clause_name(use)}"
 
 
-def _stores(use: TypeUse, after: DataType, target: DataType | None) -> str:
+def _stores_text(use: TypeUse, after: DataType, target: DataType | None) -> str:
     column = f"a {target.text} column" if target is not None else "a column of another type"
     return f"stores {after.text} {use.value} in {column}"
 
 
-def _new_value(use: TypeUse) -> str:
+def _new_value_text(use: TypeUse) -> str:
     after = use.after.type.text if use.after is not None else "no"
     return f"{after} {use.value}"
 

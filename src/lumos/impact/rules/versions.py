@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from lumos.impact.rules.edges import field_named
+from lumos.impact.rules.edges import find_field
 from lumos.impact.rules.graph import DownstreamGraph, SqlAnalyzer
 from lumos.impact.rules.results import ColumnImpact
 from lumos.impact.rules.type_uses import OutputColumn, StatementEffect, TableVersions, ValueType
@@ -22,38 +22,41 @@ from lumos.model.types import UNKNOWN, DataType, Unknown
 from lumos.schemas.apply import apply
 
 Pair = tuple[Field | None, Field | None]
+# The (dataset, column) steps from a changed column to one derived from it.
 Path = tuple[tuple[str, str], ...]
 
 
-def first_versions(
+def versions_of_changed_dataset(
     urn: str, changes: Sequence[AnySchemaChange], schema: Schema | None
 ) -> TableVersions:
-    """The versions of the dataset whose schema is changed."""
+    """The schemas of the changed dataset before and after its changes."""
     if schema is not None:
         return TableVersions.of(urn, schema, apply(changes, schema))
     columns: dict[str, Pair] = {}
     for change in changes:
         if column_of(change.path) == change.path:
             columns.update(_column_pair(change, columns))
-    is_doubtful = any(column_of(change.path) != change.path for change in changes)
-    return TableVersions(key=urn, columns=columns, is_complete=False, is_doubtful=is_doubtful)
+    may_have_changed = any(column_of(change.path) != change.path for change in changes)
+    return TableVersions(
+        key=urn, columns=columns, is_complete=False, may_have_changed=may_have_changed
+    )
 
 
-def _column_pair(change: AnySchemaChange, known: Mapping[str, Pair]) -> dict[str, Pair]:
-    """Return a column before and after, if only the change is given and the schema is unknown."""
+def _column_pair(change: AnySchemaChange, pairs: Mapping[str, Pair]) -> dict[str, Pair]:
+    """A changed column before and after, by name; for datasets whose schema is unknown."""
     name = _unquote(change.path)
-    old, new = known.get(name, (None, None))
+    old, new = pairs.get(name, (None, None))
     match change:
         case FieldAdded(after=field):
             return {field.name: (None, field)}
         case FieldRemoved(before=field):
             return {field.name: (field, None)}
         case TypeChanged(before=before, after=after):
-            nulls = [each.nullable if each is not None else True for each in (old, new)]
+            nullable = [each.nullable if each is not None else True for each in (old, new)]
             return {
                 name: (
-                    Field(name=name, type=before, nullable=nulls[0]),
-                    Field(name=name, type=after, nullable=nulls[1]),
+                    Field(name=name, type=before, nullable=nullable[0]),
+                    Field(name=name, type=after, nullable=nullable[1]),
                 )
             }
         case NullabilityChanged(before=before_null, after=after_null):
@@ -72,34 +75,34 @@ def _unquote(path: str) -> str:
     return path[1:-1].replace("``", "`") if path.startswith("`") else path
 
 
-def next_versions(
-    urn: str, schema: Schema | None, outputs: Iterable[OutputColumn], *, is_doubtful: bool
+def versions_of_downstream_dataset(
+    urn: str, schema: Schema | None, outputs: Iterable[OutputColumn], *, may_have_changed: bool
 ) -> TableVersions:
-    """The versions of a downstream dataset, given its changed columns."""
+    """The schemas of a downstream dataset before and after, given its changed columns."""
     columns: dict[str, Pair] = {}
-    lost: set[str] = set()
+    unknown_columns: set[str] = set()
     if schema is not None:
         columns = {field.name: (field, field) for field in schema.fields}
     for output in outputs:
-        stored = field_named(schema, output.name) if schema is not None else None
+        stored = find_field(schema, output.name)
         name = stored.name if stored is not None else output.name
         columns[name] = _changed_pair(name, output, stored)
         if output.is_unknown:
-            lost.add(name)
+            unknown_columns.add(name)
     return TableVersions(
         key=urn,
         columns=columns,
         is_complete=schema is not None,
-        is_doubtful=is_doubtful,
-        lost=frozenset(lost),
+        may_have_changed=may_have_changed,
+        unknown_columns=frozenset(unknown_columns),
     )
 
 
-def as_stored(output: OutputColumn, stored: Field | None) -> OutputColumn:
-    """Return the output with the stored type of its column, if that fits old and new values.
+def with_stored_type(output: OutputColumn, stored: Field | None) -> OutputColumn:
+    """Replace the computed types by the stored type of the column, if that holds all values.
 
     The analysis may be more exact than the engine: LAG of a DECIMAL(12,2) is a DECIMAL in
-    PostgreSQL.
+    PostgreSQL, so a change to DECIMAL(14,2) does not change the column.
     """
     before, after = output.before, output.after
     if stored is None or before is None or after is None or output.is_unknown:
@@ -138,31 +141,34 @@ def _changed_pair(name: str, output: OutputColumn, stored: Field | None) -> Pair
     return before, after
 
 
-def columns_of(
+def changed_columns(
     urn: str,
     versions: TableVersions,
     outputs: Iterable[OutputColumn],
     paths: dict[tuple[str, str], Path],
 ) -> tuple[ColumnImpact, ...]:
-    """The changed columns with their paths; adds the paths to `paths` for datasets downstream."""
-    found = []
+    """The changed columns with their paths, which are added to `paths`."""
+    impacts = []
     for output in outputs:
         name = _stored_name(versions, output.name)
-        if name not in versions.changed and not versions.is_doubtful:
+        if name not in versions.changed and not versions.may_have_changed:
             continue
         origins = (column_origin(each, paths) for each in output.origins)
         origin = next((each for each in origins if each is not None), None)
         path = (*paths.get(origin, (origin,)), (urn, name)) if origin else ((urn, name),)
         paths.setdefault((urn, name), path)
-        before, after = versions.columns.get(name, (None, None))
-        found.append(ColumnImpact(name=name, before=_value(before), after=_value(after), path=path))
-    return tuple(dict.fromkeys(found))
+        before, after = (
+            None if each is None else ValueType.of(each)
+            for each in versions.columns.get(name, (None, None))
+        )
+        impacts.append(ColumnImpact(name=name, before=before, after=after, path=path))
+    return tuple(dict.fromkeys(impacts))
 
 
 def column_origin(
     origin: tuple[str, str], paths: Mapping[tuple[str, str], Path]
 ) -> tuple[str, str] | None:
-    """The changed column that an origin is, or is inside of; None if it does not change."""
+    """The changed column that an origin is or is nested in; None if it does not change."""
     if origin in paths:
         return origin
     column = origin[0], lineage_column(origin[1])
@@ -170,51 +176,47 @@ def column_origin(
 
 
 def _stored_name(versions: TableVersions, name: str) -> str:
-    """The name of a column as the table spells it."""
+    """The name of a column in the case that the table uses."""
     if name in versions.columns:
         return name
     folded = name.casefold()
     return next((each for each in versions.columns if each.casefold() == folded), name)
 
 
-def _value(field: Field | None) -> ValueType | None:
-    return None if field is None else ValueType(type=field.type, nullable=field.nullable)
+class CurrentSchemas:
+    """Caches current schemas, and infers missing ones from SQL."""
 
-
-class DatasetSchemas:
-    """Current schemas, cached."""
-
-    def __init__(self, downstream: DownstreamGraph, reason: SqlAnalyzer | None) -> None:
+    def __init__(self, downstream: DownstreamGraph, analyze_sql: SqlAnalyzer | None) -> None:
         self._downstream = downstream
-        self._reason = reason
-        self._found: dict[str, Schema | None] = {}
+        self._analyze_sql = analyze_sql
+        self._schemas: dict[str, Schema | None] = {}
         self._inferring: set[str] = set()
 
     def stored(self, urn: str) -> Schema | None:
         """The stored schema, or one inferred earlier."""
-        if urn not in self._found:
-            self._found[urn] = self._downstream.schema(urn)
-        return self._found[urn]
+        if urn not in self._schemas:
+            self._schemas[urn] = self._downstream.schema(urn)
+        return self._schemas[urn]
 
-    def known(self, urn: str) -> Schema | None:
+    def stored_or_inferred(self, urn: str) -> Schema | None:
         """The stored schema, or one inferred from the SQL that writes the dataset."""
-        known = self.stored(urn)
-        if known is not None or self._reason is None or urn in self._inferring:
-            return known
+        schema = self.stored(urn)
+        if schema is not None or self._analyze_sql is None or urn in self._inferring:
+            return schema
         self._inferring.add(urn)
         for derivation in self._downstream.derivations(urn):
             if derivation.sql is None:
                 continue
-            effects = self._reason(derivation, urn, self._unchanged, with_fields=True)
+            effects = self._analyze_sql(derivation, urn, self._unchanged, with_fields=True)
             if effects and effects[0].fields and not effects[0].is_open:
-                self._found[urn] = schema_of(effects[0])
-                return self._found[urn]
+                self._schemas[urn] = schema_of(effects[0])
+                return self._schemas[urn]
         return None
 
     def _unchanged(self, urn: str) -> TableVersions:
-        return TableVersions.of(urn, self.known(urn))
+        return TableVersions.of(urn, self.stored_or_inferred(urn))
 
 
 def schema_of(effect: StatementEffect) -> Schema:
-    """Return the schema of a statement's result; of columns with one name, the last one counts."""
+    """The schema of a statement's result; the last of several columns with one name is used."""
     return Schema(fields=tuple({field.name: field for field in effect.fields}.values()))

@@ -1,7 +1,7 @@
 """Rules for sqlglot's type annotator that compute types of numbers as engines do.
 
-The original rules type DOUBLE minus DECIMAL(12,2) as DECIMAL(12,2), and the sum of a decimal with
-the same precision; engines do not.
+The original rules return DECIMAL(12,2) for DOUBLE minus DECIMAL(12,2), and for the SUM of a
+DECIMAL(12,2); engines do not.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,15 +46,15 @@ def _literal(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     return None if node.args["is_string"] else numbers.literal(str(node.this))
 
 
-def _has_unproven_literal(numbers: NumberTypes, nodes: Sequence[exp.Expr]) -> bool:
-    """Whether exact numbers meet a literal of unknown type, as 0.5 in some dialects."""
+def _has_literal_of_unknown_type(numbers: NumberTypes, nodes: Sequence[exp.Expr]) -> bool:
+    """Whether exact numbers are combined with a literal like 0.5 whose type is unknown."""
     texts = [_number_text(node) for node in nodes]
     types = [_type(node) for node in nodes]
     if any(type in FLOATS and text is None for type, text in zip(types, texts, strict=True)):
         return False
     if any(text is not None and "." in text and numbers.literal(text) is None for text in texts):
         return True
-    is_suffixed = numbers.has_suffixes and any(map(_is_cast_literal, nodes))
+    is_suffixed = numbers.has_literal_suffixes and any(map(_is_cast_literal, nodes))
     return is_suffixed and any(isinstance(type, Decimal) for type in types)
 
 
@@ -65,10 +65,10 @@ def _is_cast_literal(node: exp.Expr) -> bool:
 
 def _binary(operator: Operator) -> _TypeOf:
     def type_of(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
-        sides = (node.this, node.args["expression"])
-        if _has_unproven_literal(numbers, sides):
+        operands = (node.this, node.args["expression"])
+        if _has_literal_of_unknown_type(numbers, operands):
             return UNKNOWN
-        left, right = (Operand.of(_type(side), _number_text(side)) for side in sides)
+        left, right = (Operand.of(_type(operand), _number_text(operand)) for operand in operands)
         return numbers.calculate(operator, left, right)
 
     return type_of
@@ -113,7 +113,7 @@ def _truncate(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     return UNKNOWN if node.args.get("decimals") else numbers.truncate(_type(node.this))
 
 
-def _unchanged(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
+def _type_of_argument(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     if node.args.get("count") is not None:
         # MAX(x, 3) is an array of the three largest.
         return None
@@ -121,7 +121,7 @@ def _unchanged(numbers: NumberTypes, node: exp.Expr) -> DataType | None:
     if default is not None and _type(default) != type:
         # LAG(x, 1, 0)
         return UNKNOWN
-    return numbers.same(type)
+    return numbers.unchanged(type)
 
 
 def _max_by(_: NumberTypes, node: exp.Expr) -> DataType | None:
@@ -186,7 +186,7 @@ def _concat(_: NumberTypes, node: exp.Expr) -> DataType | None:
 
 
 def _common_type(numbers: NumberTypes, results: Sequence[exp.Expr]) -> DataType:
-    if _has_unproven_literal(numbers, results):
+    if _has_literal_of_unknown_type(numbers, results):
         return UNKNOWN
     return numbers.common_of(Operand.of(_type(each), _number_text(each)) for each in results)
 
@@ -234,14 +234,14 @@ _TYPES: Final[dict[type[exp.Expr], _TypeOf]] = {
     **dict.fromkeys(
         (exp.Nullif, exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last,
          exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead),
-        _unchanged,
+        _type_of_argument,
     ),
     **dict.fromkeys((exp.ArgMax, exp.ArgMin), _max_by),
     exp.ArrayUniqueAgg: _array_of,
     exp.EqualNull: _always(BOOLEAN),
 }  # fmt: skip
-# In engines, the result type depends on the argument, unlike in the annotator.
-_VARYING: Final = (
+# Functions whose result type depends on the argument in engines, but not in the annotator.
+_ARGUMENT_DEPENDENT: Final = (
     exp.Median, exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc,
     exp.SafeDivide, exp.Mode, exp.Factorial,
 )  # fmt: skip
@@ -254,27 +254,30 @@ _TRANSPARENT: Final = (
 )  # fmt: skip
 
 
-def rules_for(dialect: str, known: dict[type[exp.Expr], dict[str, Any]]) -> dict[type, Any]:
+def rules_for(
+    dialect: str, original_rules: dict[type[exp.Expr], dict[str, Any]]
+) -> dict[type, Any]:
     """The annotator rules of a dialect, overridden by the rules of this module."""
     numbers = number_types(dialect)
-    is_varied = is_number if numbers.is_complete else _is_decimal
-    rules = dict(known)
-    rules |= {kind: {"annotator": _unknown_if(rule, is_varied)} for kind, rule in known.items()
-              if ("annotator" in rule or issubclass(kind, _VARYING))
+    is_affected = is_number if numbers.unknown_without_rule else _is_decimal
+    rules = dict(original_rules)
+    rules |= {kind: {"annotator": _unknown_for(rule, is_affected)}
+              for kind, rule in original_rules.items()
+              if ("annotator" in rule or issubclass(kind, _ARGUMENT_DEPENDENT))
               and not issubclass(kind, _TRANSPARENT)}  # fmt: skip
     uses = functions.functions_of_any_type(dialect)
     types = dict(_TYPES)
     if exp.Mode in uses:
-        types[exp.Mode] = _unchanged
+        types[exp.Mode] = _type_of_argument
     types |= {kind: _always(use.returns) for kind, use in uses.items()
               if isinstance(kind, type) and use.returns is not None}  # fmt: skip
-    types[exp.Anonymous] = _by_name(uses)
-    rules |= {kind: {"annotator": _rule(numbers, type_of, known.get(kind, {}))}
+    types[exp.Anonymous] = _type_of_named_function(uses)
+    rules |= {kind: {"annotator": _override(numbers, type_of, original_rules.get(kind, {}))}
               for kind, type_of in types.items()}  # fmt: skip
     return rules
 
 
-def _by_name(uses: Mapping[functions.Function, functions.FunctionUse]) -> _TypeOf:
+def _type_of_named_function(uses: Mapping[functions.Function, functions.FunctionUse]) -> _TypeOf:
     """The type of a function without a parser class."""
 
     def type_of(_: NumberTypes, node: exp.Expr) -> DataType | None:
@@ -286,7 +289,7 @@ def _by_name(uses: Mapping[functions.Function, functions.FunctionUse]) -> _TypeO
     return type_of
 
 
-def _rule(numbers: NumberTypes, type_of: _TypeOf, fallback: dict[str, Any]) -> _Annotate:
+def _override(numbers: NumberTypes, type_of: _TypeOf, fallback: dict[str, Any]) -> _Annotate:
     def annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
         type = type_of(numbers, node)
         if type is not None:
@@ -302,15 +305,15 @@ def _is_decimal(type: DataType) -> bool:
     return isinstance(type, Decimal)
 
 
-def _unknown_if(rule: dict[str, Any], is_varied: Callable[[DataType], bool]) -> _Annotate:
-    """The original rule, but numbers computed from varying types become unknown."""
+def _unknown_for(rule: dict[str, Any], is_affected: Callable[[DataType], bool]) -> _Annotate:
+    """The original rule, except that numbers computed from affected types become unknown."""
 
     def annotate(annotator: TypeAnnotator, node: exp.Expr) -> exp.Expr:
         _annotate(annotator, node, rule)
         types = map(_type, node.iter_expressions())
         type = _type(node)
         computed = type.element if isinstance(type, Array) else type
-        if is_number(computed) and any(map(is_varied, types)):
+        if is_number(computed) and any(map(is_affected, types)):
             annotator._set_type(node, exp.DType.UNKNOWN)
         return node
 

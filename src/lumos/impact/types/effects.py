@@ -1,4 +1,4 @@
-"""Effects of changed tables on the statements of a script and on what they write."""
+"""Effects of changed tables on the statements of a script and the tables they write."""
 
 import re
 from collections import Counter
@@ -18,23 +18,24 @@ from lumos.impact.rules.type_uses import (
     ValueType,
 )
 from lumos.impact.types.uses import ColumnReference, TypeUseCollector
-from lumos.impact.types.values import LOST, ExpressionTypes, Tables, ValueChange
+from lumos.impact.types.values import UNKNOWN_CHANGE, ExpressionTypes, Tables, ValueChange
 from lumos.lineage.sql.analysis import analyse
 from lumos.lineage.sql.context import FromItem, Scope
 from lumos.lineage.sql.deep_process import DeepProcessFailed, call_in_deep_process
-from lumos.lineage.sql.dialects import find_dialect, spelling_of
+from lumos.lineage.sql.dialects import find_dialect, in_original_case
 from lumos.lineage.sql.relation import Excerpt, QueryColumn, QueryRelation
 from lumos.lineage.sql.script import ALL, Parts, ScriptLineage
-from lumos.lineage.sql.templates import UNKNOWN_NAME
-from lumos.model.lineage import Derivation, UseKind
+from lumos.model.lineage import UNKNOWN_NAME, UseKind
 from lumos.model.schema import Field
 
 _CLAUSE_KINDS: Final = {kind: ClauseKind(kind.value) for kind in UseKind}
 _AMBIGUOUS: Final = re.compile(r"column '(.+)' is ambiguous")
 _UNRESOLVED_COLUMN: Final = re.compile(r"column '|may come from several tables of unknown columns")
+# Dialects that allow fewer column aliases than columns: FROM orders AS o(id).
 _PARTIAL_COLUMN_ALIASES: Final = frozenset({"postgres", "redshift", "duckdb"})
-_PADDED_RIGHT: Final = frozenset({"LEFT", "FULL"})
-_PADDED_LEFT: Final = frozenset({"RIGHT", "FULL"})
+# Joins with nulls for missing rows of the right or the left side.
+_NULLABLE_RIGHT: Final = frozenset({"LEFT", "FULL"})
+_NULLABLE_LEFT: Final = frozenset({"RIGHT", "FULL"})
 
 
 def effects(
@@ -47,20 +48,20 @@ def effects(
     `with_fields` adds the types of all written columns.
     """
     try:
-        return _effects(sql, dialect, with_fields, tables, is_wanted)
+        return _analyse_script(sql, dialect, with_fields, tables, is_wanted)
     except RecursionError:
         pass
     with suppress(DeepProcessFailed):
-        found: tuple[StatementEffect, ...] = call_in_deep_process(
-            _effects, asks={"tables": tables, "is_wanted": is_wanted},
+        result: tuple[StatementEffect, ...] = call_in_deep_process(
+            _analyse_script, callbacks={"tables": tables, "is_wanted": is_wanted},
             sql=sql, dialect=dialect, with_fields=with_fields,
         )  # fmt: skip
-        return found
+        return result
     # Nested too deeply to be analysed; the caller treats it as unparsable.
     return ()
 
 
-def _effects(
+def _analyse_script(
     sql: str, dialect: str | None, with_fields: bool, tables: Tables,
     is_wanted: Callable[[Parts], bool],
 ) -> tuple[StatementEffect, ...]:  # fmt: skip
@@ -83,8 +84,8 @@ class _Write(NamedTuple):
         return not isinstance(self.node, exp.DML)
 
     @property
-    def given(self) -> QueryRelation:
-        """All columns of the query, including those without a target column."""
+    def query_result(self) -> QueryRelation:
+        """The result of the query, including columns without a target column."""
         if self.creates or not self.result.parents:
             return self.result
         return self.result.parents[0]
@@ -97,99 +98,96 @@ class _Write(NamedTuple):
 
 
 class _Statement:
-    """What the SQL reader reported about one statement."""
+    """The arguments of the callbacks of the SQL reader for one statement."""
 
     def __init__(self, node: exp.Expr) -> None:
         self.node = node
-        self.leaves: dict[int, ColumnReference] = {}
-        self.shared: list[tuple[str, Sequence[QueryColumn | None], Excerpt | None]] = []
-        self.star_columns_named: list[tuple[exp.Expr, Sequence[QueryColumn], Excerpt | None]] = []
-        self.rows: list[tuple[Sequence[QueryColumn], ColumnReference]] = []
-        self.numbered: list[tuple[QueryRelation, int]] = []
-        self.unions: dict[int, tuple[exp.SetOperation, Sequence[QueryRelation], bool]] = {}
+        self.references: dict[int, ColumnReference] = {}
+        self.join_columns: list[tuple[str, Sequence[QueryColumn | None], Excerpt | None]] = []
+        self.star_exceptions: list[tuple[exp.Expr, Sequence[QueryColumn], Excerpt | None]] = []
+        self.whole_rows: list[tuple[Sequence[QueryColumn], ColumnReference]] = []
+        self.column_aliases: list[tuple[QueryRelation, int]] = []
+        self.set_operations: dict[int, tuple[exp.SetOperation, Sequence[QueryRelation], bool]] = {}
 
 
 class _ScriptAnalysis:
-    """Watches the SQL reader; references are followed once the whole script is read."""
+    """Records callbacks of the SQL reader, and then computes the effects from them."""
 
     def __init__(self, dialect: str | None, tables: Tables) -> None:
         self._values = ExpressionTypes(find_dialect(dialect), tables)
         self._dialect = (dialect or "").lower()
         self._uses = TypeUseCollector(self._values)
         self._statements: list[_Statement] = []
-        self._loose = _Statement(exp.Select())
+        self._outside_statements = _Statement(exp.Select())
         self._writes: list[_Write] = []
 
     def effects(
         self, sql: str, dialect: str | None, is_wanted: Callable[[Parts], bool],
         *, with_fields: bool,
     ) -> tuple[StatementEffect, ...]:  # fmt: skip
-        script = self._read(sql, dialect)
+        # Tables have all columns that they have before or after the change.
+        script = analyse(sql, dialect=dialect, columns=self._values.column_names, watcher=self)
         return tuple(
             self._effect(write, script, with_fields=with_fields)
             for write in self._writes
             if is_wanted(write.table)
         )
 
-    def _read(self, sql: str, dialect: str | None) -> ScriptLineage:
-        """Read the script with all columns that its tables have before or after."""
-        return analyse(sql, dialect=dialect, columns=self._values.names, watcher=self)
-
     # Callbacks of the SQL reader.
 
     @property
     def _current(self) -> _Statement:
-        return self._statements[-1] if self._statements else self._loose
+        return self._statements[-1] if self._statements else self._outside_statements
 
-    def begun(self, node: exp.Expr) -> None:
+    def on_statement(self, node: exp.Expr) -> None:
         self._statements.append(_Statement(node))
 
-    def named(
+    def on_name(
         self, node: exp.Expr, column: QueryColumn, usage: UseKind | None, excerpt: Excerpt | None
     ) -> None:
         clause_kind = ClauseKind.PROJECTION if usage is None else _CLAUSE_KINDS[usage]
-        self._current.leaves[id(node)] = ColumnReference(node, column, clause_kind, excerpt)
-        self._values.named[id(node)] = column
+        self._current.references[id(node)] = ColumnReference(node, column, clause_kind, excerpt)
+        self._values.columns_by_node[id(node)] = column
 
-    def joined(self, join: exp.Expr, scope: Scope, before: int) -> None:
+    def on_join(self, join: exp.Expr, scope: Scope, before: int) -> None:
         side = str(join.args.get("side") or "").upper()
-        if side in _PADDED_RIGHT:
-            scope.sources[before:] = map(_pad_source, scope.sources[before:])
-        if side in _PADDED_LEFT:
-            scope.sources[:before] = map(_pad_source, scope.sources[:before])
+        if side in _NULLABLE_RIGHT:
+            scope.sources[before:] = map(_with_nullable_columns, scope.sources[before:])
+        if side in _NULLABLE_LEFT:
+            scope.sources[:before] = map(_with_nullable_columns, scope.sources[:before])
 
-    def shared(
+    def on_shared_column(
         self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
     ) -> None:
-        self._current.shared.append((name, sides, excerpt))
+        self._current.join_columns.append((name, sides, excerpt))
 
-    def star_columns_named(
+    def on_star_columns_named(
         self, node: exp.Expr, columns: Sequence[QueryColumn], excerpt: Excerpt | None
     ) -> None:
         is_strict = isinstance(node.parent, exp.Anonymous)
         # Only ClickHouse ignores missing columns in EXCEPT.
         if is_strict or self._dialect != "clickhouse":
-            self._current.star_columns_named.append((node, columns, excerpt))
+            self._current.star_exceptions.append((node, columns, excerpt))
 
-    def whole_row_used(
+    def on_whole_row(
         self, node: exp.Expr, columns: Sequence[QueryColumn], usage: UseKind | None,
         excerpt: Excerpt | None,
     ) -> None:  # fmt: skip
         clause_kind = ClauseKind.PROJECTION if usage is None else _CLAUSE_KINDS[usage]
-        self._values.rows[id(node)] = columns
-        self._current.rows += (
+        self._values.rows_by_node[id(node)] = columns
+        self._current.whole_rows += (
             [(columns, ColumnReference(node, columns[0], clause_kind, excerpt))] if columns else []
         )
 
-    def numbered(self, relation: QueryRelation, names: int) -> None:
-        self._current.numbered.append((relation, names))
+    def on_columns_renamed(self, relation: QueryRelation, names: int) -> None:
+        self._current.column_aliases.append((relation, names))
 
-    def set_operation_read(
+    def on_set_operation(
         self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
     ) -> None:
-        self._current.unions[id(node)] = (node, branches, is_by_name)
+        self._current.set_operations[id(node)] = (node, branches, is_by_name)
 
-    def written(self, table: Parts, result: QueryRelation, *, positional: bool) -> None:
+    def on_write(self, table: Parts, result: QueryRelation, *, positional: bool) -> None:
         number = len(self._statements) - 1
         self._writes.append(_Write(table, result, positional, number, self._current.node))
 
@@ -202,77 +200,79 @@ class _ScriptAnalysis:
         line = script.statements[write.statement].line
         stars = dict(star_lines(write.node))
         for statement in self._contributing_statements(write):
-            self._follow(statement)
-        doubts = self._doubts(script.statements[write.statement].number, script)
+            self._collect_uses(statement)
+        unparsed = self._unparsed_parts(script.statements[write.statement].number, script)
         if write.creates:
             self._collect_duplicates(write.result)
-        leaves = {} if write.creates else self._statements[write.statement].leaves
-        found = self._outputs(write.result, leaves)
+        references = {} if write.creates else self._statements[write.statement].references
+        outputs = self._outputs(write.result, references)
         if write.has_fixed_columns:
-            self._add_positions(write.given, ClauseKind.INSERT)
+            self._add_positional_uses(write.query_result, ClauseKind.INSERT)
         if not write.creates:
-            found = self._collect_stores(write, found)
+            outputs = self._collect_stores(write, outputs)
         return StatementEffect(
-            type_uses=tuple(with_line(each, line, stars) for each in self._uses.found),
-            outputs=tuple(with_line(each, line, stars) for each in found),
+            type_uses=tuple(with_line(each, line, stars) for each in self._uses.type_uses),
+            outputs=tuple(with_line(each, line, stars) for each in outputs),
             fields=self._fields(write.result) if with_fields else (),
-            is_open=write.result.is_open,
-            is_reordered=write.creates and self._find_moved_column(write.result) is not None,
+            is_open=write.result.has_unknown_columns,
             creates=write.creates,
-            doubts=doubts,
+            unparsed=unparsed,
         )
 
     def _contributing_statements(self, write: _Write) -> Iterator[_Statement]:
         """The writing statement, and earlier ones that fill temporary tables it reads."""
         writing = {each.statement for each in self._writes}
-        needed = _tables(write.node)
+        needed = _table_names(write.node)
         yield self._statements[write.statement]
         for number in range(write.statement - 1, -1, -1):
             node = self._statements[number].node
             filled = node.find(exp.Table)
             if number not in writing and (filled is None or filled.name.lower() in needed):
-                needed |= _tables(node)
+                needed |= _table_names(node)
                 yield self._statements[number]
 
-    def _follow(self, statement: _Statement) -> None:
-        for leaf in statement.leaves.values():
-            if self._values.may_change(leaf.column):
-                self._uses.follow(leaf)
-        for name, sides, excerpt in statement.shared:
+    def _collect_uses(self, statement: _Statement) -> None:
+        for reference in statement.references.values():
+            if self._values.may_change(reference.column):
+                self._uses.collect_uses(reference)
+        for name, sides, excerpt in statement.join_columns:
             self._collect_shared_join_columns(name, sides, excerpt)
-        for node, columns, excerpt in statement.star_columns_named:
+        for node, columns, excerpt in statement.star_exceptions:
             self._collect_star_exceptions(node, columns, excerpt)
-        for row, leaf in statement.rows:
+        for row, reference in statement.whole_rows:
             for column in self._values.changed_in_row(row):
-                state = self._values.of_column(column)
-                self._uses.add(leaf._replace(column=column), UseOperation.LOST, state)
-        for relation, names in statement.numbered:
-            if not self._only_grows(relation, names):
-                self._add_positions(relation, ClauseKind.PROJECTION)
-        for node, branches, is_by_name in statement.unions.values():
+                change = self._values.change_of_column(column)
+                self._uses.add(reference._replace(column=column), UseOperation.UNKNOWN, change)
+        for relation, alias_count in statement.column_aliases:
+            if not self._only_grows(relation, alias_count):
+                self._add_positional_uses(relation, ClauseKind.PROJECTION)
+        for node, branches, is_by_name in statement.set_operations.values():
             self._collect_union(node, branches, is_by_name=is_by_name)
 
-    def _doubts(self, statement: int, script: ScriptLineage) -> tuple[tuple[str, int | None], ...]:
-        """Return parts that could not be parsed, except names that a new column makes ambiguous.
+    def _unparsed_parts(
+        self, statement: int, script: ScriptLineage
+    ) -> tuple[tuple[str, int | None], ...]:
+        """Parts that could not be parsed; names that a new column makes ambiguous become uses.
 
-        A column that cannot be resolved is no doubt if none of that name changes: it was not
-        resolved before either.
+        An unresolved column is left out if no column of that name changes, since it could not be
+        resolved before the change either.
         """
-        found: list[tuple[str, int | None]] = []
-        read = [self._values.versions(each.table) for each in script.reads]
-        changed = {name.casefold() for each in read if each for name in each.changed}
-        is_doubtful = any(each.is_doubtful for each in read if each)
+        parts: list[tuple[str, int | None]] = []
+        tables = [self._values.versions(each.table) for each in script.reads]
+        changed = {name.casefold() for each in tables if each for name in each.changed}
+        may_have_changed = any(each.may_have_changed for each in tables if each)
+        only_adds = not may_have_changed and not any(
+            each.removes_or_changes for each in tables if each
+        )
         for each in script.unresolved:
             if each.severity != "error" or each.statement != statement:
                 continue
             reason = each.reason.casefold()
-            if (
-                # A template that was not understood may name any column.
-                UNKNOWN_NAME not in reason
-                and _UNRESOLVED_COLUMN.search(reason)
-                and not is_doubtful
-                and not any(name in reason for name in changed)
-            ):
+            # An unresolved template may stand for any column that existed before.
+            is_unrelated = (
+                only_adds if UNKNOWN_NAME in reason else not any(name in reason for name in changed)
+            )
+            if is_unrelated and _UNRESOLVED_COLUMN.search(reason) and not may_have_changed:
                 continue
             match = _AMBIGUOUS.match(each.reason)
             origins = self._added_columns(script, match.group(1)) if match else ()
@@ -288,83 +288,85 @@ class _ScriptAnalysis:
                     )
                 )
             else:
-                found.append((each.reason, each.line))
-        return tuple(found)
+                parts.append((each.reason, each.line))
+        return tuple(parts)
 
     def _added_columns(self, script: ScriptLineage, name: str) -> tuple[tuple[str, str], ...]:
-        found = []
+        added = []
         for read in script.reads:
             versions = self._values.versions(read.table)
             for column, (before, _) in versions.columns.items() if versions is not None else ():
                 if versions is not None and before is None and column.lower() == name.lower():
-                    found.append((versions.key, column))
-        return tuple(found)
+                    added.append((versions.key, column))
+        return tuple(added)
 
     def _outputs(
-        self, result: QueryRelation, leaves: Mapping[int, ColumnReference]
+        self, result: QueryRelation, references: Mapping[int, ColumnReference]
     ) -> list[OutputColumn]:
-        """The columns of a result that change; `leaves` are the references of the statement."""
-        found = []
-        for column in result.everything():
-            if not (self._values.may_change(column) or self._values.holds_changed_row(column)):
+        """The columns of a result that change; `references` are those of the statement."""
+        outputs = []
+        for column in result.all_columns():
+            if not (self._values.may_change(column) or self._values.contains_changed_row(column)):
                 continue
-            state = self._values.of_column(column)
-            type_uses = self._uses.within(self._values.makers(column))
-            if not state.is_changed and not type_uses:
+            change = self._values.change_of_column(column)
+            type_uses = self._uses.indexes_of(self._values.ids_of_sources(column))
+            if not change.is_changed and not type_uses:
                 continue
-            if column.name == ALL and not state.is_gone:
-                # Fields of a struct, as columns of unknown names.
-                state = LOST
-            facts = list(column.facts.values())
-            excerpt = self._stored_excerpt(column, leaves) or _excerpt_of(column)
-            found.append(
+            if column.name == ALL and not change.is_removed:
+                # The expanded fields of a struct, whose names are unknown.
+                change = UNKNOWN_CHANGE
+            excerpt = self._stored_excerpt(column, references) or _excerpt_of(column)
+            outputs.append(
                 OutputColumn(
-                    name=spelling_of(column.name),
-                    before=state.before,
-                    after=state.after,
-                    is_unknown=state.is_unknown,
-                    is_same_value=len(facts) == 1 and facts[0].derivation is Derivation.IDENTITY,
-                    clause=excerpt.text if excerpt is not None else (ALL if facts else None),
+                    name=in_original_case(column.name),
+                    before=change.before,
+                    after=change.after,
+                    is_unknown=change.is_unknown,
+                    clause=excerpt.text
+                    if excerpt is not None
+                    else (ALL if column.origins else None),
                     line=excerpt.line if excerpt is not None else None,
                     origins=tuple(dict.fromkeys(self._values.origins(column))),
                     type_uses=type_uses,
                 )
             )
-        return found
+        return outputs
 
     def _stored_excerpt(
-        self, column: QueryColumn, leaves: Mapping[int, ColumnReference]
+        self, column: QueryColumn, references: Mapping[int, ColumnReference]
     ) -> Excerpt | None:
-        """Find the clause that names a stored value that is computed in a subquery."""
-        if not leaves or not isinstance(column.definition, exp.Expr):
+        """The clause that refers to a stored value which a subquery computes."""
+        if not references or not isinstance(column.definition, exp.Expr):
             return None
-        named = (leaves.get(id(node)) for node in column.definition.find_all(exp.Column))
-        return next((leaf.excerpt for leaf in named if leaf is not None
-                     and self._values.may_change(leaf.column)), None)  # fmt: skip
+        named = (references.get(id(node)) for node in column.definition.find_all(exp.Column))
+        return next((reference.excerpt for reference in named if reference is not None
+                     and self._values.may_change(reference.column)), None)  # fmt: skip
 
     def _fields(self, result: QueryRelation) -> tuple[Field, ...]:
         """The columns of a result before the change."""
         fields = []
         for column in result.columns:
-            state = self._values.of_column(column)
-            if state.is_added:
+            change = self._values.change_of_column(column)
+            if change.is_added:
                 continue
-            value = state.before or ValueType()
+            value = change.before or ValueType()
             nullable = value.nullable is not False
-            fields.append(Field(name=spelling_of(column.name), type=value.type, nullable=nullable))
+            fields.append(
+                Field(name=in_original_case(column.name), type=value.type, nullable=nullable)
+            )
         return tuple(fields)
 
     def _collect_star_exceptions(
         self, node: exp.Expr, columns: Sequence[QueryColumn], excerpt: Excerpt | None
     ) -> None:
-        """Collect names in EXCEPT or REPLACE of a star that match no column any more."""
-        states = [self._values.of_column(column) for column in columns]
-        if not states or not all(state.is_gone or state.is_unknown for state in states):
+        """Collect names in EXCEPT or REPLACE of a star that no longer match a column."""
+        changes = [self._values.change_of_column(column) for column in columns]
+        if not changes or not all(change.is_removed or change.is_unknown for change in changes):
             return
         if not any(isinstance(column.definition, exp.Expr) for column in columns):
-            leaf = ColumnReference(node, columns[0], ClauseKind.PROJECTION, excerpt)
-            worst = next((state for state in states if state.is_unknown), states[0])
-            self._uses.add(leaf, UseOperation.NAMED, worst)
+            reference = ColumnReference(node, columns[0], ClauseKind.PROJECTION, excerpt)
+            worst = next((change for change in changes if change.is_unknown), changes[0])
+            self._uses.add(reference, UseOperation.MISSING, worst)
 
     def _collect_shared_join_columns(
         self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
@@ -372,17 +374,17 @@ class _ScriptAnalysis:
         for column, other in (sides, tuple(reversed(sides))):
             if column is None or not self._values.may_change(column):
                 continue
-            state = self._values.of_column(column)
-            if not state.is_changed:
+            change = self._values.change_of_column(column)
+            if not change.is_changed:
                 continue
-            leaf = ColumnReference(exp.column(name), column, ClauseKind.JOIN, excerpt)
-            partner = self._values.of_column(other) if other is not None else None
-            operation = UseOperation.NAMED if state.is_gone else UseOperation.COMPARED
-            if state.is_added:
+            reference = ColumnReference(exp.column(name), column, ClauseKind.JOIN, excerpt)
+            partner = self._values.change_of_column(other) if other is not None else None
+            operation = UseOperation.MISSING if change.is_removed else UseOperation.COMPARED
+            if change.is_added:
                 # NATURAL joins use all names that both sides share.
-                operation = UseOperation.KEYED
+                operation = UseOperation.NATURAL_JOIN_KEY
             self._uses.add(
-                leaf, operation, state, partner=partner.after if partner else None,
+                reference, operation, change, partner=partner.after if partner else None,
                 partner_before=partner.before if partner else None, partner_text=f"USING ({name})",
             )  # fmt: skip
 
@@ -391,100 +393,127 @@ class _ScriptAnalysis:
     ) -> None:
         if is_by_name:
             return
-        if len({self._changed_positions(branch) for branch in branches}) > 1:
+        is_uneven = len({self._changed_positions(branch) for branch in branches}) > 1
+        if is_uneven and not self._agree_after(branches):
             for branch in branches:
-                self._add_positions(branch, ClauseKind.UNION)
+                self._add_positional_uses(branch, ClauseKind.UNION)
         is_distinct = bool(node.args.get("distinct"))
         for branch in branches:
             for position, column in enumerate(branch.columns):
-                if branch.is_open or not self._values.may_change(column):
+                if branch.has_unknown_columns or not self._values.may_change(column):
                     continue
-                state = self._values.of_column(column)
-                if not state.is_changed or state.is_gone or state.is_added:
+                change = self._values.change_of_column(column)
+                if not change.is_changed or change.is_removed or change.is_added:
                     continue
                 others = [each.columns[position] for each in branches
                           if each is not branch and position < len(each.columns)
-                          and not each.is_open]  # fmt: skip
-                leaf = self._leaf_of(column, ClauseKind.UNION)
+                          and not each.has_unknown_columns]  # fmt: skip
+                reference = self._reference_to(column, ClauseKind.UNION)
                 for other in others:
-                    partner = self._values.of_column(other)
+                    partner = self._values.change_of_column(other)
                     self._uses.add(
-                        leaf, UseOperation.COMBINED, state, partner=partner.after,
+                        reference, UseOperation.COMBINED, change, partner=partner.after,
                         partner_before=partner.before, partner_text=f"{node.key.upper()}",
                         root=id(column),
                     )  # fmt: skip
                 if is_distinct:
-                    self._uses.add(leaf, UseOperation.GROUPED, state)
+                    self._uses.add(reference, UseOperation.GROUPED, change)
 
-    def _leaf_of(self, column: QueryColumn, clause_kind: ClauseKind) -> ColumnReference:
+    def _reference_to(self, column: QueryColumn, clause_kind: ClauseKind) -> ColumnReference:
         return ColumnReference(
-            exp.column(spelling_of(column.name)), column, clause_kind, _excerpt_of(column)
+            exp.column(in_original_case(column.name)), column, clause_kind, _excerpt_of(column)
         )
 
-    def _add_positions(self, relation: QueryRelation, clause_kind: ClauseKind) -> None:
-        """Add columns that are added, removed or moved in a list that is matched by position."""
+    def _add_positional_uses(self, relation: QueryRelation, clause_kind: ClauseKind) -> None:
+        """Add uses of added, removed and moved columns in a list that is matched by position."""
         for column in relation.columns:
-            state = self._values.of_column(column)
-            if state.is_added or (state.is_gone and not isinstance(column.definition, exp.Expr)):
-                self._add_position(column, state, clause_kind)
+            change = self._values.change_of_column(column)
+            if change.is_added or (
+                change.is_removed and not isinstance(column.definition, exp.Expr)
+            ):
+                self._add_positional_use(column, change, clause_kind)
         moved = self._find_moved_column(relation)
         if moved is not None:
-            self._add_position(moved, self._values.of_column(moved), clause_kind)
+            self._add_positional_use(moved, self._values.change_of_column(moved), clause_kind)
         for star in relation.stars:
-            if self._values.may_change(star.everything()):
-                self._add_position(
-                    star.everything(), ValueChange(ValueType(), ValueType(), True), clause_kind
+            if self._values.may_change(star.as_column()):
+                self._add_positional_use(
+                    star.as_column(), ValueChange(ValueType(), ValueType(), True), clause_kind
                 )
 
     def _collect_duplicates(self, relation: QueryRelation) -> None:
-        """Collect new columns whose name another column of the table already has."""
+        """Collect added columns with the name of another column."""
         names = Counter(column.name for column in relation.columns)
         for column in relation.columns:
             if names[column.name] < 2:
                 continue
-            state = self._values.of_column(column)
-            if state.is_added:
+            change = self._values.change_of_column(column)
+            if change.is_added:
                 self._uses.add(
-                    self._leaf_of(column, ClauseKind.PROJECTION), UseOperation.AMBIGUOUS, state
+                    self._reference_to(column, ClauseKind.PROJECTION),
+                    UseOperation.AMBIGUOUS,
+                    change,
                 )
 
     def _changed_positions(self, relation: QueryRelation) -> tuple[object, ...]:
-        """Positions of added, removed and moved columns; branches of a union must agree on them."""
-        states = [self._values.of_column(column) for column in relation.columns]
+        """The positions of added, removed and moved columns, which must agree in a union."""
+        changes = [self._values.change_of_column(column) for column in relation.columns]
         moved = self._find_moved_column(relation)
         return (
-            tuple(clause_kind for clause_kind, state in enumerate(states) if state.is_added),
-            tuple(clause_kind for clause_kind, state in enumerate(states) if state.is_gone),
+            tuple(position for position, change in enumerate(changes) if change.is_added),
+            tuple(position for position, change in enumerate(changes) if change.is_removed),
             tuple(column.name for column in relation.columns) if moved is not None else (),
-            tuple(name for star in relation.stars for name in star.everything().facts),
+            tuple(name for star in relation.stars for name in star.as_column().origins),
         )
 
-    def _only_grows(self, relation: QueryRelation, names: int) -> bool:
+    def _agree_after(self, branches: Sequence[QueryRelation]) -> bool:
+        """Whether columns were added so that all branches of a union have the same ones.
+
+        Names are compared without their order, since where a column was added is not known.
+        """
+        if any(
+            branch.has_unknown_columns or self._find_moved_column(branch) for branch in branches
+        ):
+            return False
+        changes = [
+            self._values.change_of_column(each) for branch in branches for each in branch.columns
+        ]
+        if any(each.is_removed for each in changes) or not any(each.is_added for each in changes):
+            return False
+        names = {
+            tuple(sorted(column.name.casefold() for column in branch.columns))
+            for branch in branches
+        }
+        return len(names) == 1
+
+    def _only_grows(self, relation: QueryRelation, alias_count: int) -> bool:
         """Whether columns are only added after the aliased ones, which some dialects allow."""
         if (
             self._dialect not in _PARTIAL_COLUMN_ALIASES
             or self._find_moved_column(relation) is not None
         ):
             return False
-        states = [self._values.of_column(column) for column in relation.columns]
-        return not relation.is_open and not any(
-            state.is_gone or (state.is_added and clause_kind < names)
-            for clause_kind, state in enumerate(states)
+        changes = [self._values.change_of_column(column) for column in relation.columns]
+        return not relation.has_unknown_columns and not any(
+            change.is_removed or (change.is_added and position < alias_count)
+            for position, change in enumerate(changes)
         )
 
-    def _add_position(
-        self, column: QueryColumn, state: ValueChange, clause_kind: ClauseKind
+    def _add_positional_use(
+        self, column: QueryColumn, change: ValueChange, clause_kind: ClauseKind
     ) -> None:
-        leaf = self._leaf_of(column, clause_kind)
+        reference = self._reference_to(column, clause_kind)
         self._uses.add_use(
             TypeUse(
                 clause_kind=clause_kind,
-                operation=UseOperation.LOST if state.is_unknown else UseOperation.PLACED,
-                value=spelling_of(column.name),
-                before=state.before,
-                after=state.after,
-                clause=leaf.clause or ALL,
-                line=leaf.line,
+                operation=UseOperation.UNKNOWN
+                if change.is_unknown
+                else UseOperation.USED_BY_POSITION,
+                value=in_original_case(column.name),
+                before=change.before,
+                after=change.after,
+                clause=reference.clause or ALL,
+                line=reference.line,
                 origins=tuple(dict.fromkeys(self._values.origins(column)))
                 or tuple(self._values.sources(column)),
             )
@@ -493,18 +522,18 @@ class _ScriptAnalysis:
     def _find_moved_column(self, relation: QueryRelation) -> QueryColumn | None:
         """A column selected by a star from a table whose column order changes."""
         for column in relation.columns:
-            for (table, _), fact in column.facts.items():
+            for (table, _), fact in column.origins.items():
                 if fact.is_star:
                     versions = self._values.versions(table)
                     if versions is not None and versions.is_reordered:
                         return column
         return None
 
-    def _collect_stores(self, write: _Write, found: list[OutputColumn]) -> list[OutputColumn]:
+    def _collect_stores(self, write: _Write, outputs: list[OutputColumn]) -> list[OutputColumn]:
         """Collect stores into existing columns, which keep their type; return the other outputs."""
         versions = self._values.versions(write.table)
         remaining = []
-        for output in found:
+        for output in outputs:
             target = None
             if versions is not None:
                 names = {name.lower(): pair for name, pair in versions.columns.items()}
@@ -518,7 +547,7 @@ class _ScriptAnalysis:
                 self._uses.add_use(
                     TypeUse(
                         clause_kind=ClauseKind.INSERT,
-                        operation=UseOperation.NAMED,
+                        operation=UseOperation.MISSING,
                         value=output.name,
                         before=output.before,
                         clause=output.clause,
@@ -532,7 +561,7 @@ class _ScriptAnalysis:
             self._uses.add_use(
                 TypeUse(
                     clause_kind=ClauseKind.INSERT,
-                    operation=UseOperation.LOST if output.is_unknown else UseOperation.STORED,
+                    operation=UseOperation.UNKNOWN if output.is_unknown else UseOperation.STORED,
                     value=output.name,
                     before=output.before,
                     after=output.after,
@@ -548,29 +577,32 @@ class _ScriptAnalysis:
 
 
 def _excerpt_of(column: QueryColumn) -> Excerpt | None:
-    excerpts = (fact.excerpt for fact in column.facts.values())
+    excerpts = (fact.excerpt for fact in column.origins.values())
     return next((each for each in excerpts if each is not None), None)
 
 
-def _tables(node: exp.Expr) -> set[str]:
+def _table_names(node: exp.Expr) -> set[str]:
     return {table.name.lower() for table in node.find_all(exp.Table)}
 
 
-def _pad_source(source: FromItem) -> FromItem:
+def _with_nullable_columns(source: FromItem) -> FromItem:
     relation = source.relation
     padded = QueryRelation(
-        (item.padded() if isinstance(item, QueryColumn) else item for item in relation.items),
+        (
+            item.via_outer_join() if isinstance(item, QueryColumn) else item
+            for item in relation.items
+        ),
         table=relation.table,
     )
-    padded.uses, padded.implicit, padded.parents = (
+    padded.uses, padded.implicit_names, padded.parents = (
         relation.uses,
-        relation.implicit,
+        relation.implicit_names,
         relation.parents,
     )
     return source._replace(relation=padded)
 
 
-Located = TypeVar("Located", TypeUse, OutputColumn)
+UseOrOutput = TypeVar("UseOrOutput", TypeUse, OutputColumn)
 
 
 def star_lines(node: exp.Expr) -> Iterator[tuple[str, int]]:
@@ -593,14 +625,14 @@ def _selects_from(star: exp.Expr, table: exp.Table) -> bool:
 
 
 def _line_of(node: exp.Expr) -> int | None:
-    found = (each.meta.get("line") for each in node.walk())
-    return next((int(line) for line in found if line is not None), None)
+    lines = (each.meta.get("line") for each in node.walk())
+    return next((int(line) for line in lines if line is not None), None)
 
 
-def with_line(found: Located, line: int, stars: Mapping[str, int]) -> Located:
-    """The use or output with a line: its own, that of the star, or that of the statement."""
-    if found.line is not None:
-        return found
-    names = (table.rpartition(".")[2].rpartition("/")[2].lower() for table, _ in found.origins)
-    known_line = next((stars[name] for name in names if name in stars), line)
-    return msgspec.structs.replace(found, line=known_line)
+def with_line(item: UseOrOutput, line: int, stars: Mapping[str, int]) -> UseOrOutput:
+    """Add the line of the star or of the statement, if the use or output has no line."""
+    if item.line is not None:
+        return item
+    names = (table.rpartition(".")[2].rpartition("/")[2].lower() for table, _ in item.origins)
+    line_of_star = next((stars[name] for name in names if name in stars), line)
+    return msgspec.structs.replace(item, line=line_of_star)

@@ -39,9 +39,9 @@ COLLECTION: Final[Kinds] = (ArgumentKind.NESTED,)
 
 
 def _classes(names: str) -> list[type[exp.Expr]]:
-    """The classes that this version of sqlglot has."""
-    found = (getattr(exp, name, None) for name in names.split())
-    return [each for each in found if isinstance(each, type) and issubclass(each, exp.Expr)]
+    """The sqlglot classes with these names, as far as the installed version has them."""
+    candidates = (getattr(exp, name, None) for name in names.split())
+    return [each for each in candidates if isinstance(each, type) and issubclass(each, exp.Expr)]
 
 
 def _same_kinds(
@@ -51,7 +51,7 @@ def _same_kinds(
     return dict.fromkeys(_classes(names), kinds_by_argument)
 
 
-# By argument name; '' stands for all others.
+# Accepted kinds by argument name; '' stands for all others.
 _ACCEPTED: Final[dict[type[exp.Expr], Mapping[str, Kinds]]] = {
     **_same_kinds(
         _TEXT,
@@ -153,14 +153,14 @@ def accepted_kinds(node: exp.Expr, argument: str, dialect: str = "") -> Kinds | 
         return None
     kinds = arguments.get(argument, arguments[""])
     if dialect in _SPARK and type(node) in _CASTING_IN_SPARK:
-        return tuple(_CAST.get(kind, kind) for kind in kinds)
+        return tuple(_CASTABLE_KINDS.get(kind, kind) for kind in kinds)
     is_short = dialect in _SHORT_POSITIONS or type(node) in _SHORT_ARGUMENTS.get(dialect, ())
     if not is_short:
         return tuple(_WIDER_KIND.get(kind, kind) for kind in kinds)
     return kinds
 
 
-_CAST: Final = {
+_CASTABLE_KINDS: Final = {
     ArgumentKind.SHORT_INTEGER: ArgumentKind.NUMBER,
     ArgumentKind.INTEGER: ArgumentKind.NUMBER,
 }
@@ -186,7 +186,7 @@ def is_element_at(node: exp.Bracket, dialect: str) -> bool:
     return node.args.get("offset") == 1 and dialect in _SPARK
 
 
-def cast_to_boolean(dialect: str) -> Kinds | None:
+def boolean_cast_kinds(dialect: str) -> Kinds | None:
     """The kinds that can be cast to BOOLEAN, in dialects that restrict them."""
     return (
         (ArgumentKind.SHORT_INTEGER, ArgumentKind.TEXT, ArgumentKind.BOOLEAN)
@@ -214,10 +214,10 @@ _DISTINCT_VALUES: Final[Operations] = (UseOperation.GROUPED, UseOperation.PASSED
 
 
 class FunctionUse(NamedTuple):
-    """What a function does with an argument, and what it returns for any argument.
+    """The operations of a function on an argument, and the type that it returns.
 
-    Without `argument`, this holds for all arguments; without `returns`, the type is that of the
-    argument or one that the parser knows.
+    Without `argument`, this applies to all arguments. Without `returns`, the type is that of the
+    argument, or as the parser determines it.
     """
 
     operations: Operations
@@ -287,7 +287,7 @@ def functions_of_any_type(dialect: str) -> Mapping[Function, FunctionUse]:
 
 
 def use_of(node: exp.Expr, argument: str, dialect: str) -> FunctionUse | None:
-    """What a function does with an argument of any type; None if it is not listed."""
+    """How a function that accepts any type uses an argument; None if it is not listed."""
     use = functions_of_any_type(dialect).get(function_of(node))
     if use is None or use.argument not in (None, argument):
         return None
@@ -299,6 +299,6 @@ def function_of(node: exp.Expr) -> Function:
     return str(node.name).lower() if isinstance(node, exp.Anonymous) else type(node)
 
 
-def groups_by_text(dialect: str) -> bool:
+def can_group_by_any_string(dialect: str) -> bool:
     """Whether the dialect can group by strings of any length, unlike CLOBs."""
     return dialect in _GROUP_BY_ANY_STRING

@@ -23,47 +23,47 @@ _COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Li
 
 
 class Nullability:
-    """Derives the nullability of expressions; `leaf` returns that of columns."""
+    """Derives the nullability of expressions from that of columns."""
 
-    def __init__(self, leaf: Callable[[exp.Column, int], bool | None]) -> None:
-        self._leaf = leaf
-        self._known: dict[tuple[int, int], bool | None] = {}
-        self._required: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
+    def __init__(self, is_column_nullable: Callable[[exp.Column, int], bool | None]) -> None:
+        self._is_column_nullable = is_column_nullable
+        self._results: dict[tuple[int, int], bool | None] = {}
+        self._not_null_sources: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         self._referenced: list[exp.Expr] = []
 
     def of(self, node: exp.Expr, version: int) -> bool | None:
         """Whether the expression may be null; None if unknown."""
         key = (id(node), version)
-        if key not in self._known:
-            # From the inside out: a sum of thousands of terms would exhaust the stack.
-            for each in reversed(self._unknown_in_chain(node, version)):
-                self._known[id(each), version] = self._of(each, version)
+        if key not in self._results:
+            # Innermost first: recursion into a sum of thousands of terms would overflow the stack.
+            for each in reversed(self._unresolved_chain(node, version)):
+                self._results[id(each), version] = self._of(each, version)
                 self._referenced.append(each)
-        return self._known[key]
+        return self._results[key]
 
-    def _unknown_in_chain(self, node: exp.Expr, version: int) -> list[exp.Expr]:
-        """The node and its left operands, as long as these are operators: a + b - c."""
+    def _unresolved_chain(self, node: exp.Expr, version: int) -> list[exp.Expr]:
+        """The node and its nested left operands, outermost first: a + b - c, then a + b."""
         chain = [node]
         while isinstance(node, exp.Binary) and isinstance(node.this, exp.Binary):
             node = node.this
-            if (id(node), version) in self._known:
+            if (id(node), version) in self._results:
                 break
             chain.append(node)
         return chain
 
     def _of(self, node: exp.Expr, version: int) -> bool | None:
         if isinstance(node, exp.Column):
-            return self._leaf(node, version)
+            return self._is_column_nullable(node, version)
         if isinstance(node, _NEVER_NULL):
             return False
         if isinstance(node, exp.TryCast) and not node.args.get("safe"):
-            # The parser's form of CAST in dialects whose casts do not fail.
+            # How the parser represents CAST in dialects whose casts do not fail.
             return self.of(node.this, version)
         if isinstance(node, _ALWAYS_NULLABLE):
             return True
         if isinstance(node, exp.Coalesce):
             parts = [self.of(each, version) for each in (node.this, *node.expressions)]
-            return False if False in parts else _any(parts)
+            return False if False in parts else _any_nullable(parts)
         if isinstance(node, exp.Case):
             results = [each.args["true"] for each in node.args.get("ifs") or ()]
             default = node.args.get("default")
@@ -79,7 +79,7 @@ class Nullability:
             return self._of_aggregate(node, version, has_rows=_is_grouped(node))
         if isinstance(node, exp.Anonymous | exp.Lambda | exp.Placeholder | exp.Parameter):
             return None
-        return self._any_of(_parts(node), version)
+        return self._any_of(_operands(node), version)
 
     def _of_aggregate(self, node: exp.Expr, version: int, *, has_rows: bool) -> bool | None:
         """Nullability of an aggregate, which is null if there are no rows."""
@@ -87,40 +87,48 @@ class Nullability:
             return False
         if isinstance(node, _ALWAYS_NULLABLE) or not has_rows:
             return True
-        return self._any_of(_parts(node), version)
+        return self._any_of(_operands(node), version)
 
     def _any_of(self, nodes: Iterable[exp.Expr], version: int) -> bool | None:
-        return _any([self.of(each, version) for each in nodes])
+        return _any_nullable([self.of(each, version) for each in nodes])
 
-    def is_filtered(self, node: exp.Column, named: Mapping[int, QueryColumn]) -> bool:
+    def conditions_exclude_nulls(
+        self, node: exp.Column, columns_by_node: Mapping[int, QueryColumn]
+    ) -> bool:
         """Whether conditions of the query exclude nulls of this column."""
         select = node.find_ancestor(exp.Select)
         if select is None:
             return False
-        if id(select) not in self._required:
+        if id(select) not in self._not_null_sources:
             self._referenced.append(select)
-            self._required[id(select)] = (
-                _sources(_not_null_columns(select), named),
-                _sources(_compared_columns(select), named),
+            self._not_null_sources[id(select)] = (
+                _source_ids(_not_null_columns(select), columns_by_node),
+                _source_ids(_compared_columns(select), columns_by_node),
             )
-        asserted, compared = self._required[id(select)]
-        source = _source(named[id(node)])
-        # A comparison excludes nulls only after it has been evaluated.
-        return source in asserted or (source in compared and _is_read_after(node, select))
+        not_null_ids, compared_ids = self._not_null_sources[id(select)]
+        source_id = _source_id(columns_by_node[id(node)])
+        # Inside the condition itself, a compared column may still be null.
+        return source_id in not_null_ids or (
+            source_id in compared_ids and _is_used_outside_conditions(node, select)
+        )
 
 
-def _source(column: QueryColumn) -> int:
-    maker = column.definition
-    if isinstance(maker, OuterJoined):
-        return id(maker.column)
+def _source_id(column: QueryColumn) -> int:
+    definition = column.definition
+    if isinstance(definition, OuterJoined):
+        return id(definition.column)
     return id(column)
 
 
-def _sources(columns: Iterable[exp.Expr], named: Mapping[int, QueryColumn]) -> frozenset[int]:
-    return frozenset(_source(named[id(each)]) for each in columns if id(each) in named)
+def _source_ids(
+    columns: Iterable[exp.Expr], columns_by_node: Mapping[int, QueryColumn]
+) -> frozenset[int]:
+    return frozenset(
+        _source_id(columns_by_node[id(each)]) for each in columns if id(each) in columns_by_node
+    )
 
 
-def _is_read_after(node: exp.Expr, select: exp.Expr) -> bool:
+def _is_used_outside_conditions(node: exp.Expr, select: exp.Expr) -> bool:
     """Whether a column is used outside of the conditions of its query."""
     child: exp.Expr = node
     while child.parent is not None and child.parent is not select:
@@ -131,7 +139,7 @@ def _is_read_after(node: exp.Expr, select: exp.Expr) -> bool:
 def _not_null_columns(select: exp.Expr) -> Iterator[exp.Expr]:
     """The columns with IS NOT NULL in WHERE."""
     where = select.args.get("where")
-    for part in _parts_of(where.this) if where is not None else ():
+    for part in _split_conjunction(where.this) if where is not None else ():
         test = part.this if isinstance(part, exp.Not) else part
         if not isinstance(test, exp.Is) or not isinstance(test.expression, exp.Null):
             continue
@@ -149,14 +157,14 @@ def _compared_columns(select: exp.Expr) -> Iterator[exp.Expr]:
         if not join.args.get("side") and join.args.get("on") is not None:
             conditions.append(join.args["on"])
     for condition in conditions:
-        for each in _parts_of(condition):
+        for each in _split_conjunction(condition):
             part = each.this if isinstance(each, exp.Not) else each
             if isinstance(part, _COMPARISONS):
                 yield from (side for side in (part.this, part.args.get("expression"))
                             if isinstance(side, exp.Column))  # fmt: skip
 
 
-def _parts_of(condition: exp.Expr) -> Iterator[exp.Expr]:
+def _split_conjunction(condition: exp.Expr) -> Iterator[exp.Expr]:
     for part in condition.flatten() if isinstance(condition, exp.And) else (condition,):
         yield part.unnest() if isinstance(part, exp.Paren) else part
 
@@ -166,13 +174,13 @@ def _is_grouped(node: exp.Expr) -> bool:
     return select is not None and select.args.get("group") is not None
 
 
-def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
+def _operands(node: exp.Expr) -> Iterator[exp.Expr]:
     for each in node.iter_expressions():
         if not isinstance(each, exp.Identifier | exp.Order | exp.JSONPath | exp.WindowSpec):
             yield each
 
 
-def _any(parts: list[bool | None]) -> bool | None:
+def _any_nullable(parts: list[bool | None]) -> bool | None:
     if True in parts:
         return True
     return None if None in parts else False

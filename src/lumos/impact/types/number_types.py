@@ -43,7 +43,7 @@ class DecimalSize(NamedTuple):
     scale: int
 
     @property
-    def whole(self) -> int:
+    def whole_digits(self) -> int:
         """Digits before the decimal point."""
         return self.precision - self.scale
 
@@ -77,24 +77,24 @@ class Operator(enum.Enum):
     COMMON = enum.auto()
 
 
-Rule = Callable[[DecimalSize, DecimalSize], DataType]
+DecimalRule = Callable[[DecimalSize, DecimalSize], DataType]
 
 
 class NumberTypes:
     """Types of computed numbers in a dialect without specific rules: decimals are unknown."""
 
     # Result types of two decimals; unknown for operators without a rule.
-    decimals: ClassVar[Mapping[Operator, Rule]] = {}
-    # Decimal digits of an integer column next to a decimal, by bits.
+    decimals: ClassVar[Mapping[Operator, DecimalRule]] = {}
+    # Digits of an integer column that is combined with a decimal, by bits.
     integer_digits: ClassVar[Mapping[int, int]] = {}
     # The size of DECIMAL without parameters.
     default_size: ClassVar[DecimalSize | None] = None
-    # The type of a result of decimals without a size.
-    unsized: ClassVar[DataType] = UNKNOWN
-    # Whether functions without a rule are unknown for all numbers, not only for decimals.
-    is_complete: ClassVar[bool] = False
+    # The result type if the size of an operand is unknown.
+    type_without_size: ClassVar[DataType] = UNKNOWN
+    # Whether results of functions without a rule are unknown for all numbers, not only decimals.
+    unknown_without_rule: ClassVar[bool] = False
     # Whether 100L is a literal.
-    has_suffixes: ClassVar[bool] = False
+    has_literal_suffixes: ClassVar[bool] = False
 
     def literal(self, text: str) -> DataType | None:
         """The type of a number literal; None leaves it to the parser."""
@@ -108,7 +108,7 @@ class NumberTypes:
             # Strings are cast to numbers by rules that differ between versions.
             has_text = any(isinstance(type, String) for type in types)
             is_mixed = has_text and any(map(is_number, types))
-            return UNKNOWN if self.is_complete and is_mixed else None
+            return UNKNOWN if self.unknown_without_rule and is_mixed else None
         if any(type in FLOATS for type in types):
             return self._floats(operator, *types)
         if all(type in SIGNED or type in UNSIGNED or type == HUGEINT for type in types):
@@ -133,11 +133,11 @@ class NumberTypes:
         rule = self.decimals.get(operator)
         left, right = self._size(one), self._size(other)
         if left is None or right is None:
-            return self.unsized
+            return self.type_without_size
         return UNKNOWN if rule is None else rule(left, right)
 
     def _size(self, operand: Operand) -> DecimalSize | None:
-        """The size that an operand has next to a decimal."""
+        """The size of an operand when it is combined with a decimal."""
         type = operand.type
         if isinstance(type, Decimal):
             return None if type.precision is None else DecimalSize(type.precision, type.scale)
@@ -176,13 +176,13 @@ class NumberTypes:
         """The type of TRUNC of a number."""
         return UNKNOWN if isinstance(type, Decimal | Unknown) else None
 
-    def same(self, type: DataType) -> DataType | None:
+    def unchanged(self, type: DataType) -> DataType | None:
         """The type of a value returned unchanged: MAX(x), LAG(x), NULLIF(x, 0)."""
         return type if isinstance(type, Decimal | Unknown) else None
 
     def negate(self, type: DataType) -> DataType | None:
         """The type of -x and of ABS(x)."""
-        return self.same(type)
+        return self.unchanged(type)
 
     def default_decimal(self) -> DataType:
         """The type of DECIMAL without parameters."""
@@ -204,8 +204,8 @@ class NumberTypes:
             lengths = (one.length, other.length)
             return String(None if None in lengths else max(filter(None, lengths)))
         if _is_timestamp(one) and _is_timestamp(other):
-            stamps = [type for type in (one, other) if isinstance(type, Timestamp)]
-            return Timestamp(stamps[0].unit, zoned=any(each.zoned for each in stamps))
+            timestamps = [type for type in (one, other) if isinstance(type, Timestamp)]
+            return Timestamp(timestamps[0].unit, zoned=any(each.zoned for each in timestamps))
         if not (is_number(one) and is_number(other)):
             return UNKNOWN
         return self.calculate(Operator.COMMON, Operand(one), Operand(other)) or UNKNOWN
@@ -216,26 +216,26 @@ def _is_timestamp(type: DataType) -> bool:
 
 
 def _widen(one: DecimalSize, other: DecimalSize) -> DecimalSize:
-    """The size that holds all digits of both."""
+    """The smallest size for the digits of both."""
     scale = max(one.scale, other.scale)
-    return DecimalSize(max(one.whole, other.whole) + scale, scale)
+    return DecimalSize(max(one.whole_digits, other.whole_digits) + scale, scale)
 
 
 def _cap_precision(precision: int, scale: int) -> Decimal:
     return Decimal(min(precision, _MAX_PRECISION), min(scale, _MAX_PRECISION))
 
 
-def _exact(precision: int, scale: int) -> DataType:
-    """A decimal with room for all digits, or UNKNOWN beyond the maximum precision."""
+def _decimal_or_unknown(precision: int, scale: int) -> DataType:
+    """A decimal of that size, or UNKNOWN beyond the maximum precision."""
     return Decimal(precision, scale) if precision <= _MAX_PRECISION else UNKNOWN
 
 
-def _literal_digits(text: str) -> DecimalSize | None:
+def _literal_size(text: str) -> DecimalSize | None:
     """The digits of a literal before and after the point; None for 1e3."""
-    whole, _, fraction = text.partition(".")
-    if not (whole + fraction).isdigit():
+    whole_digits, _, fraction = text.partition(".")
+    if not (whole_digits + fraction).isdigit():
         return None
-    return DecimalSize(len(whole) + len(fraction), len(fraction))
+    return DecimalSize(len(whole_digits) + len(fraction), len(fraction))
 
 
 def _integer_literal(text: str) -> DataType:
@@ -250,28 +250,30 @@ def _integer_literal(text: str) -> DataType:
     return HUGEINT if value < 2**127 else UNKNOWN
 
 
-def _always(type: DataType) -> Rule:
+def _always(type: DataType) -> DecimalRule:
     return lambda *_: type
 
 
 def _common_up_to_38(one: DecimalSize, other: DecimalSize) -> DataType:
-    return _exact(*_widen(one, other))
+    return _decimal_or_unknown(*_widen(one, other))
 
 
 def _common_whole_digits_first(one: DecimalSize, other: DecimalSize) -> DataType:
-    """The common decimal, which gives up fraction digits beyond 38 digits."""
+    """The common decimal; beyond 38 digits, fraction digits are dropped."""
     size = _widen(one, other)
-    whole = min(size.whole, _MAX_PRECISION)
-    scale = min(size.scale, _MAX_PRECISION - whole)
-    return Decimal(whole + scale, scale)
+    whole_digits = min(size.whole_digits, _MAX_PRECISION)
+    scale = min(size.scale, _MAX_PRECISION - whole_digits)
+    return Decimal(whole_digits + scale, scale)
 
 
 def _adjust_for_spark(precision: int, scale: int) -> Decimal:
-    """A decimal of at most 38 digits, which gives up fraction digits first."""
+    """A decimal of at most 38 digits; fraction digits beyond six are dropped first."""
     if precision <= _MAX_PRECISION:
         return Decimal(max(precision, 1), scale)
-    whole = precision - scale
-    return Decimal(_MAX_PRECISION, max(_MAX_PRECISION - whole, min(scale, _MIN_ADJUSTED_SCALE)))
+    whole_digits = precision - scale
+    return Decimal(
+        _MAX_PRECISION, max(_MAX_PRECISION - whole_digits, min(scale, _MIN_ADJUSTED_SCALE))
+    )
 
 
 def _spark_sum(one: DecimalSize, other: DecimalSize) -> DataType:
@@ -285,12 +287,12 @@ def _spark_product(one: DecimalSize, other: DecimalSize) -> DataType:
 
 def _spark_quotient(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = max(_MIN_ADJUSTED_SCALE, one.scale + other.precision + 1)
-    return _adjust_for_spark(one.whole + other.scale + scale, scale)
+    return _adjust_for_spark(one.whole_digits + other.scale + scale, scale)
 
 
 def _spark_remainder(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = max(one.scale, other.scale)
-    return _adjust_for_spark(min(one.whole, other.whole) + scale, scale)
+    return _adjust_for_spark(min(one.whole_digits, other.whole_digits) + scale, scale)
 
 
 class SparkNumbers(NumberTypes):
@@ -306,19 +308,23 @@ class SparkNumbers(NumberTypes):
     }
     integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 20}
     default_size: ClassVar = DecimalSize(10, 0)
-    is_complete: ClassVar = True
-    has_suffixes: ClassVar = True
+    unknown_without_rule: ClassVar = True
+    has_literal_suffixes: ClassVar = True
 
     def literal(self, text: str) -> DataType | None:
-        """The type of a literal: 0.0 is DECIMAL(1,1), as leading zeros do not count."""
+        """The type of a literal: 0.0 is DECIMAL(1,1), as leading zeros are ignored."""
         if "." not in text:
             type = _integer_literal(text)
-            return type if type in SIGNED or type in FLOATS else _exact(len(str(int(text))), 0)
-        size = _literal_digits(text)
+            return (
+                type
+                if type in SIGNED or type in FLOATS
+                else _decimal_or_unknown(len(str(int(text))), 0)
+            )
+        size = _literal_size(text)
         if size is None:
             return FLOAT64
         digits = len(str(int(text.replace(".", ""))))
-        return _exact(max(digits, size.scale), size.scale)
+        return _decimal_or_unknown(max(digits, size.scale), size.scale)
 
     def _floats(self, operator: Operator, one: DataType, other: DataType) -> DataType:
         if operator is Operator.INTEGER_DIVIDE:
@@ -337,28 +343,28 @@ class SparkNumbers(NumberTypes):
         return super()._integers(Operator.COMMON, one, other)
 
     def sum(self, type: DataType) -> DataType | None:
-        """Ten more digits."""
+        """A decimal with ten more digits."""
         if isinstance(type, Decimal) and type.precision is not None:
             return _cap_precision(type.precision + 10, type.scale)
         return super().sum(type)
 
     def average(self, type: DataType) -> DataType | None:
-        """Four more fraction digits."""
+        """A decimal with four more fraction digits."""
         if isinstance(type, Decimal) and type.precision is not None:
             return _cap_precision(type.precision + 4, type.scale + 4)
         return FLOAT64 if type in SIGNED else super().average(type)
 
     def round(self, type: DataType, places: int | None) -> DataType | None:
-        """One more integer digit, as 9.9 becomes 10."""
+        """A decimal with one more integer digit, as 9.9 becomes 10."""
         if type in SIGNED or type in FLOATS:
             return type
         if not isinstance(type, Decimal) or type.precision is None or places is None:
             return UNKNOWN
-        whole = type.precision - type.scale + 1
+        whole_digits = type.precision - type.scale + 1
         if places < 0:
-            return _cap_precision(max(whole, 1 - places), 0)
+            return _cap_precision(max(whole_digits, 1 - places), 0)
         scale = min(type.scale, places)
-        return _cap_precision(whole + scale, scale)
+        return _cap_precision(whole_digits + scale, scale)
 
     def floor(self, type: DataType, places: int | None) -> DataType | None:
         """An integer, unless a decimal place is given."""
@@ -370,13 +376,13 @@ class SparkNumbers(NumberTypes):
             return UNKNOWN
         return type if type.scale == 0 else _cap_precision(type.precision - type.scale + 1, 0)
 
-    def same(self, type: DataType) -> DataType | None:
+    def unchanged(self, type: DataType) -> DataType | None:
         """Always the same type."""
         return type
 
 
 class HiveNumbers(SparkNumbers):
-    """Hive and Spark before version 3: results of 38 digits and of short floats differ."""
+    """Hive and Spark before version 3; results of 38 digits and of 32-bit floats are unknown."""
 
     decimals: ClassVar = {**SparkNumbers.decimals, Operator.COMMON: _common_up_to_38}
 
@@ -405,9 +411,9 @@ def _duckdb_sum(one: DecimalSize, other: DecimalSize) -> DataType:
 def _duckdb_product(one: DecimalSize, other: DecimalSize) -> DataType:
     precision, scale = one.precision + other.precision, one.scale + other.scale
     if scale > _MAX_PRECISION:
-        # DuckDB refuses the statement.
+        # DuckDB rejects the statement.
         return UNKNOWN
-    # Products of decimals that 64 bits hold stay within 64 bits.
+    # DuckDB limits products of decimals that fit into 64 bits to 64 bits.
     small = _MAX_PRECISION_IN_64_BITS
     if precision > small and max(one.precision, other.precision) <= small and scale < small:
         precision = small
@@ -432,30 +438,30 @@ class DuckdbNumbers(NumberTypes):
     }
     integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 19}
     default_size: ClassVar = DecimalSize(18, 3)
-    is_complete: ClassVar = True
+    unknown_without_rule: ClassVar = True
 
     def literal(self, text: str) -> DataType | None:
         """The type of a literal: 0.0 is DECIMAL(2,1), as all digits count."""
         if "." not in text:
             return _integer_literal(text)
-        size = _literal_digits(text)
-        return FLOAT64 if size is None else _exact(*size)
+        size = _literal_size(text)
+        return FLOAT64 if size is None else _decimal_or_unknown(*size)
 
     def calculate(self, operator: Operator, one: Operand, other: Operand) -> DataType | None:
-        """The type of an operation; unknown where a literal adapts to a short integer."""
+        """The type of an operation; unknown if a literal adapts to a short integer."""
         if operator is not Operator.DIVIDE and _literal_adapts(one, other):
             return UNKNOWN
         return super().calculate(operator, one, other)
 
     def common_of(self, operands: Iterable[Operand]) -> DataType:
-        """The common type; unknown where a literal adapts to a short integer."""
+        """The common type; unknown if a literal adapts to a short integer."""
         operands = list(operands)
         if any(_literal_adapts(one, other) for one in operands for other in operands):
             return UNKNOWN
         return super().common_of(operands)
 
     def _size(self, operand: Operand) -> DecimalSize | None:
-        """The size next to a decimal; an integer literal is like a column of its type."""
+        """The size of an operand; integer literals are treated like columns of their type."""
         if operand.type == HUGEINT:
             return DecimalSize(_MAX_PRECISION, 0)
         return super()._size(Operand(operand.type))
@@ -474,7 +480,7 @@ class DuckdbNumbers(NumberTypes):
         return super()._integers(Operator.COMMON, one, other)
 
     def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
-        """Next to an integer, a decimal keeps its fraction digits even if 38 are too few."""
+        """The type of an operation; with an integer, fraction digits are kept beyond 38 digits."""
         left, right = self._size(one), self._size(other)
         has_integer = any(not isinstance(type, Decimal) or type == HUGEINT
                           for type in (one.type, other.type))  # fmt: skip
@@ -495,7 +501,7 @@ class DuckdbNumbers(NumberTypes):
         return FLOAT64 if is_number(type) else UNKNOWN
 
     def round(self, type: DataType, places: int | None) -> DataType | None:
-        """As many digits as before."""
+        """A decimal of the same precision."""
         if type in SIGNED or type in FLOATS or type == HUGEINT:
             return type
         if not isinstance(type, Decimal) or type.precision is None or places is None or places < 0:
@@ -518,13 +524,13 @@ class DuckdbNumbers(NumberTypes):
             return UNKNOWN
         return Decimal(type.precision)
 
-    def same(self, type: DataType) -> DataType | None:
+    def unchanged(self, type: DataType) -> DataType | None:
         """Always the same type."""
         return type
 
 
 def _literal_adapts(one: Operand, other: Operand) -> bool:
-    """Whether DuckDB gives an integer literal the type of the short integer next to it."""
+    """Whether DuckDB gives an integer literal the type of a shorter integer operand."""
     pair = (one, other) if one.digits is not None else (other, one)
     return pair[0].digits is not None and pair[1].digits is None and (
         SIGNED.get(pair[1].type, 64) < 32
@@ -534,7 +540,7 @@ def _literal_adapts(one: Operand, other: Operand) -> bool:
 class PostgresNumbers(NumberTypes):
     """PostgreSQL: computed numerics have no size."""
 
-    unsized: ClassVar = Decimal()
+    type_without_size: ClassVar = Decimal()
 
     def literal(self, text: str) -> DataType | None:
         """A numeric if there is a decimal point."""
@@ -545,7 +551,7 @@ class PostgresNumbers(NumberTypes):
         return None
 
     def sum(self, type: DataType) -> DataType | None:
-        """Sums of 64-bit integers are numerics, too."""
+        """A numeric for 64-bit integers, too."""
         return Decimal() if type == INT64 or isinstance(type, Decimal) else super().sum(type)
 
     def average(self, type: DataType) -> DataType | None:
@@ -591,34 +597,34 @@ class BigqueryNumbers(NumberTypes):
         return self._wider(type) if isinstance(type, Decimal) else None
 
     def sum(self, type: DataType) -> DataType | None:
-        """Without parameters."""
+        """A decimal without parameters."""
         return self._strip_parameters(type) or super().sum(type)
 
     def average(self, type: DataType) -> DataType | None:
-        """Without parameters."""
+        """A decimal without parameters."""
         return self._strip_parameters(type) or super().average(type)
 
     def round(self, type: DataType, places: int | None) -> DataType | None:
-        """Without parameters."""
+        """A decimal without parameters."""
         return self._strip_parameters(type) or super().round(type, places)
 
     def floor(self, type: DataType, places: int | None) -> DataType | None:
-        """Without parameters."""
+        """A decimal without parameters."""
         return self._strip_parameters(type) or super().floor(type, places)
 
     def truncate(self, type: DataType) -> DataType | None:
-        """Without parameters."""
+        """A decimal without parameters."""
         return self._strip_parameters(type) or super().truncate(type)
 
 
 def _snowflake_product(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = min(one.scale + other.scale, max(one.scale, other.scale, 12))
-    return _cap_precision(one.whole + other.whole + scale, scale)
+    return _cap_precision(one.whole_digits + other.whole_digits + scale, scale)
 
 
 def _snowflake_quotient(one: DecimalSize, other: DecimalSize) -> DataType:
     scale = max(one.scale, min(one.scale + 6, 12))
-    return _cap_precision(one.whole + other.scale + scale, scale)
+    return _cap_precision(one.whole_digits + other.scale + scale, scale)
 
 
 class SnowflakeNumbers(NumberTypes):
@@ -645,7 +651,7 @@ class TsqlNumbers(NumberTypes):
     integer_digits: ClassVar = {8: 3, 16: 5, 32: 10, 64: 19}
 
     def _decimals(self, operator: Operator, one: Operand, other: Operand) -> DataType:
-        """Apply the same rules as Spark, except beyond 38 digits."""
+        """The type by the rules of Spark; unknown for results of 38 digits."""
         if operator is Operator.INTEGER_DIVIDE:
             return UNKNOWN
         type = super()._decimals(operator, one, other)
@@ -653,7 +659,7 @@ class TsqlNumbers(NumberTypes):
         return UNKNOWN if is_full else type
 
     def sum(self, type: DataType) -> DataType | None:
-        """Sums of short integers stay short."""
+        """A 32-bit integer for integers of at most 32 bits."""
         if type in SIGNED and SIGNED[type] <= 32:
             return INT32
         if isinstance(type, Decimal) and type.precision is not None:
@@ -661,7 +667,7 @@ class TsqlNumbers(NumberTypes):
         return super().sum(type)
 
     def average(self, type: DataType) -> DataType | None:
-        """At least six fraction digits."""
+        """A decimal with at least six fraction digits."""
         if isinstance(type, Decimal) and type.precision is not None:
             return Decimal(_MAX_PRECISION, max(type.scale, _MIN_ADJUSTED_SCALE))
         return super().average(type)

@@ -61,16 +61,16 @@ _FROM_SQLGLOT: Final[dict[exp.DType, DataType]] = {
     _T.SMALLDATETIME: Timestamp("s"), _T.DATETIME64: Timestamp(),
     _T.TIMESTAMPTZ: Timestamp(zoned=True), _T.TIMESTAMPLTZ: Timestamp(zoned=True),
 }  # fmt: skip
-_TEXTS: Final = frozenset(
+_TEXT_TYPES: Final = frozenset(
     {_T.TEXT, _T.VARCHAR, _T.CHAR, _T.NCHAR, _T.NVARCHAR, _T.BPCHAR, _T.NAME, _T.FIXEDSTRING,
      _T.TINYTEXT, _T.MEDIUMTEXT, _T.LONGTEXT, _T.ENUM, _T.ENUM8, _T.ENUM16, _T.LOWCARDINALITY}
 )  # fmt: skip
-_BYTES: Final = frozenset({_T.BINARY, _T.VARBINARY})
-_DECIMALS: Final = frozenset(
+_BINARY_TYPES: Final = frozenset({_T.BINARY, _T.VARBINARY})
+_DECIMAL_TYPES: Final = frozenset(
     {_T.DECIMAL, _T.DECIMAL32, _T.DECIMAL64, _T.DECIMAL128, _T.DECIMAL256, _T.UDECIMAL}
 )
-_ARRAYS: Final = frozenset({_T.ARRAY, _T.LIST})
-_STRUCTS: Final = frozenset({_T.STRUCT, _T.NESTED})
+_ARRAY_TYPES: Final = frozenset({_T.ARRAY, _T.LIST})
+_STRUCT_TYPES: Final = frozenset({_T.STRUCT, _T.NESTED})
 
 
 @lru_cache(maxsize=4096)
@@ -78,11 +78,11 @@ def to_sqlglot(type: DataType) -> exp.DataType:
     """The sqlglot type, or its UNKNOWN."""
     match type:
         case Decimal(int(precision), scale):
-            return _build_type(_T.DECIMAL, _number(precision), _number(scale))
+            return _build_type(_T.DECIMAL, _parameter(precision), _parameter(scale))
         case Decimal():
             return _build_type(_T.DECIMAL)
         case String(int(length)):
-            return _build_type(_T.VARCHAR, _number(length))
+            return _build_type(_T.VARCHAR, _parameter(length))
         case String() | Enum():
             return _build_type(_T.TEXT)
         case Binary():
@@ -116,19 +116,19 @@ def from_sqlglot(type: exp.Expr | None) -> DataType:
     if not isinstance(type, exp.DataType):
         return UNKNOWN
     kind = type.this
-    if kind in _TEXTS:
-        length = _numbers(type)
+    if kind in _TEXT_TYPES:
+        length = _type_parameters(type)
         return String(length[0]) if length and kind not in (_T.ENUM, _T.LOWCARDINALITY) else STRING
-    if kind in _BYTES:
+    if kind in _BINARY_TYPES:
         return BINARY
-    if kind in _DECIMALS:
-        return _decimal(_numbers(type))
-    if kind in _ARRAYS:
+    if kind in _DECIMAL_TYPES:
+        return _decimal(_type_parameters(type))
+    if kind in _ARRAY_TYPES:
         parameters = type.expressions
         return Array(from_sqlglot(parameters[0]) if parameters else UNKNOWN)
     if kind is _T.MAP and len(type.expressions) == 2:
         return Map(from_sqlglot(type.expressions[0]), from_sqlglot(type.expressions[1]))
-    if kind in _STRUCTS:
+    if kind in _STRUCT_TYPES:
         return _struct(type)
     return _FROM_SQLGLOT.get(kind, UNKNOWN)
 
@@ -149,8 +149,8 @@ def _decimal(numbers: list[int]) -> DataType:
         return UNKNOWN
 
 
-def _numbers(type: exp.DataType) -> list[int]:
-    found = []
+def _type_parameters(type: exp.DataType) -> list[int]:
+    numbers = []
     for each in type.expressions:
         parameter = each.this if isinstance(each, exp.DataTypeParam) else each
         if (
@@ -158,10 +158,10 @@ def _numbers(type: exp.DataType) -> list[int]:
             and parameter.this.isdigit()
             and int(parameter.this) > 0
         ):
-            found.append(int(parameter.this))
+            numbers.append(int(parameter.this))
         elif isinstance(parameter, exp.Literal) and parameter.this == "0":
-            found.append(0)
-    return found if not found or found[0] > 0 else []
+            numbers.append(0)
+    return numbers if not numbers or numbers[0] > 0 else []
 
 
 def _build_type(kind: exp.DType, *parameters: exp.Expr) -> exp.DataType:
@@ -172,5 +172,5 @@ def _build_nested_type(kind: exp.DType, *parameters: exp.Expr) -> exp.DataType:
     return exp.DataType(this=kind, expressions=list(parameters), nested=True)
 
 
-def _number(value: int) -> exp.Expr:
+def _parameter(value: int) -> exp.Expr:
     return exp.DataTypeParam(this=exp.Literal.number(value))

@@ -1,4 +1,4 @@
-"""Type uses in an expression: what it does with each changed column it names."""
+"""Collects type uses: the operations that expressions apply to changed columns."""
 
 import re
 from collections.abc import Container, Iterable, Iterator
@@ -11,7 +11,7 @@ from lumos.impact.rules.type_uses import ArgumentKind, ClauseKind, TypeUse, UseO
 from lumos.impact.types import functions
 from lumos.impact.types.sqlglot_types import from_sqlglot
 from lumos.impact.types.values import ExpressionTypes, ValueChange, root_of
-from lumos.lineage.sql.dialects import NestedName, spelling_of
+from lumos.lineage.sql.dialects import NestedName, in_original_case
 from lumos.lineage.sql.relation import Excerpt, FieldAccess, QueryColumn
 from lumos.lineage.sql.source_text import Clause
 from lumos.model.types import BOOLEAN, STRING, Array, Map, String
@@ -23,7 +23,7 @@ _COMPARISONS: Final = (
 _ORDERINGS: Final = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Greatest, exp.Least)
 _CALCULATIONS: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.Neg)
 _COMBINING_FUNCTIONS: Final = (exp.Coalesce, exp.Greatest, exp.Least)
-_CONCATENATING: Final = (exp.Concat, exp.ConcatWs, exp.DPipe)
+_CONCATENATIONS: Final = (exp.Concat, exp.ConcatWs, exp.DPipe)
 # Expressions that return the value unchanged.
 _TRANSPARENT: Final = (
     exp.Alias, exp.Aliases, exp.Paren, exp.Filter, exp.Subquery, exp.Tuple, exp.WithinGroup,
@@ -36,12 +36,12 @@ _CONVERSION_FUNCTIONS: Final = (
     exp.TimeStrToTime,
 )  # fmt: skip
 _CONVERSIONS: Final = (exp.Cast, *_CONVERSION_FUNCTIONS)
-_CONVERSION: Final = re.compile(
+_CONVERSION_SYNTAX: Final = re.compile(
     r"(?:cast|convert|date|datetime|timestamp|time|to_\w+)\s*\(|::", re.IGNORECASE
 )
 _MAX_TEXT_LENGTH: Final = 120
 # Operations that work for any type.
-_ANY_TYPE: Final = (UseOperation.COUNTED, UseOperation.CAST)
+_TYPE_INDEPENDENT: Final = (UseOperation.COUNTED, UseOperation.CAST)
 
 
 class ColumnReference(NamedTuple):
@@ -62,149 +62,150 @@ class ColumnReference(NamedTuple):
 
     @property
     def value(self) -> str:
-        """The name of the value: that of the column, or the path of the field inside of it."""
-        paths = [path for _, path in self.column.facts if isinstance(path, NestedName)]
-        if len(paths) == len(self.column.facts) == 1 and isinstance(
+        """The name of the column, or the path of the nested field."""
+        paths = [path for _, path in self.column.origins if isinstance(path, NestedName)]
+        if len(paths) == len(self.column.origins) == 1 and isinstance(
             self.column.definition, FieldAccess
         ):
-            return spelling_of(paths[0])
+            return in_original_case(paths[0])
         return self.node.name if isinstance(self.node, exp.Column) else self.column.name
 
 
 class TypeUseCollector:
-    """Collects type uses, each once."""
+    """Collects distinct type uses."""
 
     def __init__(self, values: ExpressionTypes, dialect: str = "") -> None:
         self._values = values
         self._dialect = dialect
-        # Whether concatenation rejects numbers.
-        self._takes_only_text = dialect == "bigquery"
-        self._found: dict[TypeUse, set[int]] = {}
-        self._seen: set[tuple[int, int]] = set()
+        self._concatenation_rejects_numbers = dialect == "bigquery"
+        self._roots_by_use: dict[TypeUse, set[int]] = {}
+        self._collected: set[tuple[int, int]] = set()
 
     @property
-    def found(self) -> tuple[TypeUse, ...]:
-        return tuple(self._found)
+    def type_uses(self) -> tuple[TypeUse, ...]:
+        return tuple(self._roots_by_use)
 
-    def within(self, nodes: Container[int]) -> tuple[int, ...]:
-        """The indexes of the collected type uses that belong to some expressions."""
+    def indexes_of(self, nodes: Container[int]) -> tuple[int, ...]:
+        """The indexes of the type uses that compute one of the expressions with these ids."""
         return tuple(
             number
-            for number, roots in enumerate(self._found.values())
+            for number, roots in enumerate(self._roots_by_use.values())
             if any(root in nodes for root in roots)
         )
 
-    def follow(self, reference: ColumnReference) -> None:
+    def collect_uses(self, reference: ColumnReference) -> None:
         """Collect all uses of a referenced column, up to the end of its clause."""
-        state = self._values.of_column(reference.column)
-        if not state.is_changed:
+        change = self._values.change_of_column(reference.column)
+        if not change.is_changed:
             return
-        if state.is_added:
+        if change.is_added:
             # Before the change, the name referred to something else or to nothing.
-            self.add(reference, UseOperation.AMBIGUOUS, state)
+            self.add(reference, UseOperation.AMBIGUOUS, change)
             return
-        if state.is_gone:
+        if change.is_removed:
             if not isinstance(reference.column.definition, exp.Expr):
-                self.add(reference, UseOperation.NAMED, state)
+                self.add(reference, UseOperation.MISSING, change)
             return
-        if state.is_unknown and reference.column.definition is None:
-            self.add(reference, UseOperation.LOST, state)
+        if change.is_unknown and reference.column.definition is None:
+            self.add(reference, UseOperation.UNKNOWN, change)
         if not isinstance(reference.node, exp.Column):
             # A column number in GROUP BY or ORDER BY.
-            self._collect_clause_use(reference, reference.node, state)
+            self._collect_clause_use(reference, reference.node, change)
             return
         child: exp.Expr = reference.node
-        while (parent := child.parent) is not None and state.is_changed:
-            if self._is_end_of_clause(child, parent) or _only_takes_elements(child, state):
+        while (parent := child.parent) is not None and change.is_changed:
+            if self._is_end_of_clause(child, parent) or _expands_elements(child, change):
                 break
-            if (id(child), id(parent)) not in self._seen:
-                self._seen.add((id(child), id(parent)))
-                self._collect(reference, child, parent, state)
+            if (id(child), id(parent)) not in self._collected:
+                self._collected.add((id(child), id(parent)))
+                self._collect(reference, child, parent, change)
             if isinstance(parent, exp.Exists | exp.Is) or _is_irrelevant_to_type(child, parent):
                 return
             if isinstance(parent, exp.Select):
                 reference = _in_outer_clause(reference, parent)
-            if not _holds_unchanged(parent):
-                state = self._values.of_node(_value_of(parent))
+            if not _keeps_value(parent):
+                change = self._values.change_of_node(_value_node(parent))
             child = parent
-            if state.is_gone:
+            if change.is_removed:
                 if isinstance(parent, exp.Dot):
                     # The field of an element, as in items[0].sku.
-                    self.add(reference, UseOperation.NAMED, state, value=parent.expression.name)
+                    self.add(reference, UseOperation.MISSING, change, value=parent.expression.name)
                 return
-        if state.is_changed and not _only_takes_elements(child, state):
-            self._collect_clause_use(reference, child, state)
+        if change.is_changed and not _expands_elements(child, change):
+            self._collect_clause_use(reference, child, change)
 
     def _is_end_of_clause(self, child: exp.Expr, parent: exp.Expr) -> bool:
         """Whether the clause ends here; a scalar subquery belongs to the expression around it."""
-        if isinstance(parent, exp.Select):
-            if child.arg_key != "expressions":
-                return True
-            return not isinstance(_container(parent), exp.Condition | exp.Exists)
-        if isinstance(parent, exp.SetOperation):
-            return not isinstance(_container(parent), exp.Condition | exp.Exists)
+        if isinstance(parent, exp.Select) and child.arg_key != "expressions":
+            return True
+        if isinstance(parent, exp.Select | exp.SetOperation):
+            return not isinstance(_containing_node(parent), exp.Condition | exp.Exists)
         if isinstance(parent, exp.Where):
             return not isinstance(parent.parent, exp.Filter)
-        if isinstance(parent, exp.Order):
-            return isinstance(parent.parent, exp.Query)
-        if isinstance(parent, exp.Distinct):
+        if isinstance(parent, exp.Order | exp.Distinct):
             return isinstance(parent.parent, exp.Query)
         return not isinstance(parent, _INNER_NODES) or _is_assignment(parent)
 
     def _collect_clause_use(
-        self, reference: ColumnReference, child: exp.Expr, state: ValueChange
+        self, reference: ColumnReference, child: exp.Expr, change: ValueChange
     ) -> None:
-        """Collect what the clause as a whole does with the value."""
+        """Collect the use of a value by its clause: GROUP BY, ORDER BY, a condition."""
         parent = child.parent
         if reference.clause_kind is ClauseKind.GROUP_BY or (
             isinstance(parent, exp.Select)
             and child.arg_key == "expressions"
             and parent.args.get("distinct") is not None
         ):
-            self.add(reference, UseOperation.GROUPED, state)
+            self.add(reference, UseOperation.GROUPED, change)
         elif reference.clause_kind is ClauseKind.SORT:
-            self.add(reference, UseOperation.SORTED, state)
+            self.add(reference, UseOperation.SORTED, change)
         elif isinstance(parent, exp.Where | exp.Having | exp.Qualify) or child.arg_key == "on":
-            self._collect_condition(reference, child, state)
+            self._collect_condition(reference, child, change)
         elif isinstance(parent, exp.Unnest | exp.Lateral | exp.Table | exp.Pivot):
-            self.add(reference, UseOperation.LOST, state)
+            self.add(reference, UseOperation.UNKNOWN, change)
 
     def _collect(
-        self, reference: ColumnReference, child: exp.Expr, parent: exp.Expr, state: ValueChange
+        self, reference: ColumnReference, child: exp.Expr, parent: exp.Expr, change: ValueChange
     ) -> None:
-        if isinstance(parent, _CONVERSIONS) and not _CONVERSION.search(reference.clause or ""):
-            # Added by the parser to unify functions of different dialects.
-            around = parent.parent if isinstance(parent.parent, exp.Func) else parent
-            self._collect_call(reference, child, around, state)
+        if isinstance(parent, _CONVERSIONS) and not _CONVERSION_SYNTAX.search(
+            reference.clause or ""
+        ):
+            # Not in the SQL: the parser adds conversions to unify functions of dialects.
+            outer = parent.parent if isinstance(parent.parent, exp.Func) else parent
+            self._collect_call(reference, child, outer, change)
         elif isinstance(parent, exp.Cast):
             partner = ValueType(type=from_sqlglot(parent.to))
             is_boolean = partner.type == BOOLEAN
-            self.add(reference, UseOperation.CAST, state, partner=partner, partner_before=partner,
+            self.add(reference, UseOperation.CAST, change, partner=partner, partner_before=partner,
                       partner_text=parent.to.sql().upper(),
-                      accepts=functions.cast_to_boolean(self._dialect) if is_boolean else None,
+                      accepts=functions.boolean_cast_kinds(self._dialect) if is_boolean else None,
                       )  # fmt: skip
         elif isinstance(parent, _CONVERSION_FUNCTIONS) and child.arg_key == "this":
-            made = self._values.of_node(parent)
+            converted = self._values.change_of_node(parent)
             self.add(
                 reference,
                 UseOperation.CAST,
-                state,
-                partner=made.after,
-                partner_before=made.before,
+                change,
+                partner=converted.after,
+                partner_before=converted.before,
                 partner_text=functions.name_of(parent),
             )
         elif isinstance(parent, exp.Is):
             if isinstance(parent.expression, exp.Null):
-                self.add(reference, UseOperation.COUNTED, state, partner_text="IS NULL")
+                self.add(reference, UseOperation.COUNTED, change, partner_text="IS NULL")
             else:
                 partner = ValueType(type=BOOLEAN)
                 self.add(
-                    reference, UseOperation.COMPARED, state, partner=partner, partner_before=partner
+                    reference,
+                    UseOperation.COMPARED,
+                    change,
+                    partner=partner,
+                    partner_before=partner,
                 )
         elif isinstance(parent, _COMPARISONS):
-            # A single null among ALL makes the comparison null.
+            # One null among the values of ALL makes the comparison null.
             is_with_all = isinstance(parent.this, exp.All) or isinstance(parent.expression, exp.All)
-            self._collect_comparison(reference, state, [_other_operand(parent, child)],
+            self._collect_comparison(reference, change, [_other_operand(parent, child)],
                           UseOperation.NOT_IN if is_with_all else UseOperation.COMPARED,
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Between):
@@ -212,83 +213,83 @@ class TypeUseCollector:
                       if each is not child]  # fmt: skip
             self._collect_comparison(
                 reference,
-                state,
+                change,
                 others if child is parent.this else [parent.this],
                 is_ordering=True,
             )
         elif isinstance(parent, exp.In):
-            self._collect_in(reference, child, parent, state)
+            self._collect_in(reference, child, parent, change)
         elif isinstance(parent, exp.Nullif):
-            self._collect_comparison(reference, state, [_other_operand(parent, child)])
+            self._collect_comparison(reference, change, [_other_operand(parent, child)])
         elif isinstance(parent, exp.Case | exp.If | exp.Nvl2):
-            self._collect_case(reference, child, parent, state)
+            self._collect_case(reference, child, parent, change)
         elif isinstance(parent, _COMBINING_FUNCTIONS):
             others = [each for each in (parent.this, *parent.expressions) if each is not child]
-            self._collect_combination(reference, state, others, functions.name_of(parent),
+            self._collect_combination(reference, change, others, functions.name_of(parent),
                           is_ordering=isinstance(parent, _ORDERINGS))  # fmt: skip
         elif isinstance(parent, exp.Lag | exp.Lead) and parent.args.get("default") is not None:
             # LAG(x, 1, 0): the value and its default share a type.
             if child.arg_key == "offset":
-                self._collect_call(reference, child, parent, state)
+                self._collect_call(reference, child, parent, change)
             else:
                 key = "default" if child.arg_key == "this" else "this"
                 self._collect_combination(
-                    reference, state, [parent.args[key]], functions.name_of(parent)
+                    reference, change, [parent.args[key]], functions.name_of(parent)
                 )
         elif isinstance(parent, exp.Array):
             others = [each for each in parent.expressions if each is not child]
-            self._collect_combination(reference, state, others, functions.name_of(parent))
+            self._collect_combination(reference, change, others, functions.name_of(parent))
         elif isinstance(parent, _CALCULATIONS):
             other = _other_operand(parent, child) if isinstance(parent, exp.Binary) else None
-            operand = self._values.of_node(other) if other is not None else None
+            operand = self._values.change_of_node(other) if other is not None else None
             accepts, name = functions.operator_kinds(parent, self._dialect)
-            is_whole = isinstance(parent, exp.Div) and bool(parent.args.get("typed"))
+            is_integer_division = isinstance(parent, exp.Div) and bool(parent.args.get("typed"))
             self.add(
                 reference,
-                UseOperation.DIVIDED if is_whole else UseOperation.CALCULATED,
-                state,
+                UseOperation.DIVIDED if is_integer_division else UseOperation.CALCULATED,
+                change,
                 partner=operand.after if operand else None,
                 partner_before=operand.before if operand else None,
                 accepts=accepts,
                 partner_text=name,
             )
         elif isinstance(parent, exp.Distinct):
-            self.add(reference, UseOperation.GROUPED, state)
+            self.add(reference, UseOperation.GROUPED, change)
         elif isinstance(parent, exp.Count):
-            self.add(reference, UseOperation.COUNTED, state, partner_text="COUNT")
+            self.add(reference, UseOperation.COUNTED, change, partner_text="COUNT")
         elif isinstance(parent, exp.Window) and child.arg_key == "partition_by":
-            self.add(reference, UseOperation.GROUPED, state)
-        elif _measures_list(parent, state):
-            self.add(reference, UseOperation.COUNTED, state, accepts=functions.COLLECTION,
+            self.add(reference, UseOperation.GROUPED, change)
+        elif _returns_array_size(parent, change):
+            self.add(reference, UseOperation.COUNTED, change, accepts=functions.COLLECTION,
                       partner_text=functions.name_of(parent))  # fmt: skip
         elif isinstance(parent, exp.Order):
             if child.arg_key == "expressions":
-                self.add(reference, UseOperation.SORTED, state)
-                self._collect_range_frame(reference, parent, state)
+                self.add(reference, UseOperation.SORTED, change)
+                self._collect_range_frame(reference, parent, change)
         elif isinstance(parent, exp.Where):
-            self._collect_condition(reference, child, state)
+            self._collect_condition(reference, child, change)
         elif isinstance(parent, exp.Bracket) and child.arg_key == "expressions":
-            self._collect_index(reference, parent, state)
-        elif isinstance(parent, exp.Bracket) and _is_array(state):
-            # The element is judged by what is done with it.
+            self._collect_index(reference, parent, change)
+        elif isinstance(parent, exp.Bracket) and _is_array(change):
+            # Uses of the element are collected instead.
             return
-        elif isinstance(parent, exp.Explode | exp.Inline) and _is_array(state):
-            self.add(reference, UseOperation.LOST, state)
+        elif isinstance(parent, exp.Explode | exp.Inline) and _is_array(change):
+            self.add(reference, UseOperation.UNKNOWN, change)
         elif isinstance(parent, exp.Exists) and not isinstance(parent.this, exp.Query):
             # EXISTS (list, element -> condition)
-            self.add(reference, UseOperation.CALLED, state, accepts=functions.COLLECTION,
+            self.add(reference, UseOperation.CALLED, change, accepts=functions.COLLECTION,
                       partner_text=functions.name_of(parent))  # fmt: skip
-        elif isinstance(parent, _CONCATENATING) and not self._takes_only_text:
+        elif isinstance(parent, _CONCATENATIONS) and not self._concatenation_rejects_numbers:
             self.add(
-                reference, UseOperation.FORMATTED, state, partner_text=functions.name_of(parent)
+                reference, UseOperation.FORMATTED, change, partner_text=functions.name_of(parent)
             )
         elif isinstance(parent, _TRANSPARENT):
             return
         else:
-            self._collect_call(reference, child, parent, state)
+            self._collect_call(reference, child, parent, change)
 
     def _collect_call(
-        self, reference: ColumnReference, child: exp.Expr, parent: exp.Expr, state: ValueChange
+        self, reference: ColumnReference, child: exp.Expr, parent: exp.Expr, change: ValueChange
     ) -> None:
         argument = str(child.arg_key or "")
         accepts = functions.accepted_kinds(parent, argument, self._dialect)
@@ -296,33 +297,34 @@ class TypeUseCollector:
         if use is not None:
             is_unknown = (
                 UseOperation.PASSED_THROUGH in use.operations
-                and self._values.of_node(parent).is_unknown
+                and self._values.change_of_node(parent).is_unknown
             )
             for operation in use.operations:
                 self.add(
                     reference,
-                    UseOperation.LOST if is_unknown else operation,
-                    state,
+                    UseOperation.UNKNOWN if is_unknown else operation,
+                    change,
                     accepts=accepts,
                     partner_text=functions.name_of(parent),
                 )
             return
-        if isinstance(parent, exp.Bracket) and _has_other_key(state):
+        if isinstance(parent, exp.Bracket) and _changes_key_type(change):
             accepts = None
         is_aggregate = isinstance(parent, exp.AggFunc)
-        self.add(reference, UseOperation.AGGREGATED if is_aggregate else UseOperation.CALLED, state,
-                  accepts=accepts, partner_text=functions.name_of(parent))  # fmt: skip
+        operation = UseOperation.AGGREGATED if is_aggregate else UseOperation.CALLED
+        self.add(reference, operation, change, accepts=accepts,
+                 partner_text=functions.name_of(parent))  # fmt: skip
 
     def _collect_condition(
-        self, reference: ColumnReference, child: exp.Expr, state: ValueChange
+        self, reference: ColumnReference, child: exp.Expr, change: ValueChange
     ) -> None:
         """Collect the use of a value as a condition."""
         if not isinstance(child, exp.Predicate | exp.Connector | exp.Not):
-            self.add(reference, UseOperation.CALLED, state, accepts=functions.CONDITION,
+            self.add(reference, UseOperation.CALLED, change, accepts=functions.CONDITION,
                       partner_text="a condition")  # fmt: skip
 
     def _collect_range_frame(
-        self, reference: ColumnReference, order: exp.Order, state: ValueChange
+        self, reference: ColumnReference, order: exp.Order, change: ValueChange
     ) -> None:
         """Collect the use in ORDER BY of a window with a RANGE frame, which adds offsets to it."""
         spec = order.parent.args.get("spec") if isinstance(order.parent, exp.Window) else None
@@ -331,32 +333,32 @@ class TypeUseCollector:
         for key in ("start", "end"):
             offset = spec.args.get(key)
             if isinstance(offset, exp.Expr) and not isinstance(offset, exp.Var):
-                offset_value = self._values.of_node(offset)
-                self.add(reference, UseOperation.CALCULATED, state, partner=offset_value.after,
+                offset_value = self._values.change_of_node(offset)
+                self.add(reference, UseOperation.CALCULATED, change, partner=offset_value.after,
                           partner_before=offset_value.before)  # fmt: skip
 
     def _collect_index(
-        self, reference: ColumnReference, parent: exp.Bracket, state: ValueChange
+        self, reference: ColumnReference, parent: exp.Bracket, change: ValueChange
     ) -> None:
         """Collect the use as an array index or map key."""
-        container = self._values.of_node(parent.this).after
+        container = self._values.change_of_node(parent.this).after
         container_type = container.type if container is not None else None
         if isinstance(container_type, Map) and not functions.is_element_at(parent, self._dialect):
             key = ValueType(type=container_type.key)
-            self.add(reference, UseOperation.COMPARED, state, partner=key, partner_before=key,
+            self.add(reference, UseOperation.COMPARED, change, partner=key, partner_before=key,
                       partner_text="a key")  # fmt: skip
             return
         is_list = isinstance(container_type, Array)
         self.add(
             reference,
             UseOperation.CALLED,
-            state,
+            change,
             partner_text="[...]",
             accepts=functions.index_kinds(parent, self._dialect) if is_list else None,
         )
 
     def _collect_in(
-        self, reference: ColumnReference, child: exp.Expr, parent: exp.In, state: ValueChange
+        self, reference: ColumnReference, child: exp.Expr, parent: exp.In, change: ValueChange
     ) -> None:
         query = parent.args.get("query")
         others: list[exp.Expr] = [parent.this]
@@ -366,11 +368,11 @@ class TypeUseCollector:
             isinstance(parent.parent, exp.Paren) and isinstance(parent.parent.parent, exp.Not)
         )
         self._collect_comparison(
-            reference, state, others, UseOperation.NOT_IN if is_negated else UseOperation.COMPARED
+            reference, change, others, UseOperation.NOT_IN if is_negated else UseOperation.COMPARED
         )
 
     def _collect_case(
-        self, reference: ColumnReference, child: exp.Expr, parent: exp.Expr, state: ValueChange
+        self, reference: ColumnReference, child: exp.Expr, parent: exp.Expr, change: ValueChange
     ) -> None:
         """Collect the use in CASE or IF: as compared value, condition or result."""
         case = parent
@@ -379,65 +381,65 @@ class TypeUseCollector:
         branches = case.args.get("ifs") or ([case] if isinstance(case, exp.If) else [])
         operand = case.this if isinstance(case, exp.Case) else None
         if child is operand:
-            self._collect_comparison(reference, state, [each.this for each in branches])
+            self._collect_comparison(reference, change, [each.this for each in branches])
         elif child.arg_key == "this" and isinstance(parent, exp.If):
             if operand is not None:
-                self._collect_comparison(reference, state, [operand])
+                self._collect_comparison(reference, change, [operand])
             else:
-                self._collect_condition(reference, child, state)
+                self._collect_condition(reference, child, change)
         elif child.arg_key in ("true", "false", "default"):
             results = [each.args.get("true") for each in branches]
             results += [case.args.get("default"), case.args.get("false")]
             others = [each for each in results if each is not None and each is not child]
             self._collect_combination(
-                reference, state, others, "CASE" if case is not parent else "IF"
+                reference, change, others, "CASE" if case is not parent else "IF"
             )
 
     def _collect_comparison(
-        self, reference: ColumnReference, state: ValueChange, others: Iterable[exp.Expr],
+        self, reference: ColumnReference, change: ValueChange, others: Iterable[exp.Expr],
         operation: UseOperation = UseOperation.COMPARED, *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
-        for other, text in _distinct(others):
-            partner = self._values.of_node(_value_of(other))
-            self.add(reference, operation, state, partner=partner.after,
+        for other, text in _distinct_operands(others):
+            partner = self._values.change_of_node(_value_node(other))
+            self.add(reference, operation, change, partner=partner.after,
                       partner_before=partner.before, partner_text=text,
                       is_literal=_is_literal(other), is_ordering=is_ordering)  # fmt: skip
 
     def _collect_combination(
-        self, reference: ColumnReference, state: ValueChange, others: Iterable[exp.Expr], name: str,
-        *, is_ordering: bool = False,
+        self, reference: ColumnReference, change: ValueChange, others: Iterable[exp.Expr],
+        name: str, *, is_ordering: bool = False,
     ) -> None:  # fmt: skip
         is_added = False
-        for other, text in _distinct(others):
+        for other, text in _distinct_operands(others):
             if isinstance(other, exp.Null):
                 continue
             is_added = True
-            partner = self._values.of_node(_value_of(other))
-            self.add(reference, UseOperation.COMBINED, state, partner=partner.after,
+            partner = self._values.change_of_node(_value_node(other))
+            self.add(reference, UseOperation.COMBINED, change, partner=partner.after,
                       partner_before=partner.before, is_literal=_is_literal(other),
                       is_ordering=is_ordering, partner_text=f"{text} in {name}")  # fmt: skip
         if not is_added:
-            self.add(reference, UseOperation.COMBINED, state, partner=state.after,
-                      partner_before=state.before, partner_text=name)  # fmt: skip
+            self.add(reference, UseOperation.COMBINED, change, partner=change.after,
+                      partner_before=change.before, partner_text=name)  # fmt: skip
 
     def add(
-        self, reference: ColumnReference, operation: UseOperation, state: ValueChange, *,
+        self, reference: ColumnReference, operation: UseOperation, change: ValueChange, *,
         partner: ValueType | None = None, partner_before: ValueType | None = None,
         partner_text: str | None = None, is_literal: bool = False, is_ordering: bool = False,
         accepts: tuple[ArgumentKind, ...] | None = None, root: int | None = None,
         value: str | None = None,
     ) -> None:  # fmt: skip
-        """Add a use; `root` is the id of what it computes, by default the clause."""
-        if state.is_unknown and operation not in _ANY_TYPE:
-            operation = UseOperation.LOST
-        if operation is UseOperation.GROUPED and self._may_be_too_long(state):
-            operation = UseOperation.LOST
+        """Add a use; `root` is the id of the expression or column that it computes."""
+        if change.is_unknown and operation not in _TYPE_INDEPENDENT:
+            operation = UseOperation.UNKNOWN
+        if operation is UseOperation.GROUPED and self._may_be_ungroupable(change):
+            operation = UseOperation.UNKNOWN
         use = TypeUse(
             clause_kind=reference.clause_kind,
             operation=operation,
             value=value or reference.value,
-            before=state.before,
-            after=state.after,
+            before=change.before,
+            after=change.after,
             partner=partner,
             partner_before=partner_before,
             partner_text=partner_text,
@@ -448,21 +450,21 @@ class TypeUseCollector:
             line=reference.line,
             origins=tuple(dict.fromkeys(self._values.origins(reference.column))),
         )
-        self._found.setdefault(use, set()).add(root or id(root_of(reference.node)))
+        self._roots_by_use.setdefault(use, set()).add(root or id(root_of(reference.node)))
 
-    def _may_be_too_long(self, state: ValueChange) -> bool:
-        """Whether values become strings of a type that the dialect may not group by."""
+    def _may_be_ungroupable(self, change: ValueChange) -> bool:
+        """Whether values become unlimited strings, by which the dialect may not group."""
         before, after = (each.type if each is not None else None
-                         for each in (state.before, state.after))  # fmt: skip
+                         for each in (change.before, change.after))  # fmt: skip
         return (
             after == STRING
             and not isinstance(before, String)
-            and not functions.groups_by_text(self._dialect)
+            and not functions.can_group_by_any_string(self._dialect)
         )
 
     def add_use(self, use: TypeUse) -> None:
         """Add a complete type use."""
-        self._found.setdefault(use, set())
+        self._roots_by_use.setdefault(use, set())
 
 
 _INNER_NODES: Final = (
@@ -474,27 +476,27 @@ _INNER_NODES: Final = (
 )  # fmt: skip
 
 
-def _has_other_key(state: ValueChange) -> bool:
+def _changes_key_type(change: ValueChange) -> bool:
     """Whether the key type of a map changes."""
     before, after = (
         each.type.key if each is not None and isinstance(each.type, Map) else None
-        for each in (state.before, state.after)
+        for each in (change.before, change.after)
     )
     return before != after
 
 
-def _is_array(state: ValueChange) -> bool:
+def _is_array(change: ValueChange) -> bool:
     """Whether a value is an array before and after."""
     return all(
-        each is not None and isinstance(each.type, Array) for each in (state.before, state.after)
+        each is not None and isinstance(each.type, Array) for each in (change.before, change.after)
     )
 
 
-def _only_takes_elements(node: exp.Expr, state: ValueChange) -> bool:
-    """Whether the elements of an array or map become rows; these are followed where they are named.
+def _expands_elements(node: exp.Expr, change: ValueChange) -> bool:
+    """Whether an array or map is only expanded to rows with named columns.
 
-    INLINE turns all fields of an element into columns, and EXPLODE without names has a column that
-    is not followed.
+    Uses of these columns are collected instead. INLINE is different, as it turns all fields of an
+    element into columns; so is EXPLODE without a name for its column.
     """
     parent = node.parent
     if isinstance(parent, exp.Kwarg):
@@ -507,9 +509,9 @@ def _only_takes_elements(node: exp.Expr, state: ValueChange) -> bool:
         has_names = is_named and not parent.args.get("expressions")
     else:
         has_names = isinstance(parent, exp.Unnest)
-    if not has_names or state.is_unknown:
+    if not has_names or change.is_unknown:
         return False
-    types = [each.type if each is not None else None for each in (state.before, state.after)]
+    types = [each.type if each is not None else None for each in (change.before, change.after)]
     return any(all(isinstance(type, kind) for type in types) for kind in (Array, Map))
 
 
@@ -518,7 +520,7 @@ def _is_assignment(node: exp.Expr) -> bool:
     return isinstance(node.parent, exp.Update) and node.arg_key == "expressions"
 
 
-def _container(query: exp.Expr) -> exp.Expr | None:
+def _containing_node(query: exp.Expr) -> exp.Expr | None:
     """The node that contains a query, skipping parentheses and set operations."""
     parent = query.parent
     while isinstance(parent, exp.Subquery | exp.SetOperation):
@@ -527,14 +529,16 @@ def _container(query: exp.Expr) -> exp.Expr | None:
 
 
 def _in_outer_clause(reference: ColumnReference, query: exp.Expr) -> ColumnReference:
-    """The reference in the clause that contains the query around it."""
-    around = query.find_ancestor(*_CLAUSES)
-    if around is None:
+    """The reference as part of the clause that contains its query."""
+    outer = query.find_ancestor(*_CLAUSES)
+    if outer is None:
         return reference
-    clause_kind, clause = _CLAUSES[type(around)]
+    clause_kind, clause = _CLAUSES[type(outer)]
     excerpt = reference.excerpt
     if excerpt is not None:
-        excerpt = excerpt._replace(clause=clause, end=None, outwards=excerpt.outwards + 1)
+        excerpt = excerpt._replace(
+            clause=clause, end=None, enclosing_queries=excerpt.enclosing_queries + 1
+        )
     return reference._replace(clause_kind=clause_kind, excerpt=excerpt)
 
 
@@ -547,37 +551,31 @@ _CLAUSES: Final[dict[type[exp.Expr], tuple[ClauseKind, Clause]]] = {
 }
 
 
-def _holds_unchanged(node: exp.Expr) -> bool:
-    """Whether a node holds a value unchanged: a struct field, or DISTINCT a, b."""
+def _keeps_value(node: exp.Expr) -> bool:
+    """Whether a node only contains a value: a field of a struct literal, DISTINCT a, b."""
     if isinstance(node, exp.Tuple):
         return isinstance(node.parent, exp.Distinct | exp.GroupingSets | exp.Group)
     return isinstance(node, exp.PropertyEQ | exp.JSONKeyValue | exp.Distinct)
 
 
-def _measures_list(node: exp.Expr, state: ValueChange) -> bool:
+def _returns_array_size(node: exp.Expr, change: ValueChange) -> bool:
     """Whether a function returns the size of an array, as LENGTH does in some dialects."""
     if isinstance(node, exp.ArraySize):
         return True
-    return isinstance(node, exp.Length) and all(
-        each is not None and isinstance(each.type, Array) for each in (state.before, state.after)
-    )
+    return isinstance(node, exp.Length) and _is_array(change)
 
 
 def _is_irrelevant_to_type(child: exp.Expr, parent: exp.Expr) -> bool:
     """Whether a part of an expression does not affect the type of its result."""
-    if isinstance(parent, exp.Window):
+    if isinstance(parent, exp.Window | exp.Filter):
         return child.arg_key != "this"
-    if isinstance(parent, exp.If):
+    if isinstance(parent, exp.If | exp.Case):
         return child.arg_key == "this"
-    if isinstance(parent, exp.Case):
-        return child.arg_key == "this"
-    if isinstance(parent, exp.Filter):
-        return child.arg_key != "this"
     return isinstance(parent, exp.Order) and child.arg_key == "expressions"
 
 
-def _value_of(node: exp.Expr) -> exp.Expr:
-    """The node that gives a scalar subquery its value."""
+def _value_node(node: exp.Expr) -> exp.Expr:
+    """The selected expression of a scalar subquery, or else the node itself."""
     while isinstance(node, exp.Subquery | exp.SetOperation | exp.Paren | exp.All | exp.Any):
         node = node.this
     if isinstance(node, exp.Select) and len(node.expressions) == 1:
@@ -591,12 +589,12 @@ def _other_operand(node: exp.Expr, child: exp.Expr) -> exp.Expr:
     return other
 
 
-def _distinct(nodes: Iterable[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
-    """The nodes with their texts; literals of one kind are represented by the first."""
+def _distinct_operands(nodes: Iterable[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
+    """The operands with their texts; of literals of one kind, only the first."""
     kinds: dict[str, list[exp.Expr]] = {}
     for node in nodes:
         if isinstance(node, exp.Literal):
-            kind = "text" if node.is_string else ("whole" if node.this.isdigit() else "number")
+            kind = "text" if node.is_string else ("integer" if node.this.isdigit() else "number")
             kinds.setdefault(kind, []).append(node)
         else:
             yield node, _sql_text(node)

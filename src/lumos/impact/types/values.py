@@ -1,4 +1,4 @@
-"""Types and nullability of expressions, with their tables before and after a change."""
+"""Types and nullability of expressions before and after a change of their tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -27,17 +27,16 @@ from lumos.lineage.sql.relation import (
     WholeRow,
 )
 from lumos.lineage.sql.script import ALL, Parts
-from lumos.model.schema import Field
 from lumos.model.types import UNKNOWN, Array, DataType, Decimal, Map, Struct, Unknown
 
 Tables = Callable[[Parts], TableVersions | None]
-_Known = tuple[object, DataType]
+_TypeKey = tuple[object, DataType]
 BEFORE: Final = 0
 AFTER: Final = 1
 
 
 class ValueChange(NamedTuple):
-    """A value before and after; None if it does not exist."""
+    """Type and nullability of a value before and after; None if it does not exist."""
 
     before: ValueType | None
     after: ValueType | None
@@ -48,7 +47,7 @@ class ValueChange(NamedTuple):
         return self.is_unknown or self.before != self.after
 
     @property
-    def is_gone(self) -> bool:
+    def is_removed(self) -> bool:
         return self.before is not None and self.after is None
 
     @property
@@ -58,24 +57,24 @@ class ValueChange(NamedTuple):
 
 _UNKNOWN_VALUE: Final = ValueType()
 UNCHANGED_VALUE: Final = ValueChange(_UNKNOWN_VALUE, _UNKNOWN_VALUE)
-LOST: Final = ValueChange(_UNKNOWN_VALUE, _UNKNOWN_VALUE, True)
+UNKNOWN_CHANGE: Final = ValueChange(_UNKNOWN_VALUE, _UNKNOWN_VALUE, True)
 
 
-class _Leaves(NamedTuple):
-    """Properties that hold for at least one of several columns."""
+class _ColumnChanges(NamedTuple):
+    """Summary of several columns: each property holds for at least one of them."""
 
-    is_gone: bool = False
+    is_removed: bool = False
     is_changed: bool = False
     has_other_types: bool = False
     may_gain_nulls: bool = False
 
     @classmethod
-    def of(cls, state: ValueChange) -> "_Leaves":
-        has_other_types = state.is_unknown or not _same_types(state)
-        return cls(state.is_gone, state.is_changed, has_other_types, _may_gain_nulls(state))
+    def of(cls, change: ValueChange) -> "_ColumnChanges":
+        has_other_types = change.is_unknown or not _has_same_type(change)
+        return cls(change.is_removed, change.is_changed, has_other_types, _may_gain_nulls(change))
 
 
-_NO_LEAVES: Final = _Leaves()
+_NO_CHANGES: Final = _ColumnChanges()
 
 
 class ExpressionTypes:
@@ -83,23 +82,23 @@ class ExpressionTypes:
 
     def __init__(self, dialect: Dialect, tables: Tables) -> None:
         self._schema, self._rules = _annotator_settings(dialect)
-        self._numbers = number_types(_name(dialect))
+        self._numbers = number_types(_dialect_name(dialect))
         self._folding = NameFolding(dialect)
         self._tables = tables
         self._versions: dict[Parts, TableVersions | None] = {}
-        self._columns: dict[tuple[Parts, str], ValueChange] = {}
-        self._changed: dict[Parts, frozenset[str] | None] = {}
-        self._states: dict[int, ValueChange] = {}
+        self._table_columns: dict[tuple[Parts, str], ValueChange] = {}
+        self._changed_columns: dict[Parts, frozenset[str] | None] = {}
+        self._changes: dict[int, ValueChange] = {}
         self._types: tuple[dict[int, DataType], dict[int, DataType]] = ({}, {})
-        self._typed: set[int] = set()
-        self._leaf_properties: dict[int, _Leaves] = {}
+        self._annotated: set[int] = set()
+        self._column_changes: dict[int, _ColumnChanges] = {}
         self._in_progress: set[int] = set()
-        # Keeps nodes alive, as ids of collected objects are reused.
+        # Keeps nodes alive, since ids of garbage-collected objects are reused.
         self._referenced: list[object] = []
-        self._nulls = Nullability(self._nullable)
-        self.named: dict[int, QueryColumn] = {}
+        self._nullability = Nullability(self._is_column_nullable)
+        self.columns_by_node: dict[int, QueryColumn] = {}
         # The columns of whole rows used as one value, by the id of the node.
-        self.rows: dict[int, Sequence[QueryColumn]] = {}
+        self.rows_by_node: dict[int, Sequence[QueryColumn]] = {}
 
     def versions(self, table: Parts) -> TableVersions | None:
         """The versions of a table, if it is known."""
@@ -107,28 +106,28 @@ class ExpressionTypes:
             self._versions[table] = self._tables(table)
         return self._versions[table]
 
-    def names(self, table: Parts) -> list[str] | None:
+    def column_names(self, table: Parts) -> list[str] | None:
         """The columns that a table has before or after."""
         versions = self.versions(table)
         return list(versions.columns) if versions is not None and versions.is_complete else None
 
-    def changed(self, table: Parts) -> frozenset[str] | None:
-        """The changed columns of a table, with names folded; None if any may have changed."""
-        if table not in self._changed:
+    def changed_columns(self, table: Parts) -> frozenset[str] | None:
+        """The changed columns of a table, in folded case; None if all may have changed."""
+        if table not in self._changed_columns:
             versions = self.versions(table)
-            found: frozenset[str] | None = frozenset()
+            changed: frozenset[str] | None = frozenset()
             if versions is not None:
                 stored = frozenset(map(self._folding.stored, versions.changed))
-                found = None if versions.is_doubtful else stored
-            self._changed[table] = found
-        return self._changed[table]
+                changed = None if versions.may_have_changed else stored
+            self._changed_columns[table] = changed
+        return self._changed_columns[table]
 
     def may_change(self, column: QueryColumn) -> bool:
         """Whether a column is derived from one that changes."""
         return any(True for _ in self.origins(column))
 
     def changed_in_row(self, row: Sequence[QueryColumn]) -> Sequence[QueryColumn]:
-        """Return the columns that change a row as a whole: by their type or their position."""
+        """The columns that change a row used as one value: changed ones, or else a moved one."""
         return [each for each in row if self.may_change(each)] or [
             each for each in row if self._is_moved(each)
         ][:1]
@@ -139,129 +138,138 @@ class ExpressionTypes:
             (fact.is_star or isinstance(column.definition, TableColumn))
             and (versions := self.versions(table)) is not None
             and versions.is_reordered
-            for (table, _), fact in column.facts.items()
+            for (table, _), fact in column.origins.items()
         )
 
-    def holds_changed_row(self, column: QueryColumn) -> bool:
-        """Whether the value of a column contains a row that changes."""
-        changed = {id for id, row in self.rows.items() if self.changed_in_row(row)}
-        return bool(changed) and not changed.isdisjoint(self.makers(column))
+    def contains_changed_row(self, column: QueryColumn) -> bool:
+        """Whether a column is computed from a row used as one value, and the row changes."""
+        changed = {id for id, row in self.rows_by_node.items() if self.changed_in_row(row)}
+        return bool(changed) and not changed.isdisjoint(self.ids_of_sources(column))
 
     def origins(self, column: QueryColumn) -> Iterator[tuple[str, str]]:
-        """The changed columns, or fields inside of them, that a column is derived from."""
-        for table, path in column.facts:
+        """The changed columns or nested fields that a column is derived from."""
+        for table, path in column.origins:
             name = column_name(path)
-            changed = self.changed(table)
+            changed = self.changed_columns(table)
             if changed is None or name in changed or (name == ALL and changed):
                 versions = self.versions(table)
                 assert versions is not None
-                below = path[len(name) :]
-                yield versions.key, self._stored_name(versions, name) + below
+                nested_path = path[len(name) :]
+                yield versions.key, self._stored_name(versions, name) + nested_path
 
     def sources(self, column: QueryColumn) -> Iterator[tuple[str, str]]:
         """All columns of known tables that a column is derived from."""
-        for table, path in column.facts:
+        for table, path in column.origins:
             versions = self.versions(table)
             if versions is not None:
                 yield versions.key, self._stored_name(versions, column_name(path))
 
     def _stored_name(self, versions: TableVersions, name: str) -> str:
-        """The name of a column as the schema spells it."""
+        """The name of a column in the case that the schema uses."""
         if name in versions.columns:
             return name
         return next((each for each in versions.columns if self._folding.stored(each) == name), name)
 
-    def of_column(self, column: QueryColumn) -> ValueChange:
+    def change_of_column(self, column: QueryColumn) -> ValueChange:
         """The change of a column."""
-        known = self._states.get(id(column))
-        if known is None:
+        change = self._changes.get(id(column))
+        if change is None:
             if id(column) in self._in_progress:
                 # A recursive query.
-                return LOST if self.may_change(column) else UNCHANGED_VALUE
+                return UNKNOWN_CHANGE if self.may_change(column) else UNCHANGED_VALUE
             self._in_progress.add(id(column))
-            known = self._column(column)
+            change = self._compute_column(column)
             self._in_progress.discard(id(column))
-            self._states[id(column)] = known
+            self._changes[id(column)] = change
             self._referenced.append(column)
-        return known
+        return change
 
-    def _column(self, column: QueryColumn) -> ValueChange:
-        maker = column.definition
-        if isinstance(maker, TableColumn):
-            return self._stored(maker)
-        if isinstance(maker, OuterJoined):
-            return self._pad(self.of_column(maker.column))
-        if isinstance(maker, FieldAccess):
-            return self._member(self.of_column(maker.holder), maker.path)
-        if isinstance(maker, MergedColumns):
-            return self._combine([self.of_column(each) for each in maker.columns])
-        if isinstance(maker, ListElement):
-            return self._element(maker)
-        if isinstance(maker, MapEntry):
-            return self._part(self.of_node(maker.node), _key_of if maker.is_key else _value_in)
-        if isinstance(maker, exp.Expr):
-            return self.of_node(maker)
-        if isinstance(maker, WholeRow):
-            return LOST if self.changed_in_row(maker.columns) else UNCHANGED_VALUE
-        return LOST if self.may_change(column) else UNCHANGED_VALUE
+    def _compute_column(self, column: QueryColumn) -> ValueChange:
+        definition = column.definition
+        if isinstance(definition, TableColumn):
+            return self._change_of_table_column(definition)
+        if isinstance(definition, OuterJoined):
+            return self._make_nullable(self.change_of_column(definition.column))
+        if isinstance(definition, FieldAccess):
+            return self._change_of_field(self.change_of_column(definition.struct), definition.path)
+        if isinstance(definition, MergedColumns):
+            return self._combine_changes(
+                [self.change_of_column(each) for each in definition.columns]
+            )
+        if isinstance(definition, ListElement):
+            return self._change_of_element(definition)
+        if isinstance(definition, MapEntry):
+            return self._change_of_part(
+                self.change_of_node(definition.node),
+                _key_of if definition.is_key else _map_value_of,
+            )
+        if isinstance(definition, exp.Expr):
+            return self.change_of_node(definition)
+        if isinstance(definition, WholeRow):
+            return UNKNOWN_CHANGE if self.changed_in_row(definition.columns) else UNCHANGED_VALUE
+        return UNKNOWN_CHANGE if self.may_change(column) else UNCHANGED_VALUE
 
-    def _element(self, element: ListElement) -> ValueChange:
+    def _change_of_element(self, element: ListElement) -> ValueChange:
         """The change of an element of an array."""
         if isinstance(element.list, QueryColumn):
-            state = self._part(self.of_column(element.list), _element_of)
+            change = self._change_of_part(self.change_of_column(element.list), _element_of)
         else:
-            state = self._part(self.of_node(element.list), _element_of)
+            change = self._change_of_part(self.change_of_node(element.list), _element_of)
         if element.is_expanded and any(
             each is not None and isinstance(each.type, Struct)
-            for each in (state.before, state.after)
+            for each in (change.before, change.after)
         ):
-            # Which of its fields this is depends on their order.
-            return LOST if state.is_changed else UNCHANGED_VALUE
-        return state
+            # The column is one field of the struct, but it is unknown which one.
+            return UNKNOWN_CHANGE if change.is_changed else UNCHANGED_VALUE
+        return change
 
-    def _part(
-        self, state: ValueChange, part_of: Callable[[ValueType | None], ValueType | None]
+    def _change_of_part(
+        self, change: ValueChange, part_of: Callable[[ValueType | None], ValueType | None]
     ) -> ValueChange:
         """The change of a part of an array or map."""
-        before, after = (part_of(value) for value in (state.before, state.after))
-        is_vague = any(value is not None and isinstance(value.type, Unknown)
+        before, after = (part_of(value) for value in (change.before, change.after))
+        has_unknown_type = any(value is not None and isinstance(value.type, Unknown)
                        for value in (before, after))  # fmt: skip
-        return ValueChange(before, after, state.is_unknown or (state.is_changed and is_vague))
+        return ValueChange(
+            before, after, change.is_unknown or (change.is_changed and has_unknown_type)
+        )
 
-    def _stored(self, stored: TableColumn) -> ValueChange:
-        key = (stored.table, stored.name)
-        if key not in self._columns:
-            self._columns[key] = self._look_up(stored)
-        return self._columns[key]
+    def _change_of_table_column(self, column: TableColumn) -> ValueChange:
+        key = (column.table, column.name)
+        if key not in self._table_columns:
+            self._table_columns[key] = self._load_table_column(column)
+        return self._table_columns[key]
 
-    def _look_up(self, stored: TableColumn) -> ValueChange:
-        versions = self.versions(stored.table)
+    def _load_table_column(self, column: TableColumn) -> ValueChange:
+        versions = self.versions(column.table)
         if versions is None:
             return UNCHANGED_VALUE
-        name = self._stored_name(versions, stored.name)
+        name = self._stored_name(versions, column.name)
         pair = versions.columns.get(name)
         if pair is None:
-            return LOST if versions.is_doubtful else UNCHANGED_VALUE
-        before, after = map(_value, pair)
-        return ValueChange(before, after, versions.is_doubtful or name in versions.lost)
+            return UNKNOWN_CHANGE if versions.may_have_changed else UNCHANGED_VALUE
+        before, after = (None if each is None else ValueType.of(each) for each in pair)
+        return ValueChange(
+            before, after, versions.may_have_changed or name in versions.unknown_columns
+        )
 
-    def _pad(self, state: ValueChange) -> ValueChange:
+    def _make_nullable(self, change: ValueChange) -> ValueChange:
         before, after = (
             None if each is None else ValueType(type=each.type, nullable=True)
-            for each in (state.before, state.after)
+            for each in (change.before, change.after)
         )
-        return ValueChange(before, after, state.is_unknown)
+        return ValueChange(before, after, change.is_unknown)
 
-    def _member(self, holder: ValueChange, path: Parts) -> ValueChange:
-        """The change of a field of a struct or map; a field that disappears counts as removed."""
-        if holder.is_gone:
-            return holder
-        before, after = (self._nested_value(value, path) for value in (holder.before, holder.after))
-        # A field that the struct did not have before: the name means something else.
-        is_vague = before is None or any(
+    def _change_of_field(self, struct: ValueChange, path: Parts) -> ValueChange:
+        """The change of a field of a struct or map, which may be removed with its struct."""
+        if struct.is_removed:
+            return struct
+        before, after = (self._nested_value(value, path) for value in (struct.before, struct.after))
+        # If the struct did not have the field before, the name refers to something else.
+        has_unknown_type = before is None or any(
             value is not None and isinstance(value.type, Unknown) for value in (before, after)
         )
-        is_unknown = holder.is_unknown or (holder.before != holder.after and is_vague)
+        is_unknown = struct.is_unknown or (struct.before != struct.after and has_unknown_type)
         return ValueChange(
             before or _UNKNOWN_VALUE, after if before else after or _UNKNOWN_VALUE, is_unknown
         )
@@ -272,11 +280,11 @@ class ExpressionTypes:
         type, nullable, depth = value.type, value.nullable, 0
         for name in path:
             if isinstance(type, Struct):
-                found = next((each for each in type.members if self._has_name(each.name, name)),
+                member = next((each for each in type.members if self._has_name(each.name, name)),
                              None)  # fmt: skip
-                if found is None:
+                if member is None:
                     return None
-                type, nullable = found.type, nullable or found.nullable
+                type, nullable = member.type, nullable or member.nullable
             elif isinstance(type, Map):
                 type, nullable = type.value, True
             elif isinstance(type, Array) and isinstance(type.element, Struct):
@@ -295,21 +303,23 @@ class ExpressionTypes:
     def _has_name(self, name: str, folded: str) -> bool:
         return self._folding.stored(name) == folded or name.lower() == folded.lower()
 
-    def _combine(self, states: Iterable[ValueChange]) -> ValueChange:
-        states = list(states)
-        if any(state.is_gone for state in states):
-            return next(state for state in states if state.is_gone)
-        if all(state.is_added for state in states):
-            return ValueChange(None, self._common([state.after for state in states]))
-        before = self._common([state.before for state in states])
-        after = self._common([state.after for state in states])
-        is_vague = isinstance(before.type, Unknown) or isinstance(after.type, Unknown)
-        is_changed = any(state.is_changed for state in states)
+    def _combine_changes(self, changes: Iterable[ValueChange]) -> ValueChange:
+        changes = list(changes)
+        if any(change.is_removed for change in changes):
+            return next(change for change in changes if change.is_removed)
+        if all(change.is_added for change in changes):
+            return ValueChange(None, self._common_value([change.after for change in changes]))
+        before = self._common_value([change.before for change in changes])
+        after = self._common_value([change.after for change in changes])
+        has_unknown_type = isinstance(before.type, Unknown) or isinstance(after.type, Unknown)
+        is_changed = any(change.is_changed for change in changes)
         return ValueChange(
-            before, after, any(s.is_unknown for s in states) or (is_changed and is_vague)
+            before,
+            after,
+            any(change.is_unknown for change in changes) or (is_changed and has_unknown_type),
         )
 
-    def _common(self, values: list[ValueType | None]) -> ValueType:
+    def _common_value(self, values: list[ValueType | None]) -> ValueType:
         present = [value for value in values if value is not None]
         nulls = [value.nullable for value in present]
         nullable = True if True in nulls else (None if None in nulls else False)
@@ -317,154 +327,168 @@ class ExpressionTypes:
             type=self._numbers.common(value.type for value in present), nullable=nullable
         )
 
-    def makers(self, column: QueryColumn) -> set[int]:
+    def ids_of_sources(self, column: QueryColumn) -> set[int]:
         """The ids of the expressions and columns that a column is computed from."""
-        found: set[int] = set()
+        ids: set[int] = set()
         stack = [column]
         while stack:
             column = stack.pop()
-            found.add(id(column))
-            maker = column.definition
-            if isinstance(maker, OuterJoined):
-                stack.append(maker.column)
-            elif isinstance(maker, FieldAccess):
-                stack.append(maker.holder)
-            elif isinstance(maker, MergedColumns):
-                stack += maker.columns
-            elif isinstance(maker, ListElement) and isinstance(maker.list, QueryColumn):
-                stack.append(maker.list)
-            elif isinstance(maker, exp.Expr | ListElement | MapEntry) and id(maker) not in found:
-                found.add(id(maker))
-                node = _node_of(maker)
-                named = (self.named.get(id(leaf)) for leaf in node.find_all(exp.Column))
-                stack += [each for each in named if each is not None]
-                if self.rows:
-                    found.update(id(each) for each in node.walk() if id(each) in self.rows)
-        return found
+            ids.add(id(column))
+            definition = column.definition
+            if isinstance(definition, OuterJoined):
+                stack.append(definition.column)
+            elif isinstance(definition, FieldAccess):
+                stack.append(definition.struct)
+            elif isinstance(definition, MergedColumns):
+                stack += definition.columns
+            elif isinstance(definition, ListElement) and isinstance(definition.list, QueryColumn):
+                stack.append(definition.list)
+            elif (
+                isinstance(definition, exp.Expr | ListElement | MapEntry)
+                and id(definition) not in ids
+            ):
+                ids.add(id(definition))
+                node = _node_of(definition)
+                columns = (
+                    self.columns_by_node.get(id(reference))
+                    for reference in node.find_all(exp.Column)
+                )
+                stack += [each for each in columns if each is not None]
+                if self.rows_by_node:
+                    ids.update(id(each) for each in node.walk() if id(each) in self.rows_by_node)
+        return ids
 
-    def of_node(self, node: exp.Expr) -> ValueChange:
+    def change_of_node(self, node: exp.Expr) -> ValueChange:
         """The change of an expression or a part of one."""
-        known = self._states.get(id(node))
-        if known is None:
-            known = self._node(node)
-            self._states[id(node)] = known
+        change = self._changes.get(id(node))
+        if change is None:
+            change = self._compute_node(node)
+            self._changes[id(node)] = change
             self._referenced.append(node)
-        return known
+        return change
 
-    def leaves(self, node: exp.Expr) -> Iterator[ValueChange]:
-        """The changes of the columns that are named in an expression."""
-        for leaf in node.find_all(exp.Column):
-            column = self.named.get(id(leaf))
+    def _changes_of_columns(self, node: exp.Expr) -> Iterator[ValueChange]:
+        """The changes of the columns that an expression refers to."""
+        for reference in node.find_all(exp.Column):
+            column = self.columns_by_node.get(id(reference))
             if column is not None:
-                yield self.of_column(column)
+                yield self.change_of_column(column)
 
-    def _node(self, node: exp.Expr) -> ValueChange:
-        if isinstance(node, exp.Column) and id(node) in self.named:
-            return self._leaf(node)
+    def _compute_node(self, node: exp.Expr) -> ValueChange:
+        if isinstance(node, exp.Column) and id(node) in self.columns_by_node:
+            return self._change_of_reference(node)
         if isinstance(node, exp.Alias | exp.Paren | exp.Ordered):
-            return self.of_node(node.this)
+            return self.change_of_node(node.this)
         if isinstance(node, exp.Dot) and _is_field_of_element(node):
-            return self._member(self.of_node(node.this), (self._folding.name(node.expression),))
-        leaves = self._leaves(node)
-        if leaves.is_gone:
+            return self._change_of_field(
+                self.change_of_node(node.this), (self._folding.name(node.expression),)
+            )
+        columns = self._summarize_columns(node)
+        if columns.is_removed:
             return ValueChange(_UNKNOWN_VALUE, None)
-        if self.rows and self._takes_changed_row(node):
-            return LOST
-        self._type(node)
+        if self.rows_by_node and self._uses_changed_row(node):
+            return UNKNOWN_CHANGE
+        self._annotate_expression(node)
         before, after = (
             ValueType(type=self._types[version].get(id(node), UNKNOWN),
-                  nullable=self._nulls.of(node, version))
+                  nullable=self._nullability.of(node, version))
             for version in (BEFORE, AFTER)
         )  # fmt: skip
-        if not leaves.is_changed:
+        if not columns.is_changed:
             return ValueChange(before, before)
-        is_vague = _has_unknown(before.type) or _has_unknown(after.type)
-        is_unknown = (is_vague and leaves.has_other_types) or (
-            leaves.may_gain_nulls and None in (before.nullable, after.nullable)
+        has_unknown_type = _contains_unknown(before.type) or _contains_unknown(after.type)
+        is_unknown = (has_unknown_type and columns.has_other_types) or (
+            columns.may_gain_nulls and None in (before.nullable, after.nullable)
         )
         return ValueChange(before, after, is_unknown)
 
-    def _takes_changed_row(self, node: exp.Expr) -> bool:
-        rows = (self.rows.get(id(each)) for each in node.walk())
+    def _uses_changed_row(self, node: exp.Expr) -> bool:
+        rows = (self.rows_by_node.get(id(each)) for each in node.walk())
         return any(self.changed_in_row(row) for row in rows if row)
 
-    def _leaves(self, node: exp.Expr) -> "_Leaves":
-        """Properties of the columns that are named in an expression."""
-        known = self._leaf_properties.get(id(node))
-        if known is None:
+    def _summarize_columns(self, node: exp.Expr) -> "_ColumnChanges":
+        """Summarize the changes of the columns that an expression refers to."""
+        summary = self._column_changes.get(id(node))
+        if summary is None:
             left_operand = (
-                self._leaf_properties.get(id(node.this)) if isinstance(node, exp.Binary) else None
+                self._column_changes.get(id(node.this)) if isinstance(node, exp.Binary) else None
             )
-            rest = node.expression if left_operand is not None else node
-            parts = [_Leaves.of(state) for state in self.leaves(rest)]
-            known = _Leaves(*map(any, zip(left_operand or _NO_LEAVES, *parts, strict=True)))
-            self._leaf_properties[id(node)] = known
+            remaining = node.expression if left_operand is not None else node
+            parts = [_ColumnChanges.of(change) for change in self._changes_of_columns(remaining)]
+            summary = _ColumnChanges(
+                *map(any, zip(left_operand or _NO_CHANGES, *parts, strict=True))
+            )
+            self._column_changes[id(node)] = summary
             self._referenced.append(node)
-        return known
+        return summary
 
-    def _leaf(self, node: exp.Column) -> ValueChange:
-        """The change of a named column; for a.b.c, that of the column which has the fields."""
-        column = self.named[id(node)]
-        state = self.of_column(column)
-        maker = column.definition
-        if isinstance(maker, FieldAccess) and isinstance(node.parent, exp.Dot):
-            behind = 0
+    def _change_of_reference(self, node: exp.Column) -> ValueChange:
+        """The change of a referenced column; for a.b.c, that of the part the node stands for."""
+        column = self.columns_by_node[id(node)]
+        change = self.change_of_column(column)
+        definition = column.definition
+        if isinstance(definition, FieldAccess) and isinstance(node.parent, exp.Dot):
+            following_fields = 0
             parent: exp.Expr | None = node.parent
             while isinstance(parent, exp.Dot):
-                behind += 1
+                following_fields += 1
                 parent = parent.parent
-            path = maker.path[: len(maker.path) - behind]
-            state = self.of_column(maker.holder)
-            return self._member(state, path) if path else state
-        if self._nulls.is_filtered(node, self.named):
+            path = definition.path[: len(definition.path) - following_fields]
+            change = self.change_of_column(definition.struct)
+            return self._change_of_field(change, path) if path else change
+        if self._nullability.conditions_exclude_nulls(node, self.columns_by_node):
             before, after = (
                 None if each is None else ValueType(type=each.type, nullable=False)
-                for each in (state.before, state.after)
+                for each in (change.before, change.after)
             )
-            return ValueChange(before, after, state.is_unknown)
-        return state
+            return ValueChange(before, after, change.is_unknown)
+        return change
 
-    def _nullable(self, node: exp.Column, version: int) -> bool | None:
-        if id(node) not in self.named:
+    def _is_column_nullable(self, node: exp.Column, version: int) -> bool | None:
+        if id(node) not in self.columns_by_node:
             return None
-        value = self._leaf(node)[version]
+        value = self._change_of_reference(node)[version]
         return value.nullable if isinstance(value, ValueType) else None
 
-    def _type(self, node: exp.Expr) -> None:
-        """Annotate the whole expression around a node with types, before and after."""
+    def _annotate_expression(self, node: exp.Expr) -> None:
+        """Determine the types of the outermost expression around a node, before and after."""
         root = root_of(node)
-        if id(root) in self._typed:
+        if id(root) in self._annotated:
             return
-        self._typed.add(id(root))
+        self._annotated.add(id(root))
         self._referenced.append(root)
-        leaves = [leaf for leaf in root.find_all(exp.Column) if id(leaf) in self.named]
-        states = [(leaf, self._leaf(leaf)) for leaf in leaves]
-        self._annotate(root, states, BEFORE)
-        if any(state.is_changed for _, state in states):
-            self._annotate(root, states, AFTER)
+        references = [
+            reference
+            for reference in root.find_all(exp.Column)
+            if id(reference) in self.columns_by_node
+        ]
+        changes = [(reference, self._change_of_reference(reference)) for reference in references]
+        self._annotate(root, changes, BEFORE)
+        if any(change.is_changed for _, change in changes):
+            self._annotate(root, changes, AFTER)
         else:
             self._types[AFTER].update((id(each), self._types[BEFORE][id(each)])
                                       for each in root.walk())  # fmt: skip
 
     def _annotate(
-        self, root: exp.Expr, leaves: list[tuple[exp.Column, ValueChange]], version: int
+        self, root: exp.Expr, references: list[tuple[exp.Column, ValueChange]], version: int
     ) -> None:
         for node in root.walk():
             node._type = None
-        exact: dict[_Known, DataType] = {}
+        exact_types: dict[_TypeKey, DataType] = {}
         types = self._types[version]
-        for leaf, state in leaves:
-            value = state.after if version == AFTER else state.before
+        for reference, change in references:
+            value = change.after if version == AFTER else change.before
             type = UNKNOWN if value is None else value.type
-            leaf._type = to_sqlglot(type)
-            types[id(leaf)] = type
-            exact.setdefault(_known(leaf._type), type)
+            reference._type = to_sqlglot(type)
+            types[id(reference)] = type
+            exact_types.setdefault(_type_key(reference._type), type)
         self._annotate_casts(root)
         for node in root.walk():
             if id(node) not in types or not isinstance(node, exp.Column):
-                # The annotator drops details such as the time unit; the columns still have them.
-                known = _known(node.type)
-                types[id(node)] = exact.get(known) or known[1]
+                # The annotator drops details such as the time unit, which types of columns have.
+                key = _type_key(node.type)
+                types[id(node)] = exact_types.get(key) or key[1]
 
     def _annotate_casts(self, node: exp.Expr) -> None:
         try:
@@ -482,22 +506,20 @@ class ExpressionTypes:
             return
 
 
-def _known(type: exp.Expr | None) -> _Known:
-    """A type as both sqlglot and Lumos represent it; either may drop details."""
+def _type_key(type: exp.Expr | None) -> _TypeKey:
+    """A type as sqlglot and as Lumos represent it, since either may drop details."""
     return type.this if isinstance(type, exp.DataType) else None, from_sqlglot(type)
 
 
 @cache
 def _annotator_settings(dialect: Dialect) -> tuple[MappingSchema, dict[type, Any]]:
-    return MappingSchema(dialect=dialect), rules_for(_name(dialect), dialect.EXPRESSION_METADATA)
+    return MappingSchema(dialect=dialect), rules_for(
+        _dialect_name(dialect), dialect.EXPRESSION_METADATA
+    )
 
 
-def _name(dialect: Dialect) -> str:
+def _dialect_name(dialect: Dialect) -> str:
     return type(dialect).__name__.lower()
-
-
-def _value(field: Field | None) -> ValueType | None:
-    return None if field is None else ValueType(type=field.type, nullable=field.nullable)
 
 
 def _element_of(value: ValueType | None) -> ValueType | None:
@@ -522,46 +544,46 @@ def _key_of(value: ValueType | None) -> ValueType | None:
     return ValueType(type=value.type.key, nullable=False)
 
 
-def _value_in(value: ValueType | None) -> ValueType | None:
+def _map_value_of(value: ValueType | None) -> ValueType | None:
     if value is None or not isinstance(value.type, Map):
         return None if value is None else _UNKNOWN_VALUE
     return ValueType(type=value.type.value, nullable=True)
 
 
-def _node_of(maker: exp.Expr | ListElement | MapEntry) -> exp.Expr:
-    if isinstance(maker, exp.Expr):
-        return maker
-    node = maker.list if isinstance(maker, ListElement) else maker.node
+def _node_of(definition: exp.Expr | ListElement | MapEntry) -> exp.Expr:
+    if isinstance(definition, exp.Expr):
+        return definition
+    node = definition.list if isinstance(definition, ListElement) else definition.node
     assert isinstance(node, exp.Expr)
     return node
 
 
-def _has_unknown(type: DataType) -> bool:
+def _contains_unknown(type: DataType) -> bool:
     """Whether a type or a nested one is unknown."""
     match type:
         case Array(element):
-            return _has_unknown(element)
+            return _contains_unknown(element)
         case Map(key, value):
-            return _has_unknown(key) or _has_unknown(value)
+            return _contains_unknown(key) or _contains_unknown(value)
         case Struct(members):
-            return any(_has_unknown(member.type) for member in members)
+            return any(_contains_unknown(member.type) for member in members)
         case _:
             return isinstance(type, Unknown)
 
 
-def _same_types(state: ValueChange) -> bool:
+def _has_same_type(change: ValueChange) -> bool:
     return (
-        state.before is not None
-        and state.after is not None
-        and state.before.type == state.after.type
+        change.before is not None
+        and change.after is not None
+        and change.before.type == change.after.type
     )
 
 
-def _may_gain_nulls(state: ValueChange) -> bool:
-    """Whether there may be nulls where there were none."""
-    if state.before is None or state.after is None:
+def _may_gain_nulls(change: ValueChange) -> bool:
+    """Whether the value may be null after the change, but not before."""
+    if change.before is None or change.after is None:
         return True
-    nulls = (state.before.nullable, state.after.nullable)
+    nulls = (change.before.nullable, change.after.nullable)
     return nulls[0] != nulls[1] and nulls[0] is not True and nulls[1] is not False
 
 
@@ -584,7 +606,7 @@ def root_of(node: exp.Expr) -> exp.Expr:
 
 
 def _is_within_expression(node: exp.Expr) -> bool:
-    """Whether a clause node belongs to an expression, as DISTINCT in COUNT(DISTINCT x)."""
+    """Whether a clause is part of an expression, like DISTINCT in COUNT(DISTINCT x)."""
     return (isinstance(node, exp.Distinct) and not isinstance(node.parent, exp.Query)) or (
         isinstance(node, exp.Where) and isinstance(node.parent, exp.Filter)
     )

@@ -5,7 +5,6 @@ from lumos.lineage.dbt.project import (
     DbtProject,
     DbtRelations,
     UnreadableManifest,
-    is_manifest,
     read_project,
 )
 from lumos.lineage.dbt.report import ModelSql, model_queries, report_project
@@ -16,7 +15,6 @@ __all__ = [
     "DbtRelations",
     "ModelSql",
     "UnreadableManifest",
-    "is_manifest",
     "model_queries",
     "read_project",
     "report_project",

@@ -1,4 +1,4 @@
-"""A dbt project from its target folder: manifest, catalog, run results, compiled SQL, tables."""
+"""Reads a dbt project from its target folder: manifest, catalog, run results, compiled SQL."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ _OLDEST_VERSION, _NEWEST_VERSION = 4, 12
 _VERSION: Final = re.compile(r"/manifest/v(\d+)")
 _MAX_BYTES: Final = 2 * 1024**3
 
-Part = TypeVar("Part", bound=msgspec.Struct)
+PartT = TypeVar("PartT", bound=msgspec.Struct)
 
 
 class UnreadableManifest(LumosError):
@@ -32,7 +32,7 @@ class UnreadableManifest(LumosError):
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of an artefact; unknown keys are ignored."""
+    """A JSON object in an artefact; unknown keys are ignored."""
 
 
 class DbtColumn(_Part, frozen=True, kw_only=True):
@@ -151,34 +151,25 @@ class DbtProject(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[LineageProblem, ...]
 
 
-def is_manifest(value: Any) -> bool:
-    """Whether decoded JSON looks like a manifest."""
-    metadata = value.get("metadata") if isinstance(value, dict) else None
-    version = metadata.get("dbt_schema_version", "") if isinstance(metadata, dict) else ""
-    return "/manifest/" in str(version) or (
-        isinstance(value, dict) and isinstance(value.get("nodes"), dict) and "macros" in value
-    )
-
-
 def read_project(manifest: Path, *, name: str | None = None) -> DbtProject:
-    """Read a manifest and the artefacts next to it; `name` is its name in problems."""
-    return _Reader(manifest, name or str(manifest)).project()
+    """Read a manifest and the artefacts next to it; `name` is the manifest's name in problems."""
+    return _ProjectReader(manifest, name or str(manifest)).read()
 
 
-class _Reader:
+class _ProjectReader:
     def __init__(self, manifest: Path, name: str) -> None:
         self._manifest = manifest
         self._folder = manifest.parent
-        self._location = name
+        self._name = name
         self._problems: list[LineageProblem] = []
 
-    def project(self) -> DbtProject:
+    def read(self) -> DbtProject:
         try:
             parts = decode_json(_read_content(self._manifest), dict[str, msgspec.Raw])
         except (OSError, msgspec.MsgspecError) as problem:
-            raise UnreadableManifest(f"{self._location} is not a dbt manifest: {problem}") from None
+            raise UnreadableManifest(f"{self._name} is not a dbt manifest: {problem}") from None
         metadata = self._part(parts, "metadata", _Metadata) or _Metadata()
-        self._check(metadata)
+        self._check_version(metadata)
         nodes = self._nodes(parts, "nodes")
         catalog = self._catalog()
         invocation, run_at, results = self._results()
@@ -196,37 +187,37 @@ class _Reader:
             problems=tuple(self._problems),
         )
 
-    def _check(self, metadata: _Metadata) -> None:
+    def _check_version(self, metadata: _Metadata) -> None:
         match = _VERSION.search(metadata.dbt_schema_version)
         version = int(match.group(1)) if match else None
         if version is None or not _OLDEST_VERSION <= version <= _NEWEST_VERSION:
             description = "no version" if version is None else f"version {version}"
             self._add_remark(
-                self._location,
+                self._name,
                 f"The manifest has {description}; versions {_OLDEST_VERSION} to {_NEWEST_VERSION} "
-                "are known. Known parts are read.",
+                "are supported. The parts that Lumos knows are read.",
             )
 
     def _guess_name(self, nodes: Mapping[str, DbtNode]) -> str:
-        """Return the package of most models: older manifests do not name their project."""
+        """The package of most models, or else the folder, for older manifests without a name."""
         packages = [node.package_name for node in nodes.values() if node.resource_type == "model"]
         folder = self._folder.absolute()
-        named = folder.parent.name if folder.name == "target" else folder.name
-        return max(sorted(set(packages)), key=packages.count, default=named)
+        folder_name = folder.parent.name if folder.name == "target" else folder.name
+        return max(sorted(set(packages)), key=packages.count, default=folder_name)
 
     def _nodes(self, parts: Mapping[str, msgspec.Raw], section: str) -> dict[str, DbtNode]:
-        found = parts.get(section)
+        raw = parts.get(section)
         try:
-            raw = decode_json(found, dict[str, msgspec.Raw]) if found else {}
+            raw_nodes = decode_json(raw, dict[str, msgspec.Raw]) if raw else {}
         except msgspec.MsgspecError as problem:
-            self._add_problem(self._location, f"The section '{section}' cannot be read: {problem}.")
+            self._add_problem(self._name, f"The section '{section}' cannot be read: {problem}.")
             return {}
         nodes = {}
-        for key, each in raw.items():
+        for key, each in raw_nodes.items():
             try:
                 node = decode_json(each, DbtNode)
             except msgspec.MsgspecError as problem:
-                self._add_problem(self._location, f"'{key}' cannot be read: {problem}.")
+                self._add_problem(self._name, f"'{key}' cannot be read: {problem}.")
                 continue
             # A disabled node may be a list of nodes under one key.
             if node.config is None or node.config.enabled is not False:
@@ -234,12 +225,12 @@ class _Reader:
         return nodes
 
     def _with_sql(self, key: str, node: DbtNode) -> DbtNode:
-        """Return a model with its compiled SQL, read from a file if the manifest has none."""
+        """Add the compiled SQL of a model, from a file if the manifest does not contain it."""
         if node.compiled or node.resource_type not in ("model", "snapshot"):
             return node
         relative = Path(node.package_name, node.original_file_path)
         file = self._folder / "compiled" / relative
-        # A manifest may name any path, so only files inside its own folder are read.
+        # The manifest may contain any path, so only files inside of its own folder are read.
         if not node.original_file_path or ".." in relative.parts or not file.is_file():
             return node
         try:
@@ -252,10 +243,10 @@ class _Reader:
         parts = self._sibling(CATALOG, "Column types are only known as far as models declare them")
         tables: dict[str, DbtCatalogTable] = {}
         for section in ("nodes", "sources"):
-            found = parts.get(section)
+            raw = parts.get(section)
             try:
-                raw = decode_json(found, dict[str, msgspec.Raw]) if found else {}
-                for key, each in raw.items():
+                raw_tables = decode_json(raw, dict[str, msgspec.Raw]) if raw else {}
+                for key, each in raw_tables.items():
                     tables[key] = decode_json(each, DbtCatalogTable)
             except msgspec.MsgspecError as problem:
                 self._add_problem(str(self._folder / CATALOG), f"'{section}': {problem}.")
@@ -265,20 +256,19 @@ class _Reader:
         parts = self._sibling(RUN_RESULTS, "No runs are recorded")
         metadata = self._part(parts, "metadata", _Metadata) or _Metadata()
         results: list[DbtResult] = []
-        found = parts.get("results")
+        raw = parts.get("results")
         try:
-            if found:
-                results = decode_json(found, list[DbtResult])
+            if raw:
+                results = decode_json(raw, list[DbtResult])
         except msgspec.MsgspecError as problem:
             self._add_problem(str(self._folder / RUN_RESULTS), f"'results': {problem}.")
         return metadata.invocation_id or "", utc(metadata.generated_at), tuple(results)
 
     def _sibling(self, name: str, consequence: str) -> dict[str, msgspec.Raw]:
+        """The parts of an artefact next to the manifest; `consequence` if it cannot be read."""
         file = self._folder / name
         if not file.exists():
-            self._add_remark(
-                self._location, f"There is no {name} next to the manifest. {consequence}."
-            )
+            self._add_remark(self._name, f"There is no {name} next to the manifest. {consequence}.")
             return {}
         try:
             return decode_json(_read_content(file), dict[str, msgspec.Raw])
@@ -286,12 +276,12 @@ class _Reader:
             self._add_problem(str(file), f"{name} cannot be read: {problem}. {consequence}.")
             return {}
 
-    def _part(self, parts: Mapping[str, msgspec.Raw], key: str, kind: type[Part]) -> Part | None:
-        found = parts.get(key)
+    def _part(self, parts: Mapping[str, msgspec.Raw], key: str, kind: type[PartT]) -> PartT | None:
+        raw = parts.get(key)
         try:
-            return decode_json(found, kind) if found else None
+            return decode_json(raw, kind) if raw else None
         except msgspec.MsgspecError as problem:
-            self._add_problem(self._location, f"'{key}' cannot be read: {problem}.")
+            self._add_problem(self._name, f"'{key}' cannot be read: {problem}.")
             return None
 
     def _add_problem(self, file: str, reason: str) -> None:
@@ -324,7 +314,7 @@ _PLATFORMS: Final = {
     "synapse": "mssql",
 }
 _EPHEMERAL: Final = "ephemeral"
-_TABLES: Final = ("model", "seed", "snapshot", "source")
+_TABLE_TYPES: Final = ("model", "seed", "snapshot", "source")
 
 
 class DbtRelations:
@@ -355,7 +345,7 @@ class DbtRelations:
         return ".".join(each.sql(dialect=self.dialect) for each in identifiers)
 
     def table(self, key: str) -> TableName | None:
-        """The table of a node; None for ephemeral models, tests and the like."""
+        """The table of a node; None for nodes without one, such as ephemeral models and tests."""
         node = self._node(key)
         if node is None or not is_table(key, node):
             return None
@@ -364,22 +354,22 @@ class DbtRelations:
 
     def upstream(self, key: str) -> tuple[TableName, ...]:
         """The tables that a node depends on, directly or through ephemeral models."""
-        found: dict[TableName, None] = {}
-        seen = {key}
+        tables: dict[TableName, None] = {}
+        visited = {key}
         queue = list(self._depends_on(key))
         while queue:
             each = queue.pop(0)
-            if each in seen:
+            if each in visited:
                 continue
-            seen.add(each)
+            visited.add(each)
             if (table := self.table(each)) is not None:
-                found[table] = None
+                tables[table] = None
             else:
                 queue += self._depends_on(each)
-        return tuple(found)
+        return tuple(tables)
 
     def columns(self) -> dict[tuple[str, ...], dict[str, str]]:
-        """Names and types of the columns of every table, from the catalog or from the models."""
+        """The names and types of the columns of all tables, from the catalog or from the models."""
         tables: dict[tuple[str, ...], dict[str, str]] = {}
         for key in (*self._project.nodes, *self._project.sources):
             table = self.table(key)
@@ -396,7 +386,7 @@ class DbtRelations:
             }
         node = self._node(key)
         declared = (node.columns if node else None) or {}
-        # Described columns need not be complete; with types, they are.
+        # A list of described columns may be incomplete; one with types is complete.
         if not declared or not all(column.data_type for column in declared.values()):
             return {}
         return {
@@ -421,15 +411,14 @@ class DbtRelations:
             return ()
 
     def _parts(self, node: DbtNode) -> tuple[str, ...]:
-        last = node.identifier or node.alias or node.name
-        written = (node.database, node.schema, last)
-        return tuple(self._folding.text(part, quoted=True) for part in written if part)
+        parts = (node.database, node.schema, node.identifier or node.alias or node.name)
+        return tuple(self._folding.text(part, quoted=True) for part in parts if part)
 
 
 def is_table(key: str, node: DbtNode) -> bool:
     """Whether dbt creates a table or view for a node."""
     kind = node.resource_type or key.partition(".")[0]
-    return kind in _TABLES and node.materialized != _EPHEMERAL
+    return kind in _TABLE_TYPES and node.materialized != _EPHEMERAL
 
 
 def platform_of(project: DbtProject) -> str | None:

@@ -35,7 +35,7 @@ from lumos.model.lineage import JobRun
 from lumos.model.urn import Urn
 
 _PLATFORM: Final = "dbt"
-_BUILT_TYPES: Final = ("model", "snapshot", "seed")
+_RESOURCE_TYPES_WITH_RUNS: Final = ("model", "snapshot", "seed")
 _STATES: Final = {
     "success": "COMPLETE",
     "partial success": "FAILED",
@@ -46,7 +46,7 @@ _STATES: Final = {
     "runtime error": "FAILED",
 }
 # The prefix of the CTEs that dbt inserts for ephemeral models.
-_EPHEMERAL: Final = "__dbt__cte__"
+_EPHEMERAL_CTE: Final = "__dbt__cte__"
 _TEMPLATE: Final = re.compile(r"\{[{%#]|[}%#]\}")
 # The confidence of dependencies that are not in the SQL, such as `-- depends_on` hints.
 _DEPENDENCY_CONFIDENCE: Final = 0.5
@@ -61,7 +61,7 @@ class ModelSql(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def model_queries(project: DbtProject, relations: DbtRelations) -> Iterator[ModelSql]:
-    """The SQL to analyse, with the lines of the compiled SQL."""
+    """The SQL of all models to analyse; lines are those of the compiled SQL."""
     for key, node in project.nodes.items():
         table = relations.table(key)
         if table is None or not node.compiled or (node.language or "sql") != "sql":
@@ -76,10 +76,10 @@ def model_queries(project: DbtProject, relations: DbtRelations) -> Iterator[Mode
 
 def report_project(project: DbtProject, analysed: Mapping[str, ReportedLineage]) -> ReportedLineage:
     """The lineage of a project; `analysed` is the lineage of its models' SQL, by unique id."""
-    return _Report(project, analysed).build()
+    return _ProjectReport(project, analysed).build()
 
 
-class _Report:
+class _ProjectReport:
     def __init__(self, project: DbtProject, analysed: Mapping[str, ReportedLineage]) -> None:
         self._project = project
         self._analysed = analysed
@@ -87,10 +87,12 @@ class _Report:
         self._results = {each.unique_id: each for each in project.results}
 
     def build(self) -> ReportedLineage:
-        built = [
-            key for key, node in self._project.nodes.items() if _kind(key, node) in _BUILT_TYPES
+        jobs = [
+            key
+            for key, node in self._project.nodes.items()
+            if _kind(key, node) in _RESOURCE_TYPES_WITH_RUNS
+            and self._relations.table(key) is not None
         ]
-        jobs = [key for key in built if self._relations.table(key) is not None]
         return ReportedLineage(
             reporter=f"dbt:{self._project.name}",
             edges=(
@@ -115,13 +117,13 @@ class _Report:
         assert table is not None
         job = self._job_urn(key)
         analysed = self._analysed.get(key)
-        seen: set[object] = set()
+        in_sql: set[object] = set()
         for edge in analysed.edges if analysed else ():
-            seen.add(edge.upstream)
+            in_sql.add(edge.upstream)
             yield msgspec.structs.replace(edge, job=job)
-        confidence = _DEPENDENCY_CONFIDENCE if seen else 1.0
+        confidence = _DEPENDENCY_CONFIDENCE if in_sql else 1.0
         for upstream in self._relations.upstream(key):
-            if upstream not in seen and upstream != table:
+            if upstream not in in_sql and upstream != table:
                 yield ReportedEdge(
                     upstream=upstream, downstream=table, job=job, confidence=confidence
                 )
@@ -201,9 +203,9 @@ class _Report:
             table = self._relations.table(key)
             if table is None:
                 continue
-            described = self._annotations_of(key, node, table)
-            if described != ReportedAnnotations(dataset=table):
-                yield described
+            annotations = self._annotations_of(key, node, table)
+            if annotations != ReportedAnnotations(dataset=table):
+                yield annotations
         for node in self._project.exposures.values():
             owners = self._owners(node, HeaderComment())
             if owners:
@@ -230,9 +232,9 @@ class _Report:
             properties={SLA: str(sla or header.sla)} if sla or header.sla else {},
             columns=columns,
             column_tags={
-                column.name or name: marks
+                column.name or name: column_tags
                 for name, column in declared.items()
-                if (marks := _column_tags(column.tags, column.config))
+                if (column_tags := _column_tags(column.tags, column.config))
             },
         )
 
@@ -243,33 +245,33 @@ class _Report:
     def _owners(self, node: DbtNode, header: HeaderComment) -> tuple[Owner, ...]:
         """The owners from meta or the key `owner`, from the header comment, or from the group."""
         meta = _meta(node)
-        people_named = (*owner_texts(meta.get("owner")), *owner_texts(meta.get("owners")))
-        named = parse_owners((*people_named, *owner_texts(node.owner)))
-        if named or header.owners:
-            return named or header.owners
+        in_meta = (*owner_texts(meta.get("owner")), *owner_texts(meta.get("owners")))
+        owners = parse_owners((*in_meta, *owner_texts(node.owner)))
+        if owners or header.owners:
+            return owners or header.owners
         group = node.group or (node.config.group if node.config else None)
         if not group:
             return ()
-        people = [
-            person
+        group_owners = [
+            owner
             for each in self._project.groups.values()
             if each.name == group
-            for person in owner_texts(each.owner)
+            for owner in owner_texts(each.owner)
         ]
-        return (Owner(name=group, kind="group"), *parse_owners(people))
+        return (Owner(name=group, kind="group"), *parse_owners(group_owners))
 
     def _models_without_sql(self, jobs: Iterable[str]) -> Iterator[LineageProblem]:
-        bare = [
+        without_sql = [
             key
             for key in jobs
             if (node := self._project.nodes[key]).compiled is None
             and _kind(key, node) == "model"
             and (node.language or "sql") == "sql"
         ]
-        if bare:
-            more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
+        if without_sql:
+            more = f" and {len(without_sql) - 1} more" if len(without_sql) > 1 else ""
             reason = (
-                f"{bare[0]}{more} without compiled SQL: only their dependencies are known. "
+                f"No compiled SQL of {without_sql[0]}{more}: only dependencies are known. "
                 "Run: dbt compile"
             )
             reporter = f"dbt:{self._project.name}"
@@ -285,32 +287,32 @@ def _kind(key: str, node: DbtNode) -> str:
 
 
 def _file(node: DbtNode) -> str:
-    """The model's own file if its lines are those of the compiled SQL."""
-    if not node.compiled or _has_lines_of(node.compiled, node.raw):
+    """The file of the model if it has the lines of the compiled SQL, or else the compiled file."""
+    if not node.compiled or _has_same_lines(node.compiled, node.raw):
         return node.original_file_path or node.name
     return node.compiled_path or f"compiled/{node.package_name}/{node.original_file_path}"
 
 
-def _has_lines_of(compiled: str, raw: str) -> bool:
+def _has_same_lines(compiled: str, raw: str) -> bool:
     """Whether both texts have the same lines, except for lines with templates."""
     pairs = list(zip_longest(compiled.split("\n"), raw.split("\n")))
-    return _EPHEMERAL not in compiled and all(
-        written is not None
-        and made is not None
-        and (_TEMPLATE.search(written) is not None or made.rstrip() == written.rstrip())
-        for made, written in pairs
+    return _EPHEMERAL_CTE not in compiled and all(
+        raw_line is not None
+        and compiled_line is not None
+        and (_TEMPLATE.search(raw_line) is not None or compiled_line.rstrip() == raw_line.rstrip())
+        for compiled_line, raw_line in pairs
     )
 
 
-def _times(result: DbtResult, which: str) -> Iterator[Any]:
-    return filter(None, (utc(getattr(timing, which)) for timing in result.timing))
+def _times(result: DbtResult, attribute: str) -> Iterator[Any]:
+    return filter(None, (utc(getattr(timing, attribute)) for timing in result.timing))
 
 
 def _meta(node: DbtNode) -> dict[str, Any]:
-    """The meta section of a model, which newer versions keep in its configuration."""
-    newer = node.config.meta if node.config else None
+    """The meta section of a model; newer versions of dbt have it in the configuration."""
+    in_config = node.config.meta if node.config else None
     return {
-        **(newer if isinstance(newer, dict) else {}),
+        **(in_config if isinstance(in_config, dict) else {}),
         **(node.meta if isinstance(node.meta, dict) else {}),
     }
 
@@ -322,5 +324,5 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _column_tags(tags: Any, config: Any) -> tuple[str, ...]:
-    newer = config.get("tags") if isinstance(config, dict) else None
-    return tuple(dict.fromkeys((*_texts(tags), *_texts(newer))))
+    in_config = config.get("tags") if isinstance(config, dict) else None
+    return tuple(dict.fromkeys((*_texts(tags), *_texts(in_config))))

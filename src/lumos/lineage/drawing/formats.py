@@ -31,29 +31,29 @@ def _dot_lines(picture: Picture) -> Iterator[str]:
     yield '  edge [fontname="Helvetica", fontsize=10];'
     for box in picture.boxes:
         label = "\n".join((box.name, box.platform, *box.columns))
-        facts = {"label": label, "tooltip": box.urn}
+        attributes = {"label": label, "tooltip": box.urn}
         if box.urn == picture.urn:
-            facts["fillcolor"] = "#dce9f7"
+            attributes["fillcolor"] = "#dce9f7"
         if box.mark is not None:
-            facts["color"] = _COLOURS[box.mark]
-        yield f"  {_quote_dot(box.urn)} [{_attributes(facts)}];"
+            attributes["color"] = _COLOURS[box.mark]
+        yield f"  {_quote_dot(box.urn)} [{_attribute_list(attributes)}];"
     for arrow in picture.arrows:
-        facts = {"style": _STYLES[arrow.type]}
+        attributes = {"style": _STYLES[arrow.type]}
         if arrow.columns:
-            facts["label"] = (
+            attributes["label"] = (
                 f"{len(arrow.columns)} columns"
                 if len(arrow.columns) > 1
                 else (f"{arrow.columns[0].upstream} -> {arrow.columns[0].downstream}")
             )
         if arrow.mark is not None:
-            facts["color"] = _COLOURS[arrow.mark]
+            attributes["color"] = _COLOURS[arrow.mark]
         upstream, downstream = _quote_dot(arrow.upstream), _quote_dot(arrow.downstream)
-        yield f"  {upstream} -> {downstream} [{_attributes(facts)}];"
+        yield f"  {upstream} -> {downstream} [{_attribute_list(attributes)}];"
     yield "}"
 
 
-def _attributes(facts: dict[str, str]) -> str:
-    return ", ".join(f"{name}={_quote_dot(value)}" for name, value in facts.items())
+def _attribute_list(attributes: dict[str, str]) -> str:
+    return ", ".join(f"{name}={_quote_dot(value)}" for name, value in attributes.items())
 
 
 def _quote_dot(text: str) -> str:
@@ -62,7 +62,7 @@ def _quote_dot(text: str) -> str:
 
 
 _ARROWS: Final = {"VIEW": "-.->", "COPIED": "==>", "TRANSFORMED": "-->"}
-# Mermaid writes numeric entities with # instead of &#.
+# Characters that Mermaid needs as numeric entities, with # instead of &#.
 _UNSAFE: Final = re.compile(r"[^\w .,/:@+=-]")
 
 
@@ -96,8 +96,8 @@ def _escape_mermaid(text: str) -> str:
 
 
 _SPEC: Final = "https://openlineage.io/spec"
-_EVENT: Final = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/JobEvent"
-_COLUMNS: Final = (
+_EVENT_SCHEMA: Final = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/JobEvent"
+_COLUMN_FACET_SCHEMA: Final = (
     f"{_SPEC}/facets/1-2-0/ColumnLineageDatasetFacet.json#/$defs/ColumnLineageDatasetFacet"
 )
 _PRODUCER: Final = f"https://pypi.org/project/lumos/{__version__}"
@@ -108,16 +108,16 @@ def events(picture: Picture, *, at: datetime) -> list[dict[str, Any]]:
     """OpenLineage events, one per job and written dataset; URNs are the dataset names."""
     return [
         _event(job, downstream, arrows, at)
-        for (job, downstream), arrows in sorted(_by_job(picture.arrows).items())
+        for (job, downstream), arrows in sorted(_by_job_and_output(picture.arrows).items())
     ]
 
 
-def _by_job(arrows: Iterable[Arrow]) -> dict[tuple[str, str], list[Arrow]]:
-    found: dict[tuple[str, str], list[Arrow]] = {}
+def _by_job_and_output(arrows: Iterable[Arrow]) -> dict[tuple[str, str], list[Arrow]]:
+    grouped: dict[tuple[str, str], list[Arrow]] = {}
     for arrow in arrows:
         for job in arrow.jobs or (arrow.downstream,):
-            found.setdefault((job, arrow.downstream), []).append(arrow)
-    return found
+            grouped.setdefault((job, arrow.downstream), []).append(arrow)
+    return grouped
 
 
 def _event(job: str, downstream: str, arrows: list[Arrow], at: datetime) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def _event(job: str, downstream: str, arrows: list[Arrow], at: datetime) -> dict
     return {
         "eventTime": at.isoformat(),
         "producer": _PRODUCER,
-        "schemaURL": _EVENT,
+        "schemaURL": _EVENT_SCHEMA,
         "job": {"namespace": _NAMESPACE, "name": job.removeprefix(SCHEME)},
         "inputs": [_dataset(arrow.upstream) for arrow in arrows],
         "outputs": [output],
@@ -152,7 +152,7 @@ def _column_facet(arrows: list[Arrow]) -> dict[str, Any]:
         return {}
     facet: dict[str, Any] = {
         "_producer": _PRODUCER,
-        "_schemaURL": _COLUMNS,
+        "_schemaURL": _COLUMN_FACET_SCHEMA,
         "fields": {name: {"inputFields": inputs} for name, inputs in fields.items()},
     }
     return facet | ({"dataset": dataset_inputs} if dataset_inputs else {})
@@ -186,7 +186,7 @@ _LAYER_SPACING: Final = 120
 _HEADER_HEIGHT: Final = 46
 _ROW_HEIGHT: Final = 20
 _BOX_SPACING: Final = 26
-# Further columns are collapsed; the side panel lists all of them.
+# More columns share one row of a box; the side panel lists all of them.
 MAX_COLUMNS: Final = 12
 
 
@@ -194,20 +194,21 @@ def page(picture: Picture, *, title: str) -> str:
     """One self-contained HTML page to pan, zoom and click, without network access."""
     parts = files("lumos.lineage.drawing").joinpath("page")
     template = parts.joinpath("page.html").read_text("utf-8")
-    fills = {
+    values = {
         "TITLE": _escape_html(title),
         "STYLE": parts.joinpath("page.css").read_text("utf-8"),
         "SCRIPT": parts.joinpath("page.js").read_text("utf-8"),
         "PICTURE": _json(_with_positions(picture)),
     }
-    # Split once: replaced values may contain @@ themselves.
+    # Split instead of replaced one by one, since values may contain @@.
     pieces = template.split("@@")
-    return "".join(fills[piece] if number % 2 else piece for number, piece in enumerate(pieces))
+    return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(pieces))
 
 
 def _with_positions(picture: Picture) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(picture)
-    boxes = {box["urn"]: box for box in plain.get("boxes", ())}
+    """The picture as JSON values, with the position and size of each box."""
+    content: dict[str, Any] = msgspec.to_builtins(picture)
+    boxes = {box["urn"]: box for box in content.get("boxes", ())}
     arrows = [(arrow.upstream, arrow.downstream) for arrow in picture.arrows]
     for number, layer in enumerate(layers(list(boxes), arrows)):
         heights = [_height(boxes[urn]) for urn in layer]
@@ -220,7 +221,11 @@ def _with_positions(picture: Picture) -> dict[str, Any]:
                 "h": height,
             }
             top += height + _BOX_SPACING
-    return plain | {"head": _HEADER_HEIGHT, "row": _ROW_HEIGHT, "most": MAX_COLUMNS}
+    return content | {
+        "headerHeight": _HEADER_HEIGHT,
+        "rowHeight": _ROW_HEIGHT,
+        "maxColumns": MAX_COLUMNS,
+    }
 
 
 def _height(box: dict[str, Any]) -> int:

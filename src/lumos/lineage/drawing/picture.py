@@ -10,7 +10,7 @@ Mark = Literal["breaking", "undetermined", "compatible"]
 
 
 class BoxReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The reason for a verdict: clause, position (`where`, file:line) and column path."""
+    """The reason for a verdict; `where` is a position (file:line), `path` a path of columns."""
 
     text: str
     verdict: Mark
@@ -34,9 +34,9 @@ class BoxImpact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A dataset with its distance from the start (negative: upstream) and its columns.
+    """A dataset with its columns; `depth` is its distance from the start, negative if upstream.
 
-    `state` is empty for datasets that only lineage mentions; `mark` colours a verdict, which
+    `state` is empty for datasets that are only known from lineage. `mark` colours a verdict, which
     `impact` explains.
     """
 
@@ -54,12 +54,12 @@ class Box(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Arrow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An edge between two datasets, with its reporters (`origins`), jobs and columns.
 
-    `mark` colours the edges from the upstream columns `marked`, or all if there are none.
+    `mark` colours the lines from the upstream columns `marked`, or all lines if there are none.
     """
 
     upstream: str
     downstream: str
-    # A factory, since a default is left out only if it is the very same object.
+    # A factory, since omit_defaults omits a value only if it is the same object as the default.
     type: LineageType = msgspec.field(default_factory=lambda: "TRANSFORMED")
     confidence: float = 1.0
     origins: tuple[str, ...] = ()
@@ -91,9 +91,9 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     column: str | None = None
     boxes: tuple[Box, ...] = ()
     arrows: tuple[Arrow, ...] = ()
-    # For a column: the steps behind the arrows.
+    # For a column, the column steps that are summarised in the arrows.
     steps: tuple[PictureStep, ...] = ()
     cycles: tuple[tuple[str, ...], ...] = ()
-    # The number of reachable datasets, and whether some are left out.
+    # The number of reachable datasets; `truncated` if some of them are left out.
     total: int = 0
     truncated: bool = False

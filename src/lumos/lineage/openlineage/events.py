@@ -19,14 +19,14 @@ MAX_BYTES: Final = 2 * 1024**3
 MAX_EVENT_BYTES: Final = 256 * 1024**2
 _HEAD_BYTES: Final = 1000
 
-Text = Annotated[str, msgspec.Meta(min_length=1)]
+NonEmptyText = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class EventDataset(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A dataset in an event; facets are decoded later, so an invalid one does not affect others."""
+    """A dataset in an event; facets are decoded later, so that an invalid one is harmless."""
 
     namespace: str
-    name: Text
+    name: NonEmptyText
     facets: dict[str, msgspec.Raw] | None = None
     input_facets: dict[str, msgspec.Raw] | None = None
     output_facets: dict[str, msgspec.Raw] | None = None
@@ -34,12 +34,12 @@ class EventDataset(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 class EventJob(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
-    name: Text
+    name: NonEmptyText
     facets: dict[str, msgspec.Raw] | None = None
 
 
 class EventRun(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    run_id: Text
+    run_id: NonEmptyText
     facets: dict[str, msgspec.Raw] | None = None
 
 
@@ -83,7 +83,7 @@ def is_event(value: Any) -> bool:
 def read_events(
     file: Path, *, name: str | None = None
 ) -> Iterator[OpenLineageEvent | LineageProblem]:
-    """The events of a file, and a problem for each text that is not an event.
+    """The events in a file, and a problem for each JSON text that is not an event.
 
     `name` is the name of the file in problems.
     """
@@ -107,7 +107,10 @@ def _open(file: Path) -> IO[bytes]:
 
 
 def _texts(stream: IO[bytes], file_name: str) -> Iterator[tuple[int, bytes]]:
-    """The JSON texts of a stream and their lines; each line is one if the first line is JSON."""
+    """The JSON texts of a stream, with their lines.
+
+    If the first line is complete JSON, each line is a text; otherwise the stream is one text.
+    """
     first = b""
     number = 0
     while not first.strip():
@@ -116,20 +119,20 @@ def _texts(stream: IO[bytes], file_name: str) -> Iterator[tuple[int, bytes]]:
         if not first:
             return
     if not _is_complete_json(first.removeprefix(b"\xef\xbb\xbf")):
-        rest = stream.read(MAX_EVENT_BYTES + 1)
-        if len(rest) > MAX_EVENT_BYTES:
+        remaining = stream.read(MAX_EVENT_BYTES + 1)
+        if len(remaining) > MAX_EVENT_BYTES:
             raise EventsTooLarge(_too_large(file_name))
-        yield number, (first + rest).removeprefix(b"\xef\xbb\xbf")
+        yield number, (first + remaining).removeprefix(b"\xef\xbb\xbf")
         return
-    read = len(first)
+    bytes_read = len(first)
     line = first.removeprefix(b"\xef\xbb\xbf")
     while line:
-        if len(line) > MAX_EVENT_BYTES or read > MAX_BYTES:
+        if len(line) > MAX_EVENT_BYTES or bytes_read > MAX_BYTES:
             raise EventsTooLarge(_too_large(file_name))
         if line.strip():
             yield number, line
         line = stream.readline(MAX_EVENT_BYTES + 1)
-        read += len(line)
+        bytes_read += len(line)
         number += 1
 
 
@@ -162,7 +165,7 @@ def _events(text: bytes, file_name: str, line: int) -> Iterator[OpenLineageEvent
 
 def _unwrap(text: bytes) -> Iterator[bytes | msgspec.Raw]:
     """The objects of an array or of a server's response, or the object itself."""
-    # Errors are reported when it is decoded as one event.
+    # A text with errors is yielded as it is: decoding it as an event reports them.
     objects: list[msgspec.Raw] | None = None
     with suppress(msgspec.MsgspecError):
         if text.lstrip().startswith(b"["):

@@ -1,4 +1,4 @@
-"""The facets of OpenLineage that Lumos reads."""
+"""The facets of OpenLineage that Lumos reads, and their conversion to column lineage."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
@@ -13,7 +13,7 @@ FacetT = TypeVar("FacetT", bound=msgspec.Struct)
 
 
 class _FacetPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of a facet; unknown keys are ignored."""
+    """A JSON object in a facet; unknown keys are ignored."""
 
 
 class Transformation(_FacetPart, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ class LifecycleFacet(_FacetPart, frozen=True, kw_only=True):
 
 
 class SizesFacet(_FacetPart, frozen=True, kw_only=True):
-    """The amount of data read; one facet has `size`, another `bytes`."""
+    """The amount of data that was read; depending on the facet, in `size` or `bytes`."""
 
     row_count: int | None = None
     size: int | None = None
@@ -144,10 +144,10 @@ def read_named_facet(
     facets: Mapping[str, msgspec.Raw] | None, name: str, kind: type[FacetT]
 ) -> FacetT | None:
     """Decode the facet with a name, if present, as a kind."""
-    found = (facets or {}).get(name)
-    if found is None or bytes(found).strip() == b"null":
+    raw = (facets or {}).get(name)
+    if raw is None or bytes(raw).strip() == b"null":
         return None
-    return decode_json(found, kind)
+    return decode_json(raw, kind)
 
 
 _DERIVATIONS: Final = {each.value: each for each in Derivation}
@@ -164,22 +164,22 @@ class InputColumns(msgspec.Struct, kw_only=True):
 
 def columns_by_input(facet: ColumnLineageFacet) -> dict[DatasetKey, InputColumns]:
     """The distinct column mappings and uses of each input."""
-    found: dict[DatasetKey, InputColumns] = {}
+    by_input: dict[DatasetKey, InputColumns] = {}
     for column, lineage in facet.fields.items():
         for field in lineage.input_fields or ():
-            columns = _columns(found, field)
+            columns = _columns(by_input, field)
             for each in _mappings_and_uses(field, _transformations(field, lineage), column):
                 _add(columns, each)
     for field in facet.dataset or ():
-        columns = _columns(found, field)
+        columns = _columns(by_input, field)
         for transformation in field.transformations or (Transformation(type="INDIRECT"),):
             _add(columns, _use(field, transformation, None))
-    return found
+    return by_input
 
 
-def _columns(found: dict[DatasetKey, InputColumns], field: InputField) -> InputColumns:
+def _columns(by_input: dict[DatasetKey, InputColumns], field: InputField) -> InputColumns:
     key = DatasetKey(field.namespace, field.name)
-    return found.setdefault(key, InputColumns(mappings={}, uses={}))
+    return by_input.setdefault(key, InputColumns(mappings={}, uses={}))
 
 
 def _add(columns: InputColumns, link: ColumnMapping | ColumnUse) -> None:
@@ -190,16 +190,16 @@ def _add(columns: InputColumns, link: ColumnMapping | ColumnUse) -> None:
 
 
 def _transformations(field: InputField, lineage: FieldLineage) -> Iterable[Transformation]:
-    """The transformations of the input field, or the older form at the output column."""
+    """The transformations of an input field; older events have one at the output column."""
     if field.transformations:
         return field.transformations
-    older = (lineage.transformation_type or "").upper()
+    older_type = (lineage.transformation_type or "").upper()
     return (
         Transformation(
             type="DIRECT",
-            subtype="TRANSFORMATION" if older == "MASKED" else older or None,
+            subtype="TRANSFORMATION" if older_type == "MASKED" else older_type or None,
             description=lineage.transformation_description,
-            masking=older == "MASKED",
+            masking=older_type == "MASKED",
         ),
     )
 

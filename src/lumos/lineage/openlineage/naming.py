@@ -11,12 +11,13 @@ from lumos.lineage.reported_lineage import (
 )
 from lumos.model.urn import SCHEME
 
-_S3: Final = ("s3", "s3a", "s3n")
+_S3_SCHEMES: Final = ("s3", "s3a", "s3n")
 _LOCATION_SCHEMES: Final = frozenset(
-    (*_S3, "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs", "viewfs", "dbfs", "oss")
-)
+    (*_S3_SCHEMES, "gs", "gcs", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs", "viewfs", "dbfs",
+     "oss")
+)  # fmt: skip
 # Schemes of databases with another platform name in Lumos.
-_PLATFORMS: Final = {
+_PLATFORM_BY_SCHEME: Final = {
     "awsathena": "athena",
     "azuresql": "mssql",
     "crdb": "cockroachdb",
@@ -25,13 +26,13 @@ _PLATFORMS: Final = {
     "synapse": "mssql",
     "unitycatalog": "unity-catalog",
 }
-_TABLES: Final = frozenset(
+_TABLE_PLATFORMS: Final = frozenset(
     ("athena", "azurecosmos", "bigquery", "cassandra", "clickhouse", "cockroachdb", "databricks",
      "db2", "druid", "duckdb", "hive", "iceberg", "mariadb", "mongodb", "mssql", "mysql", "oracle",
      "postgres", "presto", "redshift", "snowflake", "spanner", "sqlite", "teradata", "trino",
      "unity-catalog", "vertica")
 )  # fmt: skip
-_TOPICS: Final = frozenset(("kafka", "pubsub", "pulsar", "kinesis"))
+_TOPIC_PLATFORMS: Final = frozenset(("kafka", "pubsub", "pulsar", "kinesis"))
 _GLUE: Final = re.compile(r"(?:arn:aws[\w-]*:glue:[^/]*|awsglue)\Z")
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"|`((?:[^`]|``)*)`|\[([^\]]*)\]|([^.]+)')
 
@@ -43,17 +44,17 @@ def dataset_reference(namespace: str, name: str) -> DatasetReference:
     scheme, _, authority = namespace.partition("://")
     scheme = scheme.lower()
     if scheme in _LOCATION_SCHEMES:
-        scheme = "s3" if scheme in _S3 else scheme
+        scheme = "s3" if scheme in _S3_SCHEMES else scheme
         return LocationReference(uri=f"{scheme}://{authority}/{name.strip('/')}".rstrip("/"))
     if scheme == "file":
         return LocationReference(uri=f"/{name.lstrip('/')}".rstrip("/") or "/")
     if _GLUE.match(namespace):
         return TableName(parts=tuple(name.removeprefix("table/").split("/")), platform="glue")
-    platform = _PLATFORMS.get(scheme, scheme)
+    platform = _PLATFORM_BY_SCHEME.get(scheme, scheme)
     instance = authority.rstrip("/") or None
-    if platform in _TOPICS:
+    if platform in _TOPIC_PLATFORMS:
         return TableName(parts=(name,), platform=platform, instance=instance)
-    if platform in _TABLES:
+    if platform in _TABLE_PLATFORMS:
         return TableName(parts=split_name(name), platform=platform, instance=instance)
     if name.startswith("/"):
         return LocationReference(uri=f"{namespace.rstrip('/')}{name}" if authority else name)
@@ -63,7 +64,7 @@ def dataset_reference(namespace: str, name: str) -> DatasetReference:
 def postgres_location(namespace: str, name: str) -> LocationReference | None:
     """The URL of a PostgreSQL table, as scans record it."""
     scheme, _, authority = namespace.partition("://")
-    if _PLATFORMS.get(scheme, scheme) != "postgres" or not authority:
+    if _PLATFORM_BY_SCHEME.get(scheme, scheme) != "postgres" or not authority:
         return None
     return LocationReference(
         uri=f"postgresql://{authority.rstrip('/')}/{'/'.join(split_name(name))}"
@@ -71,12 +72,12 @@ def postgres_location(namespace: str, name: str) -> LocationReference | None:
 
 
 def split_name(name: str, *, lower: bool = False) -> tuple[str, ...]:
-    """The parts of a dotted name; `lower` converts unquoted parts to lower case."""
-    found = []
+    """Split a dotted name; `lower` converts unquoted parts to lower case."""
+    parts = []
     for match in _PART.finditer(name):
         *quoted, plain = match.groups()
         if plain is not None:
-            found.append(plain.strip().lower() if lower else plain.strip())
+            parts.append(plain.strip().lower() if lower else plain.strip())
         else:
-            found.append(next(group for group in quoted if group is not None))
-    return tuple(part for part in found if part) or (name,)
+            parts.append(next(group for group in quoted if group is not None))
+    return tuple(part for part in parts if part) or (name,)

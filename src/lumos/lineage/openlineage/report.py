@@ -1,4 +1,4 @@
-"""The lineage of each job in OpenLineage events: edges, runs, reads and annotations."""
+"""Reports the lineage of jobs in OpenLineage events: edges, runs, reads and annotations."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -57,7 +57,7 @@ ResultT = TypeVar("ResultT", bound=msgspec.Struct)
 
 _PLATFORM: Final = "openlineage"
 _FAILED_STATES: Final = ("FAILED", "ABORTED")
-# Runs without an end event that are stored; some never report their end.
+# How many runs without an end event are stored; some runs never report their end.
 _MAX_RUNNING: Final = 50
 
 
@@ -126,8 +126,8 @@ class _JobReport:
         self._new_runs = {None if each.run is None else each.run.run_id for each in events}
         self._name = f"{key.namespace}/{key.name}"
         self._facets = _FacetReader(_job_reporter(key))
-        self._writers = _writers(self._runs)
-        self._relevant_runs = _relevant_runs(self._runs, self._writers.values())
+        self._run_by_output = _run_by_output(self._runs)
+        self._relevant_runs = _relevant_runs(self._runs, self._run_by_output.values())
         job_facets: Facets = {}
         run_facets: Facets = {}
         for run in self._relevant_runs:
@@ -162,10 +162,10 @@ class _JobReport:
     def _for_each_dataset(
         self,
         datasets: Mapping[DatasetKey, Facets],
-        make: "Callable[[DatasetKey, Facets, _FacetReader], ResultT | None]",
+        convert: "Callable[[DatasetKey, Facets, _FacetReader], ResultT | None]",
     ) -> Iterator[ResultT]:
         for key, facets in datasets.items():
-            if (result := make(key, facets, self._facets)) is not None:
+            if (result := convert(key, facets, self._facets)) is not None:
                 yield result
 
     def _job(self) -> Job:
@@ -213,10 +213,10 @@ class _JobReport:
         return JobFlow(job=self._urn, inputs=tuple(inputs), outputs=tuple(outputs))
 
     def _edges(self) -> tuple[tuple[ReportedEdge, ...], ColumnCoverage]:
-        """The edges to each output, from its latest run."""
+        """The edges to each output, from the run that wrote it last, and their coverage."""
         edges: list[ReportedEdge] = []
         coverage = ColumnCoverage()
-        for output, run in self._writers.items():
+        for output, run in self._run_by_output.items():
             run_dataset = run.outputs[output]
             lifecycle = self._facets.read(run_dataset.facets, LifecycleFacet)
             if lifecycle and (lifecycle.lifecycle_state_change or "").upper() == "DROP":
@@ -228,7 +228,7 @@ class _JobReport:
         return tuple(edges), coverage
 
     def _reads(self) -> Iterator[DatasetRead]:
-        """The reads of new runs: each input once, without failed runs."""
+        """The reads of new runs that did not fail, one per run and input."""
         for run in self._runs:
             if (
                 run.run_id is None
@@ -240,9 +240,9 @@ class _JobReport:
             for run_dataset in run.outputs.values():
                 lineage = self._facets.read(run_dataset.facets, ColumnLineageFacet)
                 for key, each in (columns_by_input(lineage) if lineage else {}).items():
-                    named_columns = columns.setdefault(key, {})
-                    named_columns |= {mapping.upstream: None for mapping in each.mappings}
-                    named_columns |= {use.upstream: None for use in each.uses}
+                    input_columns = columns.setdefault(key, {})
+                    input_columns |= {mapping.upstream: None for mapping in each.mappings}
+                    input_columns |= {use.upstream: None for use in each.uses}
             for key, run_dataset in run.inputs.items():
                 sizes = self._sizes(run_dataset)
                 yield DatasetRead(
@@ -258,29 +258,29 @@ class _JobReport:
     def _sizes(self, run_dataset: RunDataset) -> SizesFacet:
         for name in SIZE_FACETS:
             for facets in (run_dataset.io_facets, run_dataset.facets):
-                if (found := self._facets.read(facets, SizesFacet, name)) is not None:
-                    return found
+                if (sizes := self._facets.read(facets, SizesFacet, name)) is not None:
+                    return sizes
         return SizesFacet()
 
 
 def _rank(run: OpenLineageRun) -> tuple[bool, datetime]:
-    """Completed runs rank above others, which may be incomplete; then the latest."""
+    """The rank of a run: complete runs first, since others may lack outputs, then later ones."""
     return run.state == "COMPLETE", run.last_at
 
 
-def _writers(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, OpenLineageRun]:
-    """The run with the highest rank for each output."""
-    writers: dict[DatasetKey, OpenLineageRun] = {}
+def _run_by_output(runs: Iterable[OpenLineageRun]) -> dict[DatasetKey, OpenLineageRun]:
+    """For each output, the run with the highest rank that wrote it."""
+    by_output: dict[DatasetKey, OpenLineageRun] = {}
     for run in sorted(runs, key=_rank):
-        writers |= dict.fromkeys(run.outputs, run)
-    return writers
+        by_output |= dict.fromkeys(run.outputs, run)
+    return by_output
 
 
 def _relevant_runs(
-    runs: Sequence[OpenLineageRun], writers: Iterable[OpenLineageRun]
+    runs: Sequence[OpenLineageRun], output_runs: Iterable[OpenLineageRun]
 ) -> list[OpenLineageRun]:
-    """The relevant runs: the latest of each output, and the job definition."""
-    run_ids = {run.run_id for run in writers} | {None, max(runs, key=_rank).run_id}
+    """The runs that wrote the current outputs, the highest-ranked run, and the job definition."""
+    run_ids = {run.run_id for run in output_runs} | {None, max(runs, key=_rank).run_id}
     return [run for run in runs if run.run_id in run_ids]
 
 
@@ -313,15 +313,15 @@ def _edges_to(
     columns = columns_by_input(lineage) if lineage is not None else {}
     upstreams = list(dict.fromkeys((*inputs, *columns)))
     for upstream in upstreams:
-        known = columns.get(upstream, InputColumns(mappings={}, uses={}))
+        input_columns = columns.get(upstream, InputColumns(mappings={}, uses={}))
         yield ReportedEdge(
             upstream=dataset_reference(*upstream),
             downstream=dataset_reference(*output),
-            type=_type(known, is_only_input=len(upstreams) == 1),
+            type=_type(input_columns, is_only_input=len(upstreams) == 1),
             job=job,
             rank=rank,
-            columns=tuple(known.mappings),
-            uses=tuple(known.uses),
+            columns=tuple(input_columns.mappings),
+            uses=tuple(input_columns.uses),
         )
 
 
@@ -371,11 +371,11 @@ def _alias(key: DatasetKey, facets: Facets, reader: _FacetReader) -> DatasetAlia
     others: list[DatasetReference] = [
         dataset_reference(each.namespace, each.name) for each in identifiers
     ]
-    if (address := postgres_location(*key)) is not None:
-        others.append(address)
-    own = dataset_reference(*key)
-    others = [other for other in dict.fromkeys(others) if other != own]
-    return DatasetAlias(dataset=own, others=tuple(others)) if others else None
+    if (location := postgres_location(*key)) is not None:
+        others.append(location)
+    dataset = dataset_reference(*key)
+    others = [other for other in dict.fromkeys(others) if other != dataset]
+    return DatasetAlias(dataset=dataset, others=tuple(others)) if others else None
 
 
 def _annotations_of(
@@ -409,6 +409,6 @@ def _annotations_of(
 
 
 def _tag(key: str, value: object) -> str:
-    """Return the key of a tag, with its value unless it is empty or `true`."""
+    """The text of a tag: its key, and its value unless that is empty or `true`."""
     text = str(value).strip() if value is not None else ""
     return key if text.lower() in ("", "true") else f"{key}:{text}"

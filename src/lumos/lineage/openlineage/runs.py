@@ -1,4 +1,4 @@
-"""Builds runs from events in any order, and encodes the events of a job that are stored."""
+"""Builds runs from events in any order, and encodes events that are stored for the next ingest."""
 
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -40,7 +40,7 @@ class RunDataset(msgspec.Struct, kw_only=True):
 
 
 class OpenLineageRun(msgspec.Struct, kw_only=True):
-    """One run, or without `run_id` the definition of a job."""
+    """One run of a job; without `run_id`, the definition of the job."""
 
     run_id: str | None
     job: JobKey
@@ -55,7 +55,7 @@ class OpenLineageRun(msgspec.Struct, kw_only=True):
 
 
 def runs_of(events: Iterable[OpenLineageEvent]) -> list[OpenLineageRun]:
-    """The runs of all jobs, newest last; repeated events change nothing."""
+    """The runs of all jobs, newest last; repeated events have no effect."""
     runs: dict[tuple[JobKey, str | None], OpenLineageRun] = {}
     for event in sorted(events, key=lambda each: each.at):
         if event.job is None:
@@ -78,12 +78,12 @@ def _add(run: OpenLineageRun, event: OpenLineageEvent, job: EventJob) -> None:
     run.job_facets |= job.facets or {}
     run.run_facets |= (event.run.facets if event.run else None) or {}
     for event_datasets, run_datasets in ((event.inputs, run.inputs), (event.outputs, run.outputs)):
-        for part in event_datasets or ():
+        for each in event_datasets or ():
             dataset = run_datasets.setdefault(
-                DatasetKey(part.namespace, part.name), RunDataset.new()
+                DatasetKey(each.namespace, each.name), RunDataset.new()
             )
-            dataset.facets |= part.facets or {}
-            dataset.io_facets |= part.input_facets or part.output_facets or {}
+            dataset.facets |= each.facets or {}
+            dataset.io_facets |= each.input_facets or each.output_facets or {}
 
 
 def state_of(event: OpenLineageEvent) -> State | None:
@@ -93,13 +93,12 @@ def state_of(event: OpenLineageEvent) -> State | None:
 
 def datasets_of(events: Iterable[OpenLineageEvent]) -> Iterator[tuple[DatasetKey, RunDataset]]:
     """The datasets of events without a job."""
-    found: dict[DatasetKey, RunDataset] = {}
+    datasets: dict[DatasetKey, RunDataset] = {}
     for event in sorted(events, key=lambda each: each.at):
-        part: EventDataset | None = event.dataset
-        if part is not None:
-            dataset = found.setdefault(DatasetKey(part.namespace, part.name), RunDataset.new())
-            dataset.facets |= part.facets or {}
-    yield from found.items()
+        if event.dataset is not None:
+            key = DatasetKey(event.dataset.namespace, event.dataset.name)
+            datasets.setdefault(key, RunDataset.new()).facets |= event.dataset.facets or {}
+    yield from datasets.items()
 
 
 def _key_of(job: EventJob) -> JobKey:
@@ -120,8 +119,8 @@ def encode_events(events: Iterable[OpenLineageEvent], runs: Collection[str | Non
     for event in events:
         run = None if event.run is None else event.run.run_id
         if run in runs:
-            needed = _strip_unread_facets(event)
-            by_run.setdefault(run, {})[event.at, _content(needed)] = needed
+            stripped = _strip_unread_facets(event)
+            by_run.setdefault(run, {})[event.at, _content(stripped)] = stripped
     stored = [
         event for _, events_of_run in sorted(by_run.items(), key=lambda pair: pair[0] or "")
         for event in _events_to_store(events_of_run)
@@ -132,13 +131,13 @@ def encode_events(events: Iterable[OpenLineageEvent], runs: Collection[str | Non
 def _events_to_store(
     events: Mapping[tuple[datetime, bytes], OpenLineageEvent],
 ) -> list[OpenLineageEvent]:
-    """The first event, which has the start time, and the last of equal events."""
+    """The first event, which has the start time, and the last of events with equal content."""
     ordered = sorted(events)
-    last = {content: at for at, content in ordered}
+    last_times = {content: at for at, content in ordered}
     return [
         events[key]
         for number, key in enumerate(ordered)
-        if number == 0 or last[key[1]] == key[0]
+        if number == 0 or last_times[key[1]] == key[0]
     ]  # fmt: skip
 
 
@@ -149,26 +148,26 @@ def _content(event: OpenLineageEvent) -> bytes:
 
 
 def _strip_unread_facets(event: OpenLineageEvent) -> OpenLineageEvent:
-    """An event with only those facets that are read."""
+    """An event without the facets that Lumos does not read."""
     replace = msgspec.structs.replace
     return replace(
         event,
-        run=event.run and replace(event.run, facets=_read_facets(event.run.facets)),
-        job=event.job and replace(event.job, facets=_read_facets(event.job.facets)),
-        inputs=event.inputs and [_part(each) for each in event.inputs],
-        outputs=event.outputs and [_part(each) for each in event.outputs],
-        dataset=event.dataset and _part(event.dataset),
+        run=event.run and replace(event.run, facets=_without_unread(event.run.facets)),
+        job=event.job and replace(event.job, facets=_without_unread(event.job.facets)),
+        inputs=event.inputs and [_strip_dataset(each) for each in event.inputs],
+        outputs=event.outputs and [_strip_dataset(each) for each in event.outputs],
+        dataset=event.dataset and _strip_dataset(event.dataset),
     )
 
 
-def _part(part: EventDataset) -> EventDataset:
+def _strip_dataset(dataset: EventDataset) -> EventDataset:
     return msgspec.structs.replace(
-        part,
-        facets=_read_facets(part.facets),
-        input_facets=_read_facets(part.input_facets),
-        output_facets=_read_facets(part.output_facets),
+        dataset,
+        facets=_without_unread(dataset.facets),
+        input_facets=_without_unread(dataset.input_facets),
+        output_facets=_without_unread(dataset.output_facets),
     )
 
 
-def _read_facets(facets: Facets | None) -> Facets | None:
+def _without_unread(facets: Facets | None) -> Facets | None:
     return facets and {name: text for name, text in facets.items() if name in READ_FACETS}

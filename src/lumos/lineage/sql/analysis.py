@@ -26,7 +26,7 @@ from lumos.lineage.sql.context import (
 )
 from lumos.lineage.sql.deep_process import DeepProcessFailed, call_in_deep_process
 from lumos.lineage.sql.dialects import (
-    Spellings,
+    NameCases,
     dialect_label,
     find_dialect,
     is_statement,
@@ -38,8 +38,8 @@ from lumos.lineage.sql.preprocessing import prepare_text
 from lumos.lineage.sql.redaction import (
     STRINGS,
     StoredText,
+    affects_lineage,
     has_secret_name,
-    is_needed,
     mask_secrets,
     mask_secrets_without_tokens,
 )
@@ -75,7 +75,7 @@ from lumos.lineage.sql.splitter import (
     trigger_functions,
 )
 from lumos.lineage.sql.statements import EdgeRecorder, StatementReader
-from lumos.lineage.sql.templates import UNKNOWN_NAME, TemplateGap
+from lumos.lineage.sql.templates import TemplateGap
 from lumos.lineage.sql.tokens import (
     DYNAMIC_SQL,
     HARMLESS,
@@ -88,6 +88,7 @@ from lumos.lineage.sql.tokens import (
     tokenize,
 )
 from lumos.lineage.sql.unparsed import tables_in
+from lumos.model.lineage import UNKNOWN_NAME
 
 Progress: TypeAlias = Callable[[float], None]
 _NOT_UNDERSTOOD: Final = "not understood: "
@@ -95,8 +96,8 @@ _OPEN_QUOTE: Final = f"{_NOT_UNDERSTOOD}a quote in this text is not closed"
 _TOO_LONG: Final = (
     f"{_NOT_UNDERSTOOD}too large: it is longer than {MAX_STATEMENT_LENGTH // 1024**2} MB"
 )
-# No dialect parses these statements; a file with more of them is probably not SQL.
-_MAX_UNPARSED: Final = 100
+# How many statements are tried in all dialects without success; a file with more is hardly SQL.
+_MAX_FAILED_FALLBACKS: Final = 100
 # A parsed token takes about a kilobyte.
 _MAX_TOKENS: Final = 400_000
 _MAX_SHAPES: Final = 10_000
@@ -105,9 +106,9 @@ _PARTS_PER_PROGRESS: Final = 100
 _SQL_IN_STRING: Final = re.compile(
     r"[\s(]*(?:select|insert|update|delete|merge|create|replace|with)\b", re.IGNORECASE
 )
-_CLASS: Final = re.compile(r"<class '[\w.]*?(\w+)'>")
+_CLASS_NAME: Final = re.compile(r"<class '[\w.]*?(\w+)'>")
 _ESCAPED_QUOTE: Final = re.compile(r"\\['\"]")
-_MISSING: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
+_MISSING_PART: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
 _TOKEN: Final = re.compile(r"<Token .*?\btext: (.*?), line:.*?>", re.DOTALL)
 
 
@@ -126,9 +127,9 @@ def analyse(
 ) -> ScriptLineage:
     """The lineage of a SQL script.
 
-    `columns` returns the columns of a table by the parts of its name, or None if unknown.
+    `columns` returns the columns of a table by the parts of its name, or None if they are unknown.
     `progress` is called with the analysed share of the text. A text that is nested too deeply for
-    the stack is read in a child process; with a `watcher`, RecursionError is raised instead.
+    the stack is analysed in a child process; with a `watcher`, RecursionError is raised instead.
     """
     try:
         return _analyse_in_process(text, dialect, columns, file, watcher, progress)
@@ -137,57 +138,57 @@ def analyse(
             raise
     with suppress(DeepProcessFailed):
         script: ScriptLineage = call_in_deep_process(
-            _read_in_child, asks={"columns": _list_columns(columns), "progress": progress},
+            _analyse_in_child, callbacks={"columns": _as_lists(columns), "progress": progress},
             text=text, dialect=dialect, file=file,
         )  # fmt: skip
         return script
-    # Statements that are not too deep are still read.
-    return _analyse_in_process(text, dialect, columns, file, None, progress, gives_up=True)
+    # Statements that are not nested too deeply can still be analysed.
+    return _analyse_in_process(text, dialect, columns, file, None, progress, skips_deep=True)
 
 
 def _analyse_in_process(
     text: str, dialect: str | None, columns: ColumnProvider, file: str | None,
-    watcher: SqlWatcher | None, progress: Progress, *, gives_up: bool = False,
+    watcher: SqlWatcher | None, progress: Progress, *, skips_deep: bool = False,
 ) -> ScriptLineage:  # fmt: skip
     with _without_parser_log():
-        analysis = _Analysis(dialect, columns, watcher, gives_up=gives_up)
-        return analysis.script(text, file, progress)
+        analysis = _Analysis(dialect, columns, watcher, skips_deep=skips_deep)
+        return analysis.run(text, file, progress)
 
 
-def _read_in_child(
+def _analyse_in_child(
     text: str, dialect: str | None, file: str | None, columns: ColumnProvider, progress: Progress
 ) -> ScriptLineage:
-    return _analyse_in_process(text, dialect, columns, file, None, progress, gives_up=True)
+    return _analyse_in_process(text, dialect, columns, file, None, progress, skips_deep=True)
 
 
-def _list_columns(columns: ColumnProvider) -> ColumnProvider:
-    """The same columns as a list, which can be pickled."""
+def _as_lists(columns: ColumnProvider) -> ColumnProvider:
+    """A column provider that returns lists, which can be pickled."""
 
-    def names(table: Parts) -> list[str] | None:
-        error = columns(table)
-        return None if error is None else list(error)
+    def list_columns(table: Parts) -> list[str] | None:
+        names = columns(table)
+        return None if names is None else list(names)
 
-    return names
+    return list_columns
 
 
 @contextmanager
 def _without_parser_log() -> Iterator[None]:
-    """Drop the parser's log in this thread: its problems are reported with their lines."""
+    """Silence the parser's log in this thread: its problems are reported with their lines."""
     thread = threading.get_ident()
 
-    def is_of_others(record: logging.LogRecord) -> bool:
+    def is_from_other_thread(record: logging.LogRecord) -> bool:
         return record.thread != thread
 
     logger = logging.getLogger("sqlglot")
-    logger.addFilter(is_of_others)
+    logger.addFilter(is_from_other_thread)
     try:
         yield
     finally:
-        logger.removeFilter(is_of_others)
+        logger.removeFilter(is_from_other_thread)
 
 
-class _Analysed(NamedTuple):
-    """The first statement of a shape, with its number of columns and resolved columns."""
+class _AnalysedShape(NamedTuple):
+    """The result of the first statement of a shape, with its numbers of columns."""
 
     statements: tuple[StatementLineage, ...]
     columns: int
@@ -199,10 +200,10 @@ class _Analysis:
 
     def __init__(
         self, dialect: str | None, columns: ColumnProvider, watcher: SqlWatcher | None = None,
-        *, gives_up: bool = False,
+        *, skips_deep: bool = False,
     ) -> None:  # fmt: skip
-        # Whether statements that are nested too deeply are skipped.
-        self._gives_up = gives_up
+        # Whether statements that are nested too deeply are skipped, instead of raising an error.
+        self._skips_deep = skips_deep
         self._dialect = find_dialect(dialect)
         self._context = AnalysisContext(self._dialect, columns, watcher)
         self._recorder = EdgeRecorder()
@@ -212,64 +213,66 @@ class _Analysis:
         self._unparsed: dict[UnparsedSql, None] = {}
         # The fallback dialect that parsed an earlier statement.
         self._other_dialect: str | None = None
-        self._tried = 0
-        # Statements that later ones repeat with other values.
-        self._shapes: dict[StatementShape | None, _Analysed] = {}
+        self._failed_fallbacks = 0
+        # Results by shape: a dump may repeat one INSERT thousands of times with other values.
+        self._shapes: dict[StatementShape | None, _AnalysedShape] = {}
         self._has_open_quote = False
-        # The dialect whose quoting rules fit, if not its own.
-        self._quotes_of: Dialect | None = None
-        # A watcher has the text already.
-        self._keeper = StoredText() if watcher is None else None
-        self._number = 0
-        self._errors = 0
+        # The other dialect whose quoting rules were used, if any.
+        self._quoting_dialect: Dialect | None = None
+        # The caller with a watcher has stored the text already.
+        self._stored_text = StoredText() if watcher is None else None
+        self._statement_number = 0
+        self._failed_statements = 0
         self._source = SourceText("", ())
         self._text = ""
-        # The line on which each statement begins.
-        self._begun: list[tuple[int, int]] = []
+        # The first line and the number of each statement.
+        self._statement_lines: list[tuple[int, int]] = []
         # In PostgreSQL, only CREATE TRIGGER names the table of a trigger function.
         self._triggers: dict[str, TriggerTable] = {}
 
-    def script(self, text: str, file: str | None, progress: Progress) -> ScriptLineage:
+    def run(self, text: str, file: str | None, progress: Progress) -> ScriptLineage:
         text = text.removeprefix("\ufeff")
-        ready = prepare_text(text, self._context.traits.name)
-        # Readers of SQL files have rendered the template before.
+        prepared = prepare_text(text, self._context.traits.name)
+        # If a SQL file was rendered before, its text contains the placeholder.
         self._recorder.has_templates = UNKNOWN_NAME in text or not all(
-            each.is_remark for each in ready.gaps
+            each.is_remark for each in prepared.gaps
         )
-        read = 0
-        for source, part, tokens in self._tokenize(ready.text):
+        offset = 0
+        for source, part, tokens in self._tokenize(prepared.text):
             self._source, self._text = source, part
             self._triggers.update(trigger_functions(tokens))
-            for number, piece in enumerate(self._splitter.pieces(tokens)):
-                if isinstance(piece, PlainStatement) and number % _PARTS_PER_PROGRESS == 0:
-                    progress((read + piece.tokens[0].start) / len(text))
-                self._read_part(piece)
-            if self._keeper is not None:
-                self._keeper.end(part, tokens)
-            read += len(part)
-        statements = [_rename_tables(each, self._context.renamed) for each in self._statements]
+            for number, script_part in enumerate(self._splitter.split(tokens)):
+                if isinstance(script_part, PlainStatement) and number % _PARTS_PER_PROGRESS == 0:
+                    progress((offset + script_part.tokens[0].start) / len(text))
+                self._read_part(script_part)
+            if self._stored_text is not None:
+                self._stored_text.add(part, tokens)
+            offset += len(part)
+        statements = [
+            _rename_tables(each, self._context.renamed_tables) for each in self._statements
+        ]
         edges: Iterable[ColumnEdge] = self._recorder.plain_edges()
         if self._context.folding.has_quoted:
-            spellings = Spellings()
-            self._recorder.see(spellings)
+            names = NameCases()
+            self._recorder.register_names(names)
             for each in statements:
-                _register_spellings(each, spellings)
-            statements = [_apply_spellings(each, spellings) for each in statements]
-            edges = self._recorder.spelled_edges(spellings)
-        self._report_templates(ready.gaps)
-        self._report_quotes()
+                _register_names(each, names)
+            statements = [_in_original_case(each, names) for each in statements]
+            edges = self._recorder.edges_in_original_case(names)
+        self._report_template_gaps(prepared.gaps)
+        self._report_quoting_dialect()
         return ScriptLineage(
             statements=tuple(statements),
-            edges=tuple(edge for edge in edges if not _is_unrendered(edge)),
+            edges=tuple(edge for edge in edges if not _has_unknown_name(edge)),
             unresolved=tuple(self._context.problems),
             unparsed=tuple(self._unparsed),
             coverage=self._recorder.coverage,
             file=file,
-            kept=self._keeper.text if self._keeper is not None else "",
+            storable_text=self._stored_text.text if self._stored_text is not None else "",
         )
 
     def _tokenize(self, text: str) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
-        """The tokens of the text, some statements at a time."""
+        """The tokens of the text, in portions of some statements each."""
         line = 1
         for portion, tokens in split_text(text, self._dialect):
             yield from self._tokenize_portion(portion, tokens, line)
@@ -283,38 +286,32 @@ class _Analysis:
             self._report_unread(_TOO_LONG, text, line)
             return
         try:
-            text, tokens = self._mask(text, tokens)
+            text, tokens = self._mask_and_tokenize(text, tokens)
         except SqlglotError:
-            # If quotes are misread, any token may be part of a secret.
+            # With an unclosed quote, any token may be part of a secret.
             self._has_open_quote = True
             text = mask_secrets_without_tokens(text)
         else:
             yield SourceText(text, tokens, first_line=line), text, tokens
             return
         for part in text.split(";"):
-            yield from self._tokenize_part(part, line)
+            try:
+                masked, tokens = self._mask_and_tokenize(part)
+            except SqlglotError:
+                self._report_unread(_OPEN_QUOTE, part, line)
+            else:
+                yield SourceText(masked, tokens, first_line=line), masked, tokens
             line += part.count("\n")
-
-    def _tokenize_part(
-        self, part: str, line: int
-    ) -> Iterator[tuple[SourceText, str, Sequence[Token]]]:
-        try:
-            part, tokens = self._mask(part)
-        except SqlglotError:
-            self._report_unread(_OPEN_QUOTE, part, line)
-        else:
-            yield SourceText(part, tokens, first_line=line), part, tokens
 
     def _report_unread(self, reason: str, part: str, line: int) -> None:
         """Report a part of the text that could not be tokenised."""
-        if self._keeper is not None:
-            self._keeper.leave_out_part(part)
-        self._number += 1
-        blank = part[: len(part) - len(part.lstrip())].count("\n")
-        self._begin_statement(line + blank, SourceText(part, ()))
+        if self._stored_text is not None:
+            self._stored_text.add_blank(part)
+        blank_lines = part[: len(part) - len(part.lstrip())].count("\n")
+        self._begin_statement(line + blank_lines, SourceText(part, ()))
         self._report_failed(reason, None, part)
 
-    def _mask(
+    def _mask_and_tokenize(
         self, text: str, tokens: Sequence[Token] | None = None
     ) -> tuple[str, Sequence[Token]]:
         """A text with masked secrets, and its tokens."""
@@ -326,43 +323,42 @@ class _Analysis:
             if other is None:
                 raise
             dialect, tokens = other
-            self._quotes_of = dialect
-        safe = mask_secrets(text, tokens)
-        return (text, tokens) if safe == text else (safe, tokenize(safe, dialect))
+            self._quoting_dialect = dialect
+        masked = mask_secrets(text, tokens)
+        return (text, tokens) if masked == text else (masked, tokenize(masked, dialect))
 
-    def _read_part(self, piece: ScriptPart) -> None:
+    def _read_part(self, part: ScriptPart) -> None:
         context = self._context
-        if not isinstance(piece, PlainStatement):
+        if not isinstance(part, PlainStatement):
             self._shapes.clear()
-        if isinstance(piece, PlainStatement):
-            self._read_statement(piece.tokens)
-        elif isinstance(piece, UnparsedTokens):
-            self._keep_tables(piece.tokens)
-        elif isinstance(piece, DeclaredVariables):
-            context.variables.update(piece.names)
-        elif isinstance(piece, RoutineStart):
+        if isinstance(part, PlainStatement):
+            self._read_statement(part.tokens)
+        elif isinstance(part, UnparsedTokens):
+            self._add_unparsed_tables(part.tokens)
+        elif isinstance(part, DeclaredVariables):
+            context.variables.update(part.names)
+        elif isinstance(part, RoutineStart):
             context.begin_routine()
-            if piece.name in self._triggers:
-                self._read_trigger_table(self._triggers[piece.name])
-        elif isinstance(piece, CursorAlias):
-            if piece.cursor in context.rows:
-                context.rows[piece.name] = context.rows[piece.cursor]
-        elif isinstance(piece, FetchedVariables):
-            self._reader.fetch(piece.cursor, piece.names)
-        elif isinstance(piece, CursorRows):
-            # The rows may also control how often a loop writes.
-            self._keep_tables(piece.tokens)
+            if part.name in self._triggers:
+                self._read_trigger_table(self._triggers[part.name])
+        elif isinstance(part, CursorAlias):
+            if part.cursor in context.named_rows:
+                context.named_rows[part.name] = context.named_rows[part.cursor]
+        elif isinstance(part, FetchedVariables):
+            self._reader.fetch(part.cursor, part.names)
+        elif isinstance(part, CursorRows):
+            # A loop over these rows may also decide whether something is written.
+            self._add_unparsed_tables(part.tokens)
             try:
-                for node in self._parse(piece.tokens):
-                    context.rows[piece.name] = self._reader.rows(node)
+                for node in self._parse(part.tokens):
+                    context.named_rows[part.name] = self._reader.rows(node)
             except StatementTooLarge as problem:
-                reason = f"{_NOT_UNDERSTOOD}too large: {problem}"
-                self._report_failed(reason, piece.tokens[0].start, self._text_of(piece.tokens))
-        elif isinstance(piece, TriggerTable):
-            self._read_trigger_table(piece)
+                self._report_not_understood(f"too large: {problem}", part.tokens)
+        elif isinstance(part, TriggerTable):
+            self._read_trigger_table(part)
 
-    def _read_trigger_table(self, piece: TriggerTable) -> None:
-        names = [token for token in piece.tokens if token.text != "."]
+    def _read_trigger_table(self, part: TriggerTable) -> None:
+        names = [token for token in part.tokens if token.text != "."]
         table = exp.Table(
             **{
                 key: exp.to_identifier(token.text)
@@ -370,97 +366,104 @@ class _Analysis:
             }
         )
         relation = self._reader.table(table)
-        self._context.rows.update({"new": relation, "old": relation})
+        self._context.named_rows.update({"new": relation, "old": relation})
         for name in ("inserted", "deleted"):
             self._context.temporary[name,] = relation
 
     def _read_statement(self, tokens: Sequence[Token]) -> None:
-        shape = self._shape(tokens)
+        shape = self._shape_of(tokens)
         if shape in self._shapes:
             self._count_repeated(tokens, self._shapes[shape])
             return
         if keyword(tokens[0]) in DYNAMIC_SQL:
             text = self._text_of(tokens).replace("'", " ")
-            self._unparsed_text(text, self._source.line(tokens[0].start))
+            self._add_tables_in_text(text, self._source.line(tokens[0].start))
         elif keyword(tokens[0]) in ("DECLARE", "SET"):
-            self._keep_tables_in_strings(tokens)
-        errors, before = self._errors, (len(self._statements), self._recorder.coverage)
-        is_needed = False
+            self._add_tables_in_strings(tokens)
+        failed_before, coverage_before = self._failed_statements, self._recorder.coverage
+        count_before = len(self._statements)
+        is_relevant = False
         tokens = self._drop_repeated_rows(tokens)
         try:
             if len(tokens) > _MAX_TOKENS:
-                self._number += 1
-                self._begin_statement(self._source.line(tokens[0].start), self._source.part(tokens))
+                self._begin_statement(
+                    self._source.line(tokens[0].start), self._source.for_statement(tokens)
+                )
                 raise StatementTooLarge(f"it has more than {_MAX_TOKENS:,} tokens")
             for node in self._parse(tokens):
                 if is_statement(node):
                     self._statements.append(self._reader.read(node))
-                    is_needed |= self._is_needed(node, self._statements[-1])
+                    is_relevant |= self._affects_lineage(node, self._statements[-1])
                     if self._splitter.in_routine and not self._statements[-1].writes:
-                        # What a routine does with the rows of a query is not analysed.
-                        self._keep_tables(tokens)
+                        # How a routine uses the rows of a query is not analysed.
+                        self._add_unparsed_tables(tokens)
                 elif not self._splitter.in_routine and keyword(tokens[0]) not in HARMLESS:
-                    reason = f"{_NOT_UNDERSTOOD}not a statement"
-                    self._report_failed(reason, tokens[0].start, self._text_of(tokens))
+                    self._report_not_understood("not a statement", tokens)
         except StatementTooLarge as problem:
-            reason = f"{_NOT_UNDERSTOOD}too large: {problem}"
-            self._report_failed(reason, tokens[0].start, self._text_of(tokens))
+            self._report_not_understood(f"too large: {problem}", tokens)
         except RecursionError:
-            if not self._gives_up:
+            if not self._skips_deep:
                 raise
-            reason = f"{_NOT_UNDERSTOOD}nested too deeply"
-            self._report_failed(reason, tokens[0].start, self._text_of(tokens))
-        if shape is not None and self._errors == errors and len(self._shapes) < _MAX_SHAPES:
+            self._report_not_understood("nested too deeply", tokens)
+        has_failed = self._failed_statements > failed_before
+        if shape is not None and not has_failed and len(self._shapes) < _MAX_SHAPES:
             coverage = self._recorder.coverage
-            self._shapes[shape] = _Analysed(
-                tuple(self._statements[before[0] :]),
-                columns=coverage.columns - before[1].columns,
-                resolved=coverage.resolved - before[1].resolved,
+            self._shapes[shape] = _AnalysedShape(
+                tuple(self._statements[count_before:]),
+                columns=coverage.columns - coverage_before.columns,
+                resolved=coverage.resolved - coverage_before.resolved,
             )
         elif shape is None:
             # It may change the meaning of the next statements.
             self._shapes.clear()
+        if self._stored_text is None or is_relevant:
+            return
         # In a failed statement, a secret may look like code.
         is_safe = not self._has_open_quote and not has_secret_name(self._text_of(tokens))
-        if self._keeper is not None and self._errors > errors and is_safe and not is_needed:
-            self._keeper.doubt(tokens)
-        elif self._keeper is not None and not is_needed:
-            self._keeper.leave_out(tokens)
+        if has_failed and is_safe:
+            self._stored_text.mask_literals_of(tokens)
+        else:
+            self._stored_text.omit(tokens)
 
-    def _shape(self, tokens: Sequence[Token]) -> StatementShape | None:
-        """The shape of a statement; None if it must be read."""
+    def _shape_of(self, tokens: Sequence[Token]) -> StatementShape | None:
+        """The shape of a statement; None if it depends on more than its shape."""
         context = self._context
-        # With state, the meaning of a statement depends on earlier ones.
-        has_state = context.temporary or context.rows or context.variable_values or context.renamed
+        # With such state, the meaning of a statement depends on earlier ones.
+        has_state = (
+            context.temporary
+            or context.named_rows
+            or context.variable_values
+            or context.renamed_tables
+        )
         if has_state or self._splitter.in_routine or context.watcher is not None:
             return None
         return statement_shape(tokens)
 
-    def _count_repeated(self, tokens: Sequence[Token], analysed: "_Analysed") -> None:
+    def _count_repeated(self, tokens: Sequence[Token], analysed: _AnalysedShape) -> None:
         """Count a statement that differs from an earlier one only in values."""
-        self._number += 1
+        self._statement_number += 1
         line = self._source.line(tokens[0].start)
-        self._begun.append((line, self._number))
+        self._statement_lines.append((line, self._statement_number))
         for each in analysed.statements:
-            again = msgspec.structs.replace(each, number=self._number, line=line)
-            self._statements.append(again)
+            repeated = msgspec.structs.replace(each, number=self._statement_number, line=line)
+            self._statements.append(repeated)
         self._recorder.columns += analysed.columns
         self._recorder.resolved += analysed.resolved
-        if self._keeper is not None:
-            self._keeper.leave_out(tokens)
+        if self._stored_text is not None:
+            self._stored_text.omit(tokens)
 
     def _drop_repeated_rows(self, tokens: Sequence[Token]) -> Sequence[Token]:
         """A statement without rows of VALUES that repeat the shape of earlier rows."""
         rows = repeated_rows(tokens)
         if not rows:
             return tokens
-        if self._keeper is not None:
-            self._keeper.leave_out(rows)
+        if self._stored_text is not None:
+            self._stored_text.omit(rows)
         repeated = {id(token) for token in rows}
         return [token for token in tokens if id(token) not in repeated]
 
-    def _is_needed(self, node: exp.Expr, statement: StatementLineage) -> bool:
-        return is_needed(
+    def _affects_lineage(self, node: exp.Expr, statement: StatementLineage) -> bool:
+        return affects_lineage(
             node,
             writes=bool(statement.writes),
             in_routine=self._splitter.in_routine,
@@ -468,13 +471,15 @@ class _Analysis:
         )
 
     def _parse(self, tokens: Sequence[Token]) -> Iterator[exp.Expr]:
-        self._number += 1
-        self._begin_statement(self._source.line(tokens[0].start), self._source.part(tokens))
-        output = filled = SeparatedClause(tokens)
+        self._begin_statement(
+            self._source.line(tokens[0].start), self._source.for_statement(tokens)
+        )
+        # Clauses that the parser does not know are separated, and added to the parsed statement.
+        output = variables = SeparatedClause(tokens)
         if self._splitter.is_tsql:
-            tokens = (output := separate_output(tokens)).rest
+            tokens = (output := separate_output(tokens)).statement
         elif self._splitter.in_routine:
-            tokens = (filled := separate_variables(tokens, self._context.variables)).rest
+            tokens = (variables := separate_variables(tokens, self._context.variables)).statement
         problem: ParseError | None = None
         nodes: Sequence[exp.Expr | None] = ()
         try:
@@ -482,10 +487,10 @@ class _Analysis:
         except ParseError as failed:
             problem = failed
         if problem is not None or _has_command(nodes):
-            bare = simplify_statement(tokens)
-            if bare is not None:
+            simplified = simplify_statement(tokens)
+            if simplified is not None:
                 with suppress(ParseError):
-                    nodes = self._dialect.parser().parse(bare, self._text)
+                    nodes = self._dialect.parser().parse(simplified, self._text)
                     problem = None
         if problem is None and _has_command(nodes) and has_hidden_query(tokens):
             problem = self._problem_inside(tokens)
@@ -494,10 +499,10 @@ class _Analysis:
                 "the rows come from a procedure that is not analysed", tokens[0].start
             )
         elif problem is not None and keyword(tokens[0]) not in HARMLESS:
-            is_whole = not (output.clause or filled.clause)
-            other = self._parse_in_fallback_dialect(tokens, problem) if is_whole else None
-            if other is not None:
-                nodes = other
+            is_complete = not (output.clause or variables.clause)
+            fallback = self._parse_in_fallback_dialect(tokens, problem) if is_complete else None
+            if fallback is not None:
+                nodes = fallback
             else:
                 reason = self._safe_reason(problem, tokens)
                 self._report_failed(reason, _error_position(problem, tokens), self._text_of(tokens))
@@ -507,57 +512,58 @@ class _Analysis:
                 if has_backticks:
                     separate_dotted_names(node, self._text, self._dialect)
                 if output.clause:
-                    node.set("returning", self._returning(output.clause))
-                if filled.clause and isinstance(node, exp.Query):
-                    names = [exp.to_identifier(each.text) for each in filled.clause]
+                    node.set("returning", self._parse_output(output.clause))
+                if variables.clause and isinstance(node, exp.Query):
+                    names = [exp.to_identifier(each.text) for each in variables.clause]
                     node.set("into", exp.Into(expressions=names))
                 yield node
 
-    def _returning(self, clause: Sequence[Token]) -> exp.Returning | None:
+    def _parse_output(self, clause: Sequence[Token]) -> exp.Returning | None:
         with suppress(ParseError):
             insert = self._dialect.parser().parse(list(clause), self._text)[0]
             if isinstance(insert, exp.Insert) and isinstance(insert.expression, exp.Select):
                 return exp.Returning(expressions=insert.expression.expressions, into=insert.this)
-        reason = f"{_NOT_UNDERSTOOD}what OUTPUT writes"
-        self._report_failed(reason, clause[0].start, self._text_of(clause))
+        self._report_not_understood("the OUTPUT clause", clause)
         return None
 
     def _parse_in_fallback_dialect(
         self, tokens: Sequence[Token], problem: ParseError
     ) -> Sequence[exp.Expr | None] | None:
         """The statement as parsed by another dialect, if one can."""
-        if self._has_open_quote or self._tried >= _MAX_UNPARSED:
+        if self._has_open_quote or self._failed_fallbacks >= _MAX_FAILED_FALLBACKS:
             return None
-        found = parse_in_other_dialect(self._text, tokens, self._dialect, first=self._other_dialect)
-        if found is None:
-            self._tried += 1
+        fallback = parse_in_other_dialect(
+            self._text, tokens, self._dialect, first=self._other_dialect
+        )
+        if fallback is None:
+            self._failed_fallbacks += 1
             return None
-        self._other_dialect = found.dialect
-        self._context.source = self._source.part(found.tokens)
+        self._other_dialect = fallback.dialect
+        self._context.source = self._source.for_statement(fallback.tokens)
         reason = self._safe_reason(problem, tokens).removeprefix(_NOT_UNDERSTOOD)
         self._context.add_problem(
-            f"read as {dialect_label(find_dialect(found.dialect))} SQL, since it is not "
+            f"read as {dialect_label(find_dialect(fallback.dialect))} SQL, since it is not "
             f"{dialect_label(self._dialect)} SQL: {reason}",
             _error_position(problem, tokens),
             is_remark=True,
         )
-        return found.nodes
+        return fallback.nodes
 
     def _safe_reason(self, problem: ParseError, tokens: Sequence[Token]) -> str:
-        """Why a statement was not parsed, without quoting a possible secret."""
+        """The reason why a statement was not parsed, without quoting a possible secret."""
         if self._has_open_quote:
             return _OPEN_QUOTE
         text = self._text_of(tokens)
-        # A dialect without this escape reads the rest of the literal as tokens.
+        # In a dialect without this escape, the rest of the literal becomes tokens.
         if has_secret_name(text) or _ESCAPED_QUOTE.search(text):
-            return f"{_NOT_UNDERSTOOD}invalid syntax (not quoted here: it may hold a password)"
+            return f"{_NOT_UNDERSTOOD}invalid syntax (not quoted here: it may contain a password)"
         return _parse_error_reason(problem)
 
     def _text_of(self, tokens: Sequence[Token]) -> str:
         return self._text[tokens[0].start : tokens[-1].end + 1]
 
     def _problem_inside(self, tokens: Sequence[Token]) -> ParseError:
-        """Why the parser fell back to a raw command for a statement with a query."""
+        """The reason why the parser returned a raw command for a statement with a query."""
         query = query_after_as(tokens)
         if query is not None:
             try:
@@ -565,65 +571,69 @@ class _Analysis:
             except ParseError as problem:
                 return problem
         kind = " ".join(keyword(each) for each in tokens[:2])
-        return ParseError(f"{kind} of this kind is not read")
+        return ParseError(f"this kind of {kind} is not supported")
 
     def _begin_statement(self, line: int, source: SourceText) -> None:
-        self._begun.append((line, self._number))
-        self._context.begin(self._number, line, source)
+        self._statement_number += 1
+        self._statement_lines.append((line, self._statement_number))
+        self._context.begin(self._statement_number, line, source)
+
+    def _report_not_understood(self, reason: str, tokens: Sequence[Token]) -> None:
+        self._report_failed(f"{_NOT_UNDERSTOOD}{reason}", tokens[0].start, self._text_of(tokens))
 
     def _report_failed(self, reason: str, offset: int | None, text: str) -> None:
         """Report a failed statement, which counts as one unresolved column.
 
-        The tables in its text are kept, and all names that may be tables.
+        The tables in its text are reported as well, and all names that may be tables.
         """
         self._context.add_problem(reason, offset)
         self._recorder.columns += 1
-        self._errors += 1
+        self._failed_statements += 1
         if self._has_open_quote:
-            # Strings and statements may be swapped.
+            # Strings and code may be mixed up.
             text = text.replace("'", " ")
-        # If names may be part of a secret, only certain table names are kept.
+        # Names that may be part of a secret are left out, except for those of tables.
         is_safe = not self._has_open_quote and not has_secret_name(text)
-        self._unparsed_text(text, self._context.line, with_others=is_safe)
+        self._add_tables_in_text(text, self._context.line, with_others=is_safe)
 
-    def _keep_tables(self, tokens: Sequence[Token]) -> None:
-        """Keep the tables in tokens that are not parsed."""
-        self._unparsed_text(self._text_of(tokens), self._source.line(tokens[0].start))
-        self._keep_tables_in_strings(tokens)
+    def _add_unparsed_tables(self, tokens: Sequence[Token]) -> None:
+        """Report the tables in tokens that are not parsed."""
+        self._add_tables_in_text(self._text_of(tokens), self._source.line(tokens[0].start))
+        self._add_tables_in_strings(tokens)
 
-    def _keep_tables_in_strings(self, tokens: Sequence[Token]) -> None:
-        """Keep the tables of SQL in strings, which runs later."""
+    def _add_tables_in_strings(self, tokens: Sequence[Token]) -> None:
+        """Report the tables of SQL in strings, which is executed later."""
         text = " ".join(each.text for each in tokens if each.token_type in STRINGS)
         if _SQL_IN_STRING.match(text):
-            self._unparsed_text(text, self._source.line(tokens[0].start))
+            self._add_tables_in_text(text, self._source.line(tokens[0].start))
 
-    def _unparsed_text(self, text: str, line: int, *, with_others: bool = False) -> None:
-        reads, named, others = tables_in(text, self._context.folding)
-        # SELECT a INTO variable
+    def _add_tables_in_text(self, text: str, line: int, *, with_others: bool = False) -> None:
+        reads, targets, others = tables_in(text, self._context.folding)
+        # SELECT a INTO variable writes no table.
         writes = tuple(
-            each for each in named if ".".join(each).lower() not in self._context.variables
+            each for each in targets if ".".join(each).lower() not in self._context.variables
         )
         others = others if with_others else ()
         if reads or writes or others:
             statement = UnparsedSql(
-                number=self._number, line=line, reads=reads, writes=writes, others=others
+                number=self._statement_number, line=line, reads=reads, writes=writes, others=others
             )
             self._unparsed[statement] = None
 
-    def _report_quotes(self) -> None:
-        if self._quotes_of is not None:
+    def _report_quoting_dialect(self) -> None:
+        if self._quoting_dialect is not None:
             self._context.begin(1, 1, self._source)
             self._context.add_problem(
-                f"quotes are read as in {dialect_label(self._quotes_of)} SQL, since some are "
+                f"quotes are read as in {dialect_label(self._quoting_dialect)} SQL, since some are "
                 f"not closed in {dialect_label(self._dialect)} SQL",
                 None,
                 is_remark=True,
             )
 
-    def _report_templates(self, unknown: Sequence[TemplateGap]) -> None:
-        for each in unknown:
-            started = [number for line, number in self._begun if line <= each.line]
-            self._context.begin(started[-1] if started else 1, each.line, self._source)
+    def _report_template_gaps(self, gaps: Sequence[TemplateGap]) -> None:
+        for each in gaps:
+            numbers = [number for line, number in self._statement_lines if line <= each.line]
+            self._context.begin(numbers[-1] if numbers else 1, each.line, self._source)
             self._context.add_problem(
                 f"unknown template expression: {each.text}", None, is_remark=each.is_remark
             )
@@ -643,16 +653,16 @@ def _parse_error_reason(problem: ParseError) -> str:
 
 
 def _simplify_message(description: str) -> str:
-    """The parser's message without its class names."""
-    missing = _MISSING.search(description)
+    """The parser's message without names of its classes."""
+    missing = _MISSING_PART.search(description)
     if missing is not None:
         return f"something is missing in {_split_class_name(missing.group(1))}"
-    plain = _CLASS.sub(lambda match: _split_class_name(match.group(1)), description)
-    return _TOKEN.sub(lambda match: _quote(match.group(1)), plain)
+    plain = _CLASS_NAME.sub(lambda match: _split_class_name(match.group(1)), description)
+    return _TOKEN.sub(lambda match: _quote_token(match.group(1)), plain)
 
 
-def _quote(word: str) -> str:
-    return "the end" if word == "SENTINEL" else f"'{word}'"
+def _quote_token(text: str) -> str:
+    return "the end" if text == "SENTINEL" else f"'{text}'"
 
 
 def _split_class_name(name: str) -> str:
@@ -673,50 +683,50 @@ def _error_position(problem: ParseError, tokens: Sequence[Token]) -> int:
     return tokens[0].start
 
 
-def _is_unrendered(edge: ColumnEdge) -> bool:
+def _has_unknown_name(edge: ColumnEdge) -> bool:
     names = (*edge.from_table, edge.from_column, *(edge.to_table or ()), edge.to_column or "")
     return any(UNKNOWN_NAME in name for name in names)
 
 
-def _register_spellings(statement: StatementLineage, spellings: Spellings) -> None:
+def _register_names(statement: StatementLineage, names: NameCases) -> None:
     for read in statement.reads:
-        spellings.see(read.table)
+        names.register(read.table)
         for column in read.columns:
-            spellings.see(read.table, column)
+            names.register(read.table, column)
     for write in statement.writes:
-        spellings.see(write.table)
+        names.register(write.table)
         for column in write.columns:
-            spellings.see(write.table, column)
+            names.register(write.table, column)
         for source in write.sources:
-            spellings.see(source)
+            names.register(source)
 
 
-def _apply_spellings(statement: StatementLineage, spellings: Spellings) -> StatementLineage:
+def _in_original_case(statement: StatementLineage, names: NameCases) -> StatementLineage:
     reads = (
         msgspec.structs.replace(
             read,
-            table=spellings.table(read.table),
-            columns=tuple(sorted(spellings.column(read.table, each) for each in read.columns)),
+            table=names.table(read.table),
+            columns=tuple(sorted(names.column(read.table, each) for each in read.columns)),
         )
         for read in statement.reads
     )
     writes = (
         msgspec.structs.replace(
             write,
-            table=spellings.table(write.table),
-            columns=tuple(spellings.column(write.table, each) for each in write.columns),
-            sources=tuple(sorted(map(spellings.table, write.sources))),
+            table=names.table(write.table),
+            columns=tuple(names.column(write.table, each) for each in write.columns),
+            sources=tuple(sorted(map(names.table, write.sources))),
         )
         for write in statement.writes
     )
     return msgspec.structs.replace(statement, reads=tuple(reads), writes=tuple(writes))
 
 
-def _rename_tables(statement: StatementLineage, names: dict[Parts, Parts]) -> StatementLineage:
-    if not names:
+def _rename_tables(statement: StatementLineage, new_names: dict[Parts, Parts]) -> StatementLineage:
+    if not new_names:
         return statement
     writes = tuple(
-        msgspec.structs.replace(write, table=names.get(write.table, write.table))
+        msgspec.structs.replace(write, table=new_names.get(write.table, write.table))
         for write in statement.writes
     )
     return msgspec.structs.replace(statement, writes=writes)
@@ -730,14 +740,14 @@ _CHUNKS_PER_PROCESS: Final = 8
 def analyse_many(
     texts: Sequence[SqlText], *, columns: ColumnProvider = no_columns, processes: int | None = None
 ) -> Iterator[ScriptLineage]:
-    """Analyse many texts; the results are in their order.
+    """Analyse many texts; the results are in the same order.
 
-    Several processes share the work if there is enough of it and `columns` can be pickled; by
-    default one per processor.
+    If there is enough text and `columns` can be pickled, several processes are used, by default one
+    per processor.
     """
     count = min(processes or os.cpu_count() or 1, len(texts))
     size = sum(len(each.text) for each in texts)
-    if count < 2 or size < _MIN_PARALLEL_LENGTH or not _can_be_sent(columns):
+    if count < 2 or size < _MIN_PARALLEL_LENGTH or not _can_be_pickled(columns):
         for each in texts:
             yield _analyse_text(each, columns)
         return
@@ -747,11 +757,11 @@ def analyse_many(
         yield from pool.map(_analyse_text, texts, repeat(columns), chunksize=chunk)
 
 
-def _analyse_text(given: SqlText, columns: ColumnProvider) -> ScriptLineage:
-    return analyse(given.text, dialect=given.dialect, columns=columns, file=given.file)
+def _analyse_text(sql: SqlText, columns: ColumnProvider) -> ScriptLineage:
+    return analyse(sql.text, dialect=sql.dialect, columns=columns, file=sql.file)
 
 
-def _can_be_sent(columns: ColumnProvider) -> bool:
+def _can_be_pickled(columns: ColumnProvider) -> bool:
     try:
         pickle.dumps(columns)
     except (pickle.PicklingError, AttributeError, TypeError):

@@ -1,4 +1,4 @@
-"""The state of an analysis: dialect, tables so far, and scopes in which names are resolved."""
+"""The state of an analysis: the dialect, the tables so far, and scopes that resolve names."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeAlias
@@ -9,10 +9,10 @@ from sqlglot.dialects.dialect import Dialect
 from lumos.lineage.sql.dialects import DialectTraits, NameFolding, column_name
 from lumos.lineage.sql.relation import (
     Excerpt,
-    Item,
     OriginPath,
     QueryColumn,
     QueryRelation,
+    RelationItem,
     TableColumn,
     TableStar,
     WholeRow,
@@ -25,7 +25,8 @@ ColumnProvider: TypeAlias = Callable[[Parts], Sequence[str] | Mapping[str, str] 
 
 # Larger results come from a mistake or from malicious SQL.
 MAX_COLUMNS: Final = 20_000
-# The limit for all queries of a statement together: less than a second and some hundred megabytes.
+# The limit for all queries of a statement together. Below it, an analysis takes less than a second
+# and some hundred megabytes.
 MAX_ORIGINS: Final = 500_000
 
 
@@ -34,7 +35,7 @@ class StatementTooLarge(Exception):
 
 
 def no_columns(_: Parts) -> None:
-    """A column provider that knows no table."""
+    """A column provider for which the columns of all tables are unknown."""
 
 
 class FromItem(NamedTuple):
@@ -43,12 +44,12 @@ class FromItem(NamedTuple):
     name: str
     relation: QueryRelation
     parts: Parts = ()
-    # Elements of an array: the name also stands for the value itself.
+    # Whether the rows are elements of an array, so that the name also refers to the element.
     is_value: bool = False
 
 
 class UnresolvedColumn(NamedTuple):
-    """A name that matches no column or several; `column` is the most likely one."""
+    """A name that matches no column or several; `column` is the most likely one, if any."""
 
     reason: str
     column: QueryColumn | None = None
@@ -61,14 +62,14 @@ class Scope:
         self.outer = outer
         self.sources: list[FromItem] = []
         # Columns that USING or NATURAL merged.
-        self.merged: dict[str, QueryColumn] = {}
+        self.merged_columns: dict[str, QueryColumn] = {}
         self.aliases: dict[str, QueryColumn] = {}
-        # Qualified names of this query: each proves that its source has the column.
+        # Pairs of a source and one of its columns, from qualified names such as `o.id`.
         self.qualified_names: Callable[[], Collection[tuple[str, str]]] = frozenset
-        # Rows that a routine holds under a name.
-        self.rows: Mapping[str, QueryRelation] = {}
+        # Rows of cursors, loops and triggers, by their names in a routine.
+        self.named_rows: Mapping[str, QueryRelation] = {}
         # Scalars that WITH defines.
-        self.values: Mapping[str, QueryColumn] = {}
+        self.scalars: Mapping[str, QueryColumn] = {}
         self.ctes: dict[str, QueryRelation] = {}
         self.windows: dict[str, exp.Expr] = {}
         self.variables: frozenset[str] = outer.variables if outer else frozenset()
@@ -77,53 +78,56 @@ class Scope:
     def resolve(
         self, parts: Parts, *, aliases_first: bool = False
     ) -> QueryColumn | UnresolvedColumn | None:
-        """The column that a name refers to; None for a variable."""
+        """Resolve a name to a column; None for a variable."""
         if len(parts) == 1:
             return self._resolve_unqualified(parts[0], aliases_first=aliases_first)
         for length in range(len(parts) - 1, 0, -1):
-            source = self.source(parts[:length])
+            source = self.find_source(parts[:length])
             if source is not None:
                 column = _qualified_column(source, parts[length])
                 if length + 1 < len(parts) and isinstance(column, QueryColumn):
                     return column.field(parts[length + 1 :])
                 return column
-        holder = self._struct(parts[0], aliases_first=aliases_first)
-        if holder is not None:
-            return holder.field(parts[1:]) if isinstance(holder, QueryColumn) else holder
+        struct = self._resolve_struct(parts[0], aliases_first=aliases_first)
+        if struct is not None:
+            return struct.field(parts[1:]) if isinstance(struct, QueryColumn) else struct
         if parts[0] in self.variables:
             return None
         return UnresolvedColumn(f"no source is called '{'.'.join(parts[:-1])}'")
 
-    def source(self, qualifier: Parts) -> FromItem | None:
-        """The FROM item of that name, here or in an enclosing query."""
-        for scope in self._outwards():
+    def find_source(self, qualifier: Parts) -> FromItem | None:
+        """The FROM item of that name, in this query or an enclosing one."""
+        for scope in self._self_and_outer():
             for source in scope.sources:
                 if len(qualifier) == 1:
                     if source.name == qualifier[0]:
                         return source
                 elif source.parts[-len(qualifier) :] == qualifier:
                     return source
-        for scope in self._outwards():
+        # A source with an alias may also be referred to by its table name.
+        for scope in self._self_and_outer():
             for source in scope.sources:
                 if source.parts and source.parts[-len(qualifier) :] == qualifier:
                     return source
-        if len(qualifier) == 1 and qualifier[0] in self.rows:
-            return FromItem(qualifier[0], self.rows[qualifier[0]])
+        if len(qualifier) == 1 and qualifier[0] in self.named_rows:
+            return FromItem(qualifier[0], self.named_rows[qualifier[0]])
         return None
 
-    def _struct(self, name: str, *, aliases_first: bool) -> QueryColumn | UnresolvedColumn | None:
-        """Find the column whose field a qualifier accesses if the qualifier is not a source."""
+    def _resolve_struct(
+        self, name: str, *, aliases_first: bool
+    ) -> QueryColumn | UnresolvedColumn | None:
+        """Resolve a qualifier that is not a source: in `address.city`, the column `address`."""
         if aliases_first and name in self.aliases:
             return self.aliases[name]
-        for scope in self._outwards():
-            is_certain = name in scope.aliases or name in scope.merged
-            is_certain = is_certain or any(each.relation.find(name) for each in scope.sources)
-            column = scope._resolve_here(name) if self.has_structs or is_certain else None
+        for scope in self._self_and_outer():
+            is_column = name in scope.aliases or name in scope.merged_columns
+            is_column = is_column or any(each.relation.find(name) for each in scope.sources)
+            column = scope._resolve_in_query(name) if self.has_structs or is_column else None
             if column is not None:
                 return column
         return None
 
-    def _outwards(self) -> "Iterator[Scope]":
+    def _self_and_outer(self) -> "Iterator[Scope]":
         scope: Scope | None = self
         while scope is not None:
             yield scope
@@ -135,43 +139,42 @@ class Scope:
         if aliases_first and name in self.aliases:
             return self.aliases[name]
         unresolved: UnresolvedColumn | None = None
-        for scope in self._outwards():
-            column = scope._resolve_here(name)
+        for scope in self._self_and_outer():
+            column = scope._resolve_in_query(name)
             if isinstance(column, QueryColumn):
                 return column
             unresolved = unresolved or column
         if name in self.variables:
             return None
-        return unresolved or self._outside_schemas(name)
+        return unresolved or self._resolve_unknown(name)
 
-    def _resolve_here(self, name: str) -> QueryColumn | UnresolvedColumn | None:
-        if name in self.merged:
-            return self.merged[name]
-        certain = [
+    def _resolve_in_query(self, name: str) -> QueryColumn | UnresolvedColumn | None:
+        """Resolve an unqualified name without enclosing queries, known columns before guesses."""
+        if name in self.merged_columns:
+            return self.merged_columns[name]
+        matches = [
             (source, column) for source in self.sources if (column := source.relation.find(name))
         ]
-        if len(certain) == 1:
-            return certain[0][1]
-        if certain:
-            return _ambiguous(name, [source for source, _ in certain])
-        if name in self.values:
-            return self.values[name].renamed(name)
+        if len(matches) == 1:
+            return matches[0][1]
+        if matches:
+            return _ambiguous(name, [source for source, _ in matches])
+        if name in self.scalars:
+            return self.scalars[name].with_name(name)
         if name in self.aliases:
             return self.aliases[name]
         for source in self.sources:
             if source.is_value and source.name == name:
-                return next(source.relation.everything()).renamed(name)
+                return next(source.relation.all_columns()).with_name(name)
         if name in self.variables:
             return None
-        open_sources = [source for source in self.sources if source.relation.candidates(name)]
+        possible = [source for source in self.sources if source.relation.count_candidates(name)]
         candidates = [
-            source
-            for source in open_sources
-            if any(star.is_likely for star in source.relation.stars)
-        ] or open_sources
+            source for source in possible if any(star.is_likely for star in source.relation.stars)
+        ] or possible
         if len(candidates) > 1:
-            names = self.qualified_names()
-            confirmed = [source for source in candidates if (source.name, name) in names]
+            qualified = self.qualified_names()
+            confirmed = [source for source in candidates if (source.name, name) in qualified]
             candidates = confirmed if len(confirmed) == 1 else candidates
         if len(candidates) == 1:
             guess = candidates[0].relation.guess(name)
@@ -181,9 +184,13 @@ class Scope:
                 return _whole_row(source, name)
         return _ambiguous(name, candidates) if candidates else None
 
-    def _outside_schemas(self, name: str) -> QueryColumn | UnresolvedColumn:
-        """Resolve a column in no known schema; that of an only table may be outdated."""
-        for scope in self._outwards():
+    def _resolve_unknown(self, name: str) -> QueryColumn | UnresolvedColumn:
+        """Resolve a name that no schema contains.
+
+        If a query reads a single table, the name is a column of that table: its known schema may be
+        outdated.
+        """
+        for scope in self._self_and_outer():
             tables = [source for source in scope.sources if source.relation.table is not None]
             if len(scope.sources) == 1 and len(tables) == 1:
                 table = tables[0].relation.table
@@ -196,61 +203,61 @@ class Scope:
 
 
 class SqlWatcher(Protocol):
-    """Receives every resolved name and every implicit use of columns, to derive more than edges.
+    """Callbacks for each statement, resolved name and implicit use of columns.
 
-    No edges are recorded for a watched script.
+    No edges are recorded for a script with a watcher.
     """
 
-    def begun(self, node: exp.Expr) -> None:
-        """A statement is about to be read."""
+    def on_statement(self, node: exp.Expr) -> None:
+        """Called before a statement is read."""
         ...
 
-    def named(
+    def on_name(
         self, node: exp.Expr, column: QueryColumn, usage: UseKind | None, excerpt: Excerpt | None
     ) -> None:
-        """A name, or a position in GROUP BY or ORDER BY, refers to a column."""
+        """Called if a name, or a position in GROUP BY or ORDER BY, refers to a column."""
         ...
 
-    def joined(self, join: exp.Expr, scope: Scope, before: int) -> None:
-        """The sources from index `before` on were joined to the earlier ones."""
+    def on_join(self, join: exp.Expr, scope: Scope, before: int) -> None:
+        """Called after the sources from the index `before` on were joined to the earlier ones."""
         ...
 
-    def shared(
+    def on_shared_column(
         self, name: str, sides: Sequence[QueryColumn | None], excerpt: Excerpt | None
     ) -> None:
-        """USING or NATURAL compares two columns."""
+        """Called if USING or NATURAL compares two columns."""
         ...
 
-    def star_columns_named(
+    def on_star_columns_named(
         self, node: exp.Expr, columns: Sequence[QueryColumn], excerpt: Excerpt | None
     ) -> None:
-        """EXCEPT, RENAME or REPLACE after a star names columns that the star must contain."""
+        """Called if EXCEPT, RENAME or REPLACE after a star names columns of that star."""
         ...
 
-    def whole_row_used(
+    def on_whole_row(
         self, node: exp.Expr, columns: Sequence[QueryColumn], usage: UseKind | None,
         excerpt: Excerpt | None,
     ) -> None:  # fmt: skip
-        """All columns are the argument of a function."""
+        """Called if a row with all of its columns is used as one value."""
         ...
 
-    def numbered(self, relation: QueryRelation, names: int) -> None:
-        """The first `names` columns of a relation are renamed by position, as in t(a, b)."""
+    def on_columns_renamed(self, relation: QueryRelation, names: int) -> None:
+        """Called if the first `names` columns are renamed by position, as in t(a, b)."""
         ...
 
-    def set_operation_read(
+    def on_set_operation(
         self, node: exp.SetOperation, branches: Sequence[QueryRelation], *, is_by_name: bool
     ) -> None:
-        """A set operation combines the columns of several queries."""
+        """Called if a set operation combines several queries."""
         ...
 
-    def written(self, table: Parts, result: QueryRelation, *, positional: bool) -> None:
-        """A result is written to a permanent table."""
+    def on_write(self, table: Parts, result: QueryRelation, *, positional: bool) -> None:
+        """Called if a result is written to a permanent table."""
         ...
 
 
 class AnalysisContext:
-    """The state of one script, which its statements change one after the other."""
+    """The state of one script; each statement may change it."""
 
     def __init__(
         self, dialect: Dialect, columns: ColumnProvider, watcher: SqlWatcher | None = None
@@ -261,13 +268,13 @@ class AnalysisContext:
         self.traits = DialectTraits("" if name == "dialect" else name)
         self.folding = NameFolding(dialect)
         self.source = SourceText("", ())
-        # Lineage leads through temporary tables.
+        # Temporary tables are not reported: lineage leads through them to permanent tables.
         self.temporary: dict[Parts, QueryRelation] = {}
-        self.renamed: dict[Parts, Parts] = {}
-        # The rows of cursors and loops, and those that a trigger sees.
-        self.rows: dict[str, QueryRelation] = {}
+        self.renamed_tables: dict[Parts, Parts] = {}
+        # Rows of cursors, loops and triggers, by their names in a routine.
+        self.named_rows: dict[str, QueryRelation] = {}
         # Scalars that WITH defines.
-        self.values: dict[str, QueryColumn] = {}
+        self.scalars: dict[str, QueryColumn] = {}
         # T-SQL variables are stored without their @.
         self.variable_values: dict[str, QueryColumn] = {}
         self.variables: set[str] = set(self.traits.pseudo_columns)
@@ -275,10 +282,10 @@ class AnalysisContext:
         self.line = 1
         self.reads: dict[Parts, dict[str, None]] = {}
         self.problems: dict[SqlProblem, None] = {}
-        self._origins = 0
-        self._columns = columns
-        self._created: dict[Parts, list[str]] = {}
-        self._known: dict[Parts, list[str] | None] = {}
+        self._origin_count = 0
+        self._column_provider = columns
+        self._created_columns: dict[Parts, list[str]] = {}
+        self._provided_columns: dict[Parts, list[str] | None] = {}
 
     def begin(self, statement: int, line: int, source: SourceText) -> None:
         """Start the next statement."""
@@ -286,25 +293,25 @@ class AnalysisContext:
         self.line = line
         self.source = source
         self.reads = {}
-        self.values = {}
-        self._origins = 0
+        self.scalars = {}
+        self._origin_count = 0
 
     def begin_routine(self) -> None:
-        """Forget the variables of the previous routine."""
+        """Clear the variables of the previous routine."""
         self.variables = set(self.traits.pseudo_columns)
-        self.rows.clear()
+        self.named_rows.clear()
         self.variable_values.clear()
 
-    def count_origins(self, origins: int) -> None:
-        """Count columns and origins that a statement reads; raises StatementTooLarge."""
-        self._origins += origins
-        if self._origins > MAX_ORIGINS:
+    def count_origins(self, count: int) -> None:
+        """Add to the number of columns and origins of a statement; raises StatementTooLarge."""
+        self._origin_count += count
+        if self._origin_count > MAX_ORIGINS:
             raise StatementTooLarge(
                 f"its queries have more than {MAX_ORIGINS:,} columns and origins"
             )
 
     def check_size(self, relation: QueryRelation) -> QueryRelation:
-        """Return the result of a query; raises StatementTooLarge if it has too many columns."""
+        """Return the same relation; raises StatementTooLarge if it has too many columns."""
         if len(relation.items) > MAX_COLUMNS:
             raise StatementTooLarge(f"a query in it returns more than {MAX_COLUMNS:,} columns")
         self.count_origins(len(relation.items))
@@ -330,77 +337,80 @@ class AnalysisContext:
         return parts[-1:] if parts and parts[-1].startswith("#") else parts
 
     def scope(self, outer: Scope | None, ctes: Mapping[str, QueryRelation]) -> Scope:
-        """A new scope inside another."""
+        """A new scope inside the scope of an enclosing query."""
         scope = Scope(outer=outer, has_structs=self.traits.has_structs)
         scope.ctes = dict(ctes)
         scope.variables = frozenset(self.variables)
-        scope.rows = self.rows
-        scope.values = self.values
+        scope.named_rows = self.named_rows
+        scope.scalars = self.scalars
         return scope
 
     # Tables
 
     def columns_of(self, table: Parts) -> list[str] | None:
         """The column names of a permanent table, if known."""
-        if table in self._created:
-            return self._created[table]
-        if table not in self._known:
-            columns = self._columns(table)
+        if table in self._created_columns:
+            return self._created_columns[table]
+        if table not in self._provided_columns:
+            columns = self._column_provider(table)
             # An empty schema counts as unknown.
-            self._known[table] = (
+            self._provided_columns[table] = (
                 [self.folding.stored(name) for name in columns] if columns else None
             )
-        return self._known[table]
+        return self._provided_columns[table]
 
     def known_columns(self, table: Parts) -> list[str] | None:
         """The column names of a permanent or temporary table, if known."""
         temporary = self.temporary.get(table)
         if temporary is not None:
             names = [column.name for column in temporary.columns]
-            return names if names and not temporary.is_open else None
+            return names if names and not temporary.has_unknown_columns else None
         return self.columns_of(table)
 
     def is_created(self, table: Parts) -> bool:
         """Whether the script itself created the table."""
-        return table in self._created
+        return table in self._created_columns
 
     def set_columns(self, table: Parts, names: Iterable[str] | None) -> None:
-        """Remember the columns of a table that the script creates; None after DROP."""
+        """Set the columns of a table that the script creates; None after DROP."""
         if names is None:
-            self._created.pop(table, None)
+            self._created_columns.pop(table, None)
         else:
-            self._created[table] = list(names)
+            self._created_columns[table] = list(names)
 
     def table(self, table: Parts, *, is_read: bool = True) -> QueryRelation:
-        """A table as a FROM item; a target only counts as read once one of its columns is named."""
+        """The columns of a table.
+
+        The target of a write is not read as such (`is_read`), only if one of its columns is named.
+        """
         if table in self.temporary:
             return self.temporary[table]
         if is_read:
             self.reads.setdefault(table, {})
         names = self.columns_of(table)
-        items: list[Item] = [TableStar(table)]
+        items: list[RelationItem] = [TableStar(table)]
         if names is not None:
             items = [_table_column(table, name) for name in names]
         return QueryRelation(items, table=table)
 
-    def with_names(self, names: list[str], relation: QueryRelation) -> QueryRelation:
-        """A relation whose columns get names by position."""
+    def with_column_names(self, names: list[str], relation: QueryRelation) -> QueryRelation:
+        """Rename the columns of a relation by position."""
         if names and self.watcher is not None:
-            self.watcher.numbered(relation, len(names))
-        return relation.under(names)
+            self.watcher.on_columns_renamed(relation, len(names))
+        return relation.with_column_names(names)
 
     # Results
 
     def record_read(self, column: QueryColumn) -> None:
         """Record that the statement reads the origins of a column."""
-        self.count_origins(1 + len(column.facts) + len(column.uses))
-        for table, name in column.facts:
+        self.count_origins(1 + len(column.origins) + len(column.uses))
+        for table, name in column.origins:
             columns = self.reads.setdefault(table, {})
             if name != ALL:
                 columns[column_name(name)] = None
 
     def add_problem(self, reason: str, offset: int | None, *, is_remark: bool = False) -> None:
-        """Record what could not be resolved."""
+        """Record a problem; a remark does not affect edges."""
         line = self.source.line(offset) if offset is not None else self.line
         problem = SqlProblem(
             statement=self.statement,
@@ -411,7 +421,7 @@ class AnalysisContext:
         self.problems[problem] = None
 
     def excerpt(self, offset: int | None, clause: Clause) -> Excerpt | None:
-        """The clause around a position of the text."""
+        """The clause around an offset in the text."""
         return None if offset is None else Excerpt(self.source, offset, clause)
 
 
@@ -426,10 +436,10 @@ def _qualified_column(source: FromItem, name: str) -> QueryColumn | UnresolvedCo
     if column is not None:
         return column
     if source.is_value:
-        return next(relation.everything()).renamed(name)
+        return next(relation.all_columns()).with_name(name)
     if relation.table is not None:
         return _unknown_in_table(relation.table, name)
-    if relation.candidates(name) > 1:
+    if relation.count_candidates(name) > 1:
         return UnresolvedColumn(
             f"'{source.name}.{name}' may come from several tables of unknown columns"
         )
@@ -444,7 +454,7 @@ def _ambiguous(name: str, sources: list[FromItem]) -> UnresolvedColumn:
 def _unknown_in_table(table: Parts, name: str) -> UnresolvedColumn:
     column = _table_column(table, name)
     column.is_resolved = False
-    return UnresolvedColumn(f"'{name}' is not among the columns known of {'.'.join(table)}", column)
+    return UnresolvedColumn(f"'{name}' is not among the known columns of {'.'.join(table)}", column)
 
 
 def _table_column(table: Parts, name: str) -> QueryColumn:
@@ -453,15 +463,15 @@ def _table_column(table: Parts, name: str) -> QueryColumn:
 
 def _whole_row(source: FromItem, name: str) -> QueryColumn:
     """All columns of a source as one value, as in `SELECT t FROM t`."""
-    columns = tuple(source.relation.everything())
+    columns = tuple(source.relation.all_columns())
     merged = QueryColumn(name)
     for column in columns:
-        merged = merged.merged(column)
+        merged = merged.merge(column)
     step = OriginPath(Derivation.TRANSFORMATION)
-    facts = {
-        origin: fact.then(step) if fact.derivation is Derivation.IDENTITY else fact
-        for origin, fact in merged.facts.items()
+    origins = {
+        origin: path.then(step) if path.derivation is Derivation.IDENTITY else path
+        for origin, path in merged.origins.items()
     }
     return QueryColumn(
-        name, facts, merged.uses, is_resolved=merged.is_resolved, definition=WholeRow(columns)
+        name, origins, merged.uses, is_resolved=merged.is_resolved, definition=WholeRow(columns)
     )

@@ -2,8 +2,8 @@
 
 Python has one recursion limit for all threads of a process. If it were raised here, endless
 recursion in a thread of the host would crash the process instead of raising RecursionError. So only
-the child raises it. The child asks its parent for the schemas of tables; the two exchange pickled
-values.
+the child raises it. The child calls functions of its parent, such as the one that provides columns
+of tables; the two exchange pickled values.
 """
 
 import os
@@ -27,11 +27,12 @@ class DeepProcessFailed(Exception):
 
 
 def call_in_deep_process(
-    function: Callable[..., Any], *, asks: Mapping[str, Callable[..., Any]], **values: Any
+    function: Callable[..., Any], *, callbacks: Mapping[str, Callable[..., Any]], **arguments: Any
 ) -> Any:
     """Call a function of a module in a child process; raises DeepProcessFailed.
 
-    `asks` are arguments that the child calls back in this process. Their errors are raised here.
+    `callbacks` are arguments that are functions. They run in this process, and their errors are
+    raised here.
     """
     if not sys.executable:
         raise DeepProcessFailed
@@ -48,21 +49,21 @@ def call_in_deep_process(
         raise DeepProcessFailed from None
     assert child.stdin is not None
     assert child.stdout is not None
-    overdue = threading.Timer(_TIMEOUT_SECONDS, child.kill)
-    overdue.daemon = True
-    overdue.start()
+    timer = threading.Timer(_TIMEOUT_SECONDS, child.kill)
+    timer.daemon = True
+    timer.start()
     try:
-        _send(child.stdin, (function, values, tuple(asks)))
+        _send(child.stdin, (function, arguments, tuple(callbacks)))
         while True:
             kind, *content = _receive(child.stdout)
             if kind == "done":
                 return content[0]
             if kind == "failed":
                 raise DeepProcessFailed
-            name, arguments = content
-            _send(child.stdin, asks[name](*arguments))
+            name, callback_arguments = content
+            _send(child.stdin, callbacks[name](*callback_arguments))
     finally:
-        overdue.cancel()
+        timer.cancel()
         child.kill()
         for pipe in (child.stdin, child.stdout):
             # Unread data cannot be flushed.
@@ -73,36 +74,36 @@ def call_in_deep_process(
 
 def serve() -> None:
     """Serve one call of the parent in a thread with a deep stack."""
-    # Windows has no such limit; there the child fails, and the text counts as nested too deeply.
+    # Windows does not have this module: the child fails, and the text counts as nested too deeply.
     import resource
 
-    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    from_parent, to_parent = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     # Other output must not mix with the results.
     os.dup2(2, 1)
     resource.setrlimit(resource.RLIMIT_AS, (_MAX_MEMORY_BYTES, _MAX_MEMORY_BYTES))
     sys.setrecursionlimit(_RECURSION_LIMIT)
     threading.stack_size(_STACK_BYTES)
-    thread = threading.Thread(target=_serve, args=(requests, answers))
+    thread = threading.Thread(target=_serve, args=(from_parent, to_parent))
     thread.start()
     thread.join()
 
 
-def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
-    function, values, asks = pickle.load(requests)
+def _serve(from_parent: IO[bytes], to_parent: IO[bytes]) -> None:
+    function, arguments, callbacks = pickle.load(from_parent)
 
-    def asked(name: str) -> Callable[..., Any]:
-        def ask(*arguments: Any) -> Any:
-            _send(answers, ("ask", name, arguments))
-            return pickle.load(requests)
+    def callback(name: str) -> Callable[..., Any]:
+        def call_parent(*callback_arguments: Any) -> Any:
+            _send(to_parent, ("call", name, callback_arguments))
+            return pickle.load(from_parent)
 
-        return ask
+        return call_parent
 
     try:
-        result = function(**values, **{name: asked(name) for name in asks})
+        result = function(**arguments, **{name: callback(name) for name in callbacks})
     except (RecursionError, MemoryError):
-        _send(answers, ("failed",))
+        _send(to_parent, ("failed",))
     else:
-        _send(answers, ("done", result))
+        _send(to_parent, ("done", result))
 
 
 def _send(pipe: IO[bytes], message: object) -> None:

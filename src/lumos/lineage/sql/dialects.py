@@ -14,70 +14,51 @@ from lumos.lineage.sql.tokens import shift_tokens, tokenize
 from lumos.model.paths import ELEMENT, KEY, VALUE, lineage_path
 from lumos.model.types import quoted_name
 
-_STRUCTS: Final = frozenset(
+_WITH_STRUCTS: Final = frozenset(
     {
         "athena", "bigquery", "clickhouse", "databricks", "dremio", "drill", "duckdb", "hive",
         "presto", "redshift", "spark", "spark2", "starrocks", "trino", "doris", "",
     }
 )  # fmt: skip
-
-
+# A projection may use the aliases of earlier ones: SELECT a + 1 AS b, b * 2 AS c.
 _LATERAL_ALIASES: Final = frozenset(
     {"snowflake", "redshift", "databricks", "spark", "duckdb", "teradata", "clickhouse"}
 )
-
-
 _ALIASES_IN_WHERE: Final = frozenset({"snowflake", "teradata", "clickhouse", "duckdb", "redshift"})
-
-
 _RECURSIVE_WITHOUT_KEYWORD: Final = frozenset(
     {"tsql", "fabric", "oracle", "snowflake", "sqlite", "teradata", "exasol", "db2", ""}
 )
-
-
+# The output column of CAST(a AS INT) is called a.
 _NAMES_THROUGH_CASTS: Final = frozenset({"postgres", "redshift", "materialize", "risingwave"})
-
-
+# FROM may contain arrays of earlier items: FROM orders o, o.items.
 _PATHS_IN_FROM: Final = frozenset({"bigquery", "redshift"})
-
-
 # UNNEST of an array of rows returns the fields of the rows as columns.
 _EXPANDS_ROWS: Final = frozenset(
     {"athena", "materialize", "postgres", "presto", "redshift", "risingwave", "trino"}
 )
-
-
 # Names that are not columns of any table.
-_PSEUDO: Final = frozenset(
+_PSEUDO_COLUMNS: Final = frozenset(
     {
         "current_date", "current_timestamp", "current_time", "current_user", "session_user",
         "system_user", "localtime", "localtimestamp", "sysdate", "systimestamp",
         "default",
     }
 )  # fmt: skip
-
-
-_PSEUDO_OF_ORACLE: Final = frozenset(
+_ORACLE_PSEUDO_COLUMNS: Final = frozenset(
     {
         "rownum", "level", "rowid", "user", "uid", "sqlcode", "sqlerrm", "connect_by_isleaf",
         "connect_by_iscycle", "ora_rowscn",
     }
 )  # fmt: skip
-
-
 _ALIASES: Final = {
     "": "", "generic": "", "ansi": "", "postgresql": "postgres", "sqlserver": "tsql",
     "mssql": "tsql", "synapse": "tsql", "mariadb": "mysql", "sparksql": "spark", "impala": "hive",
     "greenplum": "postgres", "non-validating": "", "plsql": "oracle", "vertica": "postgres",
 }  # fmt: skip
-
-
 # Node types that the parser returns for text that is not SQL.
 _NON_STATEMENTS: Final = (
     exp.Alias, exp.Aliases, exp.Condition, exp.Identifier, exp.Interval, exp.Paren, exp.Tuple,
 )  # fmt: skip
-
-
 # The most widely used first; the first that parses a statement is taken.
 _FALLBACK_ORDER: Final = (
     "spark", "bigquery", "snowflake", "postgres", "duckdb", "mysql", "tsql", "oracle", "trino",
@@ -85,14 +66,8 @@ _FALLBACK_ORDER: Final = (
     "doris", "starrocks", "singlestore", "exasol", "dremio", "drill", "druid", "materialize",
     "risingwave", "fabric", "dune", "",
 )  # fmt: skip
-
-
-_MARKS: Final = ('"', "`", "[", "#", "//")
-
-
+_QUOTES_AND_COMMENTS: Final = ('"', "`", "[", "#", "//")
 _ESCAPE: Final = "\\"
-
-
 # [order id], but neither [1, 2] nor a[1].
 _BRACKETED_NAME: Final = re.compile(r"(?<![\w\])])\[[^\W\d][\w $#@-]*\]")
 
@@ -115,11 +90,11 @@ def dialect_label(dialect: Dialect) -> str:
 
 
 class DialectTraits:
-    """The traits of one dialect; the empty name is standard SQL."""
+    """How one dialect differs from others; the empty name is standard SQL."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.has_structs = name in _STRUCTS
+        self.has_structs = name in _WITH_STRUCTS
         self.has_lateral_aliases = name in _LATERAL_ALIASES
         self.has_aliases_in_where = name in _ALIASES_IN_WHERE
         self.recurses_without_keyword = name in _RECURSIVE_WITHOUT_KEYWORD
@@ -127,28 +102,30 @@ class DialectTraits:
         self.names_through_casts = name in _NAMES_THROUGH_CASTS
         self.names_through_brackets = self.names_through_casts or name == "duckdb"
         self.expands_rows = name in _EXPANDS_ROWS
-        self.flattens = name == "snowflake"
-        # Names that are only columns if a table has them.
-        self.pseudo_columns = _PSEUDO | (_PSEUDO_OF_ORACLE if name == "oracle" else frozenset())
+        self.has_flatten = name == "snowflake"
+        # These names are only columns if a table has such columns.
+        self.pseudo_columns = _PSEUDO_COLUMNS
+        if name == "oracle":
+            self.pseudo_columns |= _ORACLE_PSEUDO_COLUMNS
 
 
 # Deeper paths come from recursive queries.
 _MAX_PATH_DEPTH: Final = 12
 _PATH_MARKS: Final = (ELEMENT, VALUE, KEY)
-# In edges, other names could not be told from paths.
+# In edges, names with other characters could not be distinguished from paths.
 _SIMPLE_COLUMN: Final = re.compile(r"[^.\[{<`*]+")
 
 
 class QuotedName(str):
-    """A folded name that remembers its quoted spelling."""
+    """A folded name that also has its original case, as quoted in the script."""
 
-    spelled: str
+    original: str
 
     @classmethod
-    def of(cls, folded: str, spelled: str) -> "QuotedName":
-        made = cls(folded)
-        made.spelled = spelled
-        return made
+    def of(cls, folded: str, original: str) -> "QuotedName":
+        name = cls(folded)
+        name.original = original
+        return name
 
 
 class NestedName(QuotedName):
@@ -159,9 +136,9 @@ class NestedName(QuotedName):
 
 
 def nested_name(name: str, *steps: str) -> str:
-    """The path of a part of a column: an element `[]`, a map's `{}` or `{key}`, or a field.
+    """Append steps to a column or path: an element `[]`, a map's `{}` or `{key}`, or a field.
 
-    It stays the path of the whole if that cannot be extended.
+    Returns the name unchanged if the path is too deep or the column name looks like a path.
     """
     is_nested = isinstance(name, NestedName)
     column = name.column if isinstance(name, NestedName) else name
@@ -169,12 +146,12 @@ def nested_name(name: str, *steps: str) -> str:
     if depth > _MAX_PATH_DEPTH or (not is_nested and not _SIMPLE_COLUMN.fullmatch(name)):
         return name
     texts = [
-        step if step in _PATH_MARKS else f".{quoted_name(spelling_of(step))}" for step in steps
+        step if step in _PATH_MARKS else f".{quoted_name(in_original_case(step))}" for step in steps
     ]
-    made = NestedName(name + "".join(texts).lower())
-    made.spelled = spelling_of(name) + "".join(texts)
-    made.column, made.depth = column, depth
-    return made
+    nested = NestedName(name + "".join(texts).lower())
+    nested.original = in_original_case(name) + "".join(texts)
+    nested.column, nested.depth = column, depth
+    return nested
 
 
 def column_name(name: str) -> str:
@@ -187,50 +164,56 @@ def is_statement(node: exp.Expr) -> bool:
     return not isinstance(node, _NON_STATEMENTS) or isinstance(node, exp.Query | exp.Command)
 
 
-def spelling_of(name: str) -> str:
-    """A name as quoted, or else in lower case."""
-    return name.spelled if isinstance(name, QuotedName) else name
+def in_original_case(name: str) -> str:
+    """A name in the case of its quoted form, or else in lower case."""
+    return name.original if isinstance(name, QuotedName) else name
 
 
-class Spellings:
-    """One spelling per name in the result; unquoted occurrences win over quoted ones."""
+class NameCases:
+    """Chooses the case of each name in the result.
+
+    A script may write a name quoted and unquoted, as in "Orders" and orders; unquoted wins.
+    """
 
     def __init__(self) -> None:
         self._tables: dict[Parts, list[str]] = {}
         self._columns: dict[tuple[Parts, str], str] = {}
 
-    def see(self, table: Parts, column: str | None = None) -> None:
-        """Register the spelling of a table or column."""
-        before = self._tables.get(table)
-        if before is None:
-            self._tables[table] = [spelling_of(part) for part in table]
+    def register(self, table: Parts, column: str | None = None) -> None:
+        """Register an occurrence of a table or column."""
+        parts = self._tables.get(table)
+        if parts is None:
+            self._tables[table] = [in_original_case(part) for part in table]
         else:
             for index, part in enumerate(table):
                 if not isinstance(part, QuotedName):
-                    before[index] = part
+                    parts[index] = part
         if column is not None and (
             not isinstance(column, QuotedName) or (table, column) not in self._columns
         ):
-            self._columns[table, column] = spelling_of(column)
+            self._columns[table, column] = in_original_case(column)
 
     def table(self, table: Parts) -> Parts:
-        """The spelling of a table name in the result."""
-        return tuple(self._tables.get(table, map(spelling_of, table)))
+        """A table name in the chosen case."""
+        return tuple(self._tables.get(table, map(in_original_case, table)))
 
     def column(self, table: Parts, column: str) -> str:
-        """The spelling of a column name in the result."""
-        return self._columns.get((table, column), spelling_of(column))
+        """A column name in the chosen case."""
+        return self._columns.get((table, column), in_original_case(column))
 
     def path(self, table: Parts, path: str) -> str:
-        """The spelling of a column or of the path of a field inside of it."""
+        """A column, or the path of a field inside of it, with the column in the chosen case."""
         if not isinstance(path, NestedName):
             return lineage_path(self.column(table, path))
-        below = path.spelled[len(spelling_of(path.column)) :]
-        return self.column(table, path.column) + below
+        steps = path.original[len(in_original_case(path.column)) :]
+        return self.column(table, path.column) + steps
 
 
 class NameFolding:
-    """How a dialect folds names; unquoted names are in lower case, even if it stores upper case."""
+    """Folds names as a dialect does, so that equal names are equal strings.
+
+    Unquoted names become lower case, even if the dialect stores them in upper case.
+    """
 
     def __init__(self, dialect: Dialect) -> None:
         strategy = dialect.normalization_strategy
@@ -239,11 +222,11 @@ class NameFolding:
             NormalizationStrategy.UPPERCASE,
         )
         self._stores_upper_case = strategy is NormalizationStrategy.UPPERCASE
-        # Whether a quoted name equals an unquoted one.
+        # Whether a quoted name was folded, so that it may equal an unquoted one.
         self.has_quoted = False
 
     def text(self, name: str, *, quoted: bool) -> str:
-        """The folded name, equal for all spellings that the dialect treats as the same."""
+        """The folded name, equal for all forms of a name that the dialect treats as the same."""
         folded = name.lower()
         if not quoted or folded == name:
             return folded
@@ -255,7 +238,7 @@ class NameFolding:
         return QuotedName.of(folded, name)
 
     def stored(self, name: str) -> str:
-        """A folded name from a schema; mixed case that requires quotes is kept."""
+        """The folded form of a name from a schema; a name in mixed case requires quotes."""
         is_plain = name in (name.lower(), name.upper())
         return name if self._quotes_keep_case and not is_plain else name.lower()
 
@@ -290,23 +273,23 @@ class FallbackParse(NamedTuple):
 
 
 def parse_in_other_dialect(
-    text: str, words: Sequence[Token], own: Dialect, *, first: str | None = None
+    text: str, own_tokens: Sequence[Token], own_dialect: Dialect, *, first: str | None = None
 ) -> FallbackParse | None:
-    """Parse a statement in another dialect; `words` are the tokens of its own dialect.
+    """Parse a statement in another dialect; `own_tokens` are its tokens in its own dialect.
 
     The dialect `first` is tried before all others.
     """
-    start, end = words[0].start, words[-1].end + 1
+    start, end = own_tokens[0].start, own_tokens[-1].end + 1
     lines = text.count("\n", 0, start)
-    plain, in_backticks = text[start:end], _quote_with_backticks(text, words)
+    plain, in_backticks = text[start:end], _quote_with_backticks(text, own_tokens)
     for name in dict.fromkeys((*([] if first is None else [first]), *_FALLBACK_ORDER)):
         dialect = find_dialect(name)
         needs_backticks = (
             _token_kind(dialect, '"') == "string" and _token_kind(dialect, "`") == "name"
         )
         statement = in_backticks if needs_backticks else plain
-        if not _has_same_quoting(statement, own, dialect) or _differ_in_escapes(
-            statement, own, dialect
+        if not _has_same_quoting(statement, own_dialect, dialect) or _differ_in_escapes(
+            statement, own_dialect, dialect
         ):
             continue
         try:
@@ -314,16 +297,18 @@ def parse_in_other_dialect(
             nodes = dialect.parser().parse(tokens, text)
         except SqlglotError:
             continue
-        found = [node for node in nodes if node is not None]
-        if found and all(map(_is_understood, found)):
+        parsed = [node for node in nodes if node is not None]
+        if parsed and all(map(_is_parsed_statement, parsed)):
             return FallbackParse(name, tokens, nodes)
     return None
 
 
-def tokenize_in_other_dialect(text: str, own: Dialect) -> tuple[Dialect, list[Token]] | None:
-    """Tokenise a text in another dialect that can, if its own cannot."""
+def tokenize_in_other_dialect(
+    text: str, own_dialect: Dialect
+) -> tuple[Dialect, list[Token]] | None:
+    """Tokenise a text in the first other dialect that can; None if none can."""
     for dialect in map(find_dialect, _FALLBACK_ORDER):
-        if not _has_same_quoting(text, own, dialect):
+        if not _has_same_quoting(text, own_dialect, dialect):
             continue
         try:
             return dialect, tokenize(text, dialect)
@@ -332,12 +317,12 @@ def tokenize_in_other_dialect(text: str, own: Dialect) -> tuple[Dialect, list[To
     return None
 
 
-def separate_dotted_names(node: exp.Expr, text: str, own: Dialect) -> None:
+def separate_dotted_names(node: exp.Expr, text: str, own_dialect: Dialect) -> None:
     """Read FROM `lake.t` as the table t of lake, as BigQuery does.
 
     This applies only if backticks have no meaning in the script's own dialect.
     """
-    if _token_kind(own, "`") == "name":
+    if _token_kind(own_dialect, "`") == "name":
         return
     tables: list[exp.Table | exp.Column] = [*node.find_all(exp.Table)]
     for each in [*tables, *node.find_all(exp.Column)]:
@@ -362,40 +347,43 @@ def _split_name(name: exp.Expr, text: str) -> list[exp.Expr]:
     return pieces
 
 
-def _is_understood(node: exp.Expr) -> bool:
+def _is_parsed_statement(node: exp.Expr) -> bool:
     return is_statement(node) and not isinstance(node, exp.Command)
 
 
-def _quote_with_backticks(text: str, words: Sequence[Token]) -> str:
-    """A statement with quoted names in backticks, at unchanged positions."""
-    start, end = words[0].start, words[-1].end + 1
+def _quote_with_backticks(text: str, tokens: Sequence[Token]) -> str:
+    """A statement with quoted names in backticks, at unchanged offsets."""
+    start, end = tokens[0].start, tokens[-1].end + 1
     characters = list(text[start:end])
-    for word in words:
-        is_quoted = word.token_type is TokenType.IDENTIFIER and text[word.start] == '"'
-        if is_quoted and "`" not in word.text:
-            characters[word.start - start] = characters[word.end - start] = "`"
+    for token in tokens:
+        is_quoted = token.token_type is TokenType.IDENTIFIER and text[token.start] == '"'
+        if is_quoted and "`" not in token.text:
+            characters[token.start - start] = characters[token.end - start] = "`"
     return "".join(characters)
 
 
-def _has_same_quoting(text: str, own: Dialect, other: Dialect) -> bool:
-    """Whether a dialect reads all quotes and comments of a text like its own dialect.
+def _has_same_quoting(text: str, own_dialect: Dialect, other: Dialect) -> bool:
+    """Whether another dialect reads all quotes and comments of a text like its own dialect.
 
     Otherwise a quoted column could be read as a string, or part of a line as a comment, and origins
     would be lost.
     """
-    if type(other) is type(own):
+    if type(other) is type(own_dialect):
         return False
-    if _token_kind(own, "[") is None and _token_kind(other, "[") == "name" and not _has_names(text):
+    are_brackets_names = _token_kind(own_dialect, "[") is None and _token_kind(other, "[") == "name"
+    if are_brackets_names and not _has_only_bracketed_names(text):
         return False
-    return all(_has_same_meaning(own, other, mark) for mark in _MARKS if mark in text)
+    return all(
+        _has_same_meaning(own_dialect, other, mark) for mark in _QUOTES_AND_COMMENTS if mark in text
+    )
 
 
-def _differ_in_escapes(text: str, own: Dialect, other: Dialect) -> bool:
-    return _ESCAPE in text and _escapes(own) != _escapes(other)
+def _differ_in_escapes(text: str, own_dialect: Dialect, other: Dialect) -> bool:
+    return _ESCAPE in text and _has_escapes(own_dialect) != _has_escapes(other)
 
 
-def _has_same_meaning(own: Dialect, other: Dialect, mark: str) -> bool:
-    own_kind = _token_kind(own, mark)
+def _has_same_meaning(own_dialect: Dialect, other: Dialect, mark: str) -> bool:
+    own_kind = _token_kind(own_dialect, mark)
     return own_kind is None or own_kind == _token_kind(other, mark)
 
 
@@ -417,10 +405,10 @@ def _token_kind(dialect: Dialect, mark: str) -> str | None:
     return None if token is TokenType.UNKNOWN else "operator"
 
 
-def _escapes(dialect: Dialect) -> bool:
+def _has_escapes(dialect: Dialect) -> bool:
     return _ESCAPE in dialect.tokenizer_class.STRING_ESCAPES
 
 
-def _has_names(text: str) -> bool:
+def _has_only_bracketed_names(text: str) -> bool:
     """Whether all brackets contain names, as in T-SQL."""
     return "[" not in _BRACKETED_NAME.sub("", text)

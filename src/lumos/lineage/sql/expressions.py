@@ -1,4 +1,4 @@
-"""The columns that an expression is computed from, and those that only influence it."""
+"""Reads expressions: the columns that they are computed from, and those that influence them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeAlias
@@ -8,10 +8,10 @@ from sqlglot import exp
 from lumos.lineage.sql.context import AnalysisContext, FromItem, Scope, UnresolvedColumn
 from lumos.lineage.sql.relation import (
     Excerpt,
-    Facts,
     ListElement,
     MapEntry,
     OriginPath,
+    OriginPaths,
     OriginUse,
     QueryColumn,
     QueryRelation,
@@ -19,12 +19,12 @@ from lumos.lineage.sql.relation import (
     WholeRow,
 )
 from lumos.lineage.sql.script import ALL, Parts
-from lumos.lineage.sql.source_text import Clause, position_of
+from lumos.lineage.sql.source_text import Clause, offset_of
 from lumos.model.lineage import Derivation, UseKind
 from lumos.model.paths import ELEMENT, KEY, VALUE
 
-# These return the value of one row, so the result is not an aggregate.
-_ROW_PICKERS: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+# These return the value of one row, although the parser calls them aggregates.
+_SINGLE_ROW_FUNCTIONS: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _WITHOUT_COLUMNS: Final = (
     exp.Identifier, exp.Literal, exp.DataType, exp.Var, exp.Star, exp.Null, exp.Boolean,
     exp.SessionParameter, exp.JSONPath, exp.NextValueFor,
@@ -43,17 +43,16 @@ class ExpressionRole(NamedTuple):
     negated: bool = False
     end: int | None = None
     aliases_first: bool = False
-    # Parameters of enclosing lambdas.
-    locals: frozenset[str] = frozenset()
+    lambda_parameters: frozenset[str] = frozenset()
 
-    def changed(self) -> "ExpressionRole":
+    def transformed(self) -> "ExpressionRole":
         """The role of a part whose value is changed."""
         if self.derivation is not Derivation.IDENTITY:
             return self
         return self._replace(derivation=Derivation.TRANSFORMATION)
 
     def indirect(self, usage: UseKind, clause: Clause) -> "ExpressionRole":
-        """The role of a part that only influences the value; an outer indirect use wins."""
+        """The role of a part that only influences the value; an enclosing indirect use stays."""
         if self.usage is not None:
             return self
         return self._replace(usage=usage, clause=clause, cast_to=None)
@@ -62,18 +61,18 @@ class ExpressionRole(NamedTuple):
 class ExpressionLineage:
     """The origins of an expression's value, the indirect uses, and the subqueries inside."""
 
-    __slots__ = ("facts", "is_resolved", "relations", "uses")
+    __slots__ = ("is_resolved", "origins", "relations", "uses")
 
     def __init__(self) -> None:
-        self.facts: Facts = {}
+        self.origins: OriginPaths = {}
         self.uses: Uses = {}
         self.relations: list[QueryRelation] = []
         self.is_resolved = True
 
     def column(self, name: str, *, definition: exp.Expr | None = None) -> QueryColumn:
-        """A column with this value."""
+        """A column with the value of the expression."""
         return QueryColumn(
-            name, self.facts, self.uses, is_resolved=self.is_resolved, definition=definition
+            name, self.origins, self.uses, is_resolved=self.is_resolved, definition=definition
         )
 
     def add(
@@ -86,8 +85,8 @@ class ExpressionLineage:
     ) -> None:
         """Add a column that the expression names, or takes through a star."""
         if role.usage is not None:
-            for origin, fact in column.facts.items():
-                cast_to = role.cast_to or fact.cast_to
+            for origin, path in column.origins.items():
+                cast_to = role.cast_to or path.cast_to
                 use = OriginUse(origin, role.usage, excerpt, cast_to, role.negated)
                 self.uses[use] = None
             for inner in column.uses:
@@ -95,25 +94,25 @@ class ExpressionLineage:
                 self.uses[use] = None
             return
         step = OriginPath(role.derivation, role.cast_to, is_star, excerpt)
-        for origin, fact in column.facts.items():
-            path = fact.then(step)
-            if path.excerpt is None:
-                path = path._replace(excerpt=excerpt)
-            known = self.facts.get(origin)
-            self.facts[origin] = path if known is None else known.then(path)
+        for origin, path in column.origins.items():
+            extended = path.then(step)
+            if extended.excerpt is None:
+                extended = extended._replace(excerpt=excerpt)
+            earlier = self.origins.get(origin)
+            self.origins[origin] = extended if earlier is None else earlier.then(extended)
         self.uses.update(column.uses)
         if not column.is_resolved:
             self.is_resolved = False
 
     def absorb_subqueries(self, count_origins: Callable[[int], None]) -> list[QueryRelation]:
-        """Take over the indirect uses of subqueries; returns the tables that they read.
+        """Add the indirect uses of subqueries to this expression; returns the tables they read.
 
         Each table is returned once. With one relation per read, a chain of queries with two
-        subqueries each would double their number at every level.
+        subqueries each would double the number of relations at every level.
         """
         tables: dict[Parts, None] = {}
         for relation in self.relations:
-            for each in relation.ancestry():
+            for each in relation.self_and_ancestors():
                 count_origins(1 + len(each.uses))
                 self.uses.update(each.uses)
                 if each.table is not None:
@@ -126,16 +125,16 @@ class SubqueryReader(Protocol):
     """Reads queries inside of expressions and FROM clauses."""
 
     def query(self, node: exp.Expr, scope: Scope | None) -> QueryRelation:
-        """The result of a query that may use the names of an enclosing scope."""
+        """The result of a query, which may use the names of an enclosing scope."""
         ...
 
     def read(
         self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> QueryRelation:
-        """The result of a query that may use these CTEs."""
+        """The result of a query, which may use the given CTEs."""
         ...
 
-    def with_queries(
+    def read_ctes(
         self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> Mapping[str, QueryRelation]:
         """The given CTEs and those that a statement defines."""
@@ -173,13 +172,15 @@ class ExpressionReader:
                 continue
             elif isinstance(node, exp.Query):
                 self._add_query(node, scope, role, lineage)
-            elif (simple := _SIMPLE.get(type(node))) is not None:
-                stack += reversed(list(simple(node, role)))
-            elif (special := _SPECIAL.get(type(node))) is not None:
-                stack += reversed(list(special(self, node, scope, role, lineage)))
+            elif (split := _ROLES_OF_PARTS.get(type(node))) is not None:
+                stack += reversed(list(split(node, role)))
+            elif (read := _READERS.get(type(node))) is not None:
+                stack += reversed(list(read(self, node, scope, role, lineage)))
             else:
-                is_aggregate = isinstance(node, exp.AggFunc) and not isinstance(node, _ROW_PICKERS)
-                role = _as_aggregate(role) if is_aggregate else role.changed()
+                is_aggregate = isinstance(node, exp.AggFunc) and not isinstance(
+                    node, _SINGLE_ROW_FUNCTIONS
+                )
+                role = _as_aggregate(role) if is_aggregate else role.transformed()
                 stack += reversed([(child, role) for child in _children(node)])
         return lineage
 
@@ -187,7 +188,7 @@ class ExpressionReader:
         self, node: exp.Expr | None, scope: Scope, relation: QueryRelation, usage: UseKind,
         clause: Clause,
     ) -> None:  # fmt: skip
-        """Add the columns of a clause that influences the whole relation."""
+        """Add the columns of a clause, such as WHERE, to the uses of a relation."""
         if node is None:
             return
         condition = node.this if isinstance(node, exp.Where | exp.Having | exp.Qualify) else node
@@ -202,21 +203,21 @@ class ExpressionReader:
         if not isinstance(node.this, exp.Star):
             self._add_name(parts, node, scope, role, lineage)
             return
-        source = scope.source(parts[:-1])
+        source = scope.find_source(parts[:-1])
         if source is None:
             # All fields of a struct, as in STRUCT(address.*).
-            self._add_name(parts[:-1], node, scope, role, lineage, is_whole=True)
+            self._add_name(parts[:-1], node, scope, role, lineage, has_all_fields=True)
         elif not isinstance(node.parent, exp.Count):
             self._add_row(node, _columns_of([source]), role, lineage)
 
     def _add_name(
         self, parts: Parts, node: exp.Expr, scope: Scope, role: ExpressionRole,
-        lineage: ExpressionLineage, *, is_whole: bool = False,
+        lineage: ExpressionLineage, *, has_all_fields: bool = False,
     ) -> None:  # fmt: skip
-        """Add a name, or with `is_whole` all fields of the struct that it refers to."""
-        if parts[0] in role.locals or parts[-1] in _SEQUENCE_NAMES:
+        """Add the column of a name; `has_all_fields` if all fields of a struct are used."""
+        if parts[0] in role.lambda_parameters or parts[-1] in _SEQUENCE_NAMES:
             return
-        offset = position_of(node)
+        offset = offset_of(node)
         column = scope.resolve(parts, aliases_first=role.aliases_first)
         if isinstance(column, UnresolvedColumn):
             self._context.add_problem(column.reason, offset, is_remark=column.column is not None)
@@ -235,9 +236,9 @@ class ExpressionReader:
         lineage.add(column, role, excerpt)
         watcher = self._context.watcher
         if watcher is not None:
-            watcher.named(node, column, role.usage, excerpt)
-            if is_whole:
-                watcher.whole_row_used(node, [column], role.usage, excerpt)
+            watcher.on_name(node, column, role.usage, excerpt)
+            if has_all_fields:
+                watcher.on_whole_row(node, [column], role.usage, excerpt)
 
     def _excerpt(self, offset: int | None, role: ExpressionRole) -> Excerpt | None:
         if offset is None:
@@ -255,31 +256,31 @@ class ExpressionReader:
         self, node: exp.Expr, columns: Sequence[QueryColumn], role: ExpressionRole,
         lineage: ExpressionLineage,
     ) -> None:  # fmt: skip
-        """Add all columns as one value: `TO_JSON(t.*)`, `SELECT t FROM t`."""
-        excerpt = self._excerpt(position_of(node) or position_of(node.parent), role)
+        """Add all columns of a row as one value, as in `TO_JSON(t.*)` and `SELECT t FROM t`."""
+        excerpt = self._excerpt(offset_of(node) or offset_of(node.parent), role)
         for column in columns:
             self._context.record_read(column)
-            # Marked as a star: otherwise a change of the column would seem to affect nothing.
-            lineage.add(column, role.changed(), None, is_star=True)
+            # Marked as a star: no clause names the column, so a change would seem harmless.
+            lineage.add(column, role.transformed(), None, is_star=True)
         if self._context.watcher is not None:
-            self._context.watcher.whole_row_used(node, columns, role.usage, excerpt)
+            self._context.watcher.on_whole_row(node, columns, role.usage, excerpt)
 
     def _add_query(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
     ) -> None:
         relation = self._subqueries.query(node, scope)
         lineage.relations.append(relation)
-        for column in relation.everything():
-            self._context.count_origins(1 + len(column.facts) + len(column.uses))
-            offset = position_of(node) if role.usage is not None else None
-            lineage.add(column, role.changed(), self._excerpt(offset, role))
+        for column in relation.all_columns():
+            self._context.count_origins(1 + len(column.origins) + len(column.uses))
+            offset = offset_of(node) if role.usage is not None else None
+            lineage.add(column, role.transformed(), self._excerpt(offset, role))
 
     def _add_indexed(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
     ) -> bool:
-        """Add the field of an array's element, as in `items[0].sku`; False for other expressions.
+        """Add a field of an array element, as in `items[0].sku`; False for other expressions.
 
-        Types are derived from the whole expression, so this is for edges only.
+        This is only for edges, without a watcher: types are derived from the entire expression.
         """
         steps: list[str] = []
         inner = node
@@ -294,26 +295,26 @@ class ExpressionReader:
                 return False
             inner = inner.this
         parts = self._context.column_parts(inner)
-        found = scope.resolve(parts) if not {ELEMENT, VALUE}.isdisjoint(steps) else None
-        if not isinstance(found, QueryColumn) or isinstance(found.definition, WholeRow):
+        column = scope.resolve(parts) if not {ELEMENT, VALUE}.isdisjoint(steps) else None
+        if not isinstance(column, QueryColumn) or isinstance(column.definition, WholeRow):
             return False
-        if parts[0] in role.locals or found.fields:
+        if parts[0] in role.lambda_parameters or column.fields:
             return False
-        self._context.record_read(found)
-        part = found.part(found.name, *reversed(steps), definition=None)
-        lineage.add(part, role, self._excerpt(position_of(inner), role))
+        self._context.record_read(column)
+        part = column.part(column.name, *reversed(steps), definition=None)
+        lineage.add(part, role, self._excerpt(offset_of(inner), role))
         return True
 
     def read_elements(
         self, node: exp.Expr, names: Sequence[str], scope: Scope
     ) -> tuple[ExpressionLineage, list[QueryColumn]]:
-        """The columns that EXPLODE, POSEXPLODE or INLINE returns under some names.
+        """The lineage of the argument of EXPLODE, POSEXPLODE or INLINE, and the returned columns.
 
-        Two names of EXPLODE are those of a map's keys and values.
+        If EXPLODE has two names, its argument is a map, and they name its keys and values.
         """
         argument = node.this.expression if isinstance(node.this, exp.Kwarg) else node.this
         lineage = self.read([argument], scope, ExpressionRole(Clause.ITEM))
-        whole = lineage.column(ALL)
+        collection = lineage.column(ALL)
         columns: list[QueryColumn] = []
         if isinstance(node, exp.Posexplode) and names:
             # The position of an element does not depend on its value.
@@ -322,33 +323,34 @@ class ExpressionReader:
         if isinstance(node, exp.Inline):
             element = ListElement(argument, is_expanded=True)
             columns += [
-                whole.part(name, ELEMENT, definition=element, is_whole=True) for name in names
+                collection.part(name, ELEMENT, definition=element, is_unknown_field=True)
+                for name in names
             ]
         elif len(names) == 2:
             key, value = MapEntry(argument, is_key=True), MapEntry(argument, is_key=False)
-            columns.append(whole.part(names[0], KEY, definition=key))
-            columns.append(whole.part(names[1], VALUE, definition=value))
+            columns.append(collection.part(names[0], KEY, definition=key))
+            columns.append(collection.part(names[1], VALUE, definition=value))
         else:
             columns += [
-                whole.part(name, ELEMENT, definition=ListElement(argument)) for name in names
+                collection.part(name, ELEMENT, definition=ListElement(argument)) for name in names
             ]
         return lineage, columns
 
-    # Expressions that need more than their own parts
+    # Expressions that need the scope, or add columns themselves
 
     def _parameter(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
-    ) -> "_Parts":
+    ) -> "_PartsWithRoles":
         del scope
-        # The parser does not keep the positions of variables.
-        offset = position_of(node.parent) if role.usage is not None else None
+        # The parser does not keep the offsets of variables.
+        offset = offset_of(node.parent) if role.usage is not None else None
         self._add_variable(self._context.name(node), offset, role, lineage)
         return ()
 
     def _matching_columns(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
-    ) -> "_Parts":
-        """DuckDB's min(COLUMNS(*)): one result per matching column; any column may match."""
+    ) -> "_PartsWithRoles":
+        """Add all columns for DuckDB's min(COLUMNS(*)), since any of them may match."""
         self._context.add_problem("COLUMNS inside of an expression is not read", None)
         lineage.is_resolved = False
         self._add_row(node, _columns_of(scope.sources), role, lineage)
@@ -356,22 +358,22 @@ class ExpressionReader:
 
     def _cast(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
-    ) -> "_Parts":
-        """CAST(value AS type), and T-SQL's CONVERT(type, value)"""
+    ) -> "_PartsWithRoles":
+        """CAST(value AS type), and T-SQL's CONVERT(type, value)."""
         del scope, lineage
         is_convert = isinstance(node, exp.Convert)
         if role.cast_to is None:
             type = node.this if is_convert else node.args["to"]
             role = role._replace(cast_to=type.sql(dialect=self._context.dialect).upper())
-        yield node.expression if is_convert else node.this, role.changed()
+        yield node.expression if is_convert else node.this, role.transformed()
 
     def _window(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
-    ) -> "_Parts":
+    ) -> "_PartsWithRoles":
         del lineage
-        yield node.this, role.changed()
+        yield node.this, role.transformed()
         windows: list[exp.Expr] = [node]
-        # OVER name, and a window that is derived from another.
+        # OVER may name a window, which may in turn be derived from another one.
         while (name := windows[-1].args.get("alias") or windows[-1].args.get("window")) and (
             window := scope.windows.get(self._context.name(name))
         ):
@@ -380,64 +382,68 @@ class ExpressionReader:
             windows.append(window)
         for window in windows:
             for part in window.args.get("partition_by") or ():
-                yield part, role.changed().indirect(UseKind.WINDOW, Clause.PARTITION)
+                yield part, role.transformed().indirect(UseKind.WINDOW, Clause.PARTITION)
             if window.args.get("order") is not None:
-                yield window.args["order"], role.changed().indirect(UseKind.WINDOW, Clause.ORDER)
+                yield (
+                    window.args["order"],
+                    role.transformed().indirect(UseKind.WINDOW, Clause.ORDER),
+                )
 
     def _exists(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
-    ) -> "_Parts":
-        """The columns that a query inside EXISTS returns are irrelevant."""
+    ) -> "_PartsWithRoles":
+        """EXISTS, which ignores the columns that its query returns."""
         if isinstance(node.this, exp.Query):
             lineage.relations.append(self._subqueries.query(node.this, scope))
             return
         for child in _children(node):
-            yield child, role.changed()
+            yield child, role.transformed()
 
     def _lambda(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
-    ) -> "_Parts":
+    ) -> "_PartsWithRoles":
         del scope, lineage
         names = {self._context.name(each) for each in node.expressions}
-        yield node.this, role.changed()._replace(locals=role.locals | names)
+        parameters = role.lambda_parameters | names
+        yield node.this, role.transformed()._replace(lambda_parameters=parameters)
 
     def _dot(
         self, node: exp.Expr, scope: Scope, role: ExpressionRole, lineage: ExpressionLineage
-    ) -> "_Parts":
-        """A field of a field: the name continues after the column."""
+    ) -> "_PartsWithRoles":
+        """A field of a field, as in `a.b.c.d`: the parser splits long names into several nodes."""
         if self._context.watcher is None and self._add_indexed(node, scope, role, lineage):
             return
         fields: list[str] = []
         inner: exp.Expr = node
-        is_whole = False
+        has_all_fields = False
         while isinstance(inner, exp.Dot):
             if isinstance(inner.expression, exp.Star):
-                is_whole = True
+                has_all_fields = True
             elif isinstance(inner.expression, exp.Identifier):
                 fields.append(self._context.name(inner.expression))
             else:
-                yield inner.expression, role.changed()
+                yield inner.expression, role.transformed()
             inner = inner.this
         if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star):
             parts = (*self._context.column_parts(inner), *reversed(fields))
-            inner_role = role.changed() if is_whole else role
-            self._add_name(parts, inner, scope, inner_role, lineage, is_whole=is_whole)
+            inner_role = role.transformed() if has_all_fields else role
+            self._add_name(parts, inner, scope, inner_role, lineage, has_all_fields=has_all_fields)
         elif not isinstance(inner, exp.Identifier):
-            yield inner, role.changed()
+            yield inner, role.transformed()
         elif node.expression.name.lower() in _XML_METHODS:
             # T-SQL's column.value('path', 'type')
-            self._add_name((self._context.name(inner),), inner, scope, role.changed(), lineage)
+            self._add_name((self._context.name(inner),), inner, scope, role.transformed(), lineage)
 
 
-_Parts: TypeAlias = Iterable[tuple[exp.Expr, ExpressionRole]]
+_PartsWithRoles: TypeAlias = Iterable[tuple[exp.Expr, ExpressionRole]]
 
 
 def _as_aggregate(role: ExpressionRole) -> ExpressionRole:
     return role._replace(derivation=Derivation.AGGREGATION)
 
 
-def _case(node: exp.Expr, role: ExpressionRole) -> _Parts:
-    role = role.changed()
+def _case(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
+    role = role.transformed()
     condition = role.indirect(UseKind.CONDITIONAL, Clause.WHEN)
     if node.this is not None:
         yield node.this, condition
@@ -449,19 +455,19 @@ def _case(node: exp.Expr, role: ExpressionRole) -> _Parts:
         yield node.args["default"], role
 
 
-def _if(node: exp.Expr, role: ExpressionRole) -> _Parts:
-    role = role.changed()
+def _if(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
+    role = role.transformed()
     # The parser rewrites DIV0 and ZEROIFNULL to IF; literals that it adds have no position.
-    is_rewritten = any(position_of(literal) is None for literal in node.find_all(exp.Literal))
+    is_rewritten = any(offset_of(literal) is None for literal in node.find_all(exp.Literal))
     yield node.this, role if is_rewritten else role.indirect(UseKind.CONDITIONAL, Clause.ITEM)
     for key in ("true", "false"):
         if node.args.get(key) is not None:
             yield node.args[key], role
 
 
-def _decode(node: exp.Expr, role: ExpressionRole) -> _Parts:
-    """DECODE(value, search, result, ..., default)"""
-    role = role.changed()
+def _decode(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
+    """DECODE(value, search, result, ..., default)."""
+    role = role.transformed()
     condition = role.indirect(UseKind.CONDITIONAL, Clause.ITEM)
     parts = node.expressions
     for position, part in enumerate(parts):
@@ -470,9 +476,9 @@ def _decode(node: exp.Expr, role: ExpressionRole) -> _Parts:
         yield part, role if is_result else condition
 
 
-def _unknown_function(node: exp.Expr, role: ExpressionRole) -> _Parts:
-    """A function that the parser does not know; in multiIf every second argument is a condition."""
-    role = role.changed()
+def _unknown_function(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
+    """A function unknown to the parser; in multiIf, every second argument is a condition."""
+    role = role.transformed()
     condition = role
     if node.name.lower() == "multiif":
         condition = role.indirect(UseKind.CONDITIONAL, Clause.ITEM)
@@ -481,15 +487,15 @@ def _unknown_function(node: exp.Expr, role: ExpressionRole) -> _Parts:
         yield part, condition if position % 2 == 0 and position != last else role
 
 
-def _max_by(node: exp.Expr, role: ExpressionRole) -> _Parts:
-    """MAX_BY(value, order): the order only selects the value."""
+def _max_by(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
+    """MAX_BY(value, order), in which the order only selects the value."""
     role = _as_aggregate(role)
     yield node.this, role
     yield node.expression, role.indirect(UseKind.SORT, Clause.ITEM)
 
 
-def _combined_aggregate(node: exp.Expr, role: ExpressionRole) -> _Parts:
-    """ClickHouse's aggregates with a suffix: the last argument of sumIf is a condition."""
+def _combined_aggregate(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
+    """An aggregate of ClickHouse with a suffix; the last argument of sumIf is a condition."""
     role = _as_aggregate(role)
     arguments = node.args.get("params") or node.expressions
     for position, part in enumerate(arguments):
@@ -497,13 +503,13 @@ def _combined_aggregate(node: exp.Expr, role: ExpressionRole) -> _Parts:
         yield part, role.indirect(UseKind.CONDITIONAL, Clause.ITEM) if is_condition else role
 
 
-def _filter(node: exp.Expr, role: ExpressionRole) -> _Parts:
-    yield node.this, role.changed()
-    yield node.expression, role.changed().indirect(UseKind.CONDITIONAL, Clause.WHERE)
+def _filter(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
+    yield node.this, role.transformed()
+    yield node.expression, role.transformed().indirect(UseKind.CONDITIONAL, Clause.WHERE)
 
 
-def _within_group(node: exp.Expr, role: ExpressionRole) -> _Parts:
-    """A percentile is computed from its ordering expression; a list is only sorted by it."""
+def _within_group(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
+    """WITHIN GROUP (ORDER BY x): a percentile is computed from x, a list is only sorted by it."""
     role = _as_aggregate(role)
     has_own_value = node.this.find(exp.Column) is not None
     yield node.this, role
@@ -512,7 +518,7 @@ def _within_group(node: exp.Expr, role: ExpressionRole) -> _Parts:
         yield node.args["expression"], sorting if has_own_value else role
 
 
-def _order(node: exp.Expr, role: ExpressionRole) -> _Parts:
+def _order(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
     """The order inside of an aggregate, such as ARRAY_AGG(x ORDER BY y)."""
     if node.this is not None:
         yield node.this, role
@@ -521,23 +527,23 @@ def _order(node: exp.Expr, role: ExpressionRole) -> _Parts:
         yield part, role
 
 
-def _not(node: exp.Expr, role: ExpressionRole) -> _Parts:
+def _not(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
     operand = node.this.unnest() if isinstance(node.this, exp.Paren) else node.this
     negated = isinstance(operand, exp.In) or role.negated
-    yield operand, role.changed()._replace(negated=negated)
+    yield operand, role.transformed()._replace(negated=negated)
 
 
-def _named_argument(node: exp.Expr, role: ExpressionRole) -> _Parts:
-    yield node.expression, role.changed()
+def _named_argument(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
+    yield node.expression, role.transformed()
 
 
-def _unchanged(node: exp.Expr, role: ExpressionRole) -> _Parts:
+def _unchanged(node: exp.Expr, role: ExpressionRole) -> _PartsWithRoles:
     if node.this is not None:
         yield node.this, role
 
 
 def _columns_of(sources: Iterable[FromItem]) -> list[QueryColumn]:
-    return [column for source in sources for column in source.relation.everything()]
+    return [column for source in sources for column in source.relation.all_columns()]
 
 
 def _children(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -550,8 +556,10 @@ def _children(node: exp.Expr) -> Iterator[exp.Expr]:
             yield value
 
 
-# Expressions whose parts have roles of their own.
-_SIMPLE: Final[dict[type[exp.Expr], Callable[[exp.Expr, ExpressionRole], _Parts]]] = {
+# Expressions whose parts get different roles.
+_ROLES_OF_PARTS: Final[
+    dict[type[exp.Expr], Callable[[exp.Expr, ExpressionRole], _PartsWithRoles]]
+] = {
     exp.Alias: _unchanged,
     exp.Paren: _unchanged,
     exp.Case: _case,
@@ -572,10 +580,12 @@ _SIMPLE: Final[dict[type[exp.Expr], Callable[[exp.Expr, ExpressionRole], _Parts]
     exp.PropertyEQ: _named_argument,
 }
 # Expressions that also need the scope, or add columns themselves.
-_SPECIAL: Final[
+_READERS: Final[
     dict[
         type[exp.Expr],
-        Callable[[ExpressionReader, exp.Expr, Scope, ExpressionRole, ExpressionLineage], _Parts],
+        Callable[
+            [ExpressionReader, exp.Expr, Scope, ExpressionRole, ExpressionLineage], _PartsWithRoles
+        ],
     ]
 ] = {
     exp.Cast: ExpressionReader._cast,

@@ -22,31 +22,31 @@ from lumos.lineage.sql.expressions import (
 )
 from lumos.lineage.sql.projections import output_name
 from lumos.lineage.sql.relation import (
-    Item,
     LimitedStar,
     ListElement,
     OriginUse,
     QueryColumn,
     QueryRelation,
+    RelationItem,
     Star,
     ValueStar,
 )
 from lumos.lineage.sql.script import Parts
-from lumos.lineage.sql.source_text import Clause, position_of
+from lumos.lineage.sql.source_text import Clause, offset_of
 from lumos.model.lineage import Derivation, UseKind
 from lumos.model.paths import ELEMENT
 
-_ONE_SIDED: Final = frozenset({"SEMI", "ANTI"})
-_READERS: Final = frozenset(
+_FILTERING_JOINS: Final = frozenset({"SEMI", "ANTI"})
+_FILE_FUNCTIONS: Final = frozenset(
     {"readparquet", "parquetscan", "readcsv", "readcsvauto", "readjson", "readjsonauto",
      "readndjson", "icebergscan", "deltascan"}
 )  # fmt: skip
 # The columns that Snowflake's FLATTEN returns.
-_FLATTENED: Final = ("seq", "key", "path", "index", "value", "this")
+_FLATTEN_COLUMNS: Final = ("seq", "key", "path", "index", "value", "this")
 
 
 class FromReader:
-    """Reads FROM and its joins into a scope; indirect uses go to `clauses`."""
+    """Reads FROM and its joins into a scope, and adds their indirect uses to `clauses`."""
 
     def __init__(
         self, context: AnalysisContext, expressions: ExpressionReader, subqueries: SubqueryReader
@@ -59,20 +59,20 @@ class FromReader:
     def fill(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
         """Read the FROM clause of a SELECT, UPDATE or DELETE."""
         scope.qualified_names = self._qualified_names(node)
-        start = node.args.get("from_")
-        if start is not None:
-            self.add(start.this, scope, clauses)
+        from_clause = node.args.get("from_")
+        if from_clause is not None:
+            self.add(from_clause.this, scope, clauses)
         match = node.args.get("match")
         if match is not None and scope.sources:
             source = scope.sources.pop()
             relation = self._pivots.match_recognize(match, source.relation, scope)
-            self._append(scope, match.args.get("alias"), relation, match)
+            self._add_source(scope, match.args.get("alias"), relation, match)
         self._read_joins(node, scope, clauses)
         for window in node.args.get("windows") or ():
             scope.windows[self._context.name(window.this)] = window
 
     def _read_joins(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
-        hidden: list[FromItem] = []
+        filters: list[FromItem] = []
         conditions: list[exp.Expr] = []
         joins = node.args.get("joins") or []
         laterals = node.args.get("laterals") or []
@@ -80,27 +80,28 @@ class FromReader:
             if not joins or _starts_before(lateral, joins[0]):
                 self.add(lateral, scope, clauses)
         for join in joins:
-            before = len(scope.sources)
+            first_joined = len(scope.sources)
             self.add(join.this, scope, clauses)
             if self._context.watcher is not None:
-                self._context.watcher.joined(join, scope, before)
-            self._merge_shared_columns(join, scope, before, clauses)
+                self._context.watcher.on_join(join, scope, first_joined)
+            self._merge_shared_columns(join, scope, first_joined, clauses)
             for key in ("on", "match_condition"):
                 if join.args.get(key) is not None:
                     conditions.append(join.args[key])
-            if _is_one_sided(join):
-                hidden += scope.sources[before:]
+            if _is_filter(join):
+                filters += scope.sources[first_joined:]
         for lateral in laterals:
             if joins and not _starts_before(lateral, joins[0]):
                 self.add(lateral, scope, clauses)
         for condition in conditions:
             self._expressions.read_condition(condition, scope, clauses, UseKind.JOIN, Clause.ON)
-        if hidden:
-            clauses.parents += [source.relation for source in hidden]
-            scope.sources = [each for each in scope.sources if not any(each is h for h in hidden)]
+        if filters:
+            clauses.parents += [source.relation for source in filters]
+            ids = {id(source) for source in filters}
+            scope.sources = [each for each in scope.sources if id(each) not in ids]
 
     def _qualified_names(self, node: exp.Expr) -> Callable[[], Collection[tuple[str, str]]]:
-        """The qualified names of a query, collected on demand."""
+        """A function that returns the qualified names of a query, collected on the first call."""
 
         @cache
         def collect() -> Collection[tuple[str, str]]:
@@ -112,21 +113,21 @@ class FromReader:
         return collect
 
     def add(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
-        """Add one item of FROM, with the joins inside of it."""
+        """Add one item of FROM to the scope, with the joins inside of it."""
         alias = node.args.get("alias")
         if isinstance(node, exp.Table):
-            self._table(node, scope, clauses)
+            self._add_table(node, scope, clauses)
         elif isinstance(node, exp.Subquery):
-            self._subquery(node, scope, clauses)
+            self._add_subquery(node, scope, clauses)
         elif isinstance(node, exp.Lateral):
-            self._lateral(node, scope, clauses)
+            self._add_lateral(node, scope, clauses)
         elif isinstance(node, exp.Unnest):
-            self._unnest(node, scope, clauses)
+            self._add_unnest(node, scope, clauses)
         elif isinstance(node, exp.Values):
-            relation = self._values(node, scope, clauses)
-            self._append(scope, alias, relation, node)
+            relation = self._read_values(node, scope, clauses)
+            self._add_source(scope, alias, relation, node)
         elif isinstance(node, exp.Pivot):
-            self._pivot_statement(node, scope, clauses)
+            self._add_pivot_statement(node, scope, clauses)
         elif isinstance(node, exp.Final):
             self.add(node.this, scope, clauses)
         elif isinstance(node, exp.Stream) and isinstance(node.this, exp.Subquery):
@@ -137,17 +138,17 @@ class FromReader:
             self.add(table, scope, clauses)
         elif isinstance(node, exp.Query):
             relation = self._subqueries.read(node, scope.outer, scope.ctes)
-            self._append(scope, alias, relation, node)
+            self._add_source(scope, alias, relation, node)
         else:
-            self._function(node, alias, scope, clauses)
+            self._add_function(node, alias, scope, clauses)
         if isinstance(node, exp.Table | exp.Subquery):
             self._read_joins(node, scope, clauses)
 
-    def _append(
+    def _add_source(
         self, scope: Scope, alias: exp.Expr | None, relation: QueryRelation, node: exp.Expr,
         *, parts: Parts = (), is_value: bool = False,
     ) -> None:  # fmt: skip
-        relation = self._context.with_names(self._columns_of(alias), relation)
+        relation = self._context.with_column_names(self._alias_columns(alias), relation)
         name = self._context.name(alias.this) if alias is not None and alias.this else ""
         name = name or (parts[-1] if parts else "")
         for pivot in node.args.get("pivots") or ():
@@ -155,69 +156,69 @@ class FromReader:
             alias_of_pivot = pivot.args.get("alias")
             if alias_of_pivot is not None:
                 name, parts = self._context.name(alias_of_pivot.this) or name, ()
-                relation = relation.under(self._columns_of(alias_of_pivot))
+                relation = relation.with_column_names(self._alias_columns(alias_of_pivot))
         scope.sources.append(FromItem(name, relation, parts, is_value))
 
-    def _columns_of(self, alias: exp.Expr | None) -> list[str]:
+    def _alias_columns(self, alias: exp.Expr | None) -> list[str]:
         columns = alias.args.get("columns") if alias is not None else None
         return [self._context.name(each.this if isinstance(each, exp.ColumnDef) else each)
                 for each in columns or ()]  # fmt: skip
 
-    def _table(self, node: exp.Table, scope: Scope, clauses: QueryRelation) -> None:
+    def _add_table(self, node: exp.Table, scope: Scope, clauses: QueryRelation) -> None:
         alias = node.args.get("alias")
         if node.args.get("rows_from"):
             for each in node.args["rows_from"]:
-                self._function(each.this, alias, scope, clauses)
+                self._add_function(each.this, alias, scope, clauses)
             return
         if isinstance(node.this, exp.Var | exp.Literal):
             # Files, such as Snowflake's @stage or 's3://bucket/data.parquet'.
-            self._append(scope, alias, QueryRelation([ValueStar(QueryColumn("*"))]), node)
+            self._add_source(scope, alias, QueryRelation([ValueStar(QueryColumn("*"))]), node)
             return
         if isinstance(node.this, exp.Values):
-            self._append(scope, alias, self._values(node.this, scope, clauses), node)
+            self._add_source(scope, alias, self._read_values(node.this, scope, clauses), node)
             return
         if isinstance(node.this, exp.Query):
             relation = self._subqueries.read(node.this, scope.outer, scope.ctes)
-            self._append(scope, alias, relation, node)
+            self._add_source(scope, alias, relation, node)
             return
         file = _file_of(node.this)
         if file is not None:
             relation = self._context.table((file,))
-            self._append(scope, alias, relation, node, parts=(file,))
+            self._add_source(scope, alias, relation, node, parts=(file,))
             return
         if isinstance(node.this, exp.Func) and not is_literal_identifier(node.this):
             if isinstance(node.this, exp.DynamicIdentifier):
                 self._context.add_problem("a table whose name is computed at run time", None)
-            self._function(node.this, alias, scope, clauses, holder=node)
+            self._add_function(node.this, alias, scope, clauses, item=node)
             return
         parts = self._context.table_name(node)
         if len(parts) == 1 and parts[0] in scope.ctes:
             relation = scope.ctes[parts[0]]
-        elif self._context.traits.has_paths_in_from and self._is_path(parts, scope):
-            self._path(node, parts, scope)
+        elif self._context.traits.has_paths_in_from and self._is_array_path(parts, scope):
+            self._add_array_path(node, parts, scope)
             return
         else:
             relation = self._context.table(parts)
-        self._append(scope, alias, relation, node, parts=parts)
+        self._add_source(scope, alias, relation, node, parts=parts)
 
-    def _is_path(self, parts: Parts, scope: Scope) -> bool:
-        return len(parts) > 1 and scope.source(parts[:1]) is not None
+    def _is_array_path(self, parts: Parts, scope: Scope) -> bool:
+        return len(parts) > 1 and scope.find_source(parts[:1]) is not None
 
-    def _path(self, node: exp.Table, parts: Parts, scope: Scope) -> None:
-        """An array of an earlier table: `FROM orders o, o.items i`."""
-        found = scope.resolve(parts)
-        column = found if isinstance(found, QueryColumn) else QueryColumn(parts[-1])
+    def _add_array_path(self, node: exp.Table, parts: Parts, scope: Scope) -> None:
+        """Add an array of an earlier table, as in `FROM orders o, o.items i`."""
+        resolved = scope.resolve(parts)
+        column = resolved if isinstance(resolved, QueryColumn) else QueryColumn(parts[-1])
         self._context.record_read(column)
         if self._context.watcher is not None:
-            excerpt = self._context.excerpt(position_of(node), Clause.ITEM)
-            self._context.watcher.named(node, column, None, excerpt)
+            excerpt = self._context.excerpt(offset_of(node), Clause.ITEM)
+            self._context.watcher.on_name(node, column, None, excerpt)
         alias = node.args.get("alias")
         element = column.part(parts[-1], ELEMENT, definition=ListElement(column))
         relation = QueryRelation([ValueStar(element)])
         name = self._context.name(alias.this) if alias is not None else parts[-1]
         scope.sources.append(FromItem(name, relation, (), True))
 
-    def _subquery(self, node: exp.Subquery, scope: Scope, clauses: QueryRelation) -> None:
+    def _add_subquery(self, node: exp.Subquery, scope: Scope, clauses: QueryRelation) -> None:
         alias = node.args.get("alias")
         is_join = _is_join_in_brackets(node.this)
         if is_join and alias is None:
@@ -233,27 +234,27 @@ class FromReader:
             relation.uses = joins.uses
             relation.parents = [*joins.parents, *(each.relation for each in inner.sources)]
         else:
-            ctes = self._subqueries.with_queries(node, scope.outer, scope.ctes)
+            ctes = self._subqueries.read_ctes(node, scope.outer, scope.ctes)
             relation = self._subqueries.read(node.this, scope.outer, ctes)
-        self._append(scope, alias, relation, node)
+        self._add_source(scope, alias, relation, node)
 
-    def _pivot_statement(self, node: exp.Pivot, scope: Scope, clauses: QueryRelation) -> None:
+    def _add_pivot_statement(self, node: exp.Pivot, scope: Scope, clauses: QueryRelation) -> None:
         inner = self._context.scope(scope.outer, scope.ctes)
         self.add(node.this, inner, clauses)
         relation = self._pivots.pivot_statement(node, inner.sources[0].relation, scope)
-        self._append(scope, node.args.get("alias"), relation, node)
+        self._add_source(scope, node.args.get("alias"), relation, node)
 
-    def _lateral(self, node: exp.Lateral, scope: Scope, clauses: QueryRelation) -> None:
+    def _add_lateral(self, node: exp.Lateral, scope: Scope, clauses: QueryRelation) -> None:
         alias = node.args.get("alias")
         if isinstance(node.this, exp.Query):
             relation = self._subqueries.query(node.this, scope)
-            self._append(scope, alias, relation, node)
+            self._add_source(scope, alias, relation, node)
         elif isinstance(node.this, exp.Unnest):
-            self._unnest(node.this, scope, clauses, alias=alias)
+            self._add_unnest(node.this, scope, clauses, alias=alias)
         else:
-            self._function(node.this, alias, scope, clauses, holder=node)
+            self._add_function(node.this, alias, scope, clauses, item=node)
 
-    def _unnest(
+    def _add_unnest(
         self,
         node: exp.Unnest,
         scope: Scope,
@@ -262,9 +263,10 @@ class FromReader:
         alias: exp.Expr | None = None,
     ) -> None:
         alias = alias or node.args.get("alias")
-        names = self._columns_of(alias)
+        names = self._alias_columns(alias)
         has_name = alias is not None and alias.this is not None
         arrays = node.expressions
+        # Whether the columns are the fields of the elements.
         is_expanded = bool(names) and (
             len(names) > len(arrays) or (has_name and self._context.traits.expands_rows)
         )
@@ -274,7 +276,9 @@ class FromReader:
             clauses.parents += lineage.relations
             element = ListElement(each, is_expanded=is_expanded)
             values.append(
-                lineage.column("*").part("*", ELEMENT, definition=element, is_whole=is_expanded)
+                lineage.column("*").part(
+                    "*", ELEMENT, definition=element, is_unknown_field=is_expanded
+                )
             )
         offset = node.args.get("offset")
         # The index of an element does not depend on its value.
@@ -283,23 +287,23 @@ class FromReader:
         )
         if not has_name and len(names) == 1:
             # The alias names the elements themselves.
-            relation = QueryRelation([ValueStar(values[0].renamed(names[0])), *offset_columns])
+            relation = QueryRelation([ValueStar(values[0].with_name(names[0])), *offset_columns])
             scope.sources.append(FromItem(names[0], relation, (), True))
             return
-        items: list[Item] = []
+        items: list[RelationItem] = []
         if names:
             for position, name in enumerate(names):
-                items.append(values[min(position, len(values) - 1)].renamed(name))
+                items.append(values[min(position, len(values) - 1)].with_name(name))
         else:
             items = [ValueStar(value) for value in values]
         name = self._context.name(alias.this) if alias is not None and has_name else ""
         relation = QueryRelation([*items, *offset_columns])
         if not names and len(values) == 1:
-            # DuckDB's name of the elements.
-            relation.implicit = {"unnest": values[0].renamed("unnest")}
+            # DuckDB calls the column of the elements unnest.
+            relation.implicit_names = {"unnest": values[0].with_name("unnest")}
         scope.sources.append(FromItem(name, relation, (), not names))
 
-    def _value(
+    def _read_value(
         self, nodes: Iterable[exp.Expr], scope: Scope, clauses: QueryRelation
     ) -> QueryColumn:
         role = ExpressionRole(Clause.ITEM, derivation=Derivation.TRANSFORMATION)
@@ -307,68 +311,68 @@ class FromReader:
         clauses.parents += lineage.relations
         return lineage.column("*")
 
-    def _values(self, node: exp.Values, scope: Scope, clauses: QueryRelation) -> QueryRelation:
+    def _read_values(self, node: exp.Values, scope: Scope, clauses: QueryRelation) -> QueryRelation:
         columns: list[QueryColumn] = []
         for row in node.expressions:
             cells = row.expressions if isinstance(row, exp.Tuple) else [row]
             for position, cell in enumerate(cells):
-                value = self._value([cell], scope, clauses)
+                value = self._read_value([cell], scope, clauses)
                 value.definition = cell
                 if position < len(columns):
-                    columns[position] = columns[position].merged(value)
+                    columns[position] = columns[position].merge(value)
                 else:
-                    columns.append(value.renamed(f"column{position + 1}"))
+                    columns.append(value.with_name(f"column{position + 1}"))
         relation = QueryRelation(columns)
-        relation.implicit = {
+        relation.implicit_names = {
             f"col{position}": column for position, column in enumerate(columns, start=1)
         }
         return relation
 
-    def _function(
+    def _add_function(
         self, node: exp.Expr, alias: exp.Expr | None, scope: Scope, clauses: QueryRelation,
-        *, holder: exp.Expr | None = None,
+        *, item: exp.Expr | None = None,
     ) -> None:  # fmt: skip
-        """A table function: all of its columns are derived from its arguments."""
-        names = self._columns_of(alias) or [
+        """Add a table function, whose columns are all derived from its arguments."""
+        names = self._alias_columns(alias) or [
             self._context.name(each.this) for each in _defined_columns(node)
         ]
-        flattens = self._context.traits.flattens
+        flattens = self._context.traits.has_flatten
         if flattens and isinstance(node.this, exp.Explode):
-            names = names or list(_FLATTENED)
+            names = names or list(_FLATTEN_COLUMNS)
         name = self._context.name(alias.this) if alias is not None and alias.this else ""
         if isinstance(node, exp.Explode | exp.Inline) and names and not flattens:
             lineage, columns = self._expressions.read_elements(node, names, scope)
             clauses.parents += lineage.relations
             scope.sources.append(FromItem(name, QueryRelation(columns)))
             return
-        value = self._value([node], scope, clauses)
-        row_numbers = self._row_number_columns(holder, names)
-        items: list[Item] = [
-            QueryColumn(name) if name in row_numbers else value.renamed(name) for name in names
+        value = self._read_value([node], scope, clauses)
+        row_numbers = self._row_number_columns(item, names)
+        items: list[RelationItem] = [
+            QueryColumn(name) if name in row_numbers else value.with_name(name) for name in names
         ] or [ValueStar(value)]
         scope.sources.append(FromItem(name, QueryRelation(items), (), not names))
 
-    def _row_number_columns(self, holder: exp.Expr | None, names: list[str]) -> set[str]:
+    def _row_number_columns(self, item: exp.Expr | None, names: list[str]) -> set[str]:
         """The columns of a table function that only number its rows."""
-        if holder is not None and holder.args.get("ordinality"):
+        if item is not None and item.args.get("ordinality"):
             return set(names[-1:])
-        is_flattened = names == list(_FLATTENED) and self._context.traits.flattens
+        is_flattened = names == list(_FLATTEN_COLUMNS) and self._context.traits.has_flatten
         return {"seq", "index"} if is_flattened else set()
 
     def _merge_shared_columns(
-        self, join: exp.Expr, scope: Scope, before: int, clauses: QueryRelation
+        self, join: exp.Expr, scope: Scope, first_joined: int, clauses: QueryRelation
     ) -> None:
-        """USING and NATURAL merge two columns into one."""
+        """Merge the columns that USING and NATURAL compare into one column."""
         left = self._context.scope(scope.outer, scope.ctes)
-        left.sources, left.merged = scope.sources[:before], scope.merged
+        left.sources, left.merged_columns = scope.sources[:first_joined], scope.merged_columns
         right = self._context.scope(None, scope.ctes)
-        right.sources = scope.sources[before:]
+        right.sources = scope.sources[first_joined:]
         using = join.args.get("using") or ()
         clause = Clause.ON
-        names = {self._context.name(each): position_of(each) for each in using}
+        names = {self._context.name(each): offset_of(each) for each in using}
         if join.args.get("method") == "NATURAL":
             clause = Clause.JOIN
-            position = position_of(join.this)
+            position = offset_of(join.this)
             names = dict.fromkeys(self._shared_columns(left, right, position), position)
         for name, offset in names.items():
             sides = [self._resolve_side(name, each, offset) for each in (left, right)]
@@ -380,29 +384,33 @@ class FromReader:
             for use in lineage.uses:
                 clauses.uses[OriginUse(use.origin, use.usage, excerpt)] = None
             if self._context.watcher is not None:
-                self._context.watcher.shared(name, sides, excerpt)
-            scope.merged[name] = _coalesce(sides[:1] if _is_one_sided(join) else sides, name)
+                self._context.watcher.on_shared_column(name, sides, excerpt)
+            scope.merged_columns[name] = _coalesce(sides[:1] if _is_filter(join) else sides, name)
 
     def _resolve_side(self, name: str, scope: Scope, offset: int | None) -> QueryColumn | None:
-        found = scope.resolve((name,))
-        if isinstance(found, UnresolvedColumn):
-            self._context.add_problem(found.reason, offset, is_remark=found.column is not None)
-            found = found.column
-        if found is not None:
-            self._context.record_read(found)
-        return found
+        column = scope.resolve((name,))
+        if isinstance(column, UnresolvedColumn):
+            self._context.add_problem(column.reason, offset, is_remark=column.column is not None)
+            column = column.column
+        if column is not None:
+            self._context.record_read(column)
+        return column
 
     def _shared_columns(self, left: Scope, right: Scope, offset: int | None) -> list[str]:
         sides = [[column.name for source in scope.sources for column in source.relation.columns]
                  for scope in (left, right)]  # fmt: skip
-        if any(source.relation.is_open for scope in (left, right) for source in scope.sources):
+        if any(
+            source.relation.has_unknown_columns
+            for scope in (left, right)
+            for source in scope.sources
+        ):
             self._context.add_problem("NATURAL JOIN of tables whose columns are not known", offset)
         right_names = set(sides[1])
         return [name for name in dict.fromkeys(sides[0]) if name in right_names]
 
 
 class _PivotReader:
-    """Turns rows into columns and columns into rows."""
+    """Reads PIVOT, UNPIVOT and MATCH_RECOGNIZE."""
 
     def __init__(self, context: AnalysisContext, expressions: ExpressionReader) -> None:
         self._context = context
@@ -413,19 +421,19 @@ class _PivotReader:
         inner = self._inner_scope(relation, scope)
         fields = [each for each in pivot.args.get("fields") or () if isinstance(each, exp.In)]
         if pivot.args.get("unpivot"):
-            columns, consumed = self._unpivot(pivot, fields, inner)
+            columns, consumed = self._read_unpivot(pivot, fields, inner)
         else:
-            columns, consumed = self._pivot(pivot, fields, inner)
-        return self._result(pivot, relation, columns, consumed)
+            columns, consumed = self._read_pivot(pivot, fields, inner)
+        return self._combine_columns(pivot, relation, columns, consumed)
 
     def pivot_statement(
         self, node: exp.Pivot, relation: QueryRelation, scope: Scope
     ) -> QueryRelation:
-        """DuckDB's PIVOT and UNPIVOT as queries: values in the rows name the new columns."""
+        """The result of DuckDB's PIVOT or UNPIVOT statement, whose values name the columns."""
         inner = self._inner_scope(relation, scope)
         keys = [each.this if isinstance(each, exp.In) else each for each in node.expressions]
         new_columns = node.args.get("into")
-        items: list[Item]
+        items: list[RelationItem]
         if node.args.get("unpivot"):
             role = ExpressionRole(Clause.ITEM, derivation=Derivation.TRANSFORMATION)
             value = self._expressions.read(keys, inner, role)
@@ -442,18 +450,18 @@ class _PivotReader:
             self._expressions.read(keys, inner, role, into=value)
             items = [ValueStar(value.column("*"))]
             consumed = self._column_names([*keys, *using])
-        return self._result(node, relation, items, consumed)
+        return self._combine_columns(node, relation, items, consumed)
 
     def match_recognize(
         self, node: exp.Expr, relation: QueryRelation, scope: Scope
     ) -> QueryRelation:
-        """The result of MATCH_RECOGNIZE: the partition, or whole rows, and the measures."""
-        # The variables of a pattern stand for rows of the one source.
+        """The result of MATCH_RECOGNIZE: the partition or all columns, and the measures."""
+        # Pattern variables, as in `up.price`, are rows of the only source.
         node = node.transform(
             lambda each: exp.column(each.this) if isinstance(each, exp.Column) else each
         )
         inner = self._inner_scope(relation, scope)
-        items: list[Item] = []
+        items: list[RelationItem] = []
         conditions = QueryRelation()
         rows = node.args.get("rows")
         expressions = [each.this for each in node.args.get("measures") or ()]
@@ -477,11 +485,15 @@ class _PivotReader:
         inner.sources = [FromItem("", relation)]
         return inner
 
-    def _result(
-        self, node: exp.Expr, relation: QueryRelation, columns: Iterable[Item], consumed: set[str]
+    def _combine_columns(
+        self,
+        node: exp.Expr,
+        relation: QueryRelation,
+        columns: Iterable[RelationItem],
+        consumed: set[str],
     ) -> QueryRelation:
-        """The remaining columns, of GROUP BY or not consumed, followed by the new ones."""
-        unchanged: list[Item] = []
+        """The columns of GROUP BY, or else those that were not consumed, and the new columns."""
+        unchanged: list[RelationItem] = []
         group = node.args.get("group")
         if isinstance(group, exp.Group):
             names = [self._context.name(each.this) for each in group.find_all(exp.Column)]
@@ -504,7 +516,7 @@ class _PivotReader:
             for column in node.find_all(exp.Column)
         }
 
-    def _pivot(
+    def _read_pivot(
         self, pivot: exp.Expr, fields: list[exp.In], scope: Scope
     ) -> tuple[list[QueryColumn], set[str]]:
         values = [
@@ -520,12 +532,12 @@ class _PivotReader:
             # Every value of the field has one column for each aggregate.
             value = values[position % len(values)]
             uses = {**value.uses, **conditions.uses}
-            columns.append(QueryColumn(name, value.facts, uses, is_resolved=value.is_resolved))
+            columns.append(QueryColumn(name, value.origins, uses, is_resolved=value.is_resolved))
         consumed = [*pivot.expressions, *(field.this for field in fields)]
         return columns, self._column_names(consumed)
 
     def _pivot_names(self, pivot: exp.Expr, fields: list[exp.In]) -> list[str]:
-        """The names of the new columns, as the dialect derives them and as written."""
+        """The names of the new columns, as derived by the dialect and as written in the query."""
         names = [self._context.name(each) for each in pivot.args.get("columns") or ()]
         has_alias = any(isinstance(each, exp.Alias) for each in pivot.expressions)
         if len(pivot.expressions) == 1 and not (has_alias and names):
@@ -535,7 +547,7 @@ class _PivotReader:
                     names.append(self._context.name(alias) if alias is not None else "")
         return list(dict.fromkeys(filter(None, names)))
 
-    def _unpivot(
+    def _read_unpivot(
         self, pivot: exp.Expr, fields: list[exp.In], scope: Scope
     ) -> tuple[list[QueryColumn], set[str]]:
         values = [
@@ -553,7 +565,7 @@ class _PivotReader:
                 parts = column.expressions if isinstance(column, exp.Tuple) else [column]
                 for position, part in enumerate(parts[: len(columns)]):
                     value = self._expressions.read([part], scope, role).column(values[position])
-                    columns[position] = columns[position].merged(value)
+                    columns[position] = columns[position].merge(value)
                     if isinstance(part, exp.Column):
                         consumed.add(self._context.name(part.this))
             names.append(QueryColumn(self._context.name(field.this)))
@@ -561,12 +573,12 @@ class _PivotReader:
 
 
 def _coalesce(sides: list[QueryColumn | None], name: str) -> QueryColumn:
-    """Return the COALESCE of both sides, as the SQL standard defines it."""
-    found: QueryColumn | None = None
+    """The column that USING returns: the COALESCE of both sides, as in the SQL standard."""
+    merged: QueryColumn | None = None
     for side in sides:
         if side is not None:
-            found = side if found is None else found.merged(side)
-    return found or QueryColumn(name, is_resolved=False)
+            merged = side if merged is None else merged.merge(side)
+    return merged or QueryColumn(name, is_resolved=False)
 
 
 def _is_join_in_brackets(node: exp.Expr) -> bool:
@@ -578,17 +590,17 @@ def _is_join_in_brackets(node: exp.Expr) -> bool:
     return isinstance(node, exp.Table)
 
 
-def _is_one_sided(join: exp.Expr) -> bool:
-    """Whether the right side only filters the rows of the left."""
-    return join.args.get("kind") in _ONE_SIDED or join.args.get("side") in _ONE_SIDED
+def _is_filter(join: exp.Expr) -> bool:
+    """Whether the right side of a join only filters the rows of the left side."""
+    return join.args.get("kind") in _FILTERING_JOINS or join.args.get("side") in _FILTERING_JOINS
 
 
 def _file_of(node: exp.Expr) -> str | None:
     """The file that read_parquet('s3://bucket/name') and similar functions read."""
     name = node.name if isinstance(node, exp.Anonymous) else node.key
     arguments = node.expressions or [node.this]
-    is_reader = name.lower().replace("_", "") in _READERS
-    if not is_reader or not arguments or not isinstance(arguments[0], exp.Literal):
+    reads_file = name.lower().replace("_", "") in _FILE_FUNCTIONS
+    if not reads_file or not arguments or not isinstance(arguments[0], exp.Literal):
         return None
     file = arguments[0].name
     return file if "://" in file or file.startswith("/") else None
@@ -600,5 +612,5 @@ def _defined_columns(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _starts_before(one: exp.Expr, other: exp.Expr) -> bool:
-    first, second = position_of(one), position_of(other)
+    first, second = offset_of(one), offset_of(other)
     return first is not None and second is not None and first < second

@@ -1,7 +1,7 @@
-"""Prepares a text for the tokenizer; every token stays on its line.
+"""Prepares a script for the tokenizer.
 
-Quoted bodies of routines and commands of client programs are replaced by text of the same length,
-so that offsets stay the same.
+Templates are rendered, routine bodies are unquoted, and commands of client programs are blanked
+out. Every token stays on its line.
 """
 
 import re
@@ -9,13 +9,15 @@ from typing import Final, NamedTuple
 
 from lumos.lineage.sql.templates import TemplateGap, is_template, render_template
 
-_DOLLARS: Final = re.compile(r"\$([A-Za-z_\u0080-\uffff]\w*)?\$")
+_DOLLAR_QUOTE: Final = re.compile(r"\$([A-Za-z_\u0080-\uffff]\w*)?\$")
 _ROUTINE: Final = re.compile(
     r"\b(?:(?:create|alter|replace)\b[^;$']*?\b(?:procedure|function|trigger|package|task)\b|do\b"
     r"|execute\s+immediate\b)",
     re.IGNORECASE,
 )
-_DO: Final = re.compile(r"\b(?:do|execute\s+immediate)(?:\s+language\s+\w+)?\s*\Z", re.IGNORECASE)
+_DO_AT_END: Final = re.compile(
+    r"\b(?:do|execute\s+immediate)(?:\s+language\s+\w+)?\s*\Z", re.IGNORECASE
+)
 _LANGUAGE: Final = re.compile(r"\blanguage\s+'?(\w+)", re.IGNORECASE)
 _SQL_LANGUAGES: Final = frozenset({"sql", "plpgsql", "plsql"})
 _QUOTED_BODY: Final = re.compile(
@@ -26,7 +28,7 @@ _UNLOAD: Final = re.compile(r"\bunload\s*\(\s*'((?:[^']|'')*)'\s*\)[^;]*", re.IG
 _REPLACE_INTO: Final = re.compile(r"(?im)(^|;|\bbegin\b)(\s*)replace(\s+into\b)")
 _TRIGGER_ROW: Final = re.compile(r":(new|old)\.", re.IGNORECASE)
 _PLACEHOLDER: Final = re.compile(r"(?<![\w.'}])\$\{[\w:.-]+\}\.(?=[\w`\"])")
-_COPIED_ROWS: Final = re.compile(
+_ROWS_AFTER_COPY: Final = re.compile(
     r"(?ims)^([ \t]*copy\b[^;]*?\bfrom\s+stdin\b[^;]*;[ \t]*\r?\n)(.*?^\\\.[ \t]*\r?$)"
 )
 _TERADATA_PHRASE: Final = re.compile(
@@ -36,7 +38,7 @@ _DELIMITER: Final = re.compile(r"(?im)^[ \t]*delimiter[ \t]+(\S+)[ \t]*$")
 _STATEMENT_END_LINE: Final = re.compile(
     r"(?im)^[ \t]*(/|go(?:[ \t]+\d+)?)[ \t]*;?[ \t]*(?=--|\r?$)"
 )
-_CLIENT: Final = re.compile(
+_CLIENT_COMMAND: Final = re.compile(
     r"(?im)^[ \t]*(?:\\\w.*|prompt\b.*|spool\b.*|whenever\s+sqlerror\b.*"
     r"|set\s+(?:echo|feedback|define|serveroutput|verify|heading|pagesize|linesize|timing)\b.*|\.(?:logon|logoff|quit|exit|if|set"
     r"|run|goto|label|export|import|os)\b.*)$"
@@ -44,28 +46,28 @@ _CLIENT: Final = re.compile(
 
 
 class PreparedText(NamedTuple):
-    """The text for the tokenizer, and the unknown expressions of its template."""
+    """The text for the tokenizer, and the template expressions whose values are unknown."""
 
     text: str
     gaps: tuple[TemplateGap, ...] = ()
 
 
 def prepare_text(text: str, dialect: str) -> PreparedText:
-    """Replace everything that is not SQL."""
+    """Replace the parts of a script that are not SQL, or not SQL of the dialect."""
     gaps: tuple[TemplateGap, ...] = ()
     if is_template(text):
         text, gaps = render_template(text)
     if "${" in text:
-        text, placeholders = _without_placeholders(text)
+        text, placeholders = _remove_placeholders(text)
         gaps = (*gaps, *placeholders)
     if dialect in ("postgres", "redshift", ""):
-        text = _COPIED_ROWS.sub(lambda match: match.group(1) + _pad("", match.group(2)), text)
+        text = _ROWS_AFTER_COPY.sub(lambda match: match.group(1) + _pad("", match.group(2)), text)
     if "$" in text or "'" in text:
-        text = _without_quoted_bodies(text)
-    text = _DELIMITER.sub(_blank_match, _with_semicolons(text))
+        text = _unquote_bodies(text)
+    text = _DELIMITER.sub(_blank_match, _replace_delimiters(text))
     if dialect in ("tsql", "fabric", "oracle", "teradata", "", "postgres", "redshift"):
         text = _STATEMENT_END_LINE.sub(lambda match: _end_statement(match, dialect), text)
-        text = _CLIENT.sub(_blank_match, text)
+        text = _CLIENT_COMMAND.sub(_blank_match, text)
     if dialect == "teradata":
         text = _TERADATA_PHRASE.sub(_convert_named_phrase, text)
     if dialect == "oracle":
@@ -75,15 +77,15 @@ def prepare_text(text: str, dialect: str) -> PreparedText:
     return PreparedText(text, gaps)
 
 
-def _without_placeholders(text: str) -> tuple[str, tuple[TemplateGap, ...]]:
-    """Remove name parts that are ${...} placeholders."""
-    found = tuple(
+def _remove_placeholders(text: str) -> tuple[str, tuple[TemplateGap, ...]]:
+    """Remove parts of names that are placeholders, as in ${database}.orders."""
+    gaps = tuple(
         TemplateGap(
             text.count("\n", 0, match.start()) + 1, match.group().rstrip("."), is_remark=True
         )
         for match in _PLACEHOLDER.finditer(text)
     )
-    return _PLACEHOLDER.sub(_blank_match, text), found
+    return _PLACEHOLDER.sub(_blank_match, text), gaps
 
 
 def _convert_named_phrase(match: re.Match[str]) -> str:
@@ -93,13 +95,13 @@ def _convert_named_phrase(match: re.Match[str]) -> str:
 
 
 def _end_statement(match: re.Match[str], dialect: str) -> str:
-    # Only Oracle's client ends a statement there; in other dialects it may be a division.
-    is_quotient = (
+    # A slash ends a statement in Oracle's client; in other dialects it may be a division.
+    is_division = (
         match.group(1) == "/"
         and dialect != "oracle"
         and not match.string[: match.start()].rstrip().endswith(";")
     )
-    return match.group() if is_quotient else _pad(";", match.group())
+    return match.group() if is_division else _pad(";", match.group())
 
 
 def _blank_match(match: re.Match[str]) -> str:
@@ -107,18 +109,18 @@ def _blank_match(match: re.Match[str]) -> str:
 
 
 def _pad(new: str, old: str) -> str:
-    """Pad new text to the length of the old, keeping its line breaks."""
+    """Pad a new text to the length of the old one, with its line breaks."""
     return new + re.sub(r"[^\n]", " ", old[len(new) :])
 
 
-def _without_quoted_bodies(text: str) -> str:
-    """Unquote the bodies of routines, which are SQL."""
+def _unquote_bodies(text: str) -> str:
+    """Remove the quotes around the bodies of routines, which are SQL."""
     text = _UNLOAD.sub(_unquote_unload, text)
     if not _ROUTINE.search(text):
         return text
     pieces: list[str] = []
     offset = 0
-    for match in _DOLLARS.finditer(text):
+    for match in _DOLLAR_QUOTE.finditer(text):
         if match.start() < offset:
             continue
         close = text.find(match.group(), match.end())
@@ -126,7 +128,7 @@ def _without_quoted_bodies(text: str) -> str:
             break
         if _is_routine(text, offset, match.start(), close + len(match.group())):
             pieces += [
-                _DO.sub(_blank_match, text[offset : match.start()]),
+                _DO_AT_END.sub(_blank_match, text[offset : match.start()]),
                 " " * len(match.group()),
             ]
             pieces += [text[match.end() : close], ";".ljust(len(match.group()))]
@@ -137,13 +139,14 @@ def _without_quoted_bodies(text: str) -> str:
     return _QUOTED_BODY.sub(_unquote_body, "".join(pieces))
 
 
-def _is_routine(text: str, before: int, start: int, end: int) -> bool:
-    head = text[before:start]
-    opened = [match.start() for match in _ROUTINE.finditer(head)]
-    if not opened:
+def _is_routine(text: str, head_start: int, start: int, end: int) -> bool:
+    """Whether a quoted text is the body of a routine in SQL, by the text before and after it."""
+    head = text[head_start:start]
+    routine_starts = [match.start() for match in _ROUTINE.finditer(head)]
+    if not routine_starts:
         return False
     tail = text[end : end + 200].partition(";")[0]
-    languages = _LANGUAGE.findall(head[opened[-1] :]) + _LANGUAGE.findall(tail)
+    languages = _LANGUAGE.findall(head[routine_starts[-1] :]) + _LANGUAGE.findall(tail)
     return all(language.lower() in _SQL_LANGUAGES for language in languages)
 
 
@@ -160,19 +163,19 @@ def _undouble_quotes(text: str) -> str:
     return text.replace("''", " '")
 
 
-def _with_semicolons(text: str) -> str:
+def _replace_delimiters(text: str) -> str:
     """Replace the delimiters of MySQL's DELIMITER command by semicolons."""
-    languages = list(_DELIMITER.finditer(text))
-    if not languages:
+    commands = list(_DELIMITER.finditer(text))
+    if not commands:
         return text
-    pieces = [text[: languages[0].end()]]
-    for number, match in enumerate(languages):
-        end = languages[number + 1].start() if number + 1 < len(languages) else len(text)
-        part = text[match.end() : end]
-        mark = match.group(1)
-        if mark != ";":
-            part = part.replace(mark, ";".ljust(len(mark)))
+    pieces = [text[: commands[0].end()]]
+    for number, command in enumerate(commands):
+        end = commands[number + 1].start() if number + 1 < len(commands) else len(text)
+        part = text[command.end() : end]
+        delimiter = command.group(1)
+        if delimiter != ";":
+            part = part.replace(delimiter, ";".ljust(len(delimiter)))
         pieces.append(part)
-        if number + 1 < len(languages):
-            pieces.append(languages[number + 1].group())
+        if number + 1 < len(commands):
+            pieces.append(commands[number + 1].group())
     return "".join(pieces)

@@ -10,18 +10,18 @@ from lumos.lineage.sql.context import AnalysisContext, FromItem, Scope
 from lumos.lineage.sql.expressions import ExpressionLineage, ExpressionReader, ExpressionRole
 from lumos.lineage.sql.relation import (
     FieldAccess,
-    Item,
     LimitedStar,
     QueryColumn,
     QueryRelation,
+    RelationItem,
     Star,
     ValueStar,
     combine_branches,
 )
-from lumos.lineage.sql.source_text import Clause, position_of, position_within
+from lumos.lineage.sql.source_text import Clause, offset_and_depth, offset_of
 
 # These return one of their arguments: `ARRAY_AGG(t ORDER BY x LIMIT 1)[OFFSET(0)]`.
-_VALUE_PICKERS: Final = (
+_ARGUMENT_SELECTORS: Final = (
     exp.Paren, exp.AnyValue, exp.ArrayAgg, exp.Bracket, exp.HavingMax, exp.IgnoreNulls, exp.Limit,
     exp.Order, exp.RespectNulls,
 )  # fmt: skip
@@ -36,81 +36,82 @@ class ProjectionReader:
 
     def read(self, node: exp.Select, scope: Scope, clauses: QueryRelation) -> QueryRelation:
         """The result of the projections; subqueries become parents of `clauses`."""
-        items: list[Item] = []
-        implicit: dict[str, QueryColumn] = {}
-        keeps_aliases = self._context.traits.has_lateral_aliases
+        items: list[RelationItem] = []
+        implicit_names: dict[str, QueryColumn] = {}
         for projection in node.expressions:
             star = _star_of(projection)
             if star is not None:
-                before = len(items)
-                items += self._star(star, projection, scope, clauses)
-                self._context.count_origins(len(items) - before)
+                count_before = len(items)
+                items += self._read_star(star, projection, scope, clauses)
+                self._context.count_origins(len(items) - count_before)
                 continue
             if _is_assignment(projection):
-                value = self._read(projection.expression, scope, clauses)
+                value = self._read_expression(projection.expression, scope, clauses)
                 variable = self._context.name(projection.this)
                 self._context.variable_values[variable] = value.column(variable)
                 continue
-            made = self._columns(projection, scope, clauses)
-            items += made
+            columns = self._read_columns(projection, scope, clauses)
+            items += columns
             if isinstance(projection, exp.Alias | exp.Aliases):
-                if keeps_aliases:
-                    for column in made:
+                if self._context.traits.has_lateral_aliases:
+                    for column in columns:
                         scope.aliases.setdefault(column.name, column)
             elif not isinstance(projection, exp.Column | exp.Dot):
                 for name in _implicit_names(projection, self._context):
-                    implicit.setdefault(name, made[0])
+                    implicit_names.setdefault(name, columns[0])
         relation = QueryRelation(items)
-        relation.implicit = implicit
+        relation.implicit_names = implicit_names
         return relation
 
-    def _columns(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> list[QueryColumn]:
+    def _read_columns(
+        self, node: exp.Expr, scope: Scope, clauses: QueryRelation
+    ) -> list[QueryColumn]:
         if isinstance(node, exp.QueryTransform) and isinstance(node.args.get("schema"), exp.Schema):
             # Hive's TRANSFORM (a, b) USING 'script' AS (c, d)
-            lineage = self._read(exp.Tuple(expressions=node.expressions), scope, clauses)
-            given = node.args["schema"].expressions
-            return [lineage.column(self._context.name(each.this)) for each in given]
+            lineage = self._read_expression(exp.Tuple(expressions=node.expressions), scope, clauses)
+            outputs = node.args["schema"].expressions
+            return [lineage.column(self._context.name(each.this)) for each in outputs]
         inner = node.this if isinstance(node, exp.Alias | exp.Aliases) else node
-        if _explodes(inner) and isinstance(node, exp.Alias | exp.Aliases):
+        if _returns_elements(inner) and isinstance(node, exp.Alias | exp.Aliases):
             aliases = node.expressions if isinstance(node, exp.Aliases) else [node.args["alias"]]
             names = [self._context.name(each) for each in aliases]
             lineage, columns = self._expressions.read_elements(inner, names, scope)
             clauses.parents += lineage.absorb_subqueries(self._context.count_origins)
             return columns
         if isinstance(node, exp.Aliases):
-            lineage = self._read(node.this, scope, clauses)
+            lineage = self._read_expression(node.this, scope, clauses)
             return [lineage.column(self._context.name(name)) for name in node.expressions]
-        lineage = self._read(node, scope, clauses)
+        lineage = self._read_expression(node, scope, clauses)
         column = lineage.column(output_name(node, self._context), definition=node)
         if isinstance(inner, exp.Struct):
-            column.fields = self._fields(inner, scope)
+            column.fields = self._struct_fields(inner, scope)
         return [column]
 
-    def _fields(self, node: exp.Struct, scope: Scope) -> dict[str, QueryColumn]:
+    def _struct_fields(self, node: exp.Struct, scope: Scope) -> dict[str, QueryColumn]:
         """The fields of a struct expression."""
-        found: dict[str, QueryColumn] = {}
+        fields: dict[str, QueryColumn] = {}
         for each in node.expressions:
             if isinstance(each, exp.PropertyEQ):
                 name, value = self._context.name(each.this), each.expression
             else:
                 name, value = output_name(each, self._context), each
             lineage = self._expressions.read([value], scope, ExpressionRole(Clause.ITEM))
-            found[name] = lineage.column(name, definition=value)
+            fields[name] = lineage.column(name, definition=value)
             if isinstance(value, exp.Struct):
-                found[name].fields = self._fields(value, scope)
-        return found
+                fields[name].fields = self._struct_fields(value, scope)
+        return fields
 
-    def _read(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> ExpressionLineage:
-        end = None
-        if isinstance(node, exp.Alias):
-            end = position_of(node.args.get("alias"))
+    def _read_expression(
+        self, node: exp.Expr, scope: Scope, clauses: QueryRelation
+    ) -> ExpressionLineage:
+        end = offset_of(node.args.get("alias")) if isinstance(node, exp.Alias) else None
         lineage = self._expressions.read([node], scope, ExpressionRole(Clause.ITEM, end=end))
         clauses.parents += lineage.absorb_subqueries(self._context.count_origins)
         return lineage
 
-    def _star(
+    def _read_star(
         self, star: exp.Star, node: exp.Expr, scope: Scope, clauses: QueryRelation
-    ) -> Iterator[Item]:
+    ) -> Iterator[RelationItem]:
         name = self._context.name
         excluded = list(self._excluded_columns(star, scope))
         excluded_names = {name(each) for each in excluded}
@@ -119,7 +120,7 @@ class ProjectionReader:
         replaced = {name(each.args["alias"]): each for each in star.args.get("replace") or ()}
         replaced_names: set[str] = set()
         pattern = star.args.get("ilike")
-        pattern_regex = _pattern(pattern.name) if isinstance(pattern, exp.Literal) else None
+        pattern_regex = _like_regex(pattern.name) if isinstance(pattern, exp.Literal) else None
         items = list(self._expand_star(node, scope, clauses))
         self._notify_named_columns(
             [
@@ -137,120 +138,128 @@ class ProjectionReader:
             ):
                 continue
             if isinstance(item, Star):
-                hidden = excluded_names | set(replaced)
-                yield LimitedStar(item, hidden, renamed) if hidden or renamed else item
+                left_out = excluded_names | set(replaced)
+                yield LimitedStar(item, left_out, renamed) if left_out or renamed else item
             elif item.name in replaced:
                 replaced_names.add(item.name)
                 node = replaced[item.name]
-                yield self._read(node, scope, clauses).column(item.name, definition=node)
+                yield self._read_expression(node, scope, clauses).column(item.name, definition=node)
             elif item.name not in excluded_names:
-                yield item.renamed(renamed.get(item.name, item.name))
+                yield item.with_name(renamed.get(item.name, item.name))
         for column, expression in replaced.items():
             if column not in replaced_names:
-                yield self._read(expression, scope, clauses).column(column)
+                yield self._read_expression(expression, scope, clauses).column(column)
 
     def _excluded_columns(self, star: exp.Star, scope: Scope) -> Iterator[exp.Expr]:
-        """The columns that a star excludes; excluded fields are only read."""
+        """The columns that a star excludes; a field of a struct is not excluded, only read."""
         for each in star.args.get("except_") or ():
             if isinstance(each, exp.Anonymous):
                 # ClickHouse's EXCEPT STRICT (a, b)
                 yield from each.expressions
                 continue
             parts = self._context.column_parts(each) if isinstance(each, exp.Column) else ()
-            if len(parts) > 1 and scope.source(parts[:-1]) is None:
+            if len(parts) > 1 and scope.find_source(parts[:-1]) is None:
                 self._expressions.read([each], scope, ExpressionRole(Clause.ITEM))
             else:
                 yield each
 
-    def _notify_named_columns(self, named: Iterable[exp.Expr], items: Sequence[Item]) -> None:
-        """Most dialects reject unknown names in EXCEPT, RENAME and REPLACE after a star."""
+    def _notify_named_columns(
+        self, nodes: Iterable[exp.Expr], items: Sequence[RelationItem]
+    ) -> None:
+        """Report columns in EXCEPT, RENAME and REPLACE after a star to the watcher.
+
+        Most dialects reject unknown names there.
+        """
         watcher = self._context.watcher
         if watcher is None:
             return
-        for each in named:
+        for each in nodes:
             name = self._context.name(each)
-            found = [item if isinstance(item, QueryColumn) else item.column(name)
-                     for item in items
-                     if isinstance(item, Star) or item.name == name]  # fmt: skip
-            columns = [column for column in found if column is not None]
-            excerpt = self._context.excerpt(position_of(each), Clause.ITEM)
-            watcher.star_columns_named(each, columns, excerpt)
+            matches = [item if isinstance(item, QueryColumn) else item.column(name)
+                       for item in items
+                       if isinstance(item, Star) or item.name == name]  # fmt: skip
+            columns = [column for column in matches if column is not None]
+            excerpt = self._context.excerpt(offset_of(each), Clause.ITEM)
+            watcher.on_star_columns_named(each, columns, excerpt)
 
-    def _expand_star(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> Iterator[Item]:
+    def _expand_star(
+        self, node: exp.Expr, scope: Scope, clauses: QueryRelation
+    ) -> Iterator[RelationItem]:
         if isinstance(node, exp.Dot) and not isinstance(node.this, exp.Column):
-            yield from self._fields_of(node.this, scope, clauses)
+            yield from self._expand_struct(node.this, scope, clauses)
             return
         qualifier = _qualifier(node)
         if qualifier is None:
-            yield from self._all_columns(scope)
+            yield from self._expand_sources(scope)
             return
         parts = self._context.column_parts(qualifier)
         if isinstance(qualifier.this, exp.Star):
             parts = parts[:-1]
-        source = scope.source(parts)
+        source = scope.find_source(parts)
         if source is not None and source.is_value:
-            # The fields of the elements, not the elements.
+            # The star returns the fields of the elements, not the elements.
             yield from source.relation.items
             return
         if source is not None:
-            yield from self._items(source, frozenset())
+            yield from self._star_items(source, frozenset())
             return
-        # The fields of a struct.
-        holder = scope.resolve(parts)
-        if isinstance(holder, QueryColumn) and holder.fields:
-            yield from (column.starred() for column in holder.fields.values())
+        struct = scope.resolve(parts)
+        if isinstance(struct, QueryColumn) and struct.fields:
+            yield from (column.via_star() for column in struct.fields.values())
             return
-        if not isinstance(holder, QueryColumn):
-            yield ValueStar(self._read(qualifier, scope, clauses).column("*"))
+        if not isinstance(struct, QueryColumn):
+            yield ValueStar(self._read_expression(qualifier, scope, clauses).column("*"))
             return
-        excerpt = self._context.excerpt(position_of(qualifier), Clause.ITEM)
-        self._context.record_read(holder)
+        excerpt = self._context.excerpt(offset_of(qualifier), Clause.ITEM)
+        self._context.record_read(struct)
         if self._context.watcher is not None:
-            self._context.watcher.named(qualifier, holder, None, excerpt)
+            self._context.watcher.on_name(qualifier, struct, None, excerpt)
         lineage = ExpressionLineage()
-        lineage.add(holder, ExpressionRole(Clause.ITEM), excerpt, is_star=True)
+        lineage.add(struct, ExpressionRole(Clause.ITEM), excerpt, is_star=True)
         value = lineage.column("*")
-        value.definition = FieldAccess(holder, ())
+        value.definition = FieldAccess(struct, ())
         yield ValueStar(value)
 
-    def _fields_of(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> Iterator[Item]:
+    def _expand_struct(
+        self, node: exp.Expr, scope: Scope, clauses: QueryRelation
+    ) -> Iterator[RelationItem]:
         """All fields of a value, such as BigQuery's `IF(new.id IS NULL, old, new).*`."""
-        lineage = self._read(node, scope, clauses)
+        lineage = self._read_expression(node, scope, clauses)
         rows: list[QueryRelation] = []
-        for value in _values_of(node):
+        for value in _possible_values(node):
             if isinstance(value, exp.Struct):
-                rows.append(QueryRelation(self._fields(value, scope).values()))
+                rows.append(QueryRelation(self._struct_fields(value, scope).values()))
             elif isinstance(value, exp.Column):
                 parts = self._context.column_parts(value)
                 is_column = any(source.relation.find(parts[-1]) for source in scope.sources)
-                source = None if is_column else scope.source(parts)
+                source = None if is_column else scope.find_source(parts)
                 rows += [source.relation] if source is not None else []
         if not rows:
             yield ValueStar(lineage.column("*"))
             return
-        # The choice of the row influences all of its fields.
+        # The condition that selects the row influences all of its fields.
         clauses.uses.update(lineage.uses)
         for item in combine_branches(rows, is_by_name=True).items:
-            yield item.starred() if isinstance(item, QueryColumn) else item
+            yield item.via_star() if isinstance(item, QueryColumn) else item
 
-    def _all_columns(self, scope: Scope) -> Iterator[Item]:
+    def _expand_sources(self, scope: Scope) -> Iterator[RelationItem]:
         if not scope.sources:
             return
-        merged = dict(scope.merged)
-        for name, column in merged.items():
-            yield column.renamed(name).starred()
+        merged_columns = dict(scope.merged_columns)
+        for name, column in merged_columns.items():
+            yield column.with_name(name).via_star()
         for source in scope.sources:
-            yield from self._items(source, frozenset(merged))
+            yield from self._star_items(source, frozenset(merged_columns))
 
-    def _items(self, source: FromItem, hidden: frozenset[str]) -> Iterator[Item]:
+    def _star_items(self, source: FromItem, excluded: frozenset[str]) -> Iterator[RelationItem]:
         for item in source.relation.items:
             if isinstance(item, ValueStar) and source.is_value and source.name:
-                yield item.everything().renamed(source.name).starred()
+                yield item.as_column().with_name(source.name).via_star()
             elif isinstance(item, Star):
-                yield LimitedStar(item, hidden) if hidden else item
-            elif item.name not in hidden:
+                yield LimitedStar(item, excluded) if excluded else item
+            elif item.name not in excluded:
                 self._context.record_read(item)
-                yield item.starred()
+                yield item.via_star()
 
 
 def output_name(node: exp.Expr, context: AnalysisContext) -> str:
@@ -261,22 +270,22 @@ def output_name(node: exp.Expr, context: AnalysisContext) -> str:
         return context.name(node.this)
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
         return context.name(node.expression)
-    inside = node
-    while (isinstance(inside, exp.Paren) and context.traits.names_through_brackets) or (
-        isinstance(inside, exp.Cast) and context.traits.names_through_casts
+    inner = node
+    while (isinstance(inner, exp.Paren) and context.traits.names_through_brackets) or (
+        isinstance(inner, exp.Cast) and context.traits.names_through_casts
     ):
-        inside = inside.this
-    if isinstance(inside, exp.Column) and not isinstance(inside.this, exp.Star):
-        return context.name(inside.this)
-    offset, depth = position_within(node)
+        inner = inner.this
+    if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star):
+        return context.name(inner.this)
+    offset, depth = offset_and_depth(node)
     text = None
     if offset is not None:
-        text = context.source.around(offset, Clause.ITEM, outwards=depth)
+        text = context.source.clause_text(offset, Clause.ITEM, enclosing_queries=depth)
     return _lower_outside_quotes(text or node.sql(dialect=context.dialect))
 
 
-def _explodes(node: exp.Expr) -> bool:
-    """Whether this returns the elements of an array; DuckDB has options to return their fields."""
+def _returns_elements(node: exp.Expr) -> bool:
+    """Whether this returns the elements of an array; with options, DuckDB returns their fields."""
     return isinstance(node, exp.Explode | exp.Inline) and not node.args.get("expressions")
 
 
@@ -293,12 +302,12 @@ def _star_of(node: exp.Expr) -> exp.Star | None:
     return None
 
 
-def _values_of(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The expressions that may provide the value, without conditions."""
+def _possible_values(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The expressions that may be the value of an expression, such as the branches of CASE."""
     stack: list[exp.Expr | None] = [node]
     while stack:
         value = stack.pop()
-        if isinstance(value, _VALUE_PICKERS):
+        if isinstance(value, _ARGUMENT_SELECTORS):
             stack.append(value.this)
         elif isinstance(value, exp.If):
             stack += [value.args.get("false"), value.args.get("true")]
@@ -313,8 +322,8 @@ def _values_of(node: exp.Expr) -> Iterator[exp.Expr]:
             yield value
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    """A pattern of LIKE."""
+def _like_regex(text: str) -> re.Pattern[str]:
+    """The regular expression of a LIKE pattern."""
     parts = (".*" if each == "%" else "." if each == "_" else re.escape(each) for each in text)
     return re.compile("".join(parts), re.IGNORECASE)
 
@@ -333,7 +342,7 @@ def _is_assignment(node: exp.Expr) -> bool:
 
 
 def _implicit_names(node: exp.Expr, context: AnalysisContext) -> Iterator[str]:
-    """The implicit name of an unnamed column: that of the cast column or the function."""
+    """The name of a column without an alias: that of the cast column or the function."""
     if isinstance(node, exp.Cast):
         inner = node.this
         while isinstance(inner, exp.Cast | exp.Paren):

@@ -16,7 +16,7 @@ from lumos.lineage.sql.relation import (
     Star,
     combine_branches,
 )
-from lumos.lineage.sql.source_text import Clause, position_of
+from lumos.lineage.sql.source_text import Clause, offset_of
 from lumos.model.lineage import UseKind
 
 _MAX_RECURSION_ROUNDS: Final = 8
@@ -35,25 +35,25 @@ class QueryReader:
         self.write: Callable[[exp.Expr, Mapping[str, QueryRelation]], QueryRelation] | None = None
 
     def query(self, node: exp.Expr, scope: Scope | None) -> QueryRelation:
-        """The result of a query; `scope` is that of the enclosing query, if visible."""
+        """The result of a subquery; `scope` is that of the enclosing query, if it is visible."""
         return self.read(node, scope, scope.ctes if scope else {})
 
     def read(
         self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> QueryRelation:
-        """The result of a query that may use these CTEs."""
+        """The result of a query, which may use the given CTEs."""
         return self.context.check_size(self._read(node, outer, ctes))
 
     def _read(
         self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> QueryRelation:
-        ctes = self.with_queries(node, outer, ctes)
+        ctes = self.read_ctes(node, outer, ctes)
         if isinstance(node, exp.Select):
-            return self._select(node, outer, ctes)
+            return self._read_select(node, outer, ctes)
         if isinstance(node, exp.SetOperation):
-            return self._set_operation(node, outer, ctes)
+            return self._read_set_operation(node, outer, ctes)
         if isinstance(node, exp.Subquery):
-            return self._subquery(node, outer, ctes)
+            return self._read_subquery(node, outer, ctes)
         if isinstance(node, exp.DML) and self.write is not None:
             return self.write(node, ctes)
         scope = self.context.scope(outer, ctes)
@@ -63,15 +63,14 @@ class QueryReader:
         result.uses = relation.uses
         return result
 
-    def with_queries(
+    def read_ctes(
         self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> Mapping[str, QueryRelation]:
         """The given CTEs and those that a statement defines."""
         clause = node.args.get("with_")
         if clause is None:
             return ctes
-        known = dict(ctes)
-        values = self.context.values
+        all_ctes = dict(ctes)
         for each in clause.expressions:
             name = self.context.name(each.args["alias"].this)
             columns = [self.context.name(column) for column in each.args["alias"].columns]
@@ -79,21 +78,22 @@ class QueryReader:
                 self.context.traits.recurses_without_keyword
             )
             if each.args.get("scalar") and not isinstance(each.this, exp.Query):
-                # It refers to the FROM clause, so it is read later.
+                # It may use the FROM clause, so `_read_select` reads it later.
                 continue
             if each.args.get("scalar"):
                 # ClickHouse's WITH (query or expression) AS name defines a scalar.
-                values[name] = self._value(each.this, outer, known)
+                self.context.scalars[name] = self._read_scalar(each.this, outer, all_ctes)
             elif may_recurse and isinstance(each.this, exp.SetOperation):
-                known[name] = self._read_recursive(name, columns, each.this, outer, known)
+                all_ctes[name] = self._read_recursive(name, columns, each.this, outer, all_ctes)
             else:
                 if clause.args.get("recursive") and self._reads_cte(each.this, name):
                     # A query that only reads itself never returns a row.
-                    known[name] = QueryRelation()
-                known[name] = self.context.with_names(columns, self.read(each.this, outer, known))
-        return known
+                    all_ctes[name] = QueryRelation()
+                relation = self.read(each.this, outer, all_ctes)
+                all_ctes[name] = self.context.with_column_names(columns, relation)
+        return all_ctes
 
-    def _value(
+    def _read_scalar(
         self, node: exp.Expr, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> QueryColumn:
         scope = self.context.scope(outer, ctes)
@@ -103,24 +103,27 @@ class QueryReader:
         self, name: str, columns: list[str], body: exp.SetOperation, outer: Scope | None,
         ctes: Mapping[str, QueryRelation],
     ) -> QueryRelation:  # fmt: skip
-        """The fixed point of a recursive CTE."""
-        ctes = self.with_queries(body, outer, ctes)
+        """The result of a recursive CTE.
+
+        The CTE is read again with its previous result until no column gets new origins.
+        """
+        ctes = self.read_ctes(body, outer, ctes)
         operands = [operand for operand, _ in _operands(body)]
-        first = [each for each in operands if not self._reads_cte(each, name)]
-        if not first or len(first) == len(operands):
-            return self.context.with_names(columns, self.read(body, outer, ctes))
-        known = dict(ctes)
-        relation = combine_branches([self.read(each, outer, ctes) for each in first])
-        known[name] = self.context.with_names(columns, relation)
+        start = [each for each in operands if not self._reads_cte(each, name)]
+        if not start or len(start) == len(operands):
+            return self.context.with_column_names(columns, self.read(body, outer, ctes))
+        all_ctes = dict(ctes)
+        relation = combine_branches([self.read(each, outer, ctes) for each in start])
+        all_ctes[name] = self.context.with_column_names(columns, relation)
         previous_origins: list[set[object]] = []
         for _ in range(_MAX_RECURSION_ROUNDS):
-            relation = self._set_operation(body, outer, known)
-            known[name] = relation.under(columns)
-            origins: list[set[object]] = [set(column.facts) for column in relation.everything()]
+            relation = self._read_set_operation(body, outer, all_ctes)
+            all_ctes[name] = relation.with_column_names(columns)
+            origins: list[set[object]] = [set(column.origins) for column in relation.all_columns()]
             if origins == previous_origins:
                 break
             previous_origins = origins
-        return known[name]
+        return all_ctes[name]
 
     def _reads_cte(self, node: exp.Expr, name: str) -> bool:
         return any(
@@ -128,7 +131,7 @@ class QueryReader:
             for table in node.find_all(exp.Table)
         )
 
-    def _subquery(
+    def _read_subquery(
         self, node: exp.Subquery, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> QueryRelation:
         inner = self.read(node.this, outer, ctes)
@@ -142,7 +145,7 @@ class QueryReader:
             inner.parents = [joins, *(source.relation for source in scope.sources)]
         return self._with_order_by(node, inner, outer, ctes)
 
-    def _set_operation(
+    def _read_set_operation(
         self, node: exp.SetOperation, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> QueryRelation:
         branches: list[QueryRelation] = []
@@ -155,19 +158,20 @@ class QueryReader:
             else:
                 branches.append(relation)
             is_by_name = is_by_name or bool(operation is not None and operation.args.get("by_name"))
-        # EXCEPT's second query adds no values to the result, but its types widen it.
-        typed = branches if self.context.watcher is None else [*branches, *filtering]
-        combined = combine_branches(typed, is_by_name=is_by_name)
+        # The second query of EXCEPT adds no values to the result, but its types widen those of the
+        # result, which only watchers derive.
+        combined_branches = branches if self.context.watcher is None else [*branches, *filtering]
+        combined = combine_branches(combined_branches, is_by_name=is_by_name)
         if self.context.watcher is not None:
-            self.context.watcher.set_operation_read(
+            self.context.watcher.on_set_operation(
                 node, [*branches, *filtering], is_by_name=is_by_name
             )
         for relation in filtering:
             combined.parents.append(relation)
-            for column in relation.everything():
+            for column in relation.all_columns():
                 combined.uses.update(
-                    {OriginUse(origin, UseKind.FILTER, fact.excerpt): None
-                     for origin, fact in column.facts.items()}
+                    {OriginUse(origin, UseKind.FILTER, path.excerpt): None
+                     for origin, path in column.origins.items()}
                 )  # fmt: skip
         return self._with_order_by(node, combined, outer, ctes)
 
@@ -178,18 +182,18 @@ class QueryReader:
         outer: Scope | None,
         ctes: Mapping[str, QueryRelation],
     ) -> QueryRelation:
-        """A result with the ORDER BY after the whole query."""
+        """Add the ORDER BY after a set operation or subquery to its result."""
         if not any(node.args.get(key) for key in _SORT_CLAUSES):
             return relation
         scope = self.context.scope(outer, ctes)
         scope.aliases = {column.name: column for column in relation.columns}
         ordered = QueryRelation(relation.items, table=relation.table)
-        ordered.implicit = relation.implicit
+        ordered.implicit_names = relation.implicit_names
         ordered.parents = [relation]
-        self._sort(node, scope, ordered)
+        self._read_sort_clauses(node, scope, ordered)
         return ordered
 
-    def _select(
+    def _read_select(
         self, node: exp.Select, outer: Scope | None, ctes: Mapping[str, QueryRelation]
     ) -> QueryRelation:
         scope = self.context.scope(outer, ctes)
@@ -200,18 +204,17 @@ class QueryReader:
             if each.args.get("scalar") and not isinstance(each.this, exp.Query):
                 name = self.context.name(each.args["alias"].this)
                 lineage = self.expressions.read([each.this], scope, ExpressionRole(Clause.ITEM))
-                self.context.values[name] = lineage.column(name)
+                self.context.scalars[name] = lineage.column(name)
         relation = self.projections.read(node, scope, clauses)
         relation.uses.update(clauses.uses)
         relation.parents += [*clauses.parents, *(source.relation for source in scope.sources)]
-        self._clauses(node, scope, relation)
+        self._read_clauses(node, scope, relation)
         return relation
 
-    def _clauses(self, node: exp.Select, scope: Scope, relation: QueryRelation) -> None:
+    def _read_clauses(self, node: exp.Select, scope: Scope, relation: QueryRelation) -> None:
         outputs = {column.name: column for column in relation.columns}
-        lateral, scope.aliases = scope.aliases, {}
-        if self.context.traits.has_aliases_in_where:
-            scope.aliases = lateral
+        if not self.context.traits.has_aliases_in_where:
+            scope.aliases = {}
         for key in ("where", "prewhere"):
             self.expressions.read_condition(
                 node.args.get(key), scope, relation, UseKind.FILTER, Clause.WHERE
@@ -230,33 +233,30 @@ class QueryReader:
             parts = list(_group_keys(group))
             if group.args.get("all"):
                 parts += [each for each in node.expressions if not _is_aggregate(each)]
-            self._positions(parts, scope, relation, UseKind.GROUP_BY, Clause.GROUP)
+            self._read_keys(parts, scope, relation, UseKind.GROUP_BY, Clause.GROUP)
         distinct = node.args.get("distinct")
         if distinct is not None and distinct.args.get("on") is not None:
             on = distinct.args["on"]
             parts = on.expressions if isinstance(on, exp.Tuple) else [on]
-            self._positions(parts, scope, relation, UseKind.GROUP_BY, Clause.ITEM)
-        self.expressions.read_condition(
-            node.args.get("having"), scope, relation, UseKind.FILTER, Clause.HAVING
-        )
-        self.expressions.read_condition(
-            node.args.get("qualify"), scope, relation, UseKind.FILTER, Clause.QUALIFY
-        )
-        self._sort(node, scope, relation)
+            self._read_keys(parts, scope, relation, UseKind.GROUP_BY, Clause.ITEM)
+        for key, clause in (("having", Clause.HAVING), ("qualify", Clause.QUALIFY)):
+            condition = node.args.get(key)
+            self.expressions.read_condition(condition, scope, relation, UseKind.FILTER, clause)
+        self._read_sort_clauses(node, scope, relation)
 
-    def _sort(self, node: exp.Expr, scope: Scope, relation: QueryRelation) -> None:
+    def _read_sort_clauses(self, node: exp.Expr, scope: Scope, relation: QueryRelation) -> None:
         for key in _SORT_CLAUSES:
             clause = node.args.get(key)
             if clause is not None:
                 parts = [each.this if isinstance(each, exp.Ordered) else each
                          for each in clause.expressions]  # fmt: skip
-                self._positions(parts, scope, relation, UseKind.SORT, Clause.ORDER)
+                self._read_keys(parts, scope, relation, UseKind.SORT, Clause.ORDER)
 
-    def _positions(
+    def _read_keys(
         self, nodes: Iterable[exp.Expr], scope: Scope, relation: QueryRelation, usage: UseKind,
         clause: Clause,
     ) -> None:  # fmt: skip
-        """Add uses of columns that may be given by position."""
+        """Add uses of the keys of GROUP BY, DISTINCT ON or ORDER BY, which may be positions."""
         role = ExpressionRole(clause, usage, aliases_first=usage is UseKind.SORT)
         lineage = ExpressionLineage()
         for node in nodes:
@@ -264,11 +264,11 @@ class QueryReader:
                 position = int(node.this) - 1 if node.this.isdigit() else -1
                 if 0 <= position < len(relation.items):
                     item = relation.items[position]
-                    column = item.everything() if isinstance(item, Star) else item
-                    excerpt = self.context.excerpt(position_of(node), clause)
+                    column = item.as_column() if isinstance(item, Star) else item
+                    excerpt = self.context.excerpt(offset_of(node), clause)
                     lineage.add(column, role, excerpt)
                     if self.context.watcher is not None:
-                        self.context.watcher.named(node, column, usage, excerpt)
+                        self.context.watcher.on_name(node, column, usage, excerpt)
             else:
                 self.expressions.read([node], scope, role, into=lineage)
         relation.uses.update(lineage.uses)
@@ -289,11 +289,11 @@ def _is_aggregate(node: exp.Expr) -> bool:
 
 def _operands(node: exp.SetOperation) -> list[tuple[exp.Expr, exp.SetOperation | None]]:
     """The operands of a chain of set operations, each with the operation before it."""
-    found: list[tuple[exp.Expr, exp.SetOperation | None]] = []
+    operands: list[tuple[exp.Expr, exp.SetOperation | None]] = []
     left: exp.Expr = node
     while isinstance(left, exp.SetOperation) and (left is node or not left.args.get("with_")):
-        found.append((left.expression, left))
+        operands.append((left.expression, left))
         left = left.this
-    found.append((left, None))
-    found.reverse()
-    return found
+    operands.append((left, None))
+    operands.reverse()
+    return operands

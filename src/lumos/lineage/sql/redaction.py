@@ -23,7 +23,7 @@ _SECRET_NAME: Final = re.compile(
     r"|(?:api|access|private|master|encryption|account|shared|storage|signing|aws)_?key",
     re.IGNORECASE,
 )
-# The same before a quote, in a text that cannot be tokenised.
+# A name of a secret before a quoted value, in a text that cannot be tokenised.
 _SECRET_ASSIGNMENT: Final = re.compile(
     r"(\w*(?:passw|passphrase|secret|credential|identified|authorization|bearer|pass|pwd|token|sas"
     r"|(?:api|access|private|master|encryption|account|shared|storage|signing|aws)_?key)"
@@ -31,9 +31,9 @@ _SECRET_ASSIGNMENT: Final = re.compile(
     r"(['\"])([^'\"\n]*)",
     re.IGNORECASE,
 )
-_NAME: Final = re.compile(r"\w+")
+_WORD: Final = re.compile(r"\w+")
 # Functions whose arguments are keys or protected values.
-_CRYPT: Final = re.compile(r"crypt|hmac|keyset|pgp_sym", re.IGNORECASE)
+_CRYPTO_FUNCTION: Final = re.compile(r"crypt|hmac|keyset|pgp_sym", re.IGNORECASE)
 _SEPARATORS: Final = frozenset(
     {"=", ":=", "=>", ":", "==", "<>", "!=", "(", "IN", "NOT", "BY", "LIKE"}
 )
@@ -52,58 +52,60 @@ _HEADER: Final = re.compile(
     r"|(\b(?:bearer|basic)\s+)(?=[^\s\"']*(?:[\d._~+/=-]|(?-i:[a-z][A-Z])))([^\s\"',;})]{6,})",
     re.IGNORECASE,
 )
-_IN_ADDRESS: Final = re.compile(r"(\w://[^\s/:@]*:)([^\s/@]+)(?=@)")
+_URL_PASSWORD: Final = re.compile(r"(\w://[^\s/:@]*:)([^\s/@]+)(?=@)")
 _KNOWN_TOKEN: Final = re.compile(
     r"\b(?:AKIA|ASIA)[0-9A-Z]{12,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bxox[a-z]-[\w-]{10,}"
     r"|\bglpat-[\w-]{16,}|\bsk-[\w-]{16,}|\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?"
     r"|-----BEGIN[^-]*PRIVATE KEY-----.*",
     re.DOTALL,
 )
-# As `pwd=x`; most literals are shorter.
+# The length of `pwd=x`; shorter literals need no search.
 _MIN_SECRET_LENGTH: Final = 5
 _QUOTED: Final = re.compile(r"\A(\w*(?P<mark>'''|\"\"\"|\$\w*\$|'|\"))(.*)((?P=mark))\Z", re.DOTALL)
 
 
 def mask_secrets(text: str, tokens: Sequence[Token]) -> str:
-    """The text with its secrets masked."""
+    """Mask the secrets of a text."""
     return replace_tokens(text, _masks(text, tokens))
 
 
 def mask_secrets_without_tokens(text: str) -> str:
-    """A text that cannot be tokenised, with all probable secrets masked.
+    """Mask all probable secrets in a text that cannot be tokenised.
 
     The value of a key ends at the next quote, or at the end of the line.
     """
-    text = _SECRET_ASSIGNMENT.sub(lambda found: f"{found[1]}{found[2]}{_mask_text(found[3])}", text)
-    text = _SETTING.sub(lambda found: f"{found[1]}{_mask_text(found[2])}", text)
+    text = _SECRET_ASSIGNMENT.sub(lambda match: f"{match[1]}{match[2]}{_mask_text(match[3])}", text)
+    text = _SETTING.sub(lambda match: f"{match[1]}{_mask_text(match[2])}", text)
     text = _HEADER.sub(
-        lambda found: f"{found[1] or found[3]}{_mask_text(found[2] or found[4])}", text
+        lambda match: f"{match[1] or match[3]}{_mask_text(match[2] or match[4])}", text
     )
-    text = _IN_ADDRESS.sub(rf"\1{MASK}", text)
-    return _KNOWN_TOKEN.sub(lambda found: _mask_text(found[0]), text)
+    text = _URL_PASSWORD.sub(rf"\1{MASK}", text)
+    return _KNOWN_TOKEN.sub(lambda match: _mask_text(match[0]), text)
 
 
 def has_secret_name(text: str) -> bool:
-    """Whether a text contains the name of a secret, so that any word may be part of it."""
-    return any(_SECRET_NAME.search(word) or _CRYPT.search(word) for word in _NAME.findall(text))
+    """Whether a text contains the name of a secret, so that any of its words may be the secret."""
+    return any(
+        _SECRET_NAME.search(word) or _CRYPTO_FUNCTION.search(word) for word in _WORD.findall(text)
+    )
 
 
 def mask_literals(text: str, tokens: Iterable[Token]) -> str:
-    """The text with all literals among some tokens masked."""
+    """Mask all literals among some tokens of a text."""
     strings = (token for token in tokens if token.token_type in STRINGS)
     return replace_tokens(
         text, ((token, _mask_literal(_text_of(text, token))) for token in strings)
     )
 
 
-def replace_tokens(text: str, new: Iterable[tuple[Token, str]]) -> str:
-    """The text with some tokens replaced by shorter or equally long ones."""
+def replace_tokens(text: str, replacements: Iterable[tuple[Token, str]]) -> str:
+    """Replace some tokens of a text by texts that are not longer, padded with blanks."""
     pieces: list[str] = []
     offset = 0
-    for token, replacement in new:
+    for token, replacement in replacements:
         end = token.end + 1
         width = end - token.start
-        # More blanks next to a blank do not show in excerpts.
+        # Padding next to a blank does not show in excerpts, which have single blanks.
         has_blank = text[max(token.start - 1, 0)].isspace()
         padded = replacement.rjust(width) if has_blank else replacement.ljust(width)
         pieces += [text[offset : token.start], padded]
@@ -112,45 +114,46 @@ def replace_tokens(text: str, new: Iterable[tuple[Token, str]]) -> str:
 
 
 def _masks(text: str, tokens: Sequence[Token]) -> Iterator[tuple[Token, str]]:
-    around: list[int] = []
+    """The tokens that contain secrets, with their masked texts."""
+    open_brackets: list[int] = []
     for number, token in enumerate(tokens):
         kind = token.token_type
         if kind is TokenType.L_PAREN:
-            around.append(number)
+            open_brackets.append(number)
         elif kind is TokenType.R_PAREN:
-            if around:
-                around.pop()
+            if open_brackets:
+                open_brackets.pop()
         elif kind in STRINGS:
             old = _text_of(text, token)
-            bracket = around[-1] if around else None
+            bracket = open_brackets[-1] if open_brackets else None
             is_secret = _is_secret(tokens, number, bracket)
             new = _mask_literal(old) if is_secret else _mask_secret_parts(old)
             if new != old:
                 yield token, new
         elif kind is TokenType.IDENTIFIER:
             old = _text_of(text, token)
-            new = _IN_ADDRESS.sub(lambda found: f"{found[1]}{_mask_text(found[2])}", old)
-            new = _KNOWN_TOKEN.sub(lambda found: _mask_text(found[0]), new)
+            new = _URL_PASSWORD.sub(lambda match: f"{match[1]}{_mask_text(match[2])}", old)
+            new = _KNOWN_TOKEN.sub(lambda match: _mask_text(match[0]), new)
             if new != old:
                 yield token, new
 
 
 def _is_secret(tokens: Sequence[Token], number: int, bracket: int | None) -> bool:
     return (
-        _SECRET_NAME.search(_target_before(tokens, number)) is not None
+        _SECRET_NAME.search(_name_before(tokens, number)) is not None
         or (bracket is not None and _is_secret_list(tokens, bracket))
         or _SECRET_NAME.search(_alias_after(tokens, number)) is not None
     )
 
 
 def _is_secret_list(tokens: Sequence[Token], bracket: int) -> bool:
-    """Whether a bracket contains arguments of a cryptographic function or secret values."""
-    name = _target_before(tokens, bracket)
-    return bool(_SECRET_NAME.search(name) or _CRYPT.search(name))
+    """Whether a bracket contains secret values, or arguments of a cryptographic function."""
+    name = _name_before(tokens, bracket)
+    return bool(_SECRET_NAME.search(name) or _CRYPTO_FUNCTION.search(name))
 
 
-def _target_before(tokens: Sequence[Token], number: int) -> str:
-    """The target of a value: `password = 'x'`, `IDENTIFIED BY 'x'`, `password 'x'`."""
+def _name_before(tokens: Sequence[Token], number: int) -> str:
+    """The name before a value, as in `password = 'x'`, `IDENTIFIED BY 'x'`, `password 'x'`."""
     for index in range(number - 1, max(number - 2 - _MAX_SEPARATORS, -1), -1):
         token = tokens[index]
         if token.text.upper() not in _SEPARATORS:
@@ -159,12 +162,12 @@ def _target_before(tokens: Sequence[Token], number: int) -> str:
 
 
 def _is_value(tokens: Sequence[Token], number: int) -> bool:
-    """Whether a literal is a value and not a key, as in {'password': 'x'}."""
+    """Whether a literal is a value; in {'password': 'x'}, the first one is a key."""
     return number + 1 >= len(tokens) or tokens[number + 1].text not in (":", "=>", "=")
 
 
 def _alias_after(tokens: Sequence[Token], number: int) -> str:
-    """The alias of a value: `'x' AS password`."""
+    """The alias after a value, as in `'x' AS password`."""
     index = number + 1
     if index < len(tokens) and tokens[index].token_type is TokenType.ALIAS:
         index += 1
@@ -177,25 +180,25 @@ def _text_of(text: str, token: Token) -> str:
 
 
 def _mask_literal(old: str) -> str:
-    found = _QUOTED.match(old)
-    if found is None:
+    match = _QUOTED.match(old)
+    if match is None:
         return _mask_text(old)
-    start, content, end = found.group(1), found.group(3), found.group(4)
+    start, content, end = match.group(1), match.group(3), match.group(4)
     if "\n" in content or len(content) <= len(MASK):
         return f"{start}{_mask_text(content)}{end}"
     return f"{start}{MASK}{end}"
 
 
 def _mask_secret_parts(old: str) -> str:
-    found = _QUOTED.match(old)
-    if found is None:
+    match = _QUOTED.match(old)
+    if match is None:
         return old
-    start, content, end = found.group(1), found.group(3), found.group(4)
+    start, content, end = match.group(1), match.group(3), match.group(4)
     if len(content) < _MIN_SECRET_LENGTH:
         return old
-    new = _HEADER.sub(lambda found: f"{found[1] or found[3]}{MASK}", content)
+    new = _HEADER.sub(lambda match: f"{match[1] or match[3]}{MASK}", content)
     new = _SETTING.sub(rf"\1{MASK}", new)
-    new = _KNOWN_TOKEN.sub(MASK, _IN_ADDRESS.sub(rf"\1{MASK}", new))
+    new = _KNOWN_TOKEN.sub(MASK, _URL_PASSWORD.sub(rf"\1{MASK}", new))
     if len(new) > len(content) or new.count("\n") != content.count("\n"):
         return _mask_literal(old)
     return f"{start}{new}{end}"
@@ -214,69 +217,69 @@ _RELATION_KINDS: Final = frozenset({"TABLE", "VIEW"})
 
 
 class StoredText:
-    """Collects the part of a script that may be stored."""
+    """Collects the text of a script that may be stored, part by part."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
-        self._needless: list[Sequence[Token]] = []
-        self._doubtful: list[Sequence[Token]] = []
+        # Tokens of the next part.
+        self._omitted: list[Token] = []
+        self._unparsed: list[Token] = []
 
-    def leave_out(self, tokens: Sequence[Token]) -> None:
-        """Leave out tokens that are irrelevant to lineage."""
-        self._needless.append(tokens)
+    def omit(self, tokens: Sequence[Token]) -> None:
+        """Omit tokens of the next part that are irrelevant to lineage."""
+        self._omitted += tokens
 
-    def doubt(self, tokens: Sequence[Token]) -> None:
-        """Mask the literals of tokens that could not be parsed."""
-        self._doubtful.append(tokens)
+    def mask_literals_of(self, tokens: Sequence[Token]) -> None:
+        """Mask the literals of tokens of the next part that could not be parsed."""
+        self._unparsed += tokens
 
-    def end(self, text: str, tokens: Sequence[Token]) -> None:
-        """Add a part of the text; tokens keep their lines, comments are removed."""
-        needless = {id(token) for some in self._needless for token in some}
-        doubtful = [token for some in self._doubtful for token in some if id(token) not in needless]
-        safe = mask_literals(text, doubtful)
-        self._parts.append("".join(_stored_pieces(safe, tokens, needless)))
-        self._needless, self._doubtful = [], []
+    def add(self, text: str, tokens: Sequence[Token]) -> None:
+        """Add a part without its comments; the tokens stay on their lines."""
+        omitted = {id(token) for token in self._omitted}
+        unparsed = [token for token in self._unparsed if id(token) not in omitted]
+        masked = mask_literals(text, unparsed)
+        self._parts.append("".join(_stored_pieces(masked, tokens, omitted)))
+        self._omitted, self._unparsed = [], []
 
-    def leave_out_part(self, text: str) -> None:
-        """Add a part of the text without any tokens."""
+    def add_blank(self, text: str) -> None:
+        """Add a part of which only the line breaks are stored."""
         self._parts.append(_blank(text))
 
     @property
     def text(self) -> str:
-        """The text to store; separately read parts are statements."""
+        """The text to store, with a semicolon between parts."""
         return ";".join(self._parts)
 
 
-def is_needed(node: exp.Expr, *, writes: bool, in_routine: bool, is_tsql: bool) -> bool:
+def affects_lineage(node: exp.Expr, *, writes: bool, in_routine: bool, is_tsql: bool) -> bool:
     """Whether a statement, or a later one that depends on it, is relevant to lineage."""
     if writes or isinstance(node, _DATA_STATEMENTS):
         return True
     if isinstance(node, exp.Create):
         return str(node.args.get("kind")).upper() in _RELATION_KINDS or node.expression is not None
     if isinstance(node, exp.Query):
-        # Variables are filled by queries, too.
-        fills = node.args.get("into") is not None or node.find(exp.Parameter) is not None
-        return in_routine or fills
+        fills_variable = node.args.get("into") is not None or node.find(exp.Parameter) is not None
+        return in_routine or fills_variable
     if isinstance(node, exp.Set):
         return in_routine or is_tsql or node.find(exp.Query) is not None
     return False
 
 
-def _stored_pieces(text: str, tokens: Iterable[Token], needless: set[int]) -> Iterator[str]:
+def _stored_pieces(text: str, tokens: Iterable[Token], omitted: set[int]) -> Iterator[str]:
     offset = 0
     for token in tokens:
         # Between tokens there are white space and comments.
         yield _blank(text[offset : max(offset, token.start)])
         offset = max(offset, token.start)
         if offset <= token.end:
-            word = text[offset : token.end + 1]
-            yield _blank(word) if id(token) in needless else word
+            token_text = text[offset : token.end + 1]
+            yield _blank(token_text) if id(token) in omitted else token_text
             offset = token.end + 1
     yield _blank(text[offset:])
 
 
 def _blank(text: str) -> str:
-    """Only the line breaks of a text; pure white space is unchanged."""
+    """The line breaks of a text, or one blank; white space is returned unchanged."""
     if not text or text.isspace():
         return text
     return "\n" * text.count("\n") or " "

@@ -13,24 +13,27 @@ from lumos.model.lineage import Derivation, UseKind
 Origin: TypeAlias = tuple[Parts, str]
 # A UNION of a thousand branches does not need a thousand edges between two columns.
 _MAX_PATHS: Final = 16
-_RANK = {Derivation.IDENTITY: 0, Derivation.TRANSFORMATION: 1, Derivation.AGGREGATION: 2}
+# The larger the number, the more a derivation changes its value.
+_DERIVATION_RANK = {Derivation.IDENTITY: 0, Derivation.TRANSFORMATION: 1, Derivation.AGGREGATION: 2}
 
 
 class Excerpt(NamedTuple):
-    """A clause of the text, extracted only on demand."""
+    """A clause of the SQL text, extracted only on demand."""
 
     source: SourceText
     offset: int
     clause: Clause
     end: int | None = None
-    outwards: int = 0
+    enclosing_queries: int = 0
 
     @property
     def text(self) -> str | None:
-        """The clause, or else the list item around the position."""
-        found = self.source.around(self.offset, self.clause, end=self.end, outwards=self.outwards)
-        found = found or self.source.around(self.offset, Clause.ITEM, end=self.end)
-        return found or self.source.nearest(self.offset)
+        """The text of the clause, or else of the list item around the offset."""
+        clause = self.source.clause_text(
+            self.offset, self.clause, end=self.end, enclosing_queries=self.enclosing_queries
+        )
+        clause = clause or self.source.clause_text(self.offset, Clause.ITEM, end=self.end)
+        return clause or self.source.call_or_token_text(self.offset)
 
     @property
     def line(self) -> int:
@@ -38,45 +41,48 @@ class Excerpt(NamedTuple):
 
 
 class OriginPath(NamedTuple):
-    """How a value gets from its origin into a column."""
+    """How the value of an origin becomes the value of a column."""
 
     derivation: Derivation = Derivation.IDENTITY
     cast_to: str | None = None
     is_star: bool = False
     excerpt: Excerpt | None = None
-    # Taken out of a larger value: the clause that names the part says more than that of the whole.
+    # A part of a larger value, such as an element of UNNEST(items). The later clause that names the
+    # part then replaces the excerpt, since it describes the value better.
     is_part: bool = False
-    # Other paths of the same value, such as through the branches of a UNION.
-    others: "tuple[OriginPath, ...]" = ()
+    # Other paths from the same origin, such as through other branches of a UNION.
+    alternatives: "tuple[OriginPath, ...]" = ()
 
-    def each(self) -> "tuple[OriginPath, ...]":
-        """All paths, one by one."""
-        return (self._replace(others=()), *self.others) if self.others else (self,)
+    def all_paths(self) -> "tuple[OriginPath, ...]":
+        """This path and its alternatives, as paths without alternatives."""
+        if not self.alternatives:
+            return (self,)
+        return (self._replace(alternatives=()), *self.alternatives)
 
-    def merged(self, other: "OriginPath") -> "OriginPath":
-        """Both paths; the one that changes more comes first."""
-        if other == self or len(self.others) >= _MAX_PATHS:
+    def merge(self, other: "OriginPath") -> "OriginPath":
+        """Combine both paths; the one that changes the value more comes first."""
+        if other == self or len(self.alternatives) >= _MAX_PATHS:
             return self
-        paths = dict.fromkeys((*self.each(), *other.each()))
-        first = max(paths, key=lambda fact: _RANK[fact.derivation])
-        return first._replace(others=tuple(fact for fact in paths if fact != first))
+        paths = dict.fromkeys((*self.all_paths(), *other.all_paths()))
+        first = max(paths, key=lambda path: _DERIVATION_RANK[path.derivation])
+        return first._replace(alternatives=tuple(path for path in paths if path != first))
 
     def then(self, later: "OriginPath") -> "OriginPath":
-        """The path extended by a later step; an identity changes nothing."""
+        """Append a later step to the path."""
         if later.derivation is Derivation.IDENTITY:
-            same = self
+            path = self
             if self.is_part and later.excerpt is not None:
-                same = same._replace(excerpt=later.excerpt, is_part=False)
-            return same._replace(is_star=True) if later.is_star and not same.is_star else same
+                path = path._replace(excerpt=later.excerpt, is_part=False)
+            return path._replace(is_star=True) if later.is_star and not path.is_star else path
         return later._replace(
-            derivation=max(self.derivation, later.derivation, key=_RANK.__getitem__),
+            derivation=max(self.derivation, later.derivation, key=_DERIVATION_RANK.__getitem__),
             cast_to=later.cast_to or self.cast_to,
             excerpt=later.excerpt or self.excerpt,
         )
 
 
 class OriginUse(NamedTuple):
-    """An origin that influences a column or a whole result without being its value."""
+    """An origin that influences a column or an entire result, but not as its value."""
 
     origin: Origin
     usage: UseKind
@@ -85,7 +91,7 @@ class OriginUse(NamedTuple):
     negated: bool = False
 
 
-Facts: TypeAlias = dict[Origin, OriginPath]
+OriginPaths: TypeAlias = dict[Origin, OriginPath]
 Uses: TypeAlias = dict[OriginUse, None]
 
 
@@ -99,26 +105,26 @@ class TableColumn(NamedTuple):
 class FieldAccess(NamedTuple):
     """A field of a struct column."""
 
-    holder: "QueryColumn"
+    struct: "QueryColumn"
     path: Parts
 
 
 class MergedColumns(NamedTuple):
-    """A value of one of several columns."""
+    """A value that comes from one of several columns."""
 
     columns: tuple["QueryColumn", ...]
 
 
 class OuterJoined(NamedTuple):
-    """A column of an outer join's optional side."""
+    """A column on the optional side of an outer join."""
 
     column: "QueryColumn"
 
 
 class ListElement(NamedTuple):
-    """An element of a list: of an expression, or of a column.
+    """An element of a list, which is an expression or a column.
 
-    `is_expanded` means that the fields of an element become columns by their position.
+    With `is_expanded`, the fields of each element become columns, matched by position.
     """
 
     list: "exp.Expr | QueryColumn"
@@ -138,7 +144,7 @@ class WholeRow(NamedTuple):
     columns: tuple["QueryColumn", ...]
 
 
-# The definition of a column's value, to derive its type; None if not tracked.
+# How a column is defined, to derive its type; None if this is not tracked.
 ColumnDefinition: TypeAlias = (
     TableColumn
     | FieldAccess
@@ -155,10 +161,10 @@ ColumnDefinition: TypeAlias = (
 class QueryColumn:
     """A column with the origins of its value and its indirect uses."""
 
-    __slots__ = ("definition", "facts", "fields", "is_resolved", "name", "uses")
+    __slots__ = ("definition", "fields", "is_resolved", "name", "origins", "uses")
 
     def __init__(
-        self, name: str, facts: Facts | None = None, uses: Uses | None = None,
+        self, name: str, origins: OriginPaths | None = None, uses: Uses | None = None,
         *, is_resolved: bool = True, definition: ColumnDefinition = None,
         fields: "Fields | None" = None,
     ) -> None:  # fmt: skip
@@ -166,86 +172,87 @@ class QueryColumn:
         # The fields of a struct that the query itself creates.
         self.fields = fields
         self.definition = definition
-        self.facts: Facts = facts if facts is not None else {}
+        self.origins: OriginPaths = origins if origins is not None else {}
         self.uses: Uses = uses if uses is not None else {}
         self.is_resolved = is_resolved
 
-    def renamed(self, name: str) -> "QueryColumn":
+    def with_name(self, name: str) -> "QueryColumn":
         """The same column under another name."""
         if name is self.name:
             return self
-        return QueryColumn(name, self.facts, self.uses, is_resolved=self.is_resolved,
+        return QueryColumn(name, self.origins, self.uses, is_resolved=self.is_resolved,
                       definition=self.definition, fields=self.fields)  # fmt: skip
 
-    def starred(self) -> "QueryColumn":
+    def via_star(self) -> "QueryColumn":
         """The same column, selected by a star."""
-        later = OriginPath(is_star=True)
-        facts = {origin: fact.then(later) for origin, fact in self.facts.items()}
-        return QueryColumn(self.name, facts, self.uses, is_resolved=self.is_resolved,
+        star = OriginPath(is_star=True)
+        origins = {origin: path.then(star) for origin, path in self.origins.items()}
+        return QueryColumn(self.name, origins, self.uses, is_resolved=self.is_resolved,
                       definition=self.definition, fields=self.fields)  # fmt: skip
 
     def part(
-        self, name: str, *steps: str, definition: ColumnDefinition, is_whole: bool = False
+        self, name: str, *steps: str, definition: ColumnDefinition, is_unknown_field: bool = False
     ) -> "QueryColumn":
-        """A part of the value under a name: an element, a map's key or value, or a field.
+        """A part of the value as a column: an element, a key or value of a map, or a field.
 
-        `is_whole` means that the value may be any part of the one that the steps lead to.
+        `steps` lead to the part, as in `items[].sku`. With `is_unknown_field`, the column is some
+        unknown field of the value at the end of the steps.
         """
-        facts: Facts = {}
-        for (table, path), fact in self.facts.items():
-            if any(each.derivation is not Derivation.IDENTITY for each in fact.each()):
-                facts[table, path] = fact
+        origins: OriginPaths = {}
+        for (table, column), path in self.origins.items():
+            if any(each.derivation is not Derivation.IDENTITY for each in path.all_paths()):
+                origins[table, column] = path
                 continue
-            derivation = Derivation.TRANSFORMATION if is_whole else Derivation.IDENTITY
-            origin = table, nested_name(path, *steps)
-            if origin[1] == path:
-                # The path cannot be extended: the part is computed from the whole.
+            derivation = Derivation.TRANSFORMATION if is_unknown_field else Derivation.IDENTITY
+            nested = nested_name(column, *steps)
+            if nested == column:
+                # The name has no nested form: the part counts as computed from the whole column.
                 derivation = Derivation.TRANSFORMATION
-            facts[origin] = fact._replace(
-                derivation=derivation, is_star=False, is_part=True, others=()
+            origins[table, nested] = path._replace(
+                derivation=derivation, is_star=False, is_part=True, alternatives=()
             )
         return QueryColumn(
-            name, facts, self.uses, is_resolved=self.is_resolved, definition=definition
+            name, origins, self.uses, is_resolved=self.is_resolved, definition=definition
         )
 
     def field(self, path: Parts) -> "QueryColumn":
-        """A field of a struct."""
-        known = self.fields.get(path[0]) if self.fields else None
-        if known is None:
+        """The field of a struct at a path."""
+        field = self.fields.get(path[0]) if self.fields else None
+        if field is None:
             return self.part(path[-1], *path, definition=FieldAccess(self, path))
         if len(path) > 1:
-            return known.field(path[1:])
+            return field.field(path[1:])
         return QueryColumn(
-            path[0], known.facts, known.uses, is_resolved=known.is_resolved,
-            definition=FieldAccess(self, path), fields=known.fields,
+            path[0], field.origins, field.uses, is_resolved=field.is_resolved,
+            definition=FieldAccess(self, path), fields=field.fields,
         )  # fmt: skip
 
-    def padded(self) -> "QueryColumn":
+    def via_outer_join(self) -> "QueryColumn":
         """The same column on the optional side of an outer join."""
         return QueryColumn(
             self.name,
-            self.facts,
+            self.origins,
             self.uses,
             is_resolved=self.is_resolved,
             definition=OuterJoined(self),
         )
 
-    def decided_by(self, uses: Uses) -> "QueryColumn":
+    def with_uses(self, uses: Uses) -> "QueryColumn":
         """The same column with more indirect uses."""
-        return QueryColumn(self.name, self.facts, {**self.uses, **uses},
+        return QueryColumn(self.name, self.origins, {**self.uses, **uses},
                       is_resolved=self.is_resolved, definition=self.definition)  # fmt: skip
 
-    def merged(self, other: "QueryColumn") -> "QueryColumn":
-        """A column with the values of both."""
+    def merge(self, other: "QueryColumn") -> "QueryColumn":
+        """A column with the values of both columns."""
         if other is self:
             return self
-        facts = dict(self.facts)
-        for origin, fact in other.facts.items():
-            before = facts.get(origin)
-            facts[origin] = fact if before is None else before.merged(fact)
+        origins = dict(self.origins)
+        for origin, path in other.origins.items():
+            own_path = origins.get(origin)
+            origins[origin] = path if own_path is None else own_path.merge(path)
         return QueryColumn(
             self.name,
-            facts,
+            origins,
             {**self.uses, **other.uses},
             is_resolved=self.is_resolved and other.is_resolved,
             definition=MergedColumns((self, other)),
@@ -256,19 +263,19 @@ Fields: TypeAlias = Mapping[str, QueryColumn]
 
 
 class Star:
-    """Columns with unknown names."""
+    """A star whose column names are unknown."""
 
     def column(self, name: str) -> QueryColumn | None:
         """The column of that name, or None if it is certainly not included."""
         raise NotImplementedError
 
-    def everything(self) -> QueryColumn:
-        """All columns as one."""
+    def as_column(self) -> QueryColumn:
+        """One column that stands for all columns."""
         raise NotImplementedError
 
     @property
     def is_likely(self) -> bool:
-        """Whether an unqualified name is likely to be found here."""
+        """Whether an unqualified name is likely to be one of the columns."""
         return True
 
 
@@ -283,7 +290,7 @@ class TableStar(Star):
             name, {(self.table, name): OriginPath()}, definition=TableColumn(self.table, name)
         )
 
-    def everything(self) -> QueryColumn:
+    def as_column(self) -> QueryColumn:
         return QueryColumn(ALL, {(self.table, ALL): OriginPath(is_star=True)})
 
 
@@ -296,10 +303,10 @@ class ValueStar(Star):
     def column(self, name: str) -> QueryColumn | None:
         if isinstance(self._value.definition, ListElement | FieldAccess):
             return self._value.field((name,))
-        return self._value.renamed(name)
+        return self._value.with_name(name)
 
-    def everything(self) -> QueryColumn:
-        return self._value.renamed(ALL)
+    def as_column(self) -> QueryColumn:
+        return self._value.with_name(ALL)
 
     @property
     def is_likely(self) -> bool:
@@ -307,23 +314,23 @@ class ValueStar(Star):
 
 
 class LimitedStar(Star):
-    """A star without some columns and with some renamed ones."""
+    """A star with some columns excluded or renamed."""
 
     def __init__(
         self, star: Star, excluded: Iterable[str], renamed: Mapping[str, str] | None = None
     ) -> None:
         self._star = star
-        self._renamed = {new: old for old, new in (renamed or {}).items()}
+        self._original_names = {new: old for old, new in (renamed or {}).items()}
         self._excluded = frozenset(excluded) | frozenset(renamed or ())
 
     def column(self, name: str) -> QueryColumn | None:
-        if name in self._renamed:
-            found = self._star.column(self._renamed[name])
-            return found.renamed(name) if found else None
+        if name in self._original_names:
+            column = self._star.column(self._original_names[name])
+            return column.with_name(name) if column else None
         return None if name in self._excluded else self._star.column(name)
 
-    def everything(self) -> QueryColumn:
-        return self._star.everything()
+    def as_column(self) -> QueryColumn:
+        return self._star.as_column()
 
     @property
     def is_likely(self) -> bool:
@@ -337,36 +344,39 @@ class UnionStar(Star):
         self._branches = branches
 
     def column(self, name: str) -> QueryColumn | None:
-        found: QueryColumn | None = None
+        merged: QueryColumn | None = None
         for branch in self._branches:
             column = branch.find(name) or branch.guess(name)
             if column is not None:
-                found = column if found is None else found.merged(column)
-        return found
+                merged = column if merged is None else merged.merge(column)
+        return merged
 
-    def everything(self) -> QueryColumn:
-        found = QueryColumn(ALL)
+    def as_column(self) -> QueryColumn:
+        merged = QueryColumn(ALL)
         for branch in self._branches:
             for star in branch.stars:
-                found = found.merged(star.everything())
-        return found
+                merged = merged.merge(star.as_column())
+        return merged
 
 
-Item: TypeAlias = QueryColumn | Star
+RelationItem: TypeAlias = QueryColumn | Star
 
 
 class QueryRelation:
-    """Ordered columns and stars, with indirect uses and parent relations."""
+    """The ordered columns and stars of a table or query.
 
-    __slots__ = ("_by_name", "implicit", "items", "parents", "stars", "table", "uses")
+    `uses` influence all of its rows, and `parents` are the relations that it is computed from.
+    """
 
-    def __init__(self, items: Iterable[Item] = (), *, table: Parts | None = None) -> None:
-        self.items: list[Item] = list(items)
+    __slots__ = ("_by_name", "implicit_names", "items", "parents", "stars", "table", "uses")
+
+    def __init__(self, items: Iterable[RelationItem] = (), *, table: Parts | None = None) -> None:
+        self.items: list[RelationItem] = list(items)
         self.table = table
         self.uses: Uses = {}
         self.parents: list[QueryRelation] = []
-        # Implicit names of unnamed columns in some dialects.
-        self.implicit: dict[str, QueryColumn] = {}
+        # Names that some dialects give to unnamed columns.
+        self.implicit_names: dict[str, QueryColumn] = {}
         self._by_name: dict[str, QueryColumn] = {}
         self.stars: list[Star] = []
         for item in self.items:
@@ -380,27 +390,32 @@ class QueryRelation:
         return [item for item in self.items if isinstance(item, QueryColumn)]
 
     @property
-    def is_open(self) -> bool:
-        """Whether there may be unknown columns."""
+    def has_unknown_columns(self) -> bool:
+        """Whether there may be columns with unknown names."""
         return bool(self.stars)
 
     def find(self, name: str) -> QueryColumn | None:
-        """The column that certainly has this name."""
-        return self._by_name.get(name) or self.implicit.get(name)
+        """The column that is known to have this name."""
+        return self._by_name.get(name) or self.implicit_names.get(name)
 
     def guess(self, name: str) -> QueryColumn | None:
-        """The column of this name if it may be an unknown one."""
-        found = [(star, column) for star in self.stars if (column := star.column(name)) is not None]
-        if len(found) > 1:
-            found = [(star, column) for star, column in found if star.is_likely]
-        return found[0][1] if len(found) == 1 else None
+        """The column of this name in the only star that may contain it, if there is one."""
+        matches = [
+            (star, column) for star in self.stars if (column := star.column(name)) is not None
+        ]
+        if len(matches) > 1:
+            matches = [(star, column) for star, column in matches if star.is_likely]
+        return matches[0][1] if len(matches) == 1 else None
 
-    def candidates(self, name: str) -> int:
-        """How many stars may contain a column of this name."""
+    def count_candidates(self, name: str) -> int:
+        """The number of stars that may contain a column of this name."""
         return sum(star.column(name) is not None for star in self.stars)
 
-    def under(self, names: list[str]) -> "QueryRelation":
-        """The same with columns renamed by position; those of a star are indistinguishable."""
+    def with_column_names(self, names: list[str]) -> "QueryRelation":
+        """The relation with its columns renamed by position.
+
+        From the first star on, each name stands for any column of that star.
+        """
         if not names:
             return self
         items = list(self.items)
@@ -409,27 +424,27 @@ class QueryRelation:
                 break
             item = items[position]
             if isinstance(item, Star):
-                row = item.everything()
-                items[position:] = [row.renamed(each) for each in names[position:]]
+                any_column = item.as_column()
+                items[position:] = [any_column.with_name(each) for each in names[position:]]
                 break
-            items[position] = item.renamed(name)
+            items[position] = item.with_name(name)
         renamed = QueryRelation(items, table=self.table)
         renamed.uses, renamed.parents = self.uses, self.parents
         return renamed
 
-    def everything(self) -> Iterator[QueryColumn]:
-        """Every column, unknown ones as `*`."""
+    def all_columns(self) -> Iterator[QueryColumn]:
+        """All columns, with one column `*` for each star."""
         for item in self.items:
-            yield item if isinstance(item, QueryColumn) else item.everything()
+            yield item if isinstance(item, QueryColumn) else item.as_column()
 
-    def ancestry(self) -> "Iterator[QueryRelation]":
+    def self_and_ancestors(self) -> "Iterator[QueryRelation]":
         """This relation and all of its ancestors, each once."""
-        seen: set[int] = set()
+        visited: set[int] = set()
         stack = [self]
         while stack:
             relation = stack.pop()
-            if id(relation) not in seen:
-                seen.add(id(relation))
+            if id(relation) not in visited:
+                visited.add(id(relation))
                 yield relation
                 stack += reversed(relation.parents)
 
@@ -439,49 +454,54 @@ def combine_branches(branches: list[QueryRelation], *, is_by_name: bool = False)
     if len(branches) == 1:
         return branches[0]
     first = branches[0]
-    if is_by_name or any(branch.is_open for branch in branches):
-        items = _by_name(branches, is_by_name=is_by_name)
+    if is_by_name or any(branch.has_unknown_columns for branch in branches):
+        items = _match_columns(branches, is_by_name=is_by_name)
     else:
         items = list(first.items)
         for branch in branches[1:]:
             for position, other in enumerate(branch.items[: len(items)]):
                 item = items[position]
                 if isinstance(item, QueryColumn) and isinstance(other, QueryColumn):
-                    items[position] = item.merged(other)
+                    items[position] = item.merge(other)
     combined = QueryRelation(items)
-    combined.implicit = first.implicit
+    combined.implicit_names = first.implicit_names
     combined.parents = list(branches)
     return combined
 
 
-def _by_name(branches: list[QueryRelation], *, is_by_name: bool) -> list[Item]:
-    """Match columns by position up to the first star, and by name after it."""
+def _match_columns(branches: list[QueryRelation], *, is_by_name: bool) -> list[RelationItem]:
+    """Match columns by position up to the first star, and by name after it.
+
+    With `is_by_name`, as in UNION BY NAME, all columns are matched by name.
+    """
     first = branches[0]
     matched_by_position = (
         0 if is_by_name else min(_count_before_star(branch) for branch in branches)
     )
-    items: list[Item] = []
+    items: list[RelationItem] = []
     for position in range(matched_by_position):
         merged: QueryColumn | None = None
         for branch in branches:
             column = branch.items[position]
             assert isinstance(column, QueryColumn)
-            merged = column if merged is None else merged.merged(column)
+            merged = column if merged is None else merged.merge(column)
         assert merged is not None
         items.append(merged)
-    named = branches if is_by_name or first.is_open else [first]
+    naming_branches = branches if is_by_name or first.has_unknown_columns else [first]
     names = dict.fromkeys(
         item.name
-        for branch in named
+        for branch in naming_branches
         for item in branch.items[matched_by_position:]
         if isinstance(item, QueryColumn)
     )
     union = UnionStar(branches)
     for name in names:
-        found = union.column(name)
-        if found is not None:
-            items.append(found)
-    if first.is_open or (is_by_name and any(branch.is_open for branch in branches)):
+        named_column = union.column(name)
+        if named_column is not None:
+            items.append(named_column)
+    if first.has_unknown_columns or (
+        is_by_name and any(branch.has_unknown_columns for branch in branches)
+    ):
         items.append(union)
     return items
 

@@ -33,9 +33,9 @@ def report_script(
     job: str | None = None,
     text: SqlText | None = None,
 ) -> ReportedLineage:
-    """The reported lineage of a script, with table names as in SQL.
+    """The reported lineage of a script, with table names as in the SQL.
 
-    `text` is the analysed text, if its relevant part shall be stored.
+    With `text`, the analysed text, its storable part is reported too.
     """
     by_pair: defaultdict[tuple[Parts, Parts], list[ColumnEdge]] = defaultdict(list)
     for edge in script.edges:
@@ -47,9 +47,9 @@ def report_script(
             if write.is_view:
                 views.add(write.table)
             for source in write.sources:
-                # Also without column edges, as for COUNT(*).
+                # There may be no column edges, as for COUNT(*).
                 by_pair.setdefault((source, write.table), [])
-    copies = _copies(script)
+    copies = _unchanged_copies(script)
     file = script.file
     return ReportedLineage(
         reporter=reporter,
@@ -66,7 +66,7 @@ def report_script(
         ),
         scripts=()
         if text is None or not by_pair
-        else (_stored_script(script.kept, text, by_pair, platform, instance),),
+        else (_stored_script(script.storable_text, text, by_pair, platform, instance),),
         unparsed=tuple(_unparsed(script, platform, instance)),
         problems=tuple(
             LineageProblem(
@@ -108,7 +108,7 @@ def _stored_script(
     tables: dict[Parts, DatasetReference] = {}
     for parts in sorted({parts for pair in pairs for parts in pair}):
         tables[parts] = _reference(parts, platform, instance)
-        # The folded name as used in the analysis; edges have the quoted spelling.
+        # Edges have names in their original case, the analysis of the stored text has folded ones.
         folded = tuple(str(folding.text(part, quoted=True)) for part in parts)
         tables.setdefault(folded, tables[parts])
     return ReportedScript(
@@ -117,14 +117,14 @@ def _stored_script(
 
 
 def _reference(parts: Parts, platform: str | None, instance: str | None) -> DatasetReference:
-    """A table, or the location of files, as in Spark's parquet.`s3://x/y`."""
+    """A reference to a table, or to a location as in Spark's parquet.`s3://x/y`."""
     is_path = len(parts) == 1 or (len(parts) == 2 and parts[0] in _FORMATS)
     if is_path and "/" in parts[-1]:
         return LocationReference(uri=parts[-1])
     return TableName(parts=parts, platform=platform, instance=instance)
 
 
-def _copies(script: ScriptLineage) -> set[Parts]:
+def _unchanged_copies(script: ScriptLineage) -> set[Parts]:
     """The tables that are unchanged copies of one other table."""
     sources: defaultdict[Parts, set[Parts]] = defaultdict(set)
     changed: set[Parts] = set()
@@ -135,18 +135,18 @@ def _copies(script: ScriptLineage) -> set[Parts]:
         if edge.usage is None and not (
             edge.derivation is Derivation.IDENTITY and is_lineage_column(edge.from_column)
         ):
-            # Computed, or only a part of a column.
+            # The column is computed, or a part of the original one.
             changed.add(edge.to_table)
-    sources_by_table: defaultdict[Parts, set[str | None]] = defaultdict(set)
+    derived_columns: defaultdict[Parts, set[str | None]] = defaultdict(set)
     for edge in script.edges:
         if edge.to_table is not None and edge.usage is None:
-            sources_by_table[edge.to_table].add(edge.to_column)
+            derived_columns[edge.to_table].add(edge.to_column)
     for write in (write for statement in script.statements for write in statement.writes):
         sources[write.table].update(write.sources)
-        if set(write.columns) - sources_by_table[write.table]:
-            # A literal or a function without arguments.
+        if set(write.columns) - derived_columns[write.table]:
+            # A column is a literal or a function without arguments.
             changed.add(write.table)
-    return {table for table, many in sources.items() if len(many) == 1 and table not in changed}
+    return {table for table, tables in sources.items() if len(tables) == 1 and table not in changed}
 
 
 def _type(target: Parts, views: set[Parts], copies: set[Parts]) -> LineageType:

@@ -1,4 +1,4 @@
-"""Statements that the parser does not know, rewritten into ones that it does."""
+"""Rewrites statements that the parser does not support into ones that it does."""
 
 from collections.abc import Collection, Sequence
 from itertools import pairwise
@@ -8,8 +8,8 @@ from sqlglot import Token, TokenType
 
 from lumos.lineage.sql.tokens import VERBS, TokenRun, is_name, keyword
 
-_PIVOTS: Final = frozenset({"PIVOT", "UNPIVOT"})
-_QUERIES: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES"}) | _PIVOTS
+_PIVOT_KEYWORDS: Final = frozenset({"PIVOT", "UNPIVOT"})
+_QUERY_STARTS: Final = frozenset({"SELECT", "WITH", "FROM", "VALUES"}) | _PIVOT_KEYWORDS
 _AFTER_OUTPUT: Final = frozenset(
     {"SELECT", "VALUES", "WITH", "EXEC", "EXECUTE", "FROM", "WHERE", "DEFAULT", "OPTION"}
 )
@@ -17,24 +17,24 @@ _OPERATORS: Final = frozenset("+-*/%&|^")
 
 
 def simplify_statement(tokens: Sequence[Token]) -> list[Token] | None:
-    """A statement without clauses that the parser does not know; None if there are none."""
+    """Remove clauses that the parser does not support; None if this cannot help."""
     if keyword(tokens[0]) in ("INSERT", "MERGE"):
         return remove_unknown_clauses(tokens)
     if "UPDATE" in (
         keyword(tokens[0]),
-        *(keyword(token) for _, token in TokenRun(tokens).outside()),
+        *(keyword(token) for _, token in TokenRun(tokens).outside_brackets()),
     ):
         return expand_assignments(tokens)
     return remove_options(tokens)
 
 
 def has_hidden_query(tokens: Sequence[Token]) -> bool:
-    """Whether a statement that the parser could not read contains a query, judging by keywords."""
+    """Whether a statement that was parsed as a raw command contains a query, by its keywords."""
     if keyword(tokens[0]) not in VERBS - {"ALTER", "DROP", "SET"}:
         return False
     return any(
-        keyword(token) in ("SELECT", "PIVOT", "UNPIVOT") and keyword(before) != "FOR"
-        for before, token in pairwise(tokens)
+        keyword(token) in ("SELECT", "PIVOT", "UNPIVOT") and keyword(previous) != "FOR"
+        for previous, token in pairwise(tokens)
     )
 
 
@@ -47,7 +47,7 @@ def query_after_as(tokens: Sequence[Token]) -> list[Token] | None:
 
 
 def remove_options(tokens: Sequence[Token]) -> list[Token] | None:
-    """Remove options the parser may not know from CREATE TABLE or VIEW name AS query."""
+    """Remove the options of CREATE TABLE or VIEW name AS query; None for other statements."""
     run = TokenRun(tokens)
     if keyword(tokens[0]) not in ("CREATE", "REPLACE", "ALTER"):
         return None
@@ -73,10 +73,11 @@ def remove_options(tokens: Sequence[Token]) -> list[Token] | None:
     query = tokens[index + 1 :]
     if keyword(query[-1]) in ("DATA", "OPTION", "ONLY", "BINDING"):
         # WITH NO DATA, WITH LOCAL CHECK OPTION, WITH READ ONLY
-        indexes = [index for index, token in TokenRun(query).outside(1) if keyword(token) == "WITH"]
+        outside = TokenRun(query).outside_brackets(1)
+        indexes = [index for index, token in outside if keyword(token) == "WITH"]
         query = query[: indexes[-1]] if indexes else query
-    if keyword(query[0]) in _PIVOTS:
-        # DuckDB's PIVOT is a statement; the parser knows it in FROM, too.
+    if keyword(query[0]) in _PIVOT_KEYWORDS:
+        # PIVOT is a statement of DuckDB, which the parser only supports in FROM after AS.
         query = [
             _make_token(TokenType.FROM, "FROM", query[0]),
             _make_token(TokenType.L_PAREN, "(", query[0]),
@@ -87,14 +88,14 @@ def remove_options(tokens: Sequence[Token]) -> list[Token] | None:
 
 
 def remove_unknown_clauses(tokens: Sequence[Token]) -> list[Token]:
-    """A statement without clauses that the parser does not know.
+    """Remove clauses that the parser does not support from an INSERT or MERGE.
 
     These are WITH (TABLOCK) and IF NOT EXISTS of an INSERT, and DELETE WHERE after the UPDATE of a
     MERGE.
     """
     run = TokenRun(tokens)
     if keyword(tokens[0]) == "MERGE":
-        start = run.find_behind({"DELETE"}, preceding={"THEN"})
+        start = run.find_not_after({"DELETE"}, previous={"THEN"})
         end = run.find({"WHEN"}, start=start) if start is not None else None
         return [*tokens[:start], *(tokens[end:] if end is not None else ())]
     hints = run.end_of_name(run.skip(1, ("INTO", "OVERWRITE", "TABLE")))
@@ -109,14 +110,17 @@ def remove_unknown_clauses(tokens: Sequence[Token]) -> list[Token]:
 
 
 class SeparatedClause(NamedTuple):
-    """A statement without a clause, and the tokens of that clause."""
+    """A statement without one of its clauses, and the tokens of that clause."""
 
-    rest: Sequence[Token]
+    statement: Sequence[Token]
     clause: Sequence[Token] = ()
 
 
 def separate_output(tokens: Sequence[Token]) -> SeparatedClause:
-    """Separate T-SQL's OUTPUT inserted.a INTO log (a) from its statement, as an INSERT."""
+    """Separate T-SQL's OUTPUT inserted.a INTO log (a) from its statement.
+
+    The clause becomes INSERT INTO log (a) SELECT inserted.a.
+    """
     run = TokenRun(tokens)
     output = run.find({"OUTPUT"})
     if (
@@ -141,7 +145,7 @@ def separate_output(tokens: Sequence[Token]) -> SeparatedClause:
 
 
 def separate_variables(tokens: Sequence[Token], declared: Collection[str]) -> SeparatedClause:
-    """Separate the variables of SELECT ... INTO from the query."""
+    """Separate the variables after SELECT ... INTO from the query."""
     run = TokenRun(tokens)
     into = run.find({"INTO"}) if keyword(tokens[0]) in ("SELECT", "WITH") else None
     if into is None:
@@ -160,13 +164,14 @@ def separate_variables(tokens: Sequence[Token], declared: Collection[str]) -> Se
         if end >= len(tokens) or tokens[end].token_type is not TokenType.COMMA:
             break
         end += 1
-    if not has_marks and len(names) < 2 and not any(n.text.lower() in declared for n in names):
+    is_declared = any(each.text.lower() in declared for each in names)
+    if not has_marks and len(names) < 2 and not is_declared:
         return SeparatedClause(tokens)
     return SeparatedClause([*tokens[:into], *tokens[end:]], names)
 
 
 def expand_assignments(tokens: Sequence[Token]) -> list[Token]:
-    """SET n += 1 as SET n = n + 1."""
+    """Rewrite SET n += 1 to SET n = n + 1."""
     expanded: list[Token] = []
     start = 0
     for index, token in enumerate(tokens):
@@ -192,18 +197,18 @@ def is_insert_from_procedure(tokens: Sequence[Token]) -> bool:
 
 
 def _make_token(kind: TokenType, text: str, neighbour: Token) -> Token:
-    """An inserted token, at the position of another."""
+    """Create a token at the position of another one."""
     return Token(kind, text, neighbour.line, neighbour.col, neighbour.start, neighbour.end, [])
 
 
 def _is_query_start(tokens: Sequence[Token], index: int) -> bool:
     while index < len(tokens) and keyword(tokens[index]) == "(":
         index += 1
-    return index < len(tokens) and keyword(tokens[index]) in _QUERIES
+    return index < len(tokens) and keyword(tokens[index]) in _QUERY_STARTS
 
 
 def _column_list(tokens: Sequence[Token], start: int) -> Sequence[Token]:
-    """Bare names in brackets."""
+    """The brackets at an index if they only contain names."""
     if start >= len(tokens) or tokens[start].token_type is not TokenType.L_PAREN:
         return ()
     for index in range(start + 1, len(tokens), 2):

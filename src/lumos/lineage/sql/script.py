@@ -12,10 +12,11 @@ ALL: str = "*"
 
 
 class ColumnEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A column becomes another one, or influences one (`to_column`) or all (None).
+    """An edge from a column to a column that is derived from it or influenced by it.
 
-    `to_table` is None for a plain SELECT. The column `*` stands for all columns of a table with
-    unknown columns. `usage` is None if the value itself flows; then `derivation` says how.
+    For a value that is derived, `derivation` is set and `usage` is None. For an influence, `usage`
+    is set, and `to_column` is None if it affects all columns. `to_table` is None for a plain
+    SELECT. The column `*` stands for all columns of a table whose columns are unknown.
     """
 
     from_table: Parts
@@ -43,19 +44,20 @@ class TableRead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class TableWrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A table or view that a statement writes; the column `*` stands for unknown columns.
 
-    `sources` are the tables that it is made from, including those behind temporary tables. It
-    `is_whole` if the table has no other columns, as after CREATE and INSERT without a list.
+    `sources` are the tables that its rows come from, including those read through temporary tables.
+    It `covers_all_columns` if the table has no other columns, as after CREATE TABLE, or INSERT
+    without a column list.
     """
 
     table: Parts
     is_view: bool = False
     columns: tuple[str, ...] = ()
     sources: tuple[Parts, ...] = ()
-    is_whole: bool = False
+    covers_all_columns: bool = False
 
 
 class StatementLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One statement: its kind, its first line, and what it reads and writes."""
+    """One statement: its kind, its first line, and the tables that it reads and writes."""
 
     number: int
     line: int
@@ -65,10 +67,7 @@ class StatementLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
 
 class SqlProblem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part that was not understood, with its statement, line and reason.
-
-    A `remark` cost no edge.
-    """
+    """A part of the SQL that could not be analysed; with the severity `remark`, no edge is lost."""
 
     statement: int
     line: int
@@ -92,8 +91,8 @@ class UnparsedSql(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class ScriptLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The lineage of a SQL script.
 
-    `kept` is the text that may be stored: the same lines without comments, secrets and statements
-    that are irrelevant to lineage.
+    `storable_text` has the same lines as the SQL, without comments, secrets and statements that are
+    irrelevant to lineage.
     """
 
     statements: tuple[StatementLineage, ...] = ()
@@ -102,7 +101,7 @@ class ScriptLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     unparsed: tuple[UnparsedSql, ...] = ()
     coverage: ColumnCoverage = ColumnCoverage()
     file: str | None = None
-    kept: str = ""
+    storable_text: str = ""
 
     @property
     def reads(self) -> tuple[TableRead, ...]:
@@ -119,11 +118,11 @@ class ScriptLineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     @property
     def writes(self) -> tuple[TableWrite, ...]:
         """Every table or view that is written, in the order of the first write."""
-        seen: dict[Parts, TableWrite] = {}
+        by_table: dict[Parts, TableWrite] = {}
         for statement in self.statements:
             for write in statement.writes:
-                seen.setdefault(write.table, write)
-        return tuple(seen.values())
+                by_table.setdefault(write.table, write)
+        return tuple(by_table.values())
 
 
 class SqlText(NamedTuple):

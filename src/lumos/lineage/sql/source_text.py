@@ -1,7 +1,7 @@
 """The source text of a statement: expressions, clauses and lines around a position.
 
-The parser only keeps the positions of names and literals. The brackets and keywords around them
-identify the clause.
+The parser only keeps the offsets of names and literals. Their clause is found by the brackets and
+keywords around them.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,14 +15,14 @@ from sqlglot import Token, TokenType, exp
 _MAX_EXCERPT_LENGTH: Final = 1000
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
-_JOINING: Final = frozenset(
+_JOIN_KEYWORDS: Final = frozenset(
     {
         TokenType.JOIN, TokenType.LEFT, TokenType.RIGHT, TokenType.FULL, TokenType.INNER,
         TokenType.CROSS, TokenType.NATURAL, TokenType.OUTER, TokenType.LATERAL,
         TokenType.STRAIGHT_JOIN, TokenType.ASOF,
     }
 )  # fmt: skip
-_KEYWORDS: Final = frozenset(
+_CLAUSE_KEYWORDS: Final = frozenset(
     {
         TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING,
         TokenType.QUALIFY, TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.CLUSTER_BY,
@@ -33,16 +33,14 @@ _KEYWORDS: Final = frozenset(
         TokenType.PREWHERE, TokenType.PIVOT, TokenType.UNPIVOT, TokenType.START_WITH,
         TokenType.CONNECT_BY, TokenType.DISTINCT, TokenType.UPDATE, TokenType.BEGIN,
     }
-    | _JOINING
+    | _JOIN_KEYWORDS
 )  # fmt: skip
-
-
 _ALSO_FUNCTIONS: Final = frozenset(
     {TokenType.LEFT, TokenType.RIGHT, TokenType.OFFSET, TokenType.INSERT, TokenType.SET}
 )
-
-
-_QUERIES: Final = frozenset({TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES})
+_QUERY_KEYWORDS: Final = frozenset(
+    {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.VALUES}
+)
 
 
 class Clause(Enum):
@@ -75,7 +73,7 @@ class Clause(Enum):
     CONNECT = (TokenType.CONNECT_BY,)
 
 
-_LISTS: Final = frozenset({Clause.GROUP, Clause.ORDER, Clause.PARTITION})
+_LIST_CLAUSES: Final = frozenset({Clause.GROUP, Clause.ORDER, Clause.PARTITION})
 _BEFORE_ROWS: Final = frozenset({TokenType.VALUES, TokenType.REPLACE})
 _OPERATORS: Final = frozenset(
     {
@@ -83,7 +81,7 @@ _OPERATORS: Final = frozenset(
         TokenType.GT, TokenType.LT, TokenType.GTE, TokenType.LTE, TokenType.NEQ,
     }
 )  # fmt: skip
-_ITEMS: Final = frozenset({Clause.ITEM, Clause.VALUE})
+_ITEM_CLAUSES: Final = frozenset({Clause.ITEM, Clause.VALUE})
 
 
 class SourceText:
@@ -93,13 +91,13 @@ class SourceText:
         self._text = text
         self._tokens = tokens
         self._first_line = first_line
-        self._known: dict[tuple[int, int], str] = {}
+        self._text_cache: dict[tuple[int, int], str] = {}
 
-    def part(self, tokens: Sequence[Token]) -> "SourceText":
-        """The same text with the tokens of one statement."""
-        part = SourceText(self._text, tokens, first_line=self._first_line)
-        part._line_ends = self._line_ends
-        return part
+    def for_statement(self, tokens: Sequence[Token]) -> "SourceText":
+        """The same text with only the tokens of one statement."""
+        statement = SourceText(self._text, tokens, first_line=self._first_line)
+        statement._line_ends = self._line_ends
+        return statement
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -115,128 +113,133 @@ class SourceText:
 
     @cached_property
     def _brackets(self) -> "_Brackets":
-        found = _Brackets()
-        open_at: list[int] = [-1]
-        for number, token in enumerate(self._tokens):
+        brackets = _Brackets()
+        open_brackets: list[int] = [-1]
+        for index, token in enumerate(self._tokens):
             kind = token.token_type
-            is_end_of_case = kind is TokenType.END and self._kind(open_at[-1]) is TokenType.CASE
-            if (kind in _CLOSING or is_end_of_case) and len(open_at) > 1:
-                found.ends[open_at.pop()] = number
-            found.around.append(open_at[-1])
+            is_end_of_case = (
+                kind is TokenType.END and self._kind(open_brackets[-1]) is TokenType.CASE
+            )
+            if (kind in _CLOSING or is_end_of_case) and len(open_brackets) > 1:
+                brackets.closing[open_brackets.pop()] = index
+            brackets.enclosing.append(open_brackets[-1])
             if kind in _OPENING or kind is TokenType.CASE:
-                open_at.append(number)
+                open_brackets.append(index)
             elif kind is TokenType.COMMA:
-                found.commas.setdefault(open_at[-1], []).append(number)
-            elif kind in _KEYWORDS and not self._is_other_use(number):
-                found.keywords.setdefault(open_at[-1], []).append(number)
-        return found
+                brackets.commas.setdefault(open_brackets[-1], []).append(index)
+            elif kind in _CLAUSE_KEYWORDS and not self._has_other_meaning(index):
+                brackets.keywords.setdefault(open_brackets[-1], []).append(index)
+        return brackets
 
-    def _kind(self, number: int) -> TokenType | None:
-        return self._tokens[number].token_type if 0 <= number < len(self._tokens) else None
+    def _kind(self, index: int) -> TokenType | None:
+        return self._tokens[index].token_type if 0 <= index < len(self._tokens) else None
 
-    def _is_other_use(self, number: int) -> bool:
-        """Whether a keyword does not start a clause.
+    def _has_other_meaning(self, index: int) -> bool:
+        """Whether a keyword does not start a clause here.
 
         LEFT(name, 3) is a function, * EXCEPT (name) is not a set operation, DISTINCT ON is not a
         join, IS DISTINCT FROM is a comparison. After an operator, MySQL's VALUES(name) is a column
         of the new row.
         """
-        kind = self._kind(number)
+        kind = self._kind(index)
         if kind is TokenType.ON:
-            return self._kind(number - 1) is TokenType.DISTINCT
+            return self._kind(index - 1) is TokenType.DISTINCT
         if kind is TokenType.FROM:
-            is_distinct = self._kind(number - 1) is TokenType.DISTINCT
-            return is_distinct and self._kind(number - 2) in (TokenType.IS, TokenType.NOT)
+            is_distinct = self._kind(index - 1) is TokenType.DISTINCT
+            return is_distinct and self._kind(index - 2) in (TokenType.IS, TokenType.NOT)
         if kind is TokenType.DISTINCT:
-            return self._kind(number - 1) is not TokenType.SELECT
+            return self._kind(index - 1) is not TokenType.SELECT
         if kind is TokenType.BEGIN:
             # START WITH of a hierarchical query is two tokens.
-            return self._kind(number + 1) is not TokenType.WITH
+            return self._kind(index + 1) is not TokenType.WITH
         if kind is TokenType.VALUES:
-            return self._kind(number - 1) in _OPERATORS
+            return self._kind(index - 1) in _OPERATORS
         if kind is TokenType.EXCEPT:
-            return self._kind(number - 1) is TokenType.STAR
-        return kind in _ALSO_FUNCTIONS and self._kind(number + 1) is TokenType.L_PAREN
+            return self._kind(index - 1) is TokenType.STAR
+        return kind in _ALSO_FUNCTIONS and self._kind(index + 1) is TokenType.L_PAREN
 
     def line(self, offset: int) -> int:
         """The line of an offset, from 1."""
         return bisect_left(self._line_ends, offset) + self._first_line
 
-    def around(
-        self, offset: int, clause: Clause, *, end: int | None = None, outwards: int = 0
+    def clause_text(
+        self, offset: int, clause: Clause, *, end: int | None = None, enclosing_queries: int = 0
     ) -> str | None:
-        """The text of the nearest such clause around an offset, up to `end` (an alias) if given.
+        """The text of the nearest clause of a kind around an offset; None if there is none.
 
-        An item is one of a list, such as a projection; a value is what SET gives a column.
-        `outwards` is how many enclosing queries are part of the clause.
+        The text stops before `end`, the offset of an alias. `Clause.ITEM` is one item of a list,
+        such as a projection, and `Clause.VALUE` the expression that SET assigns.
+        `enclosing_queries` is the number of queries around the offset that the clause contains: the
+        search starts outside of them.
         """
-        number = bisect_right(self._starts, offset) - 1
-        while outwards and number >= 0:
-            number = self._brackets.around[number]
-            outwards -= self._kind(number + 1) in _QUERIES
-        while number >= 0:
-            bracket = self._brackets.around[number]
+        index = bisect_right(self._starts, offset) - 1
+        while enclosing_queries and index >= 0:
+            index = self._brackets.enclosing[index]
+            enclosing_queries -= self._kind(index + 1) in _QUERY_KEYWORDS
+        while index >= 0:
+            bracket = self._brackets.enclosing[index]
             keywords = self._brackets.keywords.get(bracket, [])
-            following = bisect_right(keywords, number)
-            keyword = keywords[following - 1] if following else -1
+            next_keyword = bisect_right(keywords, index)
+            keyword = keywords[next_keyword - 1] if next_keyword else -1
             is_row = (
-                clause in _ITEMS
+                clause in _ITEM_CLAUSES
                 and self._kind(bracket - 1) in _BEFORE_ROWS
-                and not self._is_other_use(bracket - 1)
+                and not self._has_other_meaning(bracket - 1)
             )
             if is_row or self._kind(keyword) in clause.value:
-                stop = self._brackets.ends.get(bracket, len(self._tokens))
-                if following < len(keywords):
-                    stop = min(stop, keywords[following])
+                stop = self._brackets.closing.get(bracket, len(self._tokens))
+                if next_keyword < len(keywords):
+                    stop = min(stop, keywords[next_keyword])
                 start = keyword
-                if clause in _ITEMS:
+                if clause in _ITEM_CLAUSES:
                     first = bracket if is_row else keyword
-                    start, stop = self._item(bracket, number, first + 1, stop)
-                elif clause not in _LISTS:
-                    _, stop = self._item(bracket, number, start, stop)
+                    start, stop = self._item(bracket, index, first + 1, stop)
+                elif clause not in _LIST_CLAUSES:
+                    _, stop = self._item(bracket, index, start, stop)
                 if clause is Clause.JOIN:
-                    while self._kind(start - 1) in _JOINING:
+                    while self._kind(start - 1) in _JOIN_KEYWORDS:
                         start -= 1
                 if clause is Clause.VALUE:
                     start = next(
-                        (each + 1 for each in range(start, number) if self._is_equals(each)), start
+                        (each + 1 for each in range(start, index) if self._is_equals(each)), start
                     )
                 if clause is Clause.ITEM:
                     start = self._start_after_name(start, end)
-                return self.words(range(start, self._stop_before_alias(start, stop, end)))
-            number = bracket
+                return self._token_text(range(start, self._stop_before_alias(start, stop, end)))
+            index = bracket
         return None
 
-    def nearest(self, offset: int) -> str:
-        """Return the call around an offset, or else the token."""
-        number = bisect_right(self._starts, offset) - 1
-        bracket = self._brackets.around[number]
+    def call_or_token_text(self, offset: int) -> str:
+        """The text of the function call around an offset, or else of the token."""
+        index = bisect_right(self._starts, offset) - 1
+        bracket = self._brackets.enclosing[index]
         if bracket < 1:
-            return self.words(range(number, number + 1))
-        return self.words(range(bracket - 1, self._brackets.ends.get(bracket, number) + 1))
+            return self._token_text(range(index, index + 1))
+        return self._token_text(range(bracket - 1, self._brackets.closing.get(bracket, index) + 1))
 
-    def _is_equals(self, number: int) -> bool:
-        return self._kind(number) in (TokenType.EQ, TokenType.COLON_EQ)
+    def _is_equals(self, index: int) -> bool:
+        return self._kind(index) in (TokenType.EQ, TokenType.COLON_EQ)
 
-    def _item(self, bracket: int, number: int, start: int, stop: int) -> tuple[int, int]:
+    def _item(self, bracket: int, index: int, start: int, stop: int) -> tuple[int, int]:
+        """Narrow a range of tokens to the list item that contains a token."""
         commas = self._brackets.commas.get(bracket, [])
-        following = bisect_right(commas, number)
-        if following:
-            start = max(start, commas[following - 1] + 1)
-        if following < len(commas):
-            stop = min(stop, commas[following])
+        next_comma = bisect_right(commas, index)
+        if next_comma:
+            start = max(start, commas[next_comma - 1] + 1)
+        if next_comma < len(commas):
+            stop = min(stop, commas[next_comma])
         # DISTINCT ON (a), TOP (3), TOP 3
         if self._kind(start) in (TokenType.ON, TokenType.TOP):
-            start = self._brackets.ends.get(start + 1, start + 1) + 1
+            start = self._brackets.closing.get(start + 1, start + 1) + 1
             while self._text_of(start) in ("PERCENT", "WITH", "TIES"):
                 start += 1
         return start, stop
 
-    def _text_of(self, number: int) -> str:
-        return self._tokens[number].text.upper() if number < len(self._tokens) else ""
+    def _text_of(self, index: int) -> str:
+        return self._tokens[index].text.upper() if index < len(self._tokens) else ""
 
     def _start_after_name(self, start: int, end: int | None) -> int:
-        """The start of an item after T-SQL's `name =` and `@name =`."""
+        """The start of an item, after the name in T-SQL's `name = value` or `@name = value`."""
         equals = start + 2 if self._kind(start) is TokenType.PARAMETER else start + 1
         is_named = equals == start + 2 or (end is not None and self._starts[start] == end)
         return equals + 1 if is_named and self._kind(equals) is TokenType.EQ else start
@@ -248,24 +251,24 @@ class SourceText:
         stop = min(stop, alias) if alias > start else stop
         return stop - 1 if stop > start and self._kind(stop - 1) is TokenType.ALIAS else stop
 
-    def words(self, numbers: range) -> str:
-        """Tokens as written, without comments and with single blanks."""
-        known = self._known.get((numbers.start, numbers.stop))
-        if known is None:
-            known = self._known[numbers.start, numbers.stop] = self._join_tokens(numbers)
-        return known
+    def _token_text(self, indexes: range) -> str:
+        """The text of some tokens, without comments and with single blanks."""
+        text = self._text_cache.get((indexes.start, indexes.stop))
+        if text is None:
+            text = self._text_cache[indexes.start, indexes.stop] = self._join_tokens(indexes)
+        return text
 
-    def _join_tokens(self, numbers: range) -> str:
+    def _join_tokens(self, indexes: range) -> str:
         pieces: list[str] = []
-        last = -1
+        previous_end = -1
         length = 0
-        for number in numbers:
-            token = self._tokens[number]
-            if last >= 0 and token.start > last + 1:
+        for index in indexes:
+            token = self._tokens[index]
+            if previous_end >= 0 and token.start > previous_end + 1:
                 pieces.append(" ")
                 length += 1
             pieces.append(self._text[token.start : token.end + 1])
-            last = token.end
+            previous_end = token.end
             length += len(pieces[-1])
             if length > _MAX_EXCERPT_LENGTH:
                 pieces.append(" ...")
@@ -274,19 +277,21 @@ class SourceText:
 
 
 class _Brackets:
-    """For each token the enclosing bracket (-1: none), with keywords and commas by bracket.
+    """The brackets of a token list; CASE ... END counts as a bracket.
 
-    CASE ... END counts as a bracket.
+    A bracket is identified by the index of its opening token, the outermost level by -1.
+    `enclosing` has the bracket of each token. The others map a bracket to its closing token, and to
+    the clause keywords and commas directly inside of it.
     """
 
     def __init__(self) -> None:
-        self.around: list[int] = []
-        self.ends: dict[int, int] = {}
+        self.enclosing: list[int] = []
+        self.closing: dict[int, int] = {}
         self.keywords: dict[int, list[int]] = {}
         self.commas: dict[int, list[int]] = {}
 
 
-def position_of(node: exp.Expr | None) -> int | None:
+def offset_of(node: exp.Expr | None) -> int | None:
     """The offset of the first name or literal in an expression that has one."""
     if node is None:
         return None
@@ -299,14 +304,17 @@ def position_of(node: exp.Expr | None) -> int | None:
     return None
 
 
-def position_within(node: exp.Expr) -> tuple[int | None, int]:
-    """A position in an expression, if possible outside of its subqueries, and its query depth."""
+def offset_and_depth(node: exp.Expr) -> tuple[int | None, int]:
+    """An offset in an expression, and how many of its subqueries are around that offset.
+
+    An offset outside of all subqueries is preferred.
+    """
     for each in node.walk(prune=lambda part: isinstance(part, exp.Query) and part is not node):
         start = each.meta_get("start")
         if start is not None:
             return int(start), 0
     for query in node.find_all(exp.Select):
-        offset = position_of(query)
+        offset = offset_of(query)
         if offset is not None:
             depth = 0
             parent: exp.Expr | None = query

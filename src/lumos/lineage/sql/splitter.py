@@ -10,7 +10,7 @@ from lumos.lineage.sql.tokens import DYNAMIC_SQL, HARMLESS, VERBS, TokenRun, is_
 
 
 class PlainStatement(NamedTuple):
-    """A statement."""
+    """A statement to parse."""
 
     tokens: Sequence[Token]
 
@@ -22,13 +22,13 @@ class UnparsedTokens(NamedTuple):
 
 
 class DeclaredVariables(NamedTuple):
-    """Names of variables and parameters."""
+    """Variables and parameters that a routine declares."""
 
     names: tuple[str, ...]
 
 
 class CursorRows(NamedTuple):
-    """The query of a cursor or loop, and its name."""
+    """The query of a cursor or loop, and the name of its rows."""
 
     name: str
     tokens: Sequence[Token]
@@ -42,7 +42,7 @@ class CursorAlias(NamedTuple):
 
 
 class TriggerTable(NamedTuple):
-    """The table whose rows a trigger sees as OLD and NEW."""
+    """The table whose rows are OLD and NEW in a trigger."""
 
     tokens: Sequence[Token]
 
@@ -71,19 +71,19 @@ ScriptPart: TypeAlias = (
     | RoutineStart
 )
 
-_ROUTINES: Final = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "PACKAGE", "TASK"})
+_ROUTINE_KINDS: Final = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "PACKAGE", "TASK"})
 _AFTER_BEGIN: Final = frozenset({"TRY", "CATCH", "TRANSACTION", "TRAN", "WORK", "ATOMIC", "NOT"})
 _AFTER_END: Final = frozenset(
     {"IF", "LOOP", "WHILE", "FOR", "CASE", "TRY", "CATCH", "REPEAT", "TRANSACTION"}
 )
-_TRANSACTION: Final = frozenset({"TRANSACTION", "TRAN", "WORK"})
-_SKIPPED: Final = frozenset({"ELSE", "LOOP", "DO", "EXCEPTION", "REPEAT", "THEN"})
-# Keywords that end the head of a routine.
+_TRANSACTION_KEYWORDS: Final = frozenset({"TRANSACTION", "TRAN", "WORK"})
+_CONTROL_KEYWORDS: Final = frozenset({"ELSE", "LOOP", "DO", "EXCEPTION", "REPEAT", "THEN"})
+# Keywords that end the head of a routine, with which its body may start.
 _BODY_KEYWORDS: Final = frozenset(
     {"AS", "IS", "BEGIN", "DECLARE", "RETURN", "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE"}
 )
 _FETCH: Final = re.compile(r"(\w+)\s+INTO\s+([@:\s\w,]+)", re.IGNORECASE)
-_QUERIES: Final = frozenset({"SELECT", "WITH", "("})
+_QUERY_STARTS: Final = frozenset({"SELECT", "WITH", "("})
 
 
 class ScriptSplitter:
@@ -96,9 +96,9 @@ class ScriptSplitter:
         self._in_declarations = False
         self._open_blocks = 0
 
-    def pieces(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
-        """Statements and declarations in their order."""
-        for chunk in _chunks(tokens):
+    def split(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
+        """Yield the statements and declarations in order."""
+        for chunk in _split_at_semicolons(tokens):
             while chunk and self._is_routine_head(chunk):
                 body = _head_length(chunk)
                 yield from self._split_head(chunk, body)
@@ -106,28 +106,29 @@ class ScriptSplitter:
             if not chunk:
                 continue
             if self.is_tsql:
-                for part in TokenRun(chunk).statements():
-                    yield from self._split_part(part)
+                for statement in TokenRun(chunk).statements():
+                    yield from self._split_control_flow(statement)
             else:
-                yield from self._split_part(chunk)
+                yield from self._split_control_flow(chunk)
 
-    def _split_part(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
+    def _split_control_flow(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
+        """Separate control flow, such as IF ... THEN, from the statement after it."""
         while tokens:
             word = keyword(tokens[0])
-            rest = self._control_length(word, tokens)
-            if rest == 0:
+            length = self._control_flow_length(word, tokens)
+            if length == 0:
                 break
             if word == "FOR":
-                yield from self._split_loop(tokens[:rest])
+                yield from self._split_loop(tokens[:length])
             else:
-                yield UnparsedTokens(tokens[:rest])
-            tokens = tokens[rest:]
+                yield UnparsedTokens(tokens[:length])
+            tokens = tokens[length:]
         if tokens:
             yield from self._split_statement(tokens)
 
     def _split_statement(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         word = keyword(tokens[0])
-        cursor = _cursor(tokens)
+        cursor = _read_cursor(tokens)
         if cursor is not None:
             yield cursor
         elif word == "DECLARE":
@@ -141,7 +142,7 @@ class ScriptSplitter:
         elif self._in_declarations and word not in VERBS:
             yield from self._split_declaration(tokens)
         elif word == "FETCH" and len(tokens) > 1:
-            yield from _fetched_variables(tokens)
+            yield from _read_fetch(tokens)
         elif word == "RETURN":
             yield from self._split_return(tokens[1:])
         elif word in VERBS or word in DYNAMIC_SQL or not self.in_routine:
@@ -152,15 +153,15 @@ class ScriptSplitter:
     def _split_return(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
         while tokens and keyword(tokens[0]) in ("QUERY", "TABLE", "NEXT"):
             tokens = tokens[1:]
-        if tokens and keyword(tokens[0]) in _QUERIES and (
-            keyword(tokens[0]) != "(" or (len(tokens) > 1 and keyword(tokens[1]) in _QUERIES)
+        if tokens and keyword(tokens[0]) in _QUERY_STARTS and (
+            keyword(tokens[0]) != "(" or (len(tokens) > 1 and keyword(tokens[1]) in _QUERY_STARTS)
         ):  # fmt: skip
             yield PlainStatement(tokens)
         elif tokens:
             yield UnparsedTokens(tokens)
 
     def _split_declaration(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
-        cursor = _cursor(tokens)
+        cursor = _read_cursor(tokens)
         if cursor is not None:
             yield cursor
             return
@@ -179,33 +180,32 @@ class ScriptSplitter:
             yield DeclaredVariables(tuple(names))
             yield UnparsedTokens(tokens)
 
-    def _control_length(self, word: str, tokens: Sequence[Token]) -> int:
-        """How many tokens of control flow precede the next statement."""
+    def _control_flow_length(self, word: str, tokens: Sequence[Token]) -> int:
+        """The number of tokens of control flow before the next statement."""
         run = TokenRun(tokens)
         if word == "BEGIN":
             self._in_declarations = False
-            rest = run.skip(1, _AFTER_BEGIN)
-            self._begin_block(tokens[1:rest], has_no_body=len(tokens) == 1)
-            return rest
+            length = run.skip(1, _AFTER_BEGIN)
+            self._begin_block(tokens[1:length], has_no_body=len(tokens) == 1)
+            return length
         if word == "END":
-            rest = run.skip(1, _AFTER_END)
-            self._end_block(tokens[1:rest])
-            is_label = rest < len(tokens) and keyword(tokens[rest]) not in VERBS | _SKIPPED
-            return len(tokens) if is_label and not self.is_tsql else rest
-        if word in _SKIPPED:
+            length = run.skip(1, _AFTER_END)
+            self._end_block(tokens[1:length])
+            is_label = (
+                length < len(tokens) and keyword(tokens[length]) not in VERBS | _CONTROL_KEYWORDS
+            )
+            return len(tokens) if is_label and not self.is_tsql else length
+        if word in _CONTROL_KEYWORDS:
             return 1
         if word in ("IF", "ELSIF", "ELSEIF", "WHEN", "CASE") and not self.is_tsql:
-            found = run.find({"THEN"})
-            return found + 1 if found is not None else 0
-        if word == "WHILE" and not self.is_tsql:
-            found = run.find({"LOOP", "DO"})
-            return found + 1 if found is not None else 0
+            end = run.find({"THEN"})
+            return end + 1 if end is not None else 0
+        if word == "FOR" or (word == "WHILE" and not self.is_tsql):
+            end = run.find({"LOOP", "DO"})
+            return end + 1 if end is not None else 0
         if word in ("IF", "WHILE"):
-            found = run.find(VERBS | {"BEGIN"}, start=1)
-            return found if found is not None else len(tokens)
-        if word == "FOR":
-            found = run.find({"LOOP", "DO"})
-            return found + 1 if found is not None else 0
+            end = run.find(VERBS | {"BEGIN"}, start=1)
+            return end if end is not None else len(tokens)
         is_label = (
             len(tokens) > 2 and tokens[1].token_type is TokenType.COLON and is_name(tokens[0])
         )
@@ -213,7 +213,7 @@ class ScriptSplitter:
 
     def _begin_block(self, following: Sequence[Token], *, has_no_body: bool) -> None:
         # BEGIN without a body, or BEGIN TRANSACTION, opens no block.
-        if has_no_body or any(keyword(each) in _TRANSACTION for each in following):
+        if has_no_body or any(keyword(each) in _TRANSACTION_KEYWORDS for each in following):
             return
         self._open_blocks += 1
         self.in_routine = True
@@ -224,13 +224,13 @@ class ScriptSplitter:
             self.in_routine = self._open_blocks > 0
 
     def _split_loop(self, tokens: Sequence[Token]) -> Iterator[ScriptPart]:
-        """FOR row IN query LOOP"""
-        found = TokenRun(tokens).find({"IN"})
-        if found is None or found < 2:
+        """Split FOR row IN query LOOP."""
+        position = TokenRun(tokens).find({"IN"})
+        if position is None or position < 2:
             return
         name = tokens[1].text.lower()
-        query = tokens[found + 1 : -1]
-        if query and keyword(query[0]) in _QUERIES:
+        query = tokens[position + 1 : -1]
+        if query and keyword(query[0]) in _QUERY_STARTS:
             yield CursorRows(name, query)
         elif len(query) == 1:
             yield CursorAlias(name, query[0].text.lower())
@@ -243,15 +243,15 @@ class ScriptSplitter:
         return is_inner or _is_routine_head(tokens)
 
     def _split_head(self, tokens: Sequence[Token], body: int) -> Iterator[ScriptPart]:
-        """The beginning of a routine, up to its body."""
+        """Split the head of a routine: its name, parameters and trigger table."""
         self.in_routine = True
-        self._in_package = self._in_package or _kind(tokens) == "PACKAGE"
-        # Between IS and BEGIN, PL/SQL declares without a keyword.
+        self._in_package = self._in_package or _routine_kind(tokens) == "PACKAGE"
+        # Between IS and BEGIN, PL/SQL declares variables without a keyword.
         self._in_declarations = not self.is_tsql and keyword(tokens[body - 1]) in ("AS", "IS")
         run = TokenRun(tokens)
-        yield RoutineStart(_name(tokens))
+        yield RoutineStart(_routine_name(tokens))
         table = run.find({"ON"})
-        if table is not None and table < body and _kind(tokens) == "TRIGGER":
+        if table is not None and table < body and _routine_kind(tokens) == "TRIGGER":
             yield TriggerTable(tokens[table + 1 : run.end_of_name(table + 1)])
         names = run.parameters(body)
         if names:
@@ -262,26 +262,26 @@ def _is_routine_head(tokens: Sequence[Token]) -> bool:
     if keyword(tokens[0]) not in ("CREATE", "ALTER", "REPLACE"):
         return False
     for token in tokens[1:8]:
-        if keyword(token) in _ROUTINES:
+        if keyword(token) in _ROUTINE_KINDS:
             return True
         if keyword(token) in ("TABLE", "VIEW", "INTO", "INDEX", "SCHEMA", "AS", "("):
             return False
     return False
 
 
-def _name(tokens: Sequence[Token]) -> str:
+def _routine_name(tokens: Sequence[Token]) -> str:
     """The last part of a routine's name."""
     run = TokenRun(tokens)
-    kind = next(index for index, token in enumerate(tokens) if keyword(token) in _ROUTINES)
+    kind = next(index for index, token in enumerate(tokens) if keyword(token) in _ROUTINE_KINDS)
     start = run.skip(kind + 1, ("IF", "NOT", "EXISTS", "BODY"))
     end = run.end_of_name(start)
     return tokens[min(end, len(tokens)) - 1].text.lower()
 
 
 def trigger_functions(tokens: Sequence[Token]) -> Iterator[tuple[str, TriggerTable]]:
-    """The functions that triggers run, with the tables of the triggers."""
-    for chunk in _chunks(tokens):
-        if keyword(chunk[0]) != "CREATE" or _kind(chunk) != "TRIGGER":
+    """The functions that triggers call, with the tables of the triggers."""
+    for chunk in _split_at_semicolons(tokens):
+        if keyword(chunk[0]) != "CREATE" or _routine_kind(chunk) != "TRIGGER":
             continue
         token_run = TokenRun(chunk)
         table = token_run.find({"ON"})
@@ -291,15 +291,15 @@ def trigger_functions(tokens: Sequence[Token]) -> Iterator[tuple[str, TriggerTab
             yield name, TriggerTable(chunk[table + 1 : token_run.end_of_name(table + 1)])
 
 
-def _kind(tokens: Sequence[Token]) -> str:
-    return next((keyword(each) for each in tokens[:8] if keyword(each) in _ROUTINES), "")
+def _routine_kind(tokens: Sequence[Token]) -> str:
+    return next((keyword(each) for each in tokens[:8] if keyword(each) in _ROUTINE_KINDS), "")
 
 
 def _head_length(tokens: Sequence[Token]) -> int:
     """The number of tokens before the body of a routine."""
     run = TokenRun(tokens)
     start = 1
-    if _kind(tokens) == "TRIGGER":
+    if _routine_kind(tokens) == "TRIGGER":
         start = (run.find({"ON"}) or 1) + 1
     body = run.find(_BODY_KEYWORDS, start=start)
     while body is not None and keyword(tokens[body - 1]) in ("EXECUTE", "EXEC"):
@@ -309,7 +309,7 @@ def _head_length(tokens: Sequence[Token]) -> int:
     return body + 1 if keyword(tokens[body]) in ("AS", "IS") else body
 
 
-def _chunks(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+def _split_at_semicolons(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
     start = 0
     for position, token in enumerate(tokens):
         if token.token_type is TokenType.SEMICOLON:
@@ -320,16 +320,19 @@ def _chunks(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
         yield tokens[start:]
 
 
-def _fetched_variables(tokens: Sequence[Token]) -> Iterator[FetchedVariables]:
-    """FETCH NEXT FROM name INTO variables; the tokenizer reads all after FETCH as one string."""
-    found = _FETCH.search(" ".join(token.text for token in tokens))
-    if found is not None:
-        names = (name.strip(" @:").lower() for name in found.group(2).split(","))
-        yield FetchedVariables(found.group(1).lower(), tuple(names))
+def _read_fetch(tokens: Sequence[Token]) -> Iterator[FetchedVariables]:
+    """Read FETCH NEXT FROM name INTO variables.
+
+    The tokenizer returns everything after FETCH as one string.
+    """
+    match = _FETCH.search(" ".join(token.text for token in tokens))
+    if match is not None:
+        names = (name.strip(" @:").lower() for name in match.group(2).split(","))
+        yield FetchedVariables(match.group(1).lower(), tuple(names))
 
 
-def _cursor(tokens: Sequence[Token]) -> CursorRows | None:
-    """CURSOR name IS query; DECLARE name CURSOR FOR query; name CURSOR FOR query"""
+def _read_cursor(tokens: Sequence[Token]) -> CursorRows | None:
+    """Read CURSOR name IS query, DECLARE name CURSOR FOR query, or name CURSOR FOR query."""
     for position, token in enumerate(tokens[:8]):
         if keyword(token) != "CURSOR":
             continue
@@ -339,6 +342,6 @@ def _cursor(tokens: Sequence[Token]) -> CursorRows | None:
         name = tokens[position - 1] if position and is_name(tokens[position - 1]) else None
         if name is None or keyword(name) in ("DECLARE", "LET"):
             name = tokens[position + 1]
-        if keyword(tokens[index + 1]) in _QUERIES:
+        if keyword(tokens[index + 1]) in _QUERY_STARTS:
             return CursorRows(name.text.lower(), tokens[index + 1 :])
     return None

@@ -8,23 +8,23 @@ from sqlglot import exp
 
 from lumos.lineage.reported_lineage import ColumnCoverage
 from lumos.lineage.sql.context import AnalysisContext
-from lumos.lineage.sql.dialects import NestedName, Spellings, column_name
+from lumos.lineage.sql.dialects import NameCases, NestedName, column_name
 from lumos.lineage.sql.expressions import ExpressionRole
 from lumos.lineage.sql.queries import QueryReader
 from lumos.lineage.sql.relation import (
     Excerpt,
-    Item,
     OriginPath,
     OriginUse,
     QueryColumn,
     QueryRelation,
+    RelationItem,
     Star,
     combine_branches,
 )
 from lumos.lineage.sql.script import ALL, ColumnEdge, Parts, StatementLineage, TableRead, TableWrite
 from lumos.lineage.sql.source_text import Clause
-from lumos.lineage.sql.templates import UNKNOWN_NAME
 from lumos.lineage.sql.writes import WriteReader, WriteResult
+from lumos.model.lineage import UNKNOWN_NAME
 from lumos.model.paths import lineage_path
 
 _ROUTINES: Final = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "PACKAGE"})
@@ -38,7 +38,7 @@ class EdgeRecorder:
         self.columns = 0
         self.resolved = 0
         self.has_templates = False
-        self._seen: set[tuple[object, ...]] = set()
+        self._edge_keys: set[tuple[object, ...]] = set()
         self._texts: dict[Excerpt, str | None] = {}
         self._line = 1
 
@@ -54,80 +54,84 @@ class EdgeRecorder:
         self._line = line
         for item in result.items:
             is_star = isinstance(item, Star)
-            column = item.everything() if isinstance(item, Star) else item
+            column = item.as_column() if isinstance(item, Star) else item
             self.columns += 1
-            is_known = column.is_resolved and not is_star
-            self.resolved += is_known and not (
-                self.has_templates and _has_unknown_name(table, column)
-            )
-            self._column(statement, table, column, positional=positional)
-        for relation in result.ancestry():
+            has_unknown_name = self.has_templates and _has_unknown_name(table, column)
+            self.resolved += column.is_resolved and not is_star and not has_unknown_name
+            self._record_column(statement, table, column, positional=positional)
+        for relation in result.self_and_ancestors():
             for use in relation.uses:
-                self._use(statement, table, None, use)
+                self._record_use(statement, table, None, use)
 
-    def see(self, spellings: Spellings) -> None:
-        """Register how the names of all edges are spelled."""
+    def register_names(self, names: NameCases) -> None:
+        """Register the names in all edges."""
         for edge in self.edges:
-            spellings.see(edge.from_table, column_name(edge.from_column))
-            spellings.see(edge.to_table or (), edge.to_column)
+            names.register(edge.from_table, column_name(edge.from_column))
+            names.register(edge.to_table or (), edge.to_column)
 
-    def spelled_edges(self, spellings: Spellings) -> Iterator[ColumnEdge]:
-        """The edges with consistent spellings."""
+    def edges_in_original_case(self, names: NameCases) -> Iterator[ColumnEdge]:
+        """The edges with each name in the case that the script uses."""
         for edge in self.edges:
             target, column = edge.to_table, edge.to_column
             yield msgspec.structs.replace(
                 edge,
-                from_table=spellings.table(edge.from_table),
-                from_column=spellings.path(edge.from_table, edge.from_column),
-                to_table=None if target is None else spellings.table(target),
-                to_column=None if column is None else spellings.column(target or (), column),
+                from_table=names.table(edge.from_table),
+                from_column=names.path(edge.from_table, edge.from_column),
+                to_table=None if target is None else names.table(target),
+                to_column=None if column is None else names.column(target or (), column),
             )
 
     def plain_edges(self) -> Iterator[ColumnEdge]:
-        """The edges of a script without quoted names."""
+        """The edges of a script in which no quoted name equals an unquoted one."""
         for edge in self.edges:
             path = edge.from_column
             text = str(path) if isinstance(path, NestedName) else lineage_path(path)
             is_same = type(path) is str and text == path
             yield edge if is_same else msgspec.structs.replace(edge, from_column=text)
 
-    def rename(self, before: Parts, after: Parts) -> None:
+    def rename(self, old_name: Parts, new_name: Parts) -> None:
         """Rename a table that the script wrote."""
         self.edges = {
-            msgspec.structs.replace(edge, to_table=after) if edge.to_table == before else edge: None
+            (
+                msgspec.structs.replace(edge, to_table=new_name)
+                if edge.to_table == old_name
+                else edge
+            ): None
             for edge in self.edges
         }
 
-    def _column(
+    def _record_column(
         self, statement: int, table: Parts | None, column: QueryColumn, *, positional: bool
     ) -> None:
-        flows = (
-            (source, name, fact)
-            for (source, name), facts in column.facts.items()
-            for fact in facts.each()
+        paths = (
+            (source, name, path)
+            for (source, name), origin_path in column.origins.items()
+            for path in origin_path.all_paths()
         )
-        for source, name, fact in flows:
-            self._add(
+        for source, name, path in paths:
+            self._add_edge(
                 ColumnEdge(
                     from_table=source,
                     from_column=name,
                     to_table=table,
                     to_column=column.name,
                     statement=statement,
-                    derivation=fact.derivation,
-                    expression=self._text(fact),
-                    cast_to=fact.cast_to,
+                    derivation=path.derivation,
+                    expression=self._text(path),
+                    cast_to=path.cast_to,
                     positional=positional,
-                    star=fact.is_star,
-                    line=fact.excerpt.line if fact.excerpt is not None else self._line,
+                    star=path.is_star,
+                    line=path.excerpt.line if path.excerpt is not None else self._line,
                 )
             )
         for use in column.uses:
-            self._use(statement, table, column.name, use)
+            self._record_use(statement, table, column.name, use)
 
-    def _use(self, statement: int, table: Parts | None, column: str | None, use: OriginUse) -> None:
+    def _record_use(
+        self, statement: int, table: Parts | None, column: str | None, use: OriginUse
+    ) -> None:
         source, name = use.origin
-        self._add(
+        self._add_edge(
             ColumnEdge(
                 from_table=source,
                 from_column=name,
@@ -150,19 +154,19 @@ class EdgeRecorder:
             self._texts[excerpt] = excerpt.text
         return self._texts[excerpt]
 
-    def _add(self, edge: ColumnEdge) -> None:
+    def _add_edge(self, edge: ColumnEdge) -> None:
         # The same use on two lines of one clause is one use.
         key = (
             edge.from_table, edge.from_column, edge.to_table, edge.to_column, edge.statement,
             edge.usage, edge.expression, edge.cast_to, edge.negated,
         )  # fmt: skip
-        if key not in self._seen:
-            self._seen.add(key)
+        if key not in self._edge_keys:
+            self._edge_keys.add(key)
             self.edges[edge] = None
 
 
-def _origins(item: Item) -> int:
-    return len(item.facts) + len(item.uses) if isinstance(item, QueryColumn) else 1
+def _count_origins(item: RelationItem) -> int:
+    return len(item.origins) + len(item.uses) if isinstance(item, QueryColumn) else 1
 
 
 class StatementReader:
@@ -174,14 +178,14 @@ class StatementReader:
         self._queries = QueryReader(context)
         self._writes = WriteReader(self._queries)
         self._queries.write = self._read_write
-        self._written: list[TableWrite] = []
+        self._statement_writes: list[TableWrite] = []
 
     def read(self, node: exp.Expr) -> StatementLineage:
         """Read one statement; its edges go to the recorder."""
-        self._written = []
+        self._statement_writes = []
         if self._context.watcher is not None:
-            self._context.watcher.begun(node)
-        kind = self._dispatch(node)
+            self._context.watcher.on_statement(node)
+        kind = self._read_by_kind(node)
         reads = tuple(
             TableRead(table=table, columns=tuple(sorted(columns)))
             for table, columns in sorted(self._context.reads.items())
@@ -191,7 +195,7 @@ class StatementReader:
             line=self._context.line,
             kind=kind,
             reads=reads,
-            writes=tuple(dict.fromkeys(self._written)),
+            writes=tuple(dict.fromkeys(self._statement_writes)),
         )
 
     def rows(self, node: exp.Expr) -> QueryRelation:
@@ -199,14 +203,14 @@ class StatementReader:
         return self._queries.read(node, None, {})
 
     def table(self, node: exp.Table) -> QueryRelation:
-        """The rows of a table, which does not count as read."""
+        """The rows of a table, without recording that it is read."""
         return self._context.table(self._context.table_name(node), is_read=False)
 
-    def _dispatch(self, node: exp.Expr) -> str:
+    def _read_by_kind(self, node: exp.Expr) -> str:
         if isinstance(node, exp.Create):
-            return self._create(node)
+            return self._read_create(node)
         if isinstance(node, exp.MultitableInserts):
-            return self._multitable(node)
+            return self._read_multitable(node)
         if isinstance(node, exp.Insert) and isinstance(node.this, exp.Directory):
             self._record(None, self._queries.read(node.expression, None, {}))
             return "INSERT"
@@ -217,30 +221,30 @@ class StatementReader:
         if isinstance(node, exp.Query | exp.Values) or (
             isinstance(node, exp.Table | exp.From) and node.parent is None
         ):
-            return self._select(node)
+            return self._read_select(node)
         if isinstance(node, exp.Copy):
-            self._copy(node)
+            self._read_copy(node)
         elif isinstance(node, exp.Drop):
-            self._drop(node)
+            self._read_drop(node)
         elif isinstance(node, exp.Alter):
-            self._alter(node)
+            self._read_alter(node)
         elif _is_dynamic(node):
             self._context.add_problem(
                 "SQL that is built at run time is not analysed", None, is_remark=True
             )
         elif isinstance(node, exp.Declare | exp.Set):
-            self._declare(node)
+            self._read_declare(node)
         elif isinstance(node, exp.Cache):
-            return self._cache(node)
+            return self._read_cache(node)
         return node.key.upper()
 
     def _read_write(self, node: exp.Expr, ctes: Mapping[str, QueryRelation]) -> QueryRelation:
-        returned = QueryRelation()
+        returned_rows = QueryRelation()
         for written in self._writes.read(node, ctes):
             self._record_write(written)
-            if written.returned is not None:
-                returned = written.returned
-        return returned
+            if written.returned_rows is not None:
+                returned_rows = written.returned_rows
+        return returned_rows
 
     def _record_write(self, written: WriteResult, *, is_view: bool = False) -> None:
         """Record the edges into a permanent table, or the new content of a temporary one."""
@@ -249,10 +253,10 @@ class StatementReader:
         if written.table in self._context.temporary or written.table[-1][:1] in ("#", "@"):
             self._store_temporary(written)
             return
-        self._context.count_origins(sum(_origins(item) for item in written.result.items))
-        relations = list(written.result.ancestry())
+        self._context.count_origins(sum(_count_origins(item) for item in written.result.items))
+        relations = list(written.result.self_and_ancestors())
         sources = {each.table for each in relations if each.table is not None}
-        self._written.append(
+        self._statement_writes.append(
             TableWrite(
                 table=written.table,
                 is_view=is_view,
@@ -260,11 +264,11 @@ class StatementReader:
                     ALL if isinstance(item, Star) else item.name for item in written.result.items
                 ),
                 sources=tuple(sorted(sources)),
-                is_whole=written.is_whole,
+                covers_all_columns=written.covers_all_columns,
             )
         )
         if self._context.watcher is not None:
-            self._context.watcher.written(
+            self._context.watcher.on_write(
                 written.table, written.result, positional=written.positional
             )
         self._record(written.table, written.result, positional=written.positional)
@@ -278,7 +282,7 @@ class StatementReader:
                 context.statement, context.line, table, result, positional=positional
             )
         for star in result.stars:
-            unknown = [".".join(parts) for parts, _ in star.everything().facts]
+            unknown = [".".join(parts) for parts, _ in star.as_column().origins]
             if unknown:
                 context.add_problem(
                     f"the columns of {', '.join(unknown)} are not known: `*` stands for them",
@@ -287,34 +291,35 @@ class StatementReader:
                 )
 
     def _store_temporary(self, written: WriteResult) -> None:
-        known = self._context.temporary.get(written.table)
-        if known is None or not known.items:
+        """Add the columns of a write to those of a temporary table."""
+        earlier = self._context.temporary.get(written.table)
+        if earlier is None or not earlier.items:
             relation = QueryRelation(written.result.items)
-        elif known.is_open or written.result.is_open:
-            relation = combine_branches([known, written.result], is_by_name=True)
+        elif earlier.has_unknown_columns or written.result.has_unknown_columns:
+            relation = combine_branches([earlier, written.result], is_by_name=True)
         else:
-            names = {column.name: column for column in written.result.columns}
-            items: list[Item] = [
-                item.merged(names.pop(item.name)) if item.name in names else item
-                for item in known.columns
+            added = {column.name: column for column in written.result.columns}
+            items: list[RelationItem] = [
+                item.merge(added.pop(item.name)) if item.name in added else item
+                for item in earlier.columns
             ]
-            relation = QueryRelation([*items, *names.values()])
-        relation.parents = [written.result, *([known] if known else [])]
+            relation = QueryRelation([*items, *added.values()])
+        relation.parents = [written.result, *([earlier] if earlier else [])]
         self._context.temporary[written.table] = relation
 
-    def _select(self, node: exp.Expr) -> str:
+    def _read_select(self, node: exp.Expr) -> str:
         relation = self._queries.read(node, None, {})
         first = node
         while isinstance(first, exp.SetOperation):
             first = first.this
         into = first.args.get("into")
-        if into is not None and self._select_into(into, relation):
+        if into is not None and self._read_into(into, relation):
             return "SELECT_INTO"
         self._record(None, relation)
         return "SELECT"
 
-    def _select_into(self, into: exp.Expr, relation: QueryRelation) -> bool:
-        """SELECT ... INTO creates a table or assigns variables."""
+    def _read_into(self, into: exp.Expr, relation: QueryRelation) -> bool:
+        """Read INTO, which creates a table or assigns variables; False if it does neither."""
         if into.expressions:
             self._assign_variables(
                 [self._context.name(each) for each in into.expressions], relation
@@ -331,22 +336,22 @@ class StatementReader:
             self._context.temporary[table] = QueryRelation()
         else:
             self._register_columns(table, relation)
-        self._record_write(WriteResult(table, relation, is_whole=True))
+        self._record_write(WriteResult(table, relation, covers_all_columns=True))
         return True
 
     def _assign_variables(self, names: Sequence[str], relation: QueryRelation) -> None:
-        """Assign a row to variables; a single variable may take the whole row."""
+        """Assign the columns of a row to variables; a single variable may take the entire row."""
         if len(names) == 1:
-            self._context.rows[names[0]] = relation
-        for name, column in zip(names, relation.everything(), strict=False):
+            self._context.named_rows[names[0]] = relation
+        for name, column in zip(names, relation.all_columns(), strict=False):
             self._context.variable_values[name] = column
 
     def fetch(self, cursor: str, names: Sequence[str]) -> None:
         """Assign a row of a cursor to variables."""
-        if cursor in self._context.rows:
-            self._assign_variables(names, self._context.rows[cursor])
+        if cursor in self._context.named_rows:
+            self._assign_variables(names, self._context.named_rows[cursor])
 
-    def _declare(self, node: exp.Expr) -> None:
+    def _read_declare(self, node: exp.Expr) -> None:
         """Assign variables, or define the columns of T-SQL table variables."""
         for each in node.expressions:
             if isinstance(each, exp.DeclareItem):
@@ -373,11 +378,13 @@ class StatementReader:
                         self._context.variable_values[self._context.name(name)] = lineage.column("")
 
     def _register_columns(self, table: Parts, relation: QueryRelation) -> None:
-        """Remember the columns of a table that the script creates."""
-        names = None if relation.is_open else [column.name for column in relation.columns]
+        """Set the columns of a table that the script creates."""
+        names = (
+            None if relation.has_unknown_columns else [column.name for column in relation.columns]
+        )
         self._context.set_columns(table, names)
 
-    def _create(self, node: exp.Create) -> str:
+    def _read_create(self, node: exp.Create) -> str:
         kind = str(node.args.get("kind") or "").upper()
         if kind in _ROUTINES:
             return f"CREATE_{kind}"
@@ -387,27 +394,29 @@ class StatementReader:
         if not table:
             return f"CREATE_{kind}"
         is_view = "VIEW" in kind
-        listed = listed or self._writes.liked(node)
+        listed = listed or self._writes.columns_of_like(node)
         target = _target_of_view(node)
         if target is not None:
             table, is_view = self._context.table_name(target), False
         query = node.args.get("expression")
         relation: QueryRelation | None = None
         if isinstance(query, exp.Query | exp.Table | exp.Values):
-            ctes = self._queries.with_queries(node, None, {})
-            relation = self._queries.read(query, None, ctes).under(listed)
+            ctes = self._queries.read_ctes(node, None, {})
+            relation = self._queries.read(query, None, ctes).with_column_names(listed)
         else:
-            relation = self._copy_table(node)
+            relation = self._read_clone(node)
         if _is_temporary(node) or table[-1].startswith("#"):
             self._context.temporary[table] = QueryRelation([QueryColumn(name) for name in listed])
             if relation is not None:
                 self._context.temporary[table] = QueryRelation()
-                self._record_write(WriteResult(table, relation, is_whole=True))
+                self._record_write(WriteResult(table, relation, covers_all_columns=True))
             return f"CREATE_{kind}"
         self._context.temporary.pop(table, None)
         if relation is not None:
             self._register_columns(table, relation)
-            write = WriteResult(table, relation, positional=bool(listed), is_whole=target is None)
+            write = WriteResult(
+                table, relation, positional=bool(listed), covers_all_columns=target is None
+            )
             self._record_write(write, is_view=is_view)
         elif listed:
             self._context.set_columns(table, listed)
@@ -415,22 +424,21 @@ class StatementReader:
             self._context.add_problem("not understood: a view without a query", None)
         return f"CREATE_{kind.replace(' ', '_')}"
 
-    def _copy_table(self, node: exp.Create) -> QueryRelation | None:
-        """CLONE copies a table with its rows; LIKE copies only its columns."""
-        clone = node.args.get("clone")
-        if clone is not None and isinstance(clone.this, exp.Table):
-            scope = self._context.scope(None, {})
-            clauses = QueryRelation()
-            self._queries.sources.add(clone.this, scope, clauses)
-            relation = scope.sources[0].relation
-            copy = QueryRelation(
-                item if isinstance(item, Star) else item.starred() for item in relation.items
-            )
-            copy.parents = [relation]
-            return copy
-        return None
+    def _read_clone(self, node: exp.Create) -> QueryRelation | None:
+        """The columns of CREATE TABLE ... CLONE, which copies a table with its rows."""
+        clause = node.args.get("clone")
+        if clause is None or not isinstance(clause.this, exp.Table):
+            return None
+        scope = self._context.scope(None, {})
+        self._queries.sources.add(clause.this, scope, QueryRelation())
+        relation = scope.sources[0].relation
+        clone = QueryRelation(
+            item if isinstance(item, Star) else item.via_star() for item in relation.items
+        )
+        clone.parents = [relation]
+        return clone
 
-    def _cache(self, node: exp.Cache) -> str:
+    def _read_cache(self, node: exp.Cache) -> str:
         table, _ = self._writes.target(node.this)
         query = node.args.get("expression")
         if table and isinstance(query, exp.Query):
@@ -438,8 +446,8 @@ class StatementReader:
             self._record_write(WriteResult(table, self._queries.read(query, None, {})))
         return "CACHE"
 
-    def _copy(self, node: exp.Copy) -> None:
-        """COPY between a table and files; data from files has no origin columns."""
+    def _read_copy(self, node: exp.Copy) -> None:
+        """Read COPY between a table and files; data in files has no origin columns."""
         table, listed = self._writes.target(node.this)
         files = [each for each in node.args.get("files") or () if isinstance(each, exp.Subquery)]
         if isinstance(node.this, exp.Query):
@@ -449,13 +457,13 @@ class StatementReader:
                 self._record(None, self._queries.read(each, None, {}))
         elif node.args.get("kind"):
             relation = self._queries.read(files[0], None, {}) if files else QueryRelation()
-            placed, positional = self._writes.placed(table, listed, relation)
-            self._record_write(WriteResult(table, placed, positional=positional))
+            matched, positional = self._writes.match_to_target(table, listed, relation)
+            self._record_write(WriteResult(table, matched, positional=positional))
         elif table:
             self._context.table(table)
 
-    def _multitable(self, node: exp.MultitableInserts) -> str:
-        """Several INSERTs of one source: INSERT ALL, or Hive's FROM ... INSERT ... INSERT."""
+    def _read_multitable(self, node: exp.MultitableInserts) -> str:
+        """Read INSERT ALL, or Hive's FROM ... INSERT ... INSERT: inserts that share one source."""
         source = node.args.get("source")
         if not isinstance(source, exp.Expr):
             return "INSERT"
@@ -466,20 +474,22 @@ class StatementReader:
                 self._record_write(written)
         return "INSERT"
 
-    def _drop(self, node: exp.Drop) -> None:
+    def _read_drop(self, node: exp.Drop) -> None:
         for each in node.args.get("tables") or [node.this]:
             if isinstance(each, exp.Table):
                 table = self._context.table_name(each)
                 self._context.temporary.pop(table, None)
                 self._context.set_columns(table, None)
 
-    def _alter(self, node: exp.Alter) -> None:
-        """ALTER VIEW with a new query, and renames of tables."""
+    def _read_alter(self, node: exp.Alter) -> None:
+        """Read ALTER VIEW with a new query, and renames of tables."""
         for action in node.args.get("actions") or ():
             if isinstance(action, exp.Query) and isinstance(node.this, exp.Table | exp.Schema):
                 table, listed = self._writes.target(node.this)
-                relation = self._queries.read(action, None, {}).under(listed)
-                write = WriteResult(table, relation, positional=bool(listed), is_whole=True)
+                relation = self._queries.read(action, None, {}).with_column_names(listed)
+                write = WriteResult(
+                    table, relation, positional=bool(listed), covers_all_columns=True
+                )
                 self._record_write(write, is_view=True)
                 continue
             if not isinstance(action, exp.AlterRename | exp.SwapTable):
@@ -487,24 +497,24 @@ class StatementReader:
             if not isinstance(node.this, exp.Table):
                 continue
             old_name = self._context.table_name(node.this)
-            after = self._context.table_name(action.this)
-            if isinstance(action, exp.SwapTable) and self._context.is_created(after):
-                # The table of the script replaces the existing one.
-                old_name, after = after, old_name
-            if len(after) < len(old_name):
-                after = (*old_name[: len(old_name) - len(after)], *after)
-            renamed = self._context.temporary.pop(old_name, None)
-            if renamed is not None:
-                self._context.temporary[after] = renamed
+            new_name = self._context.table_name(action.this)
+            if isinstance(action, exp.SwapTable) and self._context.is_created(new_name):
+                # The table that the script created replaces the existing one.
+                old_name, new_name = new_name, old_name
+            if len(new_name) < len(old_name):
+                new_name = (*old_name[: len(old_name) - len(new_name)], *new_name)
+            temporary = self._context.temporary.pop(old_name, None)
+            if temporary is not None:
+                self._context.temporary[new_name] = temporary
             elif self._context.is_created(old_name):
-                self._context.set_columns(after, self._context.columns_of(old_name))
+                self._context.set_columns(new_name, self._context.columns_of(old_name))
                 self._context.set_columns(old_name, None)
-                self._recorder.rename(old_name, after)
-                self._context.renamed[old_name] = after
+                self._recorder.rename(old_name, new_name)
+                self._context.renamed_tables[old_name] = new_name
 
 
 def _with_source(insert: exp.Expr, source: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
-    """One INSERT of several, with the source that all share."""
+    """One of several INSERTs, with their shared source as its query."""
     statement = insert.copy()
     query = statement.args.get("expression")
     if isinstance(query, exp.Select):
@@ -531,7 +541,7 @@ def _is_dynamic(node: exp.Expr) -> bool:
 
 
 def _is_stage(node: exp.Expr) -> bool:
-    """Whether a name refers to files, such as Snowflake's @stage."""
+    """Whether a node refers to files, such as Snowflake's @stage."""
     return isinstance(node, exp.Table) and isinstance(node.this, exp.Var)
 
 
@@ -557,5 +567,5 @@ def _has_unknown_name(table: Parts | None, column: QueryColumn) -> bool:
     """Whether a name contains an unknown template expression."""
     names = (*(table or ()), column.name)
     return any(UNKNOWN_NAME in name for name in names) or any(
-        UNKNOWN_NAME in name for source, origin in column.facts for name in (*source, origin)
+        UNKNOWN_NAME in name for source, origin in column.origins for name in (*source, origin)
     )

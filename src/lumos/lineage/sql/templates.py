@@ -1,32 +1,46 @@
-"""Jinja templates as plain SQL, parsed by jinja2 and never executed.
+"""Renders Jinja templates as plain SQL; templates are parsed by jinja2, but never executed.
 
-Line numbers do not change. `ref` and `source` become the tables that they name. As in a first run,
-incremental parts are left out; other conditions take their first branch, and loops run once. No
-template code runs and nothing is repeated, so a malicious template can neither loop nor grow.
+Line numbers do not change. `ref` and `source` become the tables that they name, and calls of the
+project's macros their text. As in a first run, incremental parts are left out. Of other conditions,
+the first branch is rendered, and the body of a loop is rendered once. Macros only expand up to a
+limit. So a malicious template can neither run code nor render endless text.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from lumos.model.lineage import UNKNOWN_NAME
 
 if TYPE_CHECKING:
-    from jinja2 import nodes
+    from jinja2 import Environment, nodes
     from jinja2.parser import Parser
 
-# Placeholder for values that the dbt project defines.
-UNKNOWN_NAME: Final = "__jinja__"
+Macros: TypeAlias = Mapping[str, "nodes.Macro"]
 
-# dbt templates are a few kilobytes; jinja2 may take seconds for a template of this length.
+# jinja2 may take seconds for a template of this length; dbt templates have a few kilobytes.
 _MAX_LENGTH: Final = 256 * 1024
 _MAX_GAPS: Final = 1000
-_SILENT_CALLS: Final = frozenset(("config", "log", "print", "exceptions.warn", "return"))
+# The length of a file with macros, calls of macros inside of macros, and all calls in a template.
+MAX_MACRO_FILE: Final = 64 * 1024
+_MAX_DEPTH: Final = 10
+_MAX_CALLS: Final = 500
+_NO_MACROS: Final[Macros] = MappingProxyType({})
+# The macro that most dbt projects use: a hash of the columns that its argument names.
+_SURROGATE_KEYS: Final = frozenset(("dbt_utils.generate_surrogate_key", "dbt_utils.surrogate_key"))
+# The value of arguments that are none, false or an empty list.
+_ABSENT: Final = ""
+# Strings, which may contain the start of a comment, and comments.
+_STRING_OR_COMMENT: Final = re.compile(r"""('(?:[^'\\]|''|\\.)*'|"[^"]*")|--[^\n]*""")
+_CALLS_WITHOUT_OUTPUT: Final = frozenset(("config", "log", "print", "exceptions.warn", "return"))
 _TAG_NAME: Final = re.compile(r"\{%[-+]?\s*(\w+)")
 _TAG_START: Final = re.compile(r"\{[{%#]")
 _TAG_END: Final = {"{{": "}}", "{%": "%}", "{#": "#}"}
 
 
 class TemplateGap(NamedTuple):
-    """An expression whose value is unknown; a remark means that no lineage is lost by it."""
+    """An expression whose value is unknown; with `is_remark`, no lineage is lost."""
 
     line: int
     text: str
@@ -45,47 +59,71 @@ def is_template(text: str) -> bool:
     return "{{" in text or "{%" in text or "{#" in text
 
 
-def render_template(text: str, *, this: str | None = None) -> RenderedTemplate:
-    """The SQL of a template; `this` is the table that it creates, if known."""
+def read_macros(texts: Iterable[str]) -> Macros:
+    """The macros that files of a dbt project define, by name."""
+    from jinja2 import TemplateSyntaxError, nodes
+
+    found: dict[str, nodes.Macro] = {}
+    for text in texts:
+        if len(text) > MAX_MACRO_FILE:
+            continue
+        try:
+            tree = _environment(text).parse(text)
+            found |= {each.name: each for each in tree.find_all(nodes.Macro)}
+        except (TemplateSyntaxError, RecursionError, ValueError):
+            # As in render_template: calls of its macros stay unknown.
+            continue
+    return found
+
+
+def render_template(
+    text: str, *, this: str | None = None, macros: Macros = _NO_MACROS
+) -> RenderedTemplate:
+    """Render a template as SQL; `this` is the table that it creates, if known."""
     # Imported late: few SQL files are templates.
     from jinja2 import TemplateSyntaxError
 
     if len(text) <= _MAX_LENGTH:
         try:
-            return _Renderer(text, this).render()
+            return _Renderer(text, _Values(this, macros)).render()
         except (TemplateSyntaxError, RecursionError, ValueError):
             # Not Jinja, such as the array '{{1,2},{3,4}}', nested too deeply, or a huge number.
             pass
     return _blank_tags(text)
 
 
+def _environment(text: str) -> "Environment":
+    """A parser that accepts all tags of a text."""
+    from jinja2 import Environment
+    from jinja2.ext import Extension
+
+    tag_names = frozenset(_TAG_NAME.findall(text))
+
+    class OtherTags(Extension):
+        """Accepts the tags of dbt and others; their blocks keep their content."""
+
+        tags = set(tag_names)  # noqa: RUF012
+
+        def parse(self, parser: "Parser") -> "list[nodes.Node]":
+            name = next(parser.stream).value
+            while parser.stream.current.type != "block_end":
+                next(parser.stream)
+            if f"end{name}" not in tag_names:
+                return []
+            return parser.parse_statements((f"name:end{name}",), drop_needle=True)
+
+    return Environment(keep_trailing_newline=True, extensions=[OtherTags])
+
+
 class _Renderer:
     """Writes the syntax tree of one template as SQL."""
 
-    def __init__(self, text: str, this: str | None) -> None:
-        from jinja2 import Environment
-        from jinja2.ext import Extension
-
-        tag_names = frozenset(_TAG_NAME.findall(text))
-
-        class OtherTags(Extension):
-            """Accepts the tags of dbt and others; their blocks keep their content."""
-
-            tags = set(tag_names)  # noqa: RUF012
-
-            def parse(self, parser: "Parser") -> "list[nodes.Node]":
-                name = next(parser.stream).value
-                while parser.stream.current.type != "block_end":
-                    next(parser.stream)
-                if f"end{name}" not in tag_names:
-                    return []
-                return parser.parse_statements((f"name:end{name}",), drop_needle=True)
-
-        environment = Environment(keep_trailing_newline=True, extensions=[OtherTags])
+    def __init__(self, text: str, values: "_Values") -> None:
+        environment = _environment(text)
         self._body = environment.parse(text).body
-        # The syntax tree has no end positions: the lexer gives the texts of the expressions.
+        # The lexer gives the texts of expressions, since the syntax tree has no end positions.
         self._expressions = _expressions(environment.lex(text))
-        self._this = this
+        self._values = values
         self._output: list[str] = []
         self._line = 1
         self._gaps: list[TemplateGap] = []
@@ -95,7 +133,7 @@ class _Renderer:
         return RenderedTemplate("".join(self._output), tuple(self._gaps))
 
     def _visit(self, body: "Iterable[nodes.Node]", *, is_used: bool) -> None:
-        """Write some nodes; unused ones are visited as well, to consume their expressions."""
+        """Render some nodes; unused ones are visited too, to skip their expressions."""
         from jinja2 import nodes
 
         for node in body:
@@ -129,8 +167,8 @@ class _Renderer:
         line, source = next(self._expressions)
         if not is_used:
             return
-        text = _known_value(node, self._this)
-        if text is None:
+        text = self._values.of(node)
+        if text is None or UNKNOWN_NAME in text:
             self._gaps.append(TemplateGap(line, source))
         self._write(UNKNOWN_NAME if text is None else text, line)
 
@@ -140,7 +178,7 @@ class _Renderer:
 
 
 def _expressions(tokens: Iterable[tuple[int, str, str]]) -> Iterator[tuple[int, str]]:
-    """The line and the text of every {{ expression }}, and of what {% print %} writes."""
+    """The line and the text of every {{ expression }} and {% print expression %}."""
     line, pieces = 0, list[str]()
     for number, kind, value in tokens:
         if kind in ("variable_begin", "block_begin"):
@@ -154,28 +192,102 @@ def _expressions(tokens: Iterable[tuple[int, str, str]]) -> Iterator[tuple[int, 
             pieces.append(value)
 
 
-def _known_value(node: "nodes.Expr", this: str | None) -> str | None:
-    """The text of an expression, if it is known without the template's project."""
-    from jinja2 import nodes
+class _Values:
+    """The texts of expressions, as far as the template and the project's macros define them."""
 
-    if isinstance(node, nodes.Name) and node.name == "this":
-        return this
-    if not isinstance(node, nodes.Call):
+    def __init__(self, this: str | None, macros: Macros) -> None:
+        self._this = this
+        self._macros = macros
+        self._calls_left = _MAX_CALLS
+        self._length_left = _MAX_LENGTH
+
+    def of(self, node: "nodes.Expr") -> str | None:
+        """The text of an expression of the template; None if it is unknown."""
+        return self._of(node, MappingProxyType({}), 0)
+
+    def _of(self, node: "nodes.Node", bound: Mapping[str, str | None], depth: int) -> str | None:
+        from jinja2 import nodes
+
+        if isinstance(node, nodes.Name):
+            return self._this if node.name == "this" else bound.get(node.name)
+        if depth and isinstance(node, nodes.Const):
+            return _ABSENT if node.value is None or node.value is False else str(node.value)
+        if depth and isinstance(node, nodes.List) and not node.items:
+            return _ABSENT
+        if not isinstance(node, nodes.Call):
+            return None
+        name = _dotted_name(node.node)
+        if name in _CALLS_WITHOUT_OUTPUT:
+            return ""
+        if name in self._macros and depth < _MAX_DEPTH:
+            return self._expand(self._macros[name], node, bound, depth + 1)
+        if name in _SURROGATE_KEYS and node.args and isinstance(node.args[0], nodes.List):
+            columns = [self._of(each, bound, depth + 1) for each in node.args[0].items]
+            known = [f"CAST({each} AS VARCHAR)" for each in columns if each is not None]
+            return f"MD5(CONCAT({', '.join(known)}))" if len(known) == len(columns) > 0 else None
+        arguments = [
+            each.value if isinstance(each, nodes.Const) else self._of(each, bound, depth)
+            for each in node.args
+        ]
+        if None in arguments:
+            return None
+        match name, arguments:
+            case "ref", [str(table)] | [str(), str(table)]:
+                return _quoted(table)
+            case "source", [str(source), str(table)]:
+                return f"{_quoted(source)}.{_quoted(table)}"
+            case "var" | "env_var", [_, default]:
+                return str(default)
         return None
-    name = _dotted_name(node.node)
-    if name in _SILENT_CALLS:
-        return ""
-    arguments = [each.value for each in node.args if isinstance(each, nodes.Const)]
-    if len(arguments) < len(node.args):
-        return None
-    match name, arguments:
-        case "ref", [str(table)] | [str(), str(table)]:
-            return _quoted(table)
-        case "source", [str(source), str(table)]:
-            return f"{_quoted(source)}.{_quoted(table)}"
-        case "var" | "env_var", [_, default]:
-            return str(default)
-    return None
+
+    def _expand(
+        self, macro: "nodes.Macro", call: "nodes.Call", bound: Mapping[str, str | None], depth: int
+    ) -> str | None:
+        """The text of a macro on one line, so that those of the template stay the same."""
+        self._calls_left -= 1
+        if self._calls_left < 0 or self._length_left < 0:
+            return None
+        names = [each.name for each in macro.args]
+        defaults = dict(zip(reversed(names), reversed(macro.defaults), strict=False))
+        given = {
+            **dict(zip(names, call.args, strict=False)),
+            **{each.key: each.value for each in call.kwargs},
+        }
+        values = {
+            name: self._of(given[name], bound, depth)
+            if name in given
+            else self._of(defaults[name], {}, depth)
+            if name in defaults
+            else None
+            for name in names
+        }
+        text = "".join(self._body(macro.body, values, depth))
+        text = " ".join(_STRING_OR_COMMENT.sub(lambda match: match[1] or "", text).split())
+        self._length_left -= len(text)
+        is_known = bool(text.replace(UNKNOWN_NAME, "").strip())
+        return text if is_known and self._length_left >= 0 else None
+
+    def _body(
+        self, body: "Iterable[nodes.Node]", bound: dict[str, str | None], depth: int
+    ) -> Iterator[str]:
+        from jinja2 import nodes
+
+        for node in body:
+            if isinstance(node, nodes.Output):
+                for part in node.nodes:
+                    if isinstance(part, nodes.TemplateData):
+                        yield part.data
+                    else:
+                        text = self._of(part, bound, depth)
+                        yield UNKNOWN_NAME if text is None else text
+            elif isinstance(node, nodes.Assign) and isinstance(node.target, nodes.Name):
+                bound[node.target.name] = self._of(node.node, bound, depth)
+            elif isinstance(node, nodes.If):
+                branches = [node.body, *(each.body for each in node.elif_), node.else_]
+                takes_next = _is_absent(node.test, bound) or _is_incremental(node.test)
+                yield from self._body(branches[takes_next], bound, depth)
+            elif isinstance(node, nodes.For):
+                yield from self._body(node.body, bound, depth)
 
 
 def _dotted_name(node: "nodes.Expr") -> str:
@@ -187,7 +299,7 @@ def _dotted_name(node: "nodes.Expr") -> str:
 
 
 def _is_incremental(test: "nodes.Node") -> bool:
-    """Whether a condition only holds in runs after the first one."""
+    """Whether a condition is only true in runs after the first one."""
     from jinja2 import nodes
 
     first = test
@@ -199,12 +311,26 @@ def _is_incremental(test: "nodes.Node") -> bool:
     )
 
 
+def _is_absent(test: "nodes.Node", bound: Mapping[str, str | None]) -> bool:
+    """Whether a condition asks for an argument of a macro that was not given."""
+    from jinja2 import nodes
+
+    match test:
+        case nodes.Name():
+            return bound.get(test.name) == _ABSENT
+        case nodes.Or():
+            return _is_absent(test.left, bound) and _is_absent(test.right, bound)
+        case nodes.And():
+            return _is_absent(test.left, bound) or _is_absent(test.right, bound)
+    return False
+
+
 def _quoted(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f'"{name}"'
 
 
 def _blank_tags(text: str) -> RenderedTemplate:
-    """A text that jinja2 does not parse: expressions are unknown, other tags are left out."""
+    """Render a text that jinja2 cannot parse: expressions are unknown, other tags are left out."""
     output: list[str] = []
     gaps: list[TemplateGap] = []
     offset, line = 0, 1
@@ -215,7 +341,7 @@ def _blank_tags(text: str) -> RenderedTemplate:
             continue
         end = text.find(_TAG_END[kind], match.end())
         if end < 0:
-            # Searched only once: a text of opening tags would take quadratic time.
+            # Not searched again: a text of many opening tags would take quadratic time.
             unclosed.add(kind)
             continue
         line += text.count("\n", offset, match.start())

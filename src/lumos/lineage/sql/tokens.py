@@ -1,4 +1,4 @@
-"""Tokens of SQL: tokenising long texts, searching token runs, and shapes of statements."""
+"""Tokens of SQL: tokenising long texts, searching in tokens, and shapes of statements."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -16,7 +16,7 @@ VERBS: Final = frozenset(
         "TRUNCATE", "REPLACE", "COPY", "UPSERT", "SET", "FROM",
     }
 )  # fmt: skip
-# Statements that move no data.
+# The first keywords of statements that move no data.
 HARMLESS: Final = frozenset(
     {
         "GRANT", "REVOKE", "DENY", "CALL", "EXEC", "EXECUTE", "COMMENT", "ANALYZE", "VACUUM",
@@ -30,9 +30,9 @@ HARMLESS: Final = frozenset(
         "WAITFOR", "GOTO", "RETURN", "ADD", "EXPORT", "IMPORT", "BACKUP", "RESTORE", "RELEASE",
     }
 )  # fmt: skip
-# Statements that run or prepare SQL from elsewhere.
+# The first keywords of statements that run or prepare SQL from a string or variable.
 DYNAMIC_SQL: Final = frozenset({"EXECUTE", "EXEC", "PREPARE"})
-# Keywords that begin a T-SQL statement, since semicolons are optional there.
+# Keywords that start a statement in T-SQL, where semicolons are optional.
 _TSQL_STATEMENT_STARTS: Final = (VERBS - {"FROM", "REPLACE", "COPY", "UPSERT"}) | {
     "DECLARE", "IF", "WHILE", "EXEC", "EXECUTE", "PRINT", "RETURN", "BEGIN", "END", "ELSE", "USE",
     "THROW", "RAISERROR", "COMMIT", "ROLLBACK", "OPEN", "FETCH", "CLOSE", "DEALLOCATE", "GRANT",
@@ -43,49 +43,48 @@ _CONTINUATION_KEYWORDS: Final = frozenset(
 _OPENING: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE})
 _CLOSING: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 _QUOTED: Final = frozenset({TokenType.STRING, TokenType.IDENTIFIER, TokenType.NATIONAL_STRING})
-_MODES: Final = frozenset({"IN", "OUT", "INOUT", "VARIADIC"})
+_PARAMETER_MODES: Final = frozenset({"IN", "OUT", "INOUT", "VARIADIC"})
 
 _PORTION_LENGTH: Final = 256 * 1024
-# The tokens of such a text take about a gigabyte.
+# The tokens of a text of this length take about a gigabyte.
 MAX_STATEMENT_LENGTH: Final = 8 * 1024**2
 _STATEMENT_END: Final = re.compile(r";(?=[^\S\n]*\n)")
 _TRIGGER: Final = re.compile(r"\bcreate\b[^;]*?\btrigger\b", re.IGNORECASE)
-_CONTROL: Final = frozenset(
+_CONTROL_KEYWORDS: Final = frozenset(
     {"BEGIN", "DECLARE", "DO", "ELSEIF", "END", "EXCEPTION", "LOOP", "REPEAT", "WHILE"}
 )
 
 
 def tokenize(text: str, dialect: Dialect) -> list[Token]:
     """All tokens of a text."""
-    return _tokenize_swallowed(dialect.tokenize(text), text, dialect)
+    return _tokenize_code_strings(dialect.tokenize(text), text, dialect)
 
 
 def split_text(text: str, dialect: Dialect) -> Iterator[tuple[str, list[Token] | None]]:
-    """Split a long text into portions of whole statements, without their last semicolons.
+    """Split a long text into portions of complete statements, without their last semicolons.
 
-    Each comes with its tokens, or None if it is not tokenised yet. A portion longer than
+    This saves memory: the tokens of a database dump need a hundred times the memory of its text.
+    Each portion comes with its tokens, or None if it is not tokenised yet. It ends at a semicolon
+    that is a token, not part of a string or a comment. A portion longer than
     `MAX_STATEMENT_LENGTH` is a single statement, or cannot be split.
-
-    The tokens of a database dump need a hundred times the memory of its text. A portion ends at a
-    semicolon that is a token of its own, not part of a string or a comment.
     """
-    # Trigger functions need the later CREATE TRIGGER, so the text is not split.
+    # A trigger function depends on the later CREATE TRIGGER, so the text is not split.
     size = len(text) if _TRIGGER.search(text) else _PORTION_LENGTH
     start = 0
     while start < len(text):
-        found = _STATEMENT_END.search(text, start + size)
-        if found is None:
+        end = _STATEMENT_END.search(text, start + size)
+        if end is None:
             yield text[start:], None
             return
-        portion = text[start : found.start()]
+        portion = text[start : end.start()]
         if len(portion) > MAX_STATEMENT_LENGTH:
             yield portion, None
         elif (tokens := _tokenize_complete(f"{portion};", dialect)) is not None:
-            yield portion, _tokenize_swallowed(tokens[:-1], portion, dialect)
+            yield portion, _tokenize_code_strings(tokens[:-1], portion, dialect)
         else:
             size *= 2
             continue
-        start, size = found.start() + 1, _PORTION_LENGTH
+        start, size = end.start() + 1, _PORTION_LENGTH
 
 
 def _tokenize_complete(text: str, dialect: Dialect) -> list[Token] | None:
@@ -98,41 +97,44 @@ def _tokenize_complete(text: str, dialect: Dialect) -> list[Token] | None:
     return tokens if is_end and tokens[-1].end == len(text) - 1 else None
 
 
-def _tokenize_swallowed(tokens: list[Token], text: str, dialect: Dialect) -> list[Token]:
-    """Tokenise the text that control keywords swallow up to a semicolon."""
+def _tokenize_code_strings(tokens: list[Token], text: str, dialect: Dialect) -> list[Token]:
+    """Tokenise strings that are code: after keywords such as BEGIN, the tokenizer returns one.
+
+    Such a string contains the text up to the next semicolon.
+    """
     commands = dialect.tokenizer_class.COMMANDS
-    # In T-SQL the next statement may follow any other without a semicolon.
-    opens_all = TokenType.END in commands
+    # In T-SQL, a statement may follow any keyword without a semicolon.
+    is_after_any_command = TokenType.END in commands
     result: list[Token] = []
-    before: Token | None = None
+    previous: Token | None = None
     for token in tokens:
-        is_swallowed = (
+        is_code = (
             token.token_type is TokenType.STRING
             # A quoted string is shorter than its source text.
             and len(token.text) >= token.end - token.start + 1
-            and before is not None
-            and before.token_type in commands
-            and (opens_all or before.text.upper() in _CONTROL)
+            and previous is not None
+            and previous.token_type in commands
+            and (is_after_any_command or previous.text.upper() in _CONTROL_KEYWORDS)
         )
-        if token.token_type is TokenType.NUMBER and _is_field(result, dialect):
+        if token.token_type is TokenType.NUMBER and _ends_with_column(result, dialect):
             # point.2 is the second field of a column, not a literal of the type POINT.
             result[-2] = _to_name_token(result[-2])
-        if is_swallowed and before is not None:
-            start = text.find(token.text, before.end + 1)
+        if is_code and previous is not None:
+            start = text.find(token.text, previous.end + 1)
             result += shift_tokens(tokenize(token.text, dialect), start, text.count("\n", 0, start))
         else:
             result.append(token)
-        before = token
+        previous = token
     return result
 
 
-def _is_field(before: list[Token], dialect: Dialect) -> bool:
-    """Whether a dot precedes, and before it a name that is also a type name."""
+def _ends_with_column(tokens: list[Token], dialect: Dialect) -> bool:
+    """Whether the last tokens are a name that is also a type name, and a dot."""
     return (
-        len(before) > 1
-        and before[-1].token_type is TokenType.DOT
-        and before[-2].token_type in dialect.parser_class.TYPE_TOKENS
-        and before[-2].token_type is not TokenType.IDENTIFIER
+        len(tokens) > 1
+        and tokens[-1].token_type is TokenType.DOT
+        and tokens[-2].token_type in dialect.parser_class.TYPE_TOKENS
+        and tokens[-2].token_type is not TokenType.IDENTIFIER
     )
 
 
@@ -143,7 +145,7 @@ def _to_name_token(token: Token) -> Token:
 
 
 def shift_tokens(tokens: list[Token], offset: int, lines: int) -> Iterator[Token]:
-    """Tokens of a part of a text, with their positions in the whole text."""
+    """Shift the offsets and lines of tokens of a part, so that they refer to the entire text."""
     for token in tokens:
         yield Token(
             token_type=token.token_type,
@@ -157,7 +159,7 @@ def shift_tokens(tokens: list[Token], offset: int, lines: int) -> Iterator[Token
 
 
 def keyword(token: Token) -> str:
-    """A token in upper case; quoted tokens are not keywords."""
+    """The text of a token in upper case, or an empty string for a quoted token."""
     return "" if token.token_type in _QUOTED else token.text.upper()
 
 
@@ -167,58 +169,55 @@ def is_name(token: Token) -> bool:
 
 
 class TokenRun:
-    """A run of tokens, searched outside of brackets."""
+    """Consecutive tokens, in which the contents of brackets are skipped by searches."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
 
-    def outside(self, start: int = 0) -> Iterator[tuple[int, Token]]:
-        """Every token outside of brackets and CASE."""
-        open_at: list[TokenType] = []
+    def outside_brackets(self, start: int = 0) -> Iterator[tuple[int, Token]]:
+        """Every token outside of brackets and CASE ... END, with its index."""
+        open_kinds: list[TokenType] = []
         for position in range(start, len(self._tokens)):
             token = self._tokens[position]
             kind = token.token_type
             if kind in _CLOSING:
-                if open_at:
-                    open_at.pop()
-            elif kind is TokenType.END and open_at and open_at[-1] is TokenType.CASE:
-                open_at.pop()
+                if open_kinds:
+                    open_kinds.pop()
+            elif kind is TokenType.END and open_kinds and open_kinds[-1] is TokenType.CASE:
+                open_kinds.pop()
             elif kind in _OPENING and not (kind is TokenType.CASE and self._is_end(position)):
-                if not open_at:
+                if not open_kinds:
                     yield position, token
-                open_at.append(kind)
-            elif not open_at:
+                open_kinds.append(kind)
+            elif not open_kinds:
                 yield position, token
 
-    def _kind(self, position: int) -> TokenType | None:
-        return self._tokens[position].token_type if position < len(self._tokens) else None
-
     def _is_end(self, position: int) -> bool:
-        """Whether CASE stands in END CASE."""
+        """Whether the CASE at this index belongs to END CASE."""
         return position > 0 and self._tokens[position - 1].token_type is TokenType.END
 
     def find(self, keywords: Collection[str], *, start: int = 0) -> int | None:
         """The index of the first of these keywords outside of brackets."""
-        for position, token in self.outside(start):
+        for position, token in self.outside_brackets(start):
             if keyword(token) in keywords:
                 return position
         return None
 
-    def find_behind(self, keywords: Collection[str], *, preceding: Collection[str]) -> int | None:
-        """The index of the first of these keywords that does not follow one of the others."""
-        for position, token in self.outside(1):
-            if keyword(token) in keywords and keyword(self._tokens[position - 1]) not in preceding:
+    def find_not_after(self, keywords: Collection[str], *, previous: Collection[str]) -> int | None:
+        """The index of the first of these keywords that does not follow a `previous` one."""
+        for position, token in self.outside_brackets(1):
+            if keyword(token) in keywords and keyword(self._tokens[position - 1]) not in previous:
                 return position
         return None
 
     def skip(self, start: int, keywords: Collection[str]) -> int:
-        """The index after such keywords."""
+        """The index after all of these keywords, from `start` on."""
         while start < len(self._tokens) and keyword(self._tokens[start]) in keywords:
             start += 1
         return start
 
     def end_of_name(self, start: int) -> int:
-        """The index after a dotted name."""
+        """The index after a dotted name that starts at an index."""
         position = start + 1
         while (
             position + 1 < len(self._tokens) and self._tokens[position].token_type is TokenType.DOT
@@ -227,7 +226,7 @@ class TokenRun:
         return position
 
     def end_of_brackets(self, start: int) -> int:
-        """The index after brackets that open there."""
+        """The index after the closing bracket of a bracket."""
         depth = 0
         for position in range(start, len(self._tokens)):
             kind = self._tokens[position].token_type
@@ -252,19 +251,19 @@ class TokenRun:
                     break
             elif kind is TokenType.COMMA:
                 expects_name = depth == 1
-            elif expects_name and keyword(token) not in _MODES and is_name(token):
+            elif expects_name and keyword(token) not in _PARAMETER_MODES and is_name(token):
                 names.append(token.text.lower())
                 expects_name = False
         return tuple(names)
 
     def statements(self) -> Iterator[Sequence[Token]]:
-        """Statements without semicolons between them."""
+        """Split T-SQL statements that are not separated by semicolons."""
         start = 0
-        verb = before = ""
-        seen: set[str] = set()
-        for position, token in self.outside():
+        verb = previous = ""
+        keywords: set[str] = set()
+        for position, token in self.outside_brackets():
             # A keyword next to a dot is a name.
-            is_name_part = before == "." or (
+            is_name_part = previous == "." or (
                 position + 1 < len(self._tokens)
                 and self._tokens[position + 1].token_type is TokenType.DOT
             )
@@ -272,35 +271,40 @@ class TokenRun:
             if (
                 word in _TSQL_STATEMENT_STARTS
                 and not is_name_part
-                and not self._continues(word, verb, seen, before, position)
+                and not self._continues_statement(word, verb, keywords, previous, position)
             ):
                 if position > start:
                     yield self._tokens[start:position]
-                start, verb, seen = position, word, set()
+                start, verb, keywords = position, word, set()
             else:
                 if verb == "WITH" and word in VERBS:
                     verb = word
-                seen.add(word)
-            before = word if token.token_type not in _OPENING else ")"
+                keywords.add(word)
+            previous = word if token.token_type not in _OPENING else ")"
         if start < len(self._tokens):
             yield self._tokens[start:]
 
-    def _continues(self, word: str, verb: str, seen: set[str], before: str, position: int) -> bool:
-        """Whether a keyword that could begin a statement belongs to the previous one."""
-        if before in _CONTINUATION_KEYWORDS:
+    def _continues_statement(
+        self, word: str, verb: str, keywords: set[str], previous: str, position: int
+    ) -> bool:
+        """Whether a keyword that can start a statement belongs to the current one.
+
+        `verb` is the first keyword of the current statement, `keywords` are the others so far.
+        """
+        if previous in _CONTINUATION_KEYWORDS:
             return True
         next_keywords = [keyword(token) for token in self._tokens[position + 1 : position + 3]]
         if word in ("SELECT", "EXEC", "EXECUTE"):
             if verb == "INSERT":
-                return not seen & {"SELECT", "VALUES", "EXEC", "EXECUTE"}
+                return not keywords & {"SELECT", "VALUES", "EXEC", "EXECUTE"}
             if verb in ("CREATE", "ALTER"):
-                return "AS" in seen and "SELECT" not in seen
-            return verb == "WITH" or ("CURSOR" in seen and before == "FOR")
+                return "AS" in keywords and "SELECT" not in keywords
+            return verb == "WITH" or ("CURSOR" in keywords and previous == "FOR")
         if word in ("INSERT", "UPDATE", "DELETE", "MERGE"):
-            return verb == "WITH" or before in ("FOR", "ON", "AFTER", "OF")
+            return verb == "WITH" or previous in ("FOR", "ON", "AFTER", "OF")
         if word == "SET":
-            return (verb == "UPDATE" and "SET" not in seen) or before == "UPDATE"
-        if word == "WITH" and verb in ("CREATE", "ALTER") and "AS" not in seen:
+            return (verb == "UPDATE" and "SET" not in keywords) or previous == "UPDATE"
+        if word == "WITH" and verb in ("CREATE", "ALTER") and "AS" not in keywords:
             return True
         if word == "WITH":
             return (
@@ -315,10 +319,10 @@ class TokenRun:
                 "TRUNCATE",
                 "CREATE",
             )
-        return word in ("DROP", "ALTER") and (verb == "ALTER" or before == "OR")
+        return word in ("DROP", "ALTER") and (verb == "ALTER" or previous == "OR")
 
 
-# Literals count by their kind, or as they are if their value matters.
+# The tokens of a statement, with literals only by kind if their values do not matter.
 StatementShape: TypeAlias = tuple[tuple[TokenType, str], ...]
 
 _REPEATABLE_VERBS: Final = frozenset(
@@ -329,7 +333,7 @@ _LITERALS: Final = STRINGS | {TokenType.NUMBER}
 _QUERY_TOKENS: Final = frozenset(
     {TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.EXECUTE}
 )
-# Elsewhere in a query, a number may be a column position, and a string a table path.
+# In a query, only literals after these do not matter: others may be positions or table paths.
 _COMPARISONS: Final = frozenset(
     {TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE}
 )
@@ -338,7 +342,10 @@ _LETTERS: Final = re.compile(r"[^\W\d_]+")
 
 
 def statement_shape(tokens: Sequence[Token]) -> StatementShape | None:
-    """Return a key shared by statements with the same lineage; None unless a change or query."""
+    """A key that is equal for statements with the same lineage.
+
+    None if a statement neither changes rows nor is a query.
+    """
     if tokens[0].token_type not in _REPEATABLE_VERBS:
         return None
     is_query = any(token.token_type in _QUERY_TOKENS for token in tokens)
@@ -346,36 +353,36 @@ def statement_shape(tokens: Sequence[Token]) -> StatementShape | None:
 
 
 def repeated_rows(tokens: Sequence[Token]) -> list[Token]:
-    """The rows after VALUES with the shape of an earlier one, each with its comma."""
-    seen: set[StatementShape] = set()
+    """The tokens of rows after VALUES that have the shape of an earlier row, with their commas."""
+    shapes: set[StatementShape] = set()
     repeated: list[Token] = []
     for start, end in _rows(tokens):
         row = tokens[start:end]
         is_query = any(token.token_type in _QUERY_TOKENS for token in row)
         shape = tuple(_shape_tokens(row, is_query=is_query))
-        if shape in seen and tokens[start - 1].token_type is TokenType.COMMA:
+        if shape in shapes and tokens[start - 1].token_type is TokenType.COMMA:
             repeated += tokens[start - 1 : end]
-        seen.add(shape)
+        shapes.add(shape)
     return repeated
 
 
 def _shape_tokens(tokens: Sequence[Token], *, is_query: bool) -> Iterator[tuple[TokenType, str]]:
-    before = TokenType.UNKNOWN
+    previous = TokenType.UNKNOWN
     for token in tokens:
         kind = token.token_type
-        if kind not in _LITERALS or (is_query and before not in _COMPARISONS):
+        if kind not in _LITERALS or (is_query and previous not in _COMPARISONS):
             yield kind, token.text
         elif is_query:
             yield kind, _normalize_literal(token.text)
         else:
             yield kind, "." if "." in token.text and kind is TokenType.NUMBER else ""
-        before = kind
+        previous = kind
 
 
 def _normalize_literal(literal: str) -> str:
-    """Replace letters and digits of a literal by others of the same kind.
+    """Replace digits of a literal by 1, and words by a.
 
-    The type of a number depends on its number of digits, without leading zeros.
+    The number of digits is kept, except for leading zeros: the type of a number depends on it.
     """
     if literal[:1].isdigit():
         digits = literal.lstrip("0.")
@@ -387,11 +394,11 @@ def _rows(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
     """The start and end of the rows after VALUES outside of brackets."""
     depth = 0
     start: int | None = None
-    is_behind = False
+    is_after_values = False
     for number, token in enumerate(tokens):
         kind = token.token_type
         if kind is TokenType.L_PAREN:
-            if depth == 0 and is_behind:
+            if depth == 0 and is_after_values:
                 start = number
             depth += 1
         elif kind is TokenType.R_PAREN:
@@ -400,4 +407,4 @@ def _rows(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
                 yield start, number + 1
                 start = None
         elif depth == 0 and kind is not TokenType.COMMA:
-            is_behind = kind is TokenType.VALUES
+            is_after_values = kind is TokenType.VALUES

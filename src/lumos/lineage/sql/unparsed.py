@@ -20,7 +20,7 @@ _PART: Final = r'(?:"[^"\n]+"|`[^`\n]+`|\[[^\]\n]+\]|[^\W\d][\w$#]*+(?:(?:-\w++)
 _COMMENT: Final = r"--[^\n]*|/\*.*?\*/"
 # Atomic, to avoid exponential backtracking in comments.
 _GAP: Final = rf"(?>\s|{_COMMENT})*+"
-_WORD: Final = re.compile(
+_LEXEME: Final = re.compile(
     rf"(?P<space>\s+|{_COMMENT})|(?P<string>'(?:[^'\\]|''|\\.)*')"
     rf"|(?P<name>{_PART}(?:{_GAP}\.{_GAP}{_PART})*)|(?P<mark>.)",
     re.DOTALL,
@@ -28,7 +28,7 @@ _WORD: Final = re.compile(
 _NAME_PART: Final = re.compile(rf"{_COMMENT}|(?P<part>{_PART})", re.DOTALL)
 _READ_KEYWORDS: Final = frozenset(("from", "join", "using"))
 _WRITE_KEYWORDS: Final = frozenset(("into", "overwrite", "update", "merge"))
-_PIVOTS: Final = frozenset(("pivot", "unpivot"))
+_PIVOT_KEYWORDS: Final = frozenset(("pivot", "unpivot"))
 _CREATE_KEYWORDS: Final = frozenset(("table", "view"))
 # Functions whose string argument is a table name.
 _NAMING_FUNCTIONS: Final = frozenset(("identifier", "table"))
@@ -57,27 +57,28 @@ def tables_in(text: str, folding: NameFolding) -> TablesInText:
     reads: dict[Parts, None] = {}
     writes: dict[Parts, None] = {}
     others: dict[Parts, None] = {}
-    kinds = {False: reads, True: writes, None: others}
+    by_use = {False: reads, True: writes, None: others}
     for name, is_written in _find_names(text):
         if len(reads) + len(writes) + len(others) >= _MAX_NAMES:
             break
-        kinds[is_written].update(dict.fromkeys(_split_name(name, folding)))
-    known = {*reads, *writes}
+        by_use[is_written].update(dict.fromkeys(_split_name(name, folding)))
+    tables = {*reads, *writes}
     return TablesInText(
-        tuple(reads), tuple(writes), tuple(each for each in others if each not in known)
+        tuple(reads), tuple(writes), tuple(each for each in others if each not in tables)
     )
 
 
 def _find_names(text: str) -> Iterator[tuple[str, bool | None]]:
-    """Yield names, and whether each is written; None if it may not be a table."""
+    """Yield each name, and whether it is written; None if it may be something else than a table."""
     # For each open bracket, whether a comma in it separates tables.
     in_from = [False]
+    # Whether the next name is a table that is written (True) or read (False).
     is_write_expected: bool | None = None
     is_creating = False
     before = ""
-    # Whether IDENTIFIER('name') or TABLE('name') is written.
-    naming: bool | None = None
-    matches = (each for each in _WORD.finditer(text) if each.lastgroup != "space")
+    # After IDENTIFIER( or TABLE(, whether the table that is named by a string is written.
+    is_named_table_written: bool | None = None
+    matches = (each for each in _LEXEME.finditer(text) if each.lastgroup != "space")
     for match, following in pairwise(chain(matches, [None])):
         if match is None:
             return
@@ -94,19 +95,21 @@ def _find_names(text: str) -> Iterator[tuple[str, bool | None]]:
             elif word == ";":
                 in_from, is_write_expected, is_creating = [False], None, False
         elif match.lastgroup == "string":
-            # A path or string in place of a table.
+            # A string in place of a table is a path.
             is_write_expected = None
-            if naming is not None and before == "(":
-                yield match.group()[1:-1], naming
+            if is_named_table_written is not None and before == "(":
+                yield match.group()[1:-1], is_named_table_written
         elif word in _NAMING_FUNCTIONS and is_call and not is_creating:
-            naming, before = bool(is_write_expected), word
+            is_named_table_written, before = bool(is_write_expected), word
             continue
         elif word in _READ_KEYWORDS:
             in_from[-1], is_write_expected = True, False
         elif word in _WRITE_KEYWORDS or (is_creating and word in _CREATE_KEYWORDS):
             in_from[-1], is_write_expected, is_creating = False, True, False
-        elif (word == "table" and is_write_expected is None) or (word in _PIVOTS and not is_call):
-            # A query of its own: IN (TABLE sales), UNION TABLE sales, PIVOT sales ON day.
+        elif (word == "table" and is_write_expected is None) or (
+            word in _PIVOT_KEYWORDS and not is_call
+        ):
+            # A query without SELECT: IN (TABLE sales), UNION TABLE sales, PIVOT sales ON day.
             is_write_expected = False
         elif word == "create":
             is_creating = True
@@ -120,7 +123,7 @@ def _find_names(text: str) -> Iterator[tuple[str, bool | None]]:
         elif not (is_call or before == "as" or word in _KEYWORDS):
             yield match.group(), None
         if word != "(":
-            naming = None
+            is_named_table_written = None
         before = word
 
 

@@ -9,25 +9,34 @@ from lumos.lineage.sql.dialects import NestedName
 from lumos.lineage.sql.expressions import ExpressionLineage, ExpressionRole
 from lumos.lineage.sql.projections import output_name
 from lumos.lineage.sql.queries import QueryReader
-from lumos.lineage.sql.relation import Item, LimitedStar, Origin, QueryColumn, QueryRelation, Star
+from lumos.lineage.sql.relation import (
+    LimitedStar,
+    Origin,
+    QueryColumn,
+    QueryRelation,
+    RelationItem,
+    Star,
+)
 from lumos.lineage.sql.script import Parts
 from lumos.lineage.sql.source_text import Clause
 from lumos.model.lineage import Derivation, UseKind
 
 
 class WriteResult:
-    """The columns that a statement writes to a table, with their indirect uses."""
+    """The columns that a statement writes to a table.
+
+    `returned_rows` are the rows of RETURNING. It `covers_all_columns` if the table has no others.
+    """
 
     def __init__(
         self, table: Parts, result: QueryRelation, *, positional: bool = False,
-        returned: QueryRelation | None = None, is_whole: bool = False,
+        returned_rows: QueryRelation | None = None, covers_all_columns: bool = False,
     ) -> None:  # fmt: skip
         self.table = table
         self.result = result
         self.positional = positional
-        self.returned = returned
-        # Whether the table has no other columns.
-        self.is_whole = is_whole
+        self.returned_rows = returned_rows
+        self.covers_all_columns = covers_all_columns
 
 
 class WriteReader:
@@ -39,16 +48,16 @@ class WriteReader:
         self._expressions = queries.expressions
 
     def read(self, node: exp.Expr, ctes: Mapping[str, QueryRelation]) -> list[WriteResult]:
-        """The writes of a statement that may use these CTEs."""
-        ctes = self._queries.with_queries(node, None, ctes)
+        """The writes of a statement, which may use the given CTEs."""
+        ctes = self._queries.read_ctes(node, None, ctes)
         if isinstance(node, exp.Insert):
-            return self._insert(node, ctes)
+            return self._read_insert(node, ctes)
         if isinstance(node, exp.Update):
-            return self._update(node, ctes)
+            return self._read_update(node, ctes)
         if isinstance(node, exp.Delete):
-            return self._delete(node, ctes)
+            return self._read_delete(node, ctes)
         if isinstance(node, exp.Merge):
-            return self._merge(node, ctes)
+            return self._read_merge(node, ctes)
         return []
 
     def target(self, node: exp.Expr) -> tuple[Parts, list[str]]:
@@ -67,41 +76,48 @@ class WriteReader:
         return (), columns
 
     def _copied_columns(self, nodes: Iterable[exp.Expr]) -> Iterator[str]:
-        """The columns that LIKE copies from another table."""
+        """The columns of tables after LIKE, which CREATE TABLE copies."""
         for each in nodes:
             if isinstance(each, exp.LikeProperty) and isinstance(each.this, exp.Table):
                 table = self._context.table_name(each.this)
                 yield from self._context.known_columns(table) or ()
 
-    def liked(self, node: exp.Create) -> list[str]:
-        """The columns of CREATE TABLE name LIKE other."""
+    def columns_of_like(self, node: exp.Create) -> list[str]:
+        """The columns that CREATE TABLE name LIKE other copies."""
         properties = node.args.get("properties")
         return list(self._copied_columns(properties.expressions)) if properties is not None else []
 
-    def placed(
+    def match_to_target(
         self, table: Parts, listed: Sequence[str], relation: QueryRelation, *, by_name: bool = False
     ) -> tuple[QueryRelation, bool]:
-        """A result under the names of its target, and whether they were matched by position."""
+        """Rename the columns of a result to those of its target; `listed` is the column list.
+
+        Also returns whether columns were matched by position.
+        """
         names = list(listed) or (self._context.known_columns(table) or [])
         if by_name or not names:
             return relation, not by_name
-        items: list[Item] = []
+        items: list[RelationItem] = []
         for position, item in enumerate(relation.items):
             if isinstance(item, Star):
                 items += [each for each in relation.items[position:]
                           if isinstance(each, Star) or each.name in names]  # fmt: skip
                 break
             if position >= len(names):
-                given_count = f"{len(relation.items)} columns are given"
-                reason = f"{given_count}, {'.'.join(table)} takes {len(names)}"
+                reason = (
+                    f"the query returns {len(relation.items)} columns, but {'.'.join(table)} "
+                    f"takes {len(names)}"
+                )
                 self._context.add_problem(reason, None, is_remark=True)
                 break
-            items.append(item.renamed(names[position]))
+            items.append(item.with_name(names[position]))
         renamed = QueryRelation(items)
         renamed.parents = [relation]
         return renamed, True
 
-    def _insert(self, node: exp.Insert, ctes: Mapping[str, QueryRelation]) -> list[WriteResult]:
+    def _read_insert(
+        self, node: exp.Insert, ctes: Mapping[str, QueryRelation]
+    ) -> list[WriteResult]:
         if not isinstance(node.this, exp.Schema | exp.Table):
             return []
         table, listed = self.target(node.this)
@@ -110,38 +126,37 @@ class WriteReader:
         if isinstance(query, exp.Expr):
             relation = self._queries.read(query, None, ctes)
         fixed, dynamic = self._partitions(node)
-        is_whole = not (listed or fixed or dynamic)
+        covers_all_columns = not (listed or fixed or dynamic)
         if not listed and (fixed or dynamic):
-            known = self._context.known_columns(table)
-            if known:
-                inner = [name for name in known if name not in fixed and name not in dynamic]
-                listed = [*inner, *dynamic]
-        result, positional = self.placed(
+            all_columns = self._context.known_columns(table) or ()
+            other = [name for name in all_columns if name not in fixed and name not in dynamic]
+            listed = [*other, *dynamic] if all_columns else []
+        result, positional = self.match_to_target(
             table, listed, relation, by_name=bool(node.args.get("by_name"))
         )
-        is_by_values = isinstance(query, exp.Values)
-        positional = positional and not is_by_values
-        written = [WriteResult(table, result, positional=positional, is_whole=is_whole)]
+        positional = positional and not isinstance(query, exp.Values)
+        written = [
+            WriteResult(table, result, positional=positional, covers_all_columns=covers_all_columns)
+        ]
         conflict = node.args.get("conflict")
         if conflict is not None and conflict.expressions:
             scope = self._context.scope(None, ctes)
             scope.sources = [self._target_source(node.this, table, ctes)]
-            scope.rows = {**scope.rows, "excluded": result, "new": result}
-            assignments = [each.transform(_as_new_row) for each in conflict.expressions]
+            scope.named_rows = {**scope.named_rows, "excluded": result, "new": result}
+            assignments = [each.transform(_replace_values_call) for each in conflict.expressions]
             clauses = QueryRelation()
             if conflict.args.get("duplicate") and isinstance(query, exp.Select):
-                # MySQL also sees the sources of the query.
+                # In MySQL, assignments may also use the sources of the query.
                 self._queries.sources.fill(query, scope, clauses)
-                self._register_assigned(conflict, table, scope, also=listed)
+                self._register_assigned(conflict, table, scope, listed=listed)
             changed = self._write_assignments(table, assignments, scope, [result, clauses])
-            where = conflict.args.get("where")
-            self._expressions.read_condition(where, scope, clauses, UseKind.FILTER, Clause.WHERE)
+            self._read_where(conflict, scope, clauses)
             written.append(changed)
-        self._returning(node, table, self._context.scope(None, ctes), written)
+        self._read_returning(node, table, self._context.scope(None, ctes), written)
         return written
 
     def _partitions(self, node: exp.Insert) -> tuple[set[str], list[str]]:
-        """The partition columns with a fixed value, and those that take the last columns."""
+        """The partition columns with fixed values, and those that the query fills."""
         fixed: set[str] = set()
         dynamic: list[str] = []
         partition = node.args.get("partition") or node.this.args.get("partition")
@@ -155,19 +170,19 @@ class WriteReader:
     def _target_source(
         self, node: exp.Expr, table: Parts, ctes: Mapping[str, QueryRelation]
     ) -> FromItem:
-        inside = node.this if isinstance(node, exp.Schema) else node
-        alias = inside.args.get("alias")
+        target = node.this if isinstance(node, exp.Schema) else node
+        alias = target.args.get("alias")
         name = self._context.name(alias.this) if alias is not None else table[-1]
         relation = ctes.get(table[0]) if len(table) == 1 else None
         if relation is None:
-            # A target only counts as read if its columns are named.
+            # The target is only read if its columns are named.
             relation = self._context.table(table, is_read=False)
         return FromItem(name, relation, table)
 
     def _redirect_cte_writes(
         self, written: list[WriteResult], ctes: Mapping[str, QueryRelation]
     ) -> list[WriteResult]:
-        """Redirect writes to a CTE to the table that it reads."""
+        """Redirect writes to a CTE to the tables that it reads."""
         redirected: list[WriteResult] = []
         for each in written:
             query = ctes.get(each.table[0]) if len(each.table) == 1 else None
@@ -180,34 +195,38 @@ class WriteReader:
             ]
         return redirected
 
-    def _returning(
+    def _read_returning(
         self, node: exp.Expr, table: Parts, scope: Scope, written: list[WriteResult]
     ) -> None:
-        """RETURNING returns the new rows; OUTPUT ... INTO writes them to another table."""
+        """Read RETURNING, which returns the new rows, and OUTPUT ... INTO, which writes them."""
         returning = node.args.get("returning")
         if returning is None or not written:
             return
         result = written[0].result
-        before = self._context.table(table, is_read=False)
+        old_rows = self._context.table(table, is_read=False)
         into = returning.args.get("into")
-        after = before if into else apply_changes(before, result)
+        new_rows = old_rows if into else apply_changes(old_rows, result)
         inner = self._context.scope(None, scope.ctes)
-        inner.sources = [FromItem(table[-1], after, table)]
+        inner.sources = [FromItem(table[-1], new_rows, table)]
         inner.sources += [each for each in scope.sources if each.parts != table]
-        row_names = {"inserted": after, "deleted": before, "new": after, "old": before}
-        inner.rows = {**inner.rows, **row_names}
+        row_names = {
+            "inserted": new_rows, "deleted": old_rows, "new": new_rows, "old": old_rows,
+        }  # fmt: skip
+        inner.named_rows = {**inner.named_rows, **row_names}
         inner.variables |= {"$action"}
         select = exp.Select(expressions=list(returning.expressions))
-        returned = self._queries.projections.read(select, inner, QueryRelation())
-        returned.parents += [before, result]
-        written[0].returned = returned
+        returned_rows = self._queries.projections.read(select, inner, QueryRelation())
+        returned_rows.parents += [old_rows, result]
+        written[0].returned_rows = returned_rows
         if isinstance(into, exp.Table | exp.Schema | exp.Identifier | exp.Parameter):
             target = into if isinstance(into, exp.Table | exp.Schema) else exp.Table(this=into)
             name, listed = self.target(target)
-            placed, positional = self.placed(name, listed, returned)
-            written.append(WriteResult(name, placed, positional=positional))
+            matched, positional = self.match_to_target(name, listed, returned_rows)
+            written.append(WriteResult(name, matched, positional=positional))
 
-    def _update(self, node: exp.Update, ctes: Mapping[str, QueryRelation]) -> list[WriteResult]:
+    def _read_update(
+        self, node: exp.Update, ctes: Mapping[str, QueryRelation]
+    ) -> list[WriteResult]:
         scope = self._context.scope(None, ctes)
         clauses = QueryRelation()
         table, scope_has_target = self._updated_table(node, scope, clauses)
@@ -220,21 +239,22 @@ class WriteReader:
         return self._read_assignments(node, table, scope, clauses)
 
     def _register_assigned(
-        self, node: exp.Expr, table: Parts, scope: Scope, *, also: Sequence[str] = ()
+        self, node: exp.Expr, table: Parts, scope: Scope, *, listed: Sequence[str] = ()
     ) -> None:
-        """Register that columns in SET belong to the target."""
+        """Register the columns in SET, and in the column list, as columns of the target."""
         target = next((each for each in scope.sources if each.parts == table), None)
         if target is not None:
-            found = {(target.name, self._context.name(_assigned_name(each.this)))
-                     for each in node.expressions if isinstance(each.this, exp.Column)}  # fmt: skip
-            found.update((target.name, name) for name in also)
-            known = scope.qualified_names
-            scope.qualified_names = lambda: {*known(), *found}
+            assigned = {(target.name, self._context.name(_assigned_name(each.this)))
+                        for each in node.expressions
+                        if isinstance(each.this, exp.Column)}  # fmt: skip
+            assigned.update((target.name, name) for name in listed)
+            names_in_query = scope.qualified_names
+            scope.qualified_names = lambda: {*names_in_query(), *assigned}
 
     def _updated_table(
         self, node: exp.Update, scope: Scope, clauses: QueryRelation
     ) -> tuple[Parts, bool]:
-        """The target of UPDATE; its name may be an alias from FROM."""
+        """The target of UPDATE, which may be an alias in FROM, and whether the scope has it now."""
         target = node.this
         if not isinstance(target, exp.Table):
             return (), False
@@ -242,9 +262,9 @@ class WriteReader:
         if target.args.get("joins"):
             self._queries.sources.add(target, scope, clauses)
             return self._table_named_in_set(node, scope) or table, True
-        start = node.args.get("from_")
-        if start is not None and len(table) == 1 and target.args.get("alias") is None:
-            for each in start.find_all(exp.Table):
+        from_clause = node.args.get("from_")
+        if from_clause is not None and len(table) == 1 and target.args.get("alias") is None:
+            for each in from_clause.find_all(exp.Table):
                 alias = each.args.get("alias")
                 if alias is not None and self._context.name(alias.this) == table[0]:
                     return self._context.table_name(each), False
@@ -254,7 +274,7 @@ class WriteReader:
         for each in node.expressions:
             column = each.this
             if isinstance(column, exp.Column) and column.args.get("table") is not None:
-                source = scope.source(self._context.column_parts(column)[:-1])
+                source = scope.find_source(self._context.column_parts(column)[:-1])
                 if source is not None and source.relation.table is not None:
                     return source.relation.table
         return None
@@ -263,10 +283,10 @@ class WriteReader:
         """Whether FROM contains the target under the same name."""
         alias = node.this.args.get("alias")
         name = self._context.name(alias.this) if alias is not None else None
-        started = self._context.table_name(node.this)
+        target = self._context.table_name(node.this)
         return any(
-            source.name in (name, started[-1])
-            and (source.parts == table or source.parts[-len(started) :] == started)
+            source.name in (name, target[-1])
+            and (source.parts == table or source.parts[-len(target) :] == target)
             for source in scope.sources
         )
 
@@ -275,49 +295,48 @@ class WriteReader:
     ) -> list[WriteResult]:
         result = [
             self._write_assignments(changed, assignments, scope, [])
-            for changed, assignments in self._by_table(node, table, scope).items()
+            for changed, assignments in self._assignments_by_table(node, table, scope).items()
         ]
-        self._expressions.read_condition(
-            node.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE
-        )
+        self._read_where(node, scope, clauses)
         clauses.parents += [source.relation for source in scope.sources]
         for written in result:
             written.result.parents.append(clauses)
         result = self._redirect_cte_writes(result, scope.ctes)
-        self._returning(node, result[0].table if result else table, scope, result)
+        self._read_returning(node, result[0].table if result else table, scope, result)
         return result
 
-    def _by_table(
+    def _assignments_by_table(
         self, node: exp.Update, table: Parts, scope: Scope
     ) -> dict[Parts, list[exp.Expr]]:
         """The assignments by table; MySQL may update several tables at once."""
-        found: dict[Parts, list[exp.Expr]] = {table: []}
+        by_table: dict[Parts, list[exp.Expr]] = {table: []}
         for each in node.expressions:
             changed = table
             if node.this.args.get("joins") and isinstance(each.this, exp.Column):
-                source = scope.source(self._context.column_parts(each.this)[:-1])
+                source = scope.find_source(self._context.column_parts(each.this)[:-1])
                 if source is not None and source.relation.table is not None:
                     changed = source.relation.table
-            found.setdefault(changed, []).append(each)
-        return found
+            by_table.setdefault(changed, []).append(each)
+        return by_table
 
     def _write_assignments(
         self, table: Parts, assignments: Iterable[exp.Expr], scope: Scope,
         parents: list[QueryRelation],
     ) -> WriteResult:  # fmt: skip
         """The columns that SET assigns."""
-        items: list[Item] = []
-        sources = QueryRelation()
-        for name, value, relation in self._assignments(assignments, scope):
-            items.append(value.renamed(name))
-            sources.parents += relation
+        result_parents = list(parents)
+        items: list[RelationItem] = []
+        for name, value, tables in self._assigned_values(assignments, scope):
+            items.append(value.with_name(name))
+            result_parents += tables
         result = QueryRelation(items)
-        result.parents = [*parents, *sources.parents]
+        result.parents = result_parents
         return WriteResult(table, result)
 
-    def _assignments(
+    def _assigned_values(
         self, assignments: Iterable[exp.Expr], scope: Scope
     ) -> Iterator[tuple[str, QueryColumn, list[QueryRelation]]]:
+        """The assigned column, its value, and the tables of subqueries in that value."""
         for each in assignments:
             if not isinstance(each, exp.EQ | exp.PropertyEQ):
                 continue
@@ -328,7 +347,7 @@ class WriteReader:
                 names = left.expressions if isinstance(left, exp.Tuple) else [left.this]
                 yield from self._read_tuple_assignment(names, right, scope)
                 continue
-            lineage = self._read(right, scope, Clause.VALUE)
+            lineage = self._read_expression(right, scope, Clause.VALUE)
             tables = lineage.absorb_subqueries(self._context.count_origins)
             value = lineage.column("", definition=right)
             yield self._context.name(_assigned_name(left)), value, tables
@@ -336,79 +355,81 @@ class WriteReader:
     def _read_tuple_assignment(
         self, names: Sequence[exp.Expr], right: exp.Expr, scope: Scope
     ) -> Iterator[tuple[str, QueryColumn, list[QueryRelation]]]:
-        """SET (a, b) = (SELECT x, y ...)"""
+        """Read SET (a, b) = (SELECT x, y ...), or SET (a, b) = (x, y)."""
         if isinstance(right, exp.Query):
             relation = self._queries.query(right, scope)
-            influence = ExpressionLineage()
-            influence.relations.append(relation)
-            tables = influence.absorb_subqueries(self._context.count_origins)
-            for name, column in zip(names, relation.everything(), strict=False):
+            subquery = ExpressionLineage()
+            subquery.relations.append(relation)
+            tables = subquery.absorb_subqueries(self._context.count_origins)
+            for name, column in zip(names, relation.all_columns(), strict=False):
                 yield (
                     self._context.name(_assigned_name(name)),
-                    column.decided_by(influence.uses),
+                    column.with_uses(subquery.uses),
                     tables,
                 )
             return
         values = right.expressions if isinstance(right, exp.Tuple) else [right.this]
         for name, value in zip(names, values, strict=False):
-            lineage = self._read(value, scope)
+            lineage = self._read_expression(value, scope)
             tables = lineage.absorb_subqueries(self._context.count_origins)
             assigned = lineage.column("", definition=value)
             yield self._context.name(_assigned_name(name)), assigned, tables
 
-    def _read(
+    def _read_expression(
         self, node: exp.Expr, scope: Scope, clause: Clause = Clause.ITEM
     ) -> ExpressionLineage:
         return self._expressions.read([node], scope, ExpressionRole(clause))
 
-    def _delete(self, node: exp.Delete, ctes: Mapping[str, QueryRelation]) -> list[WriteResult]:
+    def _read_where(self, node: exp.Expr, scope: Scope, clauses: QueryRelation) -> None:
+        where = node.args.get("where")
+        self._expressions.read_condition(where, scope, clauses, UseKind.FILTER, Clause.WHERE)
+
+    def _read_delete(
+        self, node: exp.Delete, ctes: Mapping[str, QueryRelation]
+    ) -> list[WriteResult]:
         target = node.this
-        named = node.args.get("tables")
+        deleted_from = node.args.get("tables")
         scope = self._context.scope(None, ctes)
         clauses = QueryRelation()
         if isinstance(target, exp.Subquery):
-            return self._delete_from_query(node, target, scope, clauses)
+            return self._read_delete_from_query(node, target, scope, clauses)
         if not isinstance(target, exp.Table):
-            if not named:
+            if not deleted_from:
                 return []
-            target = named[0]
+            target = deleted_from[0]
         table = self._context.table_name(target)
-        if target.args.get("joins") or named:
+        if target.args.get("joins") or deleted_from:
             self._queries.sources.add(target, scope, clauses)
         else:
             scope.sources.append(self._target_source(target, table, ctes))
         table = target_table(scope.sources[0].relation) or table
-        for each in named or ():
-            source = scope.source(self._context.table_name(each))
+        for each in deleted_from or ():
+            source = scope.find_source(self._context.table_name(each))
             if source is not None:
                 table = target_table(source.relation) or table
         using = node.args.get("using") or []
         for each in using if isinstance(using, list) else [using]:
             self._queries.sources.add(each, scope, clauses)
-        self._expressions.read_condition(
-            node.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE
-        )
+        self._read_where(node, scope, clauses)
         result = QueryRelation()
         result.parents = [clauses, *(source.relation for source in scope.sources)]
         written = [WriteResult(table, result)]
-        self._returning(node, table, scope, written)
+        self._read_returning(node, table, scope, written)
         return written
 
-    def _delete_from_query(
+    def _read_delete_from_query(
         self, node: exp.Delete, target: exp.Subquery, scope: Scope, clauses: QueryRelation
     ) -> list[WriteResult]:
-        """Oracle's DELETE FROM (query)"""
+        """Read Oracle's DELETE FROM (query)."""
         self._queries.sources.add(target, scope, clauses)
-        self._expressions.read_condition(
-            node.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE
-        )
+        self._read_where(node, scope, clauses)
         query = scope.sources[0].relation
         result = QueryRelation()
         result.parents = [clauses, query]
         table = target_table(query)
         return [WriteResult(table, result)] if table is not None else []
 
-    def _merge(self, node: exp.Merge, ctes: Mapping[str, QueryRelation]) -> list[WriteResult]:
+    def _read_merge(self, node: exp.Merge, ctes: Mapping[str, QueryRelation]) -> list[WriteResult]:
         table, _ = self.target(node.this)
         scope = self._context.scope(None, ctes)
         clauses = QueryRelation()
@@ -428,30 +449,26 @@ class WriteReader:
             )
             action = when.args.get("then")
             if isinstance(action, exp.Update):
-                written.append(self._merge_update(action, table, scope, source))
-                self._expressions.read_condition(
-                    action.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE
-                )
+                written.append(self._read_merge_update(action, table, scope, source))
+                self._read_where(action, scope, clauses)
             elif isinstance(action, exp.Insert):
-                written.append(self._merge_insert(action, table, scope, source))
-                self._expressions.read_condition(
-                    action.args.get("where"), scope, clauses, UseKind.FILTER, Clause.WHERE
-                )
+                written.append(self._read_merge_insert(action, table, scope, source))
+                self._read_where(action, scope, clauses)
         written = written or [WriteResult(table, QueryRelation())]
         for each in written:
             each.result.parents.append(clauses)
         written = self._redirect_cte_writes(written, ctes)
-        self._returning(node, written[0].table if written else table, scope, written)
+        self._read_returning(node, written[0].table if written else table, scope, written)
         return written
 
-    def _merge_update(
+    def _read_merge_update(
         self, action: exp.Update, table: Parts, scope: Scope, source: FromItem
     ) -> WriteResult:
         if any(isinstance(each, exp.Star) for each in action.expressions):
-            return WriteResult(table, self._by_name(table, source.relation))
+            return WriteResult(table, self._match_by_name(table, source.relation))
         return self._write_assignments(table, action.expressions, scope, [])
 
-    def _merge_insert(
+    def _read_merge_insert(
         self, action: exp.Insert, table: Parts, scope: Scope, source: FromItem
     ) -> WriteResult:
         values = action.args.get("expression")
@@ -462,7 +479,7 @@ class WriteReader:
             if isinstance(call, exp.Anonymous) and call.name.lower() == "values":
                 values, columns = exp.Tuple(expressions=call.expressions), None
         if not isinstance(values, exp.Expr):
-            return WriteResult(table, self._by_name(table, source.relation))
+            return WriteResult(table, self._match_by_name(table, source.relation))
         column_nodes: list[exp.Expr] = []
         if isinstance(columns, exp.Tuple | exp.Schema):
             column_nodes = columns.expressions
@@ -471,38 +488,38 @@ class WriteReader:
         value_nodes = values.expressions if isinstance(values, exp.Tuple) else [values]
         if isinstance(values, exp.Paren):
             value_nodes = [values.this]
-        items: list[Item] = []
+        items: list[RelationItem] = []
         parents: list[QueryRelation] = []
         for value in value_nodes:
-            lineage = self._read(value, scope)
+            lineage = self._read_expression(value, scope)
             name = output_name(value, self._context)
             items.append(lineage.column(name, definition=value))
             parents += lineage.absorb_subqueries(self._context.count_origins)
         names = [self._context.name(_assigned_name(each)) for each in column_nodes]
-        result, positional = self.placed(table, names, QueryRelation(items))
+        result, positional = self.match_to_target(table, names, QueryRelation(items))
         result.parents += parents
         return WriteResult(table, result, positional=positional and not names)
 
-    def _by_name(self, table: Parts, relation: QueryRelation) -> QueryRelation:
-        """UPDATE SET * and INSERT *: columns are matched by name."""
-        known = self._context.known_columns(table)
-        items: list[Item] = []
+    def _match_by_name(self, table: Parts, relation: QueryRelation) -> QueryRelation:
+        """Match columns of MERGE ... UPDATE SET * or INSERT * by name."""
+        names = self._context.known_columns(table)
+        items: list[RelationItem] = []
         for item in relation.items:
             if isinstance(item, Star):
                 items.append(item)
-            elif known is None or item.name in known:
-                items.append(item.starred())
-        if known is not None and relation.is_open:
-            found = [relation.guess(name) for name in known if relation.find(name) is None]
+            elif names is None or item.name in names:
+                items.append(item.via_star())
+        if names is not None and relation.has_unknown_columns:
+            guesses = [relation.guess(name) for name in names if relation.find(name) is None]
             items = [item for item in items if isinstance(item, QueryColumn)]
-            items += [column.starred() for column in found if column is not None]
+            items += [column.via_star() for column in guesses if column is not None]
         matched = QueryRelation(items)
         matched.parents = [relation]
         return matched
 
 
-def _as_new_row(node: exp.Expr) -> exp.Expr:
-    """MySQL's VALUES(column) refers to the row that would have been inserted."""
+def _replace_values_call(node: exp.Expr) -> exp.Expr:
+    """Replace MySQL's VALUES(column), a column of the row to be inserted, by new.column."""
     is_call = isinstance(node, exp.Anonymous) and node.name.lower() == "values"
     argument = node.expressions[0] if is_call and len(node.expressions) == 1 else None
     name = argument.this if isinstance(argument, exp.Column) else argument
@@ -518,38 +535,38 @@ def _assigned_name(node: exp.Expr) -> exp.Expr:
 
 
 def target_table(query: QueryRelation) -> Parts | None:
-    """The first table whose rows a query returns."""
+    """The first table with an unchanged column in a query, which a write to the query changes."""
     if query.table is not None:
         return query.table
-    for column in query.everything():
-        origin = _origin(column)
+    for column in query.all_columns():
+        origin = _unchanged_origin(column)
         if origin is not None:
             return origin[0]
     return None
 
 
 def target_columns(query: QueryRelation, result: QueryRelation) -> dict[Parts, QueryRelation]:
-    """The columns assigned through a query, by their target tables."""
-    found: dict[Parts, list[Item]] = {}
+    """The columns assigned through a query, such as a CTE, by the tables that they belong to."""
+    by_table: dict[Parts, list[RelationItem]] = {}
     for column in result.columns:
         source = query.find(column.name) or query.guess(column.name)
-        origin = _origin(source) if source is not None else None
+        origin = _unchanged_origin(source) if source is not None else None
         if origin is not None:
-            found.setdefault(origin[0], []).append(column.renamed(origin[1]))
+            by_table.setdefault(origin[0], []).append(column.with_name(origin[1]))
     table = target_table(query)
-    if not found and table is not None:
-        found[table] = []
-    relations = {table: QueryRelation(items) for table, items in found.items()}
+    if not by_table and table is not None:
+        by_table[table] = []
+    relations = {table: QueryRelation(items) for table, items in by_table.items()}
     for relation in relations.values():
         relation.parents = [result]
     return relations
 
 
-def apply_changes(before: QueryRelation, changed: QueryRelation) -> QueryRelation:
-    """A table with some columns replaced."""
+def apply_changes(table: QueryRelation, changed: QueryRelation) -> QueryRelation:
+    """The columns of a table after some of them were changed."""
     names = {column.name: column for column in changed.columns}
-    items: list[Item] = []
-    for item in before.items:
+    items: list[RelationItem] = []
+    for item in table.items:
         if isinstance(item, Star):
             items += [*names.values(), LimitedStar(item, names)]
         else:
@@ -557,8 +574,8 @@ def apply_changes(before: QueryRelation, changed: QueryRelation) -> QueryRelatio
     return QueryRelation(items)
 
 
-def _origin(column: QueryColumn) -> Origin | None:
-    for origin, fact in column.facts.items():
-        if fact.derivation is Derivation.IDENTITY and not isinstance(origin[1], NestedName):
+def _unchanged_origin(column: QueryColumn) -> Origin | None:
+    for origin, path in column.origins.items():
+        if path.derivation is Derivation.IDENTITY and not isinstance(origin[1], NestedName):
             return origin
     return None

@@ -26,7 +26,7 @@ class CompactGraph:
         self, starts: Collection[int], *, direction: str, depth: int | None, limit: int | None
     ) -> Reach:
         """Walk level by level from some nodes; list the nearest up to a limit, and count all."""
-        # Nodes without links may be beyond the arrays.
+        # Nodes without links may have ids beyond the arrays.
         unlinked = [start for start in starts if start >= self._size]
         links = self._links_by_direction[direction]
         depths = np.full(self._size, _UNREACHED, dtype=np.int32)
@@ -51,11 +51,17 @@ class CompactGraph:
         before, after = links.outgoing_links(reached)
         is_listed = np.zeros(self._size, dtype=np.bool_)
         is_listed[reached] = True
-        is_kept = is_listed[after]
+        is_inside = is_listed[after]
         return Reach(
             dict.fromkeys(unlinked, 0)
             | dict(zip(reached.tolist(), depths[reached].tolist(), strict=True)),
-            list(zip(before[is_kept].tolist(), after[is_kept].tolist(), strict=True)),
+            list(
+                zip(
+                    before[is_inside].tolist(),
+                    after[is_inside].tolist(),
+                    strict=True,
+                )
+            ),
             total + len(unlinked),
             truncated=is_beyond or len(reached) < total,
         )

@@ -1,4 +1,4 @@
-"""Lineage edges: values, database rows, and merging what several reporters report."""
+"""Lineage edges: values, database rows, and merging the reports of several reporters."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from lumos.model.dataset import Lineage, UpstreamEdge
 from lumos.model.json_codec import to_json
 from lumos.model.lineage import ColumnMapping, ColumnUse, Edge, LineageType
 from lumos.store import tables
-from lumos.store.statements import add_if_new, among
+from lumos.store.statements import among, insert_missing
 
 
 class StoredEdge(Edge, frozen=True, kw_only=True):
@@ -54,7 +54,10 @@ def _merge(edges: tuple[StoredEdge, ...]) -> MergedEdge:
     return MergedEdge(
         upstream=edges[0].upstream,
         downstream=edges[0].downstream,
-        type=_most_specific_type(edge.type for edge in edges if edge.confidence == confidence),
+        type=min(
+            (edge.type for edge in edges if edge.confidence == confidence),
+            key=_TYPES_BY_SPECIFICITY.index,
+        ),
         confidence=confidence,
         columns=all_mappings(edge.columns for edge in edges),
         uses=all_uses(edge.uses for edge in edges),
@@ -81,23 +84,18 @@ class LineageReporter(NamedTuple):
 
 
 # The most specific type first.
-_SPECIFIC_TYPES: tuple[LineageType, ...] = ("VIEW", "COPIED", "TRANSFORMED")
-
-
-def _most_specific_type(types: Iterable[LineageType]) -> LineageType:
-    """The most specific of the given types."""
-    return min(types, key=_SPECIFIC_TYPES.index)
+_TYPES_BY_SPECIFICITY: tuple[LineageType, ...] = ("VIEW", "COPIED", "TRANSFORMED")
 
 
 def all_mappings(groups: Iterable[Sequence[ColumnMapping]]) -> tuple[ColumnMapping, ...]:
-    """Every mapping once, without those for which another mapping has more detail."""
+    """All mappings without duplicates, and without those that repeat another one in less detail."""
     unique = dict.fromkeys(mapping for group in groups for mapping in group)
-    detailed = {_ends(each) for each in unique if not _is_bare(each)}
-    return tuple(each for each in unique if not _is_bare(each) or _ends(each) not in detailed)
+    detailed = {_ends(each) for each in unique if not _has_no_detail(each)}
+    return tuple(each for each in unique if not _has_no_detail(each) or _ends(each) not in detailed)
 
 
 def all_uses(groups: Iterable[Sequence[ColumnUse]]) -> tuple[ColumnUse, ...]:
-    """Every use once."""
+    """All uses without duplicates."""
     return tuple(dict.fromkeys(use for group in groups for use in group))
 
 
@@ -105,7 +103,7 @@ def _ends(mapping: ColumnMapping) -> tuple[str, str]:
     return mapping.upstream, mapping.downstream
 
 
-def _is_bare(mapping: ColumnMapping) -> bool:
+def _has_no_detail(mapping: ColumnMapping) -> bool:
     return mapping == ColumnMapping(upstream=mapping.upstream, downstream=mapping.downstream)
 
 
@@ -113,14 +111,14 @@ NO_JOB: Final = 0
 
 
 class EdgeBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The columns of an edge."""
+    """The column lineage of an edge, as stored."""
 
     columns: tuple[ColumnMapping, ...] = ()
     uses: tuple[ColumnUse, ...] = ()
 
 
 def body_of(edge: Edge) -> bytes | None:
-    """The columns of an edge as stored in the database, or None."""
+    """The column lineage of an edge as stored in the database, or None."""
     if not edge.columns and not edge.uses:
         return None
     return to_json(EdgeBody(columns=edge.columns, uses=edge.uses))
@@ -129,8 +127,8 @@ def body_of(edge: Edge) -> bytes | None:
 def current_urns(connection: Connection, urns: Collection[str]) -> dict[str, str]:
     """The current URN of each URN."""
     alias = tables.alias.c
-    moved = select(alias.urn, alias.dataset_urn).where(among(connection, alias.urn, urns))
-    rows = connection.execute(moved)
+    aliases = select(alias.urn, alias.dataset_urn).where(among(connection, alias.urn, urns))
+    rows = connection.execute(aliases)
     return {urn: urn for urn in urns} | {row.urn: row.dataset_urn for row in rows}
 
 
@@ -142,19 +140,19 @@ def node_ids(connection: Connection, urns: Collection[str]) -> dict[str, int]:
 
 
 def add_nodes(connection: Connection, urns: Collection[str]) -> dict[str, int]:
-    """The node ids of all these URNs; missing nodes are created."""
+    """The node ids of the given URNs; missing nodes are created."""
     found = node_ids(connection, urns)
     # Sorted, so that two writers cannot deadlock.
     missing = sorted(urn for urn in urns if urn not in found)
     if missing:
-        statement = add_if_new(connection.dialect.name, tables.lineage_node)
+        statement = insert_missing(connection.dialect.name, tables.lineage_node)
         connection.execute(statement, [{"urn": urn} for urn in missing])
         found |= node_ids(connection, missing)
     return found
 
 
 def edges_of(connection: Connection, statement: Select[Any]) -> Iterator[StoredEdge]:
-    """The edges of a statement that is based on `EDGES`."""
+    """Run a statement that is based on `EDGES`, and yield its edges."""
     return map(edge_of, connection.execute(statement))
 
 
@@ -271,19 +269,19 @@ def without_reported(
     upstream = tuple(
         remaining
         for edge in lineage.upstream
-        if (remaining := _without(edge, by_urn.get(edge.urn))) is not None
+        if (remaining := _subtract_edge(edge, by_urn.get(edge.urn))) is not None
     )
     if not upstream and not lineage.downstream and lineage.upstream:
         return None
     return Lineage(upstream=upstream, downstream=lineage.downstream)
 
 
-def has_reported(lineage: Lineage | None, reported: Sequence[ReportedUpstream]) -> bool:
+def contains_reported(lineage: Lineage | None, reported: Sequence[ReportedUpstream]) -> bool:
     """Whether a lineage aspect contains all reported edges from datasets in the store."""
     edges = {edge.urn: edge for edge in (lineage.upstream if lineage else ())}
     return all(
         each.edge.urn in edges
-        and _without(each.edge, edges[each.edge.urn], compare_types=False) is None
+        and _subtract_edge(each.edge, edges[each.edge.urn], compare_types=False) is None
         for each in reported
         if each.is_in_store
     )
@@ -304,10 +302,10 @@ def _merge_upstream(own: UpstreamEdge, reported: UpstreamEdge) -> UpstreamEdge:
     )
 
 
-def _without(
+def _subtract_edge(
     edge: UpstreamEdge, other: UpstreamEdge | None, *, compare_types: bool = True
 ) -> UpstreamEdge | None:
-    """An edge without the columns of another one; None if nothing is left."""
+    """An edge without the column lineage of another one, or None if nothing remains."""
     if other is None:
         return edge
     columns = tuple(each for each in edge.columns if each not in other.columns)

@@ -12,7 +12,7 @@ Step = TypeVar("Step")
 class Reach(NamedTuple):
     """The nodes that a walk reached with their depths, and the links between them.
 
-    `total` counts all nodes within the depth, also those beyond a limit.
+    `total` counts all nodes within the depth, even beyond a limit.
     """
 
     depths: dict[int, int]
@@ -28,7 +28,7 @@ def walk_graph(
     depth: int | None,
     limit: int,
 ) -> Reach | None:
-    """Walk level by level from some nodes; None if there are more than `limit`.
+    """Walk level by level from some nodes; None if the walk reaches more than `limit` nodes.
 
     `expand` returns the links that start at some nodes.
     """
@@ -38,18 +38,18 @@ def walk_graph(
     level = 0
     truncated = False
     while frontier:
-        found: list[int] = []
+        next_frontier: list[int] = []
         for link in expand(frontier):
             if link[1] not in depths:
                 if depth is not None and level >= depth:
                     truncated = True
                     continue
                 depths[link[1]] = level + 1
-                found.append(link[1])
+                next_frontier.append(link[1])
                 if len(depths) > limit:
                     return None
             links.append(link)
-        frontier = found
+        frontier = next_frontier
         level += 1
     return Reach(depths, links, len(depths), truncated)
 
@@ -67,41 +67,45 @@ def cycles(links: Iterable[tuple[Node, Node]]) -> tuple[tuple[Node, ...], ...]:
 
 
 def _components(successors: Mapping[Node, Sequence[Node]]) -> Iterator[list[Node]]:
-    """Tarjan's strongly connected components, without recursion since chains may be long."""
+    """Tarjan's strongly connected components, without recursion since chains may be long.
+
+    `stack` replaces the call stack of the recursive version. `open_nodes` are the visited nodes
+    that are not in a component yet, in the order of their visits.
+    """
     order: dict[Node, int] = {}
     lowest: dict[Node, int] = {}
-    queue: list[Node] = []
-    is_waiting: set[Node] = set()
+    open_nodes: list[Node] = []
+    is_open: set[Node] = set()
     numbers = count()
     for root in successors:
         if root in order:
             continue
-        work: list[tuple[Node, Iterator[Node]]] = []
+        stack: list[tuple[Node, Iterator[Node]]] = []
 
-        def enter(node: Node, work: list[tuple[Node, Iterator[Node]]] = work) -> None:
+        def enter(node: Node, stack: list[tuple[Node, Iterator[Node]]] = stack) -> None:
             order[node] = lowest[node] = next(numbers)
-            queue.append(node)
-            is_waiting.add(node)
-            work.append((node, iter(successors.get(node, ()))))
+            open_nodes.append(node)
+            is_open.add(node)
+            stack.append((node, iter(successors.get(node, ()))))
 
         enter(root)
-        while work:
-            node, rest = work[-1]
-            after = next((each for each in rest if each not in order or each in is_waiting), None)
+        while stack:
+            node, remaining = stack[-1]
+            after = next((each for each in remaining if each not in order or each in is_open), None)
             if after is not None:
                 if after in order:
                     lowest[node] = min(lowest[node], order[after])
                 else:
                     enter(after)
                 continue
-            work.pop()
-            if work:
-                lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[node])
+            stack.pop()
+            if stack:
+                lowest[stack[-1][0]] = min(lowest[stack[-1][0]], lowest[node])
             if lowest[node] == order[node]:
-                component = [queue.pop()]
+                component = [open_nodes.pop()]
                 while component[-1] != node:
-                    component.append(queue.pop())
-                is_waiting.difference_update(component)
+                    component.append(open_nodes.pop())
+                is_open.difference_update(component)
                 yield component
 
 
@@ -111,12 +115,12 @@ def shortest_paths(
     steps: Iterable[tuple[Node, Node, Step]],
     *,
     limit: int,
-    effort: int = 100_000,
+    max_steps: int = 100_000,
 ) -> tuple[list[list[Step]], bool]:
-    """Simple paths to any goal, shortest first, and whether there may be more.
+    """Paths without cycles to any goal, shortest first, and whether there may be more.
 
-    The number of paths grows exponentially with the graph, so that at most `limit` are returned,
-    after at most `effort` steps.
+    The number of paths grows exponentially with the graph, so at most `limit` are returned,
+    after at most `max_steps` steps.
     """
     outgoing: dict[Node, list[tuple[Node, Step]]] = {}
     backward: dict[Node, list[Node]] = {}
@@ -124,9 +128,9 @@ def shortest_paths(
         outgoing.setdefault(before, []).append((after, step))
         backward.setdefault(after, []).append(before)
     distances = _distances(goals, backward)
-    found: list[list[Step]] = []
+    paths: list[list[Step]] = []
     sequence = count()
-    # Ordered by the minimal total length; among equals the nearest to its goal first, so that
+    # Ordered by the minimal total length, then by the distance to the goal, so that
     # paths are finished before others are started.
     queue: list[tuple[int, int, int, Node, list[Step], frozenset[Node]]] = []
     if start in distances:
@@ -135,18 +139,18 @@ def shortest_paths(
     while queue:
         *_, node, path, visited = heapq.heappop(queue)
         if node in goals:
-            if len(found) == limit:
-                return found, True
-            found.append(path)
+            if len(paths) == limit:
+                return paths, True
+            paths.append(path)
             continue
         steps_taken += 1
-        if steps_taken > effort:
-            return found, True
+        if steps_taken > max_steps:
+            return paths, True
         for after, step in outgoing.get(node, ()):
             if after in distances and after not in visited:
                 order = (len(path) + 1 + distances[after], distances[after], next(sequence))
                 heapq.heappush(queue, (*order, after, [*path, step], visited | {after}))
-    return found, False
+    return paths, False
 
 
 def _distances(goals: Collection[Node], backward: Mapping[Node, Sequence[Node]]) -> dict[Node, int]:
@@ -154,11 +158,11 @@ def _distances(goals: Collection[Node], backward: Mapping[Node, Sequence[Node]])
     distances = dict.fromkeys(goals, 0)
     frontier = list(goals)
     while frontier:
-        found = []
+        next_frontier = []
         for node in frontier:
             for before in backward.get(node, ()):
                 if before not in distances:
                     distances[before] = distances[node] + 1
-                    found.append(before)
-        frontier = found
+                    next_frontier.append(before)
+        frontier = next_frontier
     return distances

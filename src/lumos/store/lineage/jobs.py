@@ -27,7 +27,7 @@ def replace_jobs(
     connection: Connection, reporter: int, jobs: Sequence[Job], *, at: datetime
 ) -> set[str]:
     """Replace the jobs of a reporter; return the URNs of changed jobs."""
-    before = _reports(connection, reporter)
+    before = _reports_by(connection, reporter)
     changed = add_jobs(connection, reporter, jobs, at=at)
     reported = {job.urn for job in jobs}
     for urn, job in before.items():
@@ -46,17 +46,17 @@ def add_jobs(
     if not new:
         return changed
     _lock(connection, new)
-    before = _reports(connection, reporter)
-    present = _items(connection, new)
-    others = _reports_of_others(connection, reporter, new)
+    before = _reports_by(connection, reporter)
+    stored_jobs = _stored_jobs(connection, new)
+    others = _reports_by_others(connection, reporter, new)
     for urn, job in new.items():
         report = without_runs(job)
-        now = present.get(urn)
-        after = merge_job(before.get(urn), now, report, others.get(urn, ()))
-        runs = merge_runs(() if now is None else now.runs, job.runs)
+        stored = stored_jobs.get(urn)
+        after = merge_job(before.get(urn), stored, report, others.get(urn, ()))
+        runs = merge_runs(() if stored is None else stored.runs, job.runs)
         after = msgspec.structs.replace(after, runs=runs)
-        if after != now:
-            _put(connection, after, at=at)
+        if after != stored:
+            _save_job(connection, after, at=at)
             changed.add(urn)
         if report != before.get(urn):
             row = {"reporter": reporter, "job": urn, "body": to_json(report)}
@@ -65,9 +65,10 @@ def add_jobs(
 
 
 def merge_job(base: Job | None, theirs: Job | None, ours: Job, others: Sequence[Job] = ()) -> Job:
-    """Merge a reported job into the known one (`theirs`), replacing the reporter's last report.
+    """Merge a new report of a job (`ours`) into the stored job (`theirs`).
 
-    Values that `others` report as well stay.
+    Values that only the reporter's last report (`base`) had are removed, unless the last reports
+    of other reporters (`others`) have them as well.
     """
     if theirs is None:
         return ours
@@ -112,14 +113,14 @@ def merge_runs(known: Iterable[JobRun], new: Iterable[JobRun]) -> tuple[JobRun, 
         id = run.run_id
         runs[id] = _merge_run(runs[id], run) if id in runs else run
     if tuple(runs.values()) == before:
-        # Nothing is new, so do not drop runs of an import that has more than MAX_RUNS.
+        # Without new runs, do not drop any of an imported job with more than MAX_RUNS.
         return before
     ordered = sorted(runs.values(), key=lambda run: (run.started_at, run.run_id))
     return tuple(ordered[-MAX_RUNS:])
 
 
 def _merge_run(known: JobRun, new: JobRun) -> JobRun:
-    """Merge two reports of a run: an ended run does not restart, and the later end counts."""
+    """Merge two reports of a run: an ended run does not restart, and the later end is used."""
     ends = [run.ended_at for run in (known, new) if run.ended_at is not None]
     if new.state == "RUNNING":
         state = known.state
@@ -147,26 +148,26 @@ def _withdraw_job(connection: Connection, reporter: int, report: Job, *, at: dat
     _lock(connection, [report.urn])
     table = tables.lineage_job
     connection.execute(delete(table).where(table.c.reporter == reporter, table.c.job == report.urn))
-    now = _items(connection, [report.urn]).get(report.urn)
-    if now is None:
+    stored = _stored_jobs(connection, [report.urn]).get(report.urn)
+    if stored is None:
         return
     empty_job = Job(urn=report.urn, name=report.name, platform=report.platform)
-    others = _reports_of_others(connection, reporter, [report.urn]).get(report.urn, ())
-    remaining = merge_job(report, now, empty_job, others)
+    others = _reports_by_others(connection, reporter, [report.urn]).get(report.urn, ())
+    remaining = merge_job(report, stored, empty_job, others)
     if others or without_runs(remaining) != empty_job:
-        _put(connection, remaining, at=at)
+        _save_job(connection, remaining, at=at)
     else:
         item = tables.item
         connection.execute(delete(item).where(item.c.kind == KIND, item.c.key == report.urn))
 
 
-def _reports(connection: Connection, reporter: int) -> dict[str, Job]:
+def _reports_by(connection: Connection, reporter: int) -> dict[str, Job]:
     table = tables.lineage_job.c
     statement = select(table.job, table.body).where(table.reporter == reporter)
     return {row.job: from_json(row.body, Job) for row in connection.execute(statement)}
 
 
-def _reports_of_others(
+def _reports_by_others(
     connection: Connection, reporter: int, jobs: Iterable[str]
 ) -> dict[str, list[Job]]:
     table = tables.lineage_job.c
@@ -179,7 +180,7 @@ def _reports_of_others(
     return reports
 
 
-def _items(connection: Connection, urns: Iterable[str]) -> Mapping[str, Job]:
+def _stored_jobs(connection: Connection, urns: Iterable[str]) -> Mapping[str, Job]:
     item = tables.item.c
     statement = select(item.key, item.body).where(
         item.kind == KIND, among(connection, item.key, urns)
@@ -187,7 +188,7 @@ def _items(connection: Connection, urns: Iterable[str]) -> Mapping[str, Job]:
     return {row.key: from_json(row.body, Job) for row in connection.execute(statement)}
 
 
-def _put(connection: Connection, job: Job, *, at: datetime) -> None:
+def _save_job(connection: Connection, job: Job, *, at: datetime) -> None:
     row = {"kind": KIND, "key": job.urn, "body": to_json(job), "updated_at": at}
     connection.execute(replace(connection.dialect.name, tables.item), row)
 

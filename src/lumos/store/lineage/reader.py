@@ -74,7 +74,7 @@ class LineageReader:
         """The edges of all reporters into (upstream) or out of a dataset."""
         with self._database.reading() as connection:
             known = current_urns(connection, [urn])
-            return tuple(sorted(_edges_at(connection, known.values(), direction), key=_order))
+            return tuple(sorted(_edges_at(connection, known.values(), direction), key=_edge_order))
 
     def merged_edges_of(self, urn: str, direction: Direction) -> tuple[MergedEdge, ...]:
         """The edges into (upstream) or out of a dataset, merged from all reporters."""
@@ -93,7 +93,7 @@ class LineageReader:
         )
 
     def find_by_name(self, name: str) -> tuple[str, ...]:
-        """Reported URNs that end with a name or path, separated by dots or slashes."""
+        """Reported URNs that end with a name or path, with dots or slashes between its parts."""
         node = tables.lineage_node.c.urn
         parts = [part for part in name.replace(".", "/").split("/") if part]
         if not parts:
@@ -105,7 +105,7 @@ class LineageReader:
             return tuple(connection.scalars(statement))
 
     def between(self, links: Iterable[tuple[str, str]]) -> tuple[MergedEdge, ...]:
-        """The merged edges of the given links, such as those of a walk."""
+        """The merged edges between the given pairs of upstream and downstream URNs."""
         wanted = {tuple(link) for link in links}
         with self._database.reading() as connection:
             ends = (
@@ -121,18 +121,18 @@ class LineageReader:
             yield from _edges_at(connection, urns, "upstream")
 
     def jobs_among(self, urns: Collection[str]) -> frozenset[str]:
-        """Return the URNs that are jobs."""
+        """The given URNs that are jobs."""
         item = tables.item.c
         with self._database.reading() as connection:
             wanted = among(connection, item.key, urns)
             return frozenset(connection.scalars(select(item.key).where(item.kind == JOBS, wanted)))
 
     def with_downstream(self, urns: Collection[str]) -> frozenset[str]:
-        """Return the datasets that have any downstream."""
+        """The given datasets that have other datasets downstream."""
         node = tables.lineage_node.c
-        onward = select(EDGE.id).where(EDGE.upstream == node.id, EDGE.downstream != node.id)
+        outgoing = select(EDGE.id).where(EDGE.upstream == node.id, EDGE.downstream != node.id)
         with self._database.reading() as connection:
-            statement = select(node.urn).where(among(connection, node.urn, urns), onward.exists())
+            statement = select(node.urn).where(among(connection, node.urn, urns), outgoing.exists())
             return frozenset(connection.scalars(statement))
 
     def all(self) -> Iterator[StoredEdge]:
@@ -147,9 +147,9 @@ class LineageReader:
             return int(connection.execute(statement).scalar_one())
 
     def count_links_outside(self) -> int:
-        """The number of reported links with an end that is not a dataset of the store.
+        """The number of reported links from or to a table that is not a dataset of the store.
 
-        Such a table is known by its name only and was never scanned. Links of jobs do not count.
+        Such a table is only known from lineage. Links from and to jobs are not counted.
         """
         dataset, item = tables.dataset.c, tables.item.c
         is_job = [
@@ -174,21 +174,26 @@ class LineageReader:
             return int(connection.execute(statement).scalar_one())
 
     def ends(self) -> Iterator[str]:
-        """Every URN with an edge, dataset of the store or not."""
+        """All URNs with an edge, whether they are datasets of the store or not."""
         statement = select(tables.lineage_node.c.urn).where(_HAS_EDGE)
         with self._database.reading() as connection:
             yield from connection.scalars(statement)
 
     def outside(self, text: str | None = None, *, limit: int | None = None) -> tuple[str, ...]:
-        """Tables with edges that are no datasets of the store, with all words of a text, by URN."""
+        """Tables with edges that are not datasets of the store, ordered by URN.
+
+        With `text`, only those whose paths contain all of its words.
+        """
         node = tables.lineage_node.c.urn
-        statement = select(node).where(*_outside(text)).order_by(node).limit(limit)
+        statement = select(node).where(*_outside_conditions(text)).order_by(node).limit(limit)
         with self._database.reading() as connection:
             return tuple(connection.scalars(statement))
 
     def count_outside(self, text: str | None = None) -> int:
-        """The number of tables with edges that are no datasets of the store."""
-        statement = select(func.count()).select_from(tables.lineage_node).where(*_outside(text))
+        """The number of tables with edges that are not datasets of the store; see `outside`."""
+        statement = (
+            select(func.count()).select_from(tables.lineage_node).where(*_outside_conditions(text))
+        )
         with self._database.reading() as connection:
             return int(connection.execute(statement).scalar_one())
 
@@ -210,7 +215,7 @@ class LineageReader:
             return tuple(sorted(LineageReporter(*row) for row in connection.execute(statement)))
 
     def memories(self, reporters: Collection[str]) -> dict[str, bytes]:
-        """The stored states of the given reporters, by name."""
+        """The state that each reporter saved with `LineageWriter.save_memory`, by name."""
         reporter = tables.lineage_reporter.c
         statement = select(reporter.name, reporter.memory).where(reporter.memory.is_not(None))
         with self._database.reading() as connection:
@@ -222,15 +227,15 @@ class LineageReader:
         item = tables.item.c
         statement = select(item.body).where(item.kind == JOBS).order_by(item.key)
         with self._database.reading() as connection:
-            moved = {row.urn: row.dataset_urn for row in connection.execute(_ALIASES)}
+            current_urns = {row.urn: row.dataset_urn for row in connection.execute(_ALIASES)}
             for body in connection.scalars(statement, execution_options=_PAGED):
-                yield _renamed(from_json(body, Job), moved)
+                yield _with_current_urns(from_json(body, Job), current_urns)
 
     def unknown_job_ends(self) -> dict[str, set[str]]:
-        """Reported inputs and outputs of jobs that are not in the store, by job."""
+        """By job, its reported inputs and outputs that are not in the store."""
         item = tables.item.c
         with self._database.reading() as connection:
-            ends = _ends_of_jobs(connection)
+            ends = _inputs_and_outputs(connection)
             all_ends = set().union(*ends.values())
             keys = select(item.key).where(item.kind == JOBS, among(connection, item.key, all_ends))
             stored = {*_states(connection, all_ends), *connection.scalars(keys)}
@@ -240,7 +245,7 @@ class LineageReader:
         """The jobs that read or write each dataset, as reported."""
         jobs: dict[str, set[str]] = {}
         with self._database.reading() as connection:
-            for job, ends in _ends_of_jobs(connection).items():
+            for job, ends in _inputs_and_outputs(connection).items():
                 for urn in ends:
                     jobs.setdefault(urn, set()).add(job)
         return jobs
@@ -254,13 +259,13 @@ class LineageReader:
             if body is None:
                 return None
             job = from_json(body, Job)
-            return _renamed(job, current_urns(connection, [*job.inputs, *job.outputs]))
+            return _with_current_urns(job, current_urns(connection, [*job.inputs, *job.outputs]))
 
     def edges_by(self, reporter: str) -> tuple[StoredEdge, ...]:
         """All edges of one reporter."""
         with self._database.reading() as connection:
             edges = edges_of(connection, EDGES.where(REPORTER.name == reporter))
-            return tuple(sorted(edges, key=_order))
+            return tuple(sorted(edges, key=_edge_order))
 
     def scripts(self, urns: Collection[str]) -> dict[str, tuple[tuple[str, Script], ...]]:
         """The SQL texts that write each of the given datasets, with their reporters."""
@@ -297,7 +302,7 @@ class LineageReader:
     ) -> Walk:
         """The datasets upstream or downstream of one or several datasets, up to `depth` edges away.
 
-        Of more than `limit`, the nearest are listed.
+        If there are more than `limit`, only the nearest are listed.
         """
         with self._database.reading() as connection:
             known = current_urns(connection, [urn, *others])
@@ -340,8 +345,8 @@ class LineageReader:
     ) -> ColumnWalk:
         """The columns that a column is derived from (upstream) or that depend on it.
 
-        The walk ends at columns that are only influenced, unless `past_uses`; without `with_uses`
-        it only follows derivations.
+        The walk does not continue from columns that are only influenced, unless `past_uses` is
+        set. Without `with_uses`, it follows derivations only.
         """
         with self._database.reading() as connection:
             start = ColumnNode(current_urns(connection, [urn])[urn], column)
@@ -363,7 +368,7 @@ class LineageReader:
             direction=direction,
             depth=depth,
             nodes=tuple(sorted(nodes, key=lambda node: (node.depth, node.urn, node.column or ""))),
-            steps=tuple(sorted(found.steps, key=_by_names)),
+            steps=tuple(sorted(found.steps, key=_step_order)),
             truncated=found.truncated,
         )
 
@@ -379,7 +384,7 @@ class LineageReader:
     ) -> ColumnPaths:
         """Downstream paths from one column to another, shortest first.
 
-        A path that ends at a dataset as a whole influences all its columns.
+        A path to a dataset as a whole is a path to each of its columns.
         """
         with self._database.reading() as connection:
             known = current_urns(connection, [start[0], goal[0]])
@@ -394,7 +399,7 @@ class LineageReader:
                 with_uses=with_uses,
                 within=self._upstream_closure(connection, end.urn),
             )
-        goals = {node for node in found.depths if _is_at(node, end)}
+        goals = {node for node in found.depths if _matches(node, end)}
         steps = ((step.upstream, step.downstream, step) for step in found.steps)
         paths, truncated = graph.shortest_paths(begin, goals, steps, limit=limit)
         return ColumnPaths(
@@ -436,7 +441,7 @@ class LineageReader:
         return compact.reach(starts, direction=direction, depth=depth, limit=limit)
 
     def _cached_graph(self, connection: Connection) -> "CompactGraph | None":
-        """The graph that an earlier walk loaded, if edges have not changed since."""
+        """The graph that an earlier walk loaded, or None if edges have changed since."""
         cached: tuple[str, CompactGraph] | None = self._database.cache.get(_CACHE_KEY)
         if cached is None or cached[0] != connection.execute(_REVISION).scalar():
             return None
@@ -462,8 +467,8 @@ _NODE: Final = tables.lineage_node.c
 _HAS_EDGE: Final = or_(
     exists().where(EDGE.upstream == _NODE.id), exists().where(EDGE.downstream == _NODE.id)
 )
-# Nodes are never deleted, since other transactions may be using them. Those that no reporter
-# mentions any more are ignored.
+# Nodes are not deleted with their edges, since other transactions may be using them. Those that
+# no reporter mentions any more are ignored.
 _IS_REPORTED: Final = or_(
     _HAS_EDGE,
     exists().where(tables.lineage_script.c.dataset == _NODE.id),
@@ -474,8 +479,8 @@ _LIKE_WILDCARDS: Final = re.compile(r"[%_!]")
 _ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)
 
 
-def _outside(text: str | None) -> Iterator[Any]:
-    """Conditions on nodes: tables outside of the store whose path contains all words of a text."""
+def _outside_conditions(text: str | None) -> Iterator[Any]:
+    """The conditions of `LineageReader.outside`, for `tables.lineage_node`."""
     dataset, item = tables.dataset.c, tables.item.c
     yield _HAS_EDGE
     yield not_(exists().where(dataset.urn == _NODE.urn))
@@ -484,7 +489,7 @@ def _outside(text: str | None) -> Iterator[Any]:
     if text is not None and not words:
         yield false()
     for word in words:
-        # The platform before the first slash does not count.
+        # The platform before the first slash is not part of the path.
         part = _LIKE_WILDCARDS.sub(r"!\g<0>", Urn.of("any", [word]).path_text.lower())
         yield func.lower(_NODE.urn).like(f"{SCHEME}%/%{part}%", escape="!")
 
@@ -497,7 +502,7 @@ def _ends(direction: Direction) -> tuple[Any, Any]:
 def _edges_at(
     connection: Connection, urns: Iterable[str], direction: Direction
 ) -> Iterator[StoredEdge]:
-    """The edges that start at some datasets in a direction."""
+    """The edges that lead away from some datasets in a direction."""
     begin = UPSTREAM if direction == "downstream" else DOWNSTREAM
     return edges_of(connection, EDGES.where(among(connection, begin.c.urn, urns)))
 
@@ -513,7 +518,7 @@ def _nodes(
     return {id: urn for id, urn, _ in rows}, {urn: state for _, urn, state in rows if state}
 
 
-def _ends_of_jobs(connection: Connection) -> dict[str, set[str]]:
+def _inputs_and_outputs(connection: Connection) -> dict[str, set[str]]:
     """The reported inputs and outputs of jobs, by job."""
     reported = tables.lineage_job.c
     ends: dict[str, set[str]] = {}
@@ -529,24 +534,24 @@ def _states(connection: Connection, urns: Collection[str]) -> dict[str, DatasetS
     return {row.urn: row.state for row in connection.execute(statement).all()}
 
 
-def _renamed(job: Job, moved: dict[str, str]) -> Job:
+def _with_current_urns(job: Job, current_urns: dict[str, str]) -> Job:
     inputs, outputs = (
-        tuple(dict.fromkeys(moved.get(urn, urn) for urn in urns))
+        tuple(dict.fromkeys(current_urns.get(urn, urn) for urn in urns))
         for urns in (job.inputs, job.outputs)
     )
     return msgspec.structs.replace(job, inputs=inputs, outputs=outputs)
 
 
-def _is_at(node: ColumnNode, goal: ColumnNode) -> bool:
+def _matches(node: ColumnNode, goal: ColumnNode) -> bool:
     if node.urn != goal.urn:
         return False
     return node.column is None or goal.column is None or overlap(node.column, goal.column)
 
 
-def _order(edge: StoredEdge) -> tuple[str, str, str, str]:
+def _edge_order(edge: StoredEdge) -> tuple[str, str, str, str]:
     return edge.upstream, edge.downstream, edge.origin, edge.job or ""
 
 
-def _by_names(step: ColumnStep) -> tuple[str, str, str, str]:
+def _step_order(step: ColumnStep) -> tuple[str, str, str, str]:
     up, down = step.upstream, step.downstream
     return up.urn, up.column or "", down.urn, down.column or ""

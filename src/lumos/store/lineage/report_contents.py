@@ -12,7 +12,7 @@ from lumos.store import tables
 from lumos.store.lineage.edges import EDGE, REPORTER, current_urns, node_ids
 from lumos.store.statements import among
 
-# Longer scripts are generated, and would make every read slow.
+# Longer scripts are usually generated, and would slow down every read.
 MAX_SCRIPT_BYTES: Final = 1024**2
 
 
@@ -47,7 +47,7 @@ def _replace_rows(
     columns: tuple[str, ...],
     wanted: Collection[tuple[Any, ...]],
 ) -> None:
-    """Delete and insert rows of a reporter until these are left."""
+    """Make `wanted` the rows of a reporter: insert missing ones, and delete all others."""
     statement = select(table.c.id, *(table.c[name] for name in columns))
     rows = connection.execute(statement.where(table.c.reporter == reporter))
     present = {tuple(values): id for id, *values in rows}
@@ -63,7 +63,7 @@ def _replace_rows(
         connection.execute(table.insert(), new)
 
 
-def forget_contents(connection: Connection, reporters: Collection[int]) -> None:
+def delete_contents(connection: Connection, reporters: Collection[int]) -> None:
     """Delete the SQL texts, unparsed statements and owners of the given reporters."""
     for table in (tables.lineage_script, tables.lineage_owner, tables.lineage_unparsed):
         connection.execute(delete(table).where(among(connection, table.c.reporter, reporters)))
@@ -73,15 +73,17 @@ def scripts_of(
     connection: Connection, urns: Collection[str]
 ) -> dict[str, tuple[tuple[str, Script], ...]]:
     """The SQL texts that write each dataset with their reporters, with current URNs."""
-    names = current_urns(connection, urns)
-    urn_of = {id: urn for urn, id in node_ids(connection, set(names.values())).items()}
-    written = _scripts_by_node(connection, urn_of)
-    texts = _load_scripts(connection, {id for ids in written.values() for id in ids}, urn_of)
-    by_name = {
+    current = current_urns(connection, urns)
+    urn_of = {id: urn for urn, id in node_ids(connection, set(current.values())).items()}
+    scripts_by_node = _scripts_by_node(connection, urn_of)
+    texts = _load_scripts(
+        connection, {id for ids in scripts_by_node.values() for id in ids}, urn_of
+    )
+    by_urn = {
         urn_of[node]: tuple(sorted((texts[id] for id in ids), key=_order))
-        for node, ids in written.items()
+        for node, ids in scripts_by_node.items()
     }
-    return {urn: by_name.get(name, ()) for urn, name in names.items()}
+    return {urn: by_urn.get(current_urn, ()) for urn, current_urn in current.items()}
 
 
 def without_scripts(connection: Connection, prefix: str) -> set[str]:
@@ -95,16 +97,21 @@ def without_scripts(connection: Connection, prefix: str) -> set[str]:
 
 
 def _scripts_by_node(connection: Connection, nodes: Collection[int]) -> dict[int, set[int]]:
-    """The ids of the SQL texts that write datasets, by node id."""
-    own = select(_SCRIPT.dataset, _SCRIPT.id).where(among(connection, _SCRIPT.dataset, nodes))
-    by_edges = (
+    """The ids of the SQL texts that write each node.
+
+    A text without a dataset writes all datasets that its reporter has edges to.
+    """
+    by_dataset = select(_SCRIPT.dataset, _SCRIPT.id).where(
+        among(connection, _SCRIPT.dataset, nodes)
+    )
+    by_reporter = (
         select(EDGE.downstream, _SCRIPT.id)
         .distinct()
         .join_from(tables.lineage_edge, tables.lineage_script, _SCRIPT.reporter == EDGE.reporter)
         .where(_SCRIPT.dataset.is_(None), among(connection, EDGE.downstream, nodes))
     )
     scripts: dict[int, set[int]] = {}
-    for statement in (own, by_edges):
+    for statement in (by_dataset, by_reporter):
         for node, id in connection.execute(statement):
             scripts.setdefault(node, set()).add(id)
     return scripts
@@ -160,8 +167,8 @@ def all_unparsed(connection: Connection) -> tuple[tuple[str, UnparsedStatement],
         (row.name, from_json(row.body, UnparsedStatement)) for row in connection.execute(statement)
     ]
     mentioned_urns = {urn for _, each in found for urn in (*each.reads, *each.writes)}
-    present = current_urns(connection, mentioned_urns) if mentioned_urns else {}
-    renamed = ((reporter, _rename_statement(each, present)) for reporter, each in found)
+    current = current_urns(connection, mentioned_urns) if mentioned_urns else {}
+    renamed = ((reporter, _rename_statement(each, current)) for reporter, each in found)
     return tuple(sorted(renamed, key=lambda pair: (pair[0], pair[1].file or "", pair[1].line)))
 
 
@@ -186,8 +193,8 @@ def replace_owners(connection: Connection, reporter: int, owners: Owners) -> Non
     present = {row.urn: row.body for row in connection.execute(statement)}
     deleted = [urn for urn, body in present.items() if wanted.get(urn) != body]
     if deleted:
-        chosen = (_OWNER.reporter == reporter) & among(connection, _OWNER.urn, deleted)
-        connection.execute(delete(tables.lineage_owner).where(chosen))
+        is_deleted = (_OWNER.reporter == reporter) & among(connection, _OWNER.urn, deleted)
+        connection.execute(delete(tables.lineage_owner).where(is_deleted))
     new = [
         {"reporter": reporter, "urn": urn, "body": body}
         for urn, body in wanted.items()
@@ -200,7 +207,7 @@ def replace_owners(connection: Connection, reporter: int, owners: Owners) -> Non
 def owners_of(
     connection: Connection, urns: Collection[str] | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """The owners of some or all datasets by any reporter; datasets without owners are left out."""
+    """The owners of some or all datasets by any reporter; datasets without owners are omitted."""
     statement = (
         select(_OWNER.urn, _OWNER.body)
         .join_from(tables.lineage_owner, tables.lineage_reporter)

@@ -1,8 +1,9 @@
-"""Walks along lineage: their results, and the algorithm for columns.
+"""Results of lineage walks, and the walk along columns.
 
-A mapping of `*` to `*` passes every column on under its name. The lineage of a struct includes its
-fields and the reverse, but not that of one field another field (`lumos.model.paths.overlap`).
-Names are compared without case, as SQL does for unquoted names.
+A mapping from `*` to `*` stands for one mapping per column, between columns of the same name. The
+lineage of a struct applies to its fields, and the lineage of a field to its struct, but not to
+other fields of the struct (see `lumos.model.paths.overlap`). Names are compared without case, as
+SQL compares unquoted names.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
@@ -69,8 +70,8 @@ class Link(NamedTuple):
 class Walk(msgspec.Struct, frozen=True, kw_only=True):
     """The datasets upstream or downstream, nearest first, and the links between them.
 
-    `total` counts all within the depth, also beyond a limit; `truncated` says that there is more
-    beyond the depth or the limit.
+    `total` counts all datasets within the depth, even beyond the limit; `truncated` means that
+    there are more beyond the depth or the limit.
     """
 
     start: str
@@ -83,7 +84,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cycles(self) -> tuple[tuple[str, ...], ...]:
-        """Groups of datasets that form cycles, each sorted; a single one is its own upstream."""
+        """Groups of datasets that form cycles, each sorted; a group of one reads from itself."""
         return graph.cycles(self.links)
 
 
@@ -141,9 +142,9 @@ def walk_columns(
 ) -> ColumnReach:
     """Walk level by level from a column.
 
-    `load` returns the edges that start at some datasets. The walk ends at columns that are only
-    influenced, unless `past_uses`; without `with_uses` it only follows derivations. `within` limits
-    the walk to some datasets.
+    `load` returns the edges that start at some datasets. The walk does not continue from columns
+    that are only influenced, unless `past_uses` is set. Without `with_uses`, it follows derivations
+    only. `within` limits the walk to some datasets.
     """
     walker = _Walker(load, direction, within, with_uses=with_uses)
     start = walker.canonical(start)
@@ -169,10 +170,8 @@ def walk_columns(
                     next_influenced[other] = None
         level += 1
         if depth is not None and level > depth:
-            next_nodes_beyond = next_derived.keys() | next_influenced.keys()
-            truncated = any(
-                each not in direct and each not in indirect for each in next_nodes_beyond
-            )
+            beyond_depth = next_derived.keys() | next_influenced.keys()
+            truncated = any(each not in direct and each not in indirect for each in beyond_depth)
             break
         direct |= dict.fromkeys(next_derived, level)
         indirect |= dict.fromkeys(next_influenced, level)
@@ -211,15 +210,15 @@ class _OutgoingEdges:
         self.uses: dict[str, list[tuple[Edge, ColumnUse]]] = {}
         for edge in self.edges:
             for mapping in edge.columns:
-                column = getattr(mapping, _START[direction])
+                column = getattr(mapping, _START_FIELD[direction])
                 self.mappings.setdefault(_root(column), []).append((edge, mapping))
             for use in edge.uses:
-                column = getattr(use, _START[direction])
+                column = getattr(use, _START_FIELD[direction])
                 root = ALL if column is None else _root(column)
                 self.uses.setdefault(root, []).append((edge, use))
 
 
-_START: Final = {"downstream": "upstream", "upstream": "downstream"}
+_START_FIELD: Final = {"downstream": "upstream", "upstream": "downstream"}
 
 
 class _Walker:
@@ -242,7 +241,7 @@ class _Walker:
         self._next_nodes: dict[ColumnNode, list[tuple[ColumnNode, ColumnStep]]] = {}
 
     def canonical(self, node: ColumnNode) -> ColumnNode:
-        """The node in the spelling that the walk reached first."""
+        """The node with its column in the case in which the walk reached it first."""
         column = None if node.column is None else node.column.lower()
         return self._names.setdefault((node.urn, column), node)
 
@@ -253,25 +252,25 @@ class _Walker:
             return
         edges: dict[str, list[Edge]] = {urn: [] for urn in wanted}
         for edge in self._load(list(wanted)):
-            if self._within is None or self._other(edge) in self._within:
-                edges[getattr(edge, _START[self._direction])].append(edge)
-        for urn, some in edges.items():
-            self._outgoing[urn] = _OutgoingEdges(some, self._direction)
+            if self._within is None or self._far_end(edge) in self._within:
+                edges[getattr(edge, _START_FIELD[self._direction])].append(edge)
+        for urn, outgoing in edges.items():
+            self._outgoing[urn] = _OutgoingEdges(outgoing, self._direction)
 
     def next_nodes(self, node: ColumnNode) -> list[tuple[ColumnNode, ColumnStep]]:
-        """The next nodes after one whose edges are loaded, with the steps to them."""
+        """The nodes directly after a node whose edges are loaded, with the steps to them."""
         if node not in self._next_nodes:
             builders: dict[ColumnNode, _StepBuilder] = {}
-            for other, edge, fact in self._facts(node):
-                steps = builders.setdefault(self.canonical(other), _StepBuilder())
-                steps.edges[id(edge)] = edge
-                if isinstance(fact, ColumnMapping):
-                    steps.mappings.append(fact)
-                elif fact is not None:
-                    steps.uses.append(fact)
+            for other, edge, lineage in self._outgoing_lineage(node):
+                builder = builders.setdefault(self.canonical(other), _StepBuilder())
+                builder.edges[id(edge)] = edge
+                if isinstance(lineage, ColumnMapping):
+                    builder.mappings.append(lineage)
+                elif lineage is not None:
+                    builder.uses.append(lineage)
             self._next_nodes[node] = [
-                (other, steps.build(*self._in_direction(node, other)))
-                for other, steps in builders.items()
+                (other, builder.build(*self._in_direction(node, other)))
+                for other, builder in builders.items()
             ]
         return self._next_nodes[node]
 
@@ -285,20 +284,20 @@ class _Walker:
             if other in nodes
         ]
 
-    def _facts(
+    def _outgoing_lineage(
         self, node: ColumnNode
     ) -> Iterator[tuple[ColumnNode, Edge, ColumnMapping | ColumnUse | None]]:
         outgoing = self._outgoing[node.urn]
         if node.column is None:
             for edge in outgoing.edges:
-                yield ColumnNode(self._other(edge), None), edge, None
+                yield ColumnNode(self._far_end(edge), None), edge, None
             return
         for root in (_root(node.column), ALL):
             for edge, mapping in outgoing.mappings.get(root, ()):
                 ends = self._in_direction(mapping.upstream, mapping.downstream)
                 mapped = _map_column(node.column, *ends, mapping.derivation)
                 if mapped is not None:
-                    yield ColumnNode(self._other(edge), mapped), edge, mapping
+                    yield ColumnNode(self._far_end(edge), mapped), edge, mapping
             for edge, use in outgoing.uses.get(root, ()) if self._with_uses else ():
                 start_column, end_column = self._in_direction(use.upstream, use.downstream)
                 if (
@@ -306,35 +305,35 @@ class _Walker:
                     or start_column == ALL
                     or overlap(node.column, start_column)
                 ):
-                    yield ColumnNode(self._other(edge), end_column), edge, use
+                    yield ColumnNode(self._far_end(edge), end_column), edge, use
 
-    def _other(self, edge: Edge) -> str:
+    def _far_end(self, edge: Edge) -> str:
         return edge.downstream if self._direction == "downstream" else edge.upstream
 
     def _in_direction(self, upstream: Up, downstream: Down) -> tuple[Up, Down] | tuple[Down, Up]:
-        """Both ends in the direction of the walk."""
-        downwards = self._direction == "downstream"
-        return (upstream, downstream) if downwards else (downstream, upstream)
+        """Both ends, ordered in the direction of the walk."""
+        is_downstream = self._direction == "downstream"
+        return (upstream, downstream) if is_downstream else (downstream, upstream)
 
 
 def _map_column(
     column: str, start_column: str, end_column: str, derivation: Derivation | None
 ) -> str | None:
     """The column that a mapping derives from a column, or None if it does not apply."""
-    is_same = derivation is Derivation.IDENTITY
+    is_identity = derivation is Derivation.IDENTITY
     if start_column == ALL:
         if end_column == ALL:
             return column
-        # All fields of a struct become columns.
-        return f"{end_column}.{column}" if is_same and end_column != ALL else end_column
-    below = path_below(column, start_column)
-    if below is None:
+        # A table packed into a struct: its columns become fields of `end_column`.
+        return f"{end_column}.{column}" if is_identity else end_column
+    subpath = path_below(column, start_column)
+    if subpath is None:
         return end_column if overlap(column, start_column) else None
-    if not is_same:
+    if not is_identity:
         return end_column
     if end_column == ALL:
-        return below.removeprefix(".") or ALL
-    return end_column + below
+        return subpath.removeprefix(".") or ALL
+    return end_column + subpath
 
 
 def _root(path: str) -> str:

@@ -78,9 +78,9 @@ class LineageWriter:
             # Overwrite deleted SQL, which may be confidential, in free pages.
             self._connection.exec_driver_sql("PRAGMA secure_delete = ON")
         changed = self._replace({reporter: edges}, at=at)
-        id = self._reporter(reporter)
+        id = self._reporter_id(reporter)
         self.changed_jobs |= replace_jobs(self._connection, id, jobs, at=at)
-        nodes = self._nodes({each.dataset for each in scripts if each.dataset is not None})
+        nodes = self._node_ids({each.dataset for each in scripts if each.dataset is not None})
         report_contents.replace_scripts(self._connection, id, scripts, nodes)
         report_contents.replace_owners(self._connection, id, owners)
         report_contents.replace_unparsed(self._connection, id, unparsed)
@@ -89,27 +89,27 @@ class LineageWriter:
     def add(
         self, reporter: str, edges: Sequence[Edge], jobs: Sequence[Job] = (), *, at: datetime
     ) -> LineageChanges:
-        """Add or update edges and jobs of a reporter; its other ones stay."""
+        """Add or update edges and jobs of a reporter, without deleting others."""
         changed = self._replace({reporter: edges}, at=at, add_only=True)
-        id = self._reporter(reporter)
+        id = self._reporter_id(reporter)
         self.changed_jobs |= add_jobs(self._connection, id, jobs, at=at)
         return changed
 
     def save_memory(self, reporter: str, memory: bytes) -> None:
         """Store the state that a reporter needs to interpret later input."""
         table = tables.lineage_reporter
-        named = update(table).where(table.c.name == reporter)
-        self._connection.execute(named.values(memory=memory))
+        statement = update(table).where(table.c.name == reporter).values(memory=memory)
+        self._connection.execute(statement)
 
     def withdraw(self, reporter: str, links: Collection[tuple[str, str]]) -> LineageChanges:
         """Delete the edges of a reporter between some pairs of datasets, for all jobs."""
         table = tables.lineage_reporter.c
         ids = self._connection.scalars(select(table.id).where(table.name == reporter)).all()
-        nodes = self._nodes({urn for link in links for urn in link})
+        nodes = self._node_ids({urn for link in links for urn in link})
         wanted = {(nodes[before], nodes[after]) for before, after in links}
         deleted = {
             key: row
-            for key, row in self._present(ids).items()
+            for key, row in self._stored_edges(ids).items()
             if (key.upstream, key.downstream) in wanted
         }
         self._delete(row.id for row in deleted.values())
@@ -133,7 +133,7 @@ class LineageWriter:
         """Write the lineage aspect of a dataset as edges at the end of the transaction."""
         self._aspects[urn] = _edges_of_aspect(urn, lineage, writer, at), at
 
-    def forget_aspect(self, urn: str) -> None:
+    def delete_aspect(self, urn: str) -> None:
         """Delete the edges from the lineage aspect of a dataset."""
         self._aspects[urn] = [], None
 
@@ -143,8 +143,10 @@ class LineageWriter:
         self._has_graph_changes |= _move_edges(self._connection, urn, to)
         reporter = tables.lineage_reporter
         for prefix in _DATASET_REPORTERS:
-            named = update(reporter).where(reporter.c.name == f"{prefix}{urn}")
-            self._connection.execute(named.values(name=f"{prefix}{to}"))
+            is_reporter = reporter.c.name == f"{prefix}{urn}"
+            self._connection.execute(
+                update(reporter).where(is_reporter).values(name=f"{prefix}{to}")
+            )
         self._rename_in_aspects(urn, to)
 
     def merge_into(self, urn: str, into: str) -> None:
@@ -152,7 +154,7 @@ class LineageWriter:
         self._reported.clear()
         self._has_graph_changes |= _move_edges(self._connection, urn, into)
         self._rename_in_aspects(urn, into)
-        self._forget_reporters([f"{ASPECT_REPORTER}{urn}"])
+        self._delete_reporters([f"{ASPECT_REPORTER}{urn}"])
         aspect = tables.aspect.c
         statement = select(tables.aspect).where(aspect.urn == into, aspect.name == "lineage")
         if (row := self._connection.execute(statement).one_or_none()) is not None:
@@ -180,14 +182,14 @@ class LineageWriter:
         """Write collected lineage aspects, and a new revision if edges changed."""
         self.flush()
         if self._has_graph_changes:
-            # Last, since all writers contend for this row.
+            # As the last write, since all writers contend for this row.
             statement = replace(self._connection.dialect.name, tables.lineage_revision)
             row = {"id": _REVISION_ID, "revision": uuid.uuid4().hex}
             self._connection.execute(statement, row)
 
     @property
     def has_graph_changes(self) -> bool:
-        """Whether edges were added or removed, without lineage aspects that are not flushed."""
+        """Whether edges were added or removed; aspects that are not flushed are ignored."""
         return self._has_graph_changes
 
     def flush(self) -> None:
@@ -199,7 +201,7 @@ class LineageWriter:
                 by_time.setdefault(at, {})[f"{ASPECT_REPORTER}{urn}"] = edges
         for at, reports in by_time.items():
             self._replace(reports, at=at)
-        self._forget_reporters(
+        self._delete_reporters(
             [f"{ASPECT_REPORTER}{urn}" for urn, (edges, _) in aspects.items() if not edges]
         )
 
@@ -209,7 +211,7 @@ class LineageWriter:
         """Replace the edges of the given reporters, or with `add_only` add and update them."""
         self._lock(reports)
         self._reported.clear()
-        reporters = self._reporters(reports, at=at)
+        reporters = self._update_reporters(reports, at=at)
         urns = {
             urn
             for edges in reports.values()
@@ -217,7 +219,7 @@ class LineageWriter:
             for urn in (edge.upstream, edge.downstream, edge.job)
             if urn is not None
         }
-        nodes = self._nodes(urns)
+        nodes = self._node_ids(urns)
         wanted: dict[_EdgeKey, dict[str, Any]] = {}
         for key, edge in _merge_duplicates(
             (_key(reporters[name], edge, nodes), edge)
@@ -233,21 +235,22 @@ class LineageWriter:
                 "last_seen": at,
                 "body": body_of(edge),
             }
-        present = self._present(reporters.values())
-        new = [row for key, row in wanted.items() if key not in present]
+        stored = self._stored_edges(reporters.values())
+        new = [row for key, row in wanted.items() if key not in stored]
         changed = [
-            {"wanted": present[key].id, **{name: row[name] for name in _VALUES}}
+            {"wanted": stored[key].id, **{name: row[name] for name in _UPDATED_COLUMNS}}
             for key, row in wanted.items()
-            if key in present and any(getattr(present[key], name) != row[name] for name in _VALUES)
+            if key in stored
+            and any(getattr(stored[key], name) != row[name] for name in _UPDATED_COLUMNS)
         ]
-        deleted = () if add_only else [key for key in present if key not in wanted]
+        deleted = () if add_only else [key for key in stored if key not in wanted]
         if new:
             self._connection.execute(tables.lineage_edge.insert(), new)
         if changed:
             self._connection.execute(_UPDATE, changed)
-        self._delete(present[key].id for key in deleted)
+        self._delete(stored[key].id for key in deleted)
         self._update_last_seen(
-            [present[key].id for key in wanted if key in present], reporters, add_only, at
+            [stored[key].id for key in wanted if key in stored], reporters, add_only, at
         )
         self._has_graph_changes |= bool(new)
         affected = {
@@ -255,7 +258,7 @@ class LineageWriter:
             *((key.upstream, key.downstream) for key in deleted),
         }
         ids = {each["wanted"] for each in changed}
-        affected |= {(key[1], key[2]) for key, row in present.items() if row.id in ids}
+        affected |= {(key[1], key[2]) for key, row in stored.items() if row.id in ids}
         self._changed_nodes |= {downstream for _, downstream in affected}
         return LineageChanges(
             added=len(new),
@@ -274,12 +277,12 @@ class LineageWriter:
             rows = [{"wanted": id, "at": at} for id in ids]
             self._connection.execute(_UPDATE_LAST_SEEN, rows)
             return
-        chosen = among(self._connection, EDGE.reporter, reporters.values())
-        statement = update(tables.lineage_edge).where(chosen, EDGE.last_seen < at)
+        is_reported = among(self._connection, EDGE.reporter, reporters.values())
+        statement = update(tables.lineage_edge).where(is_reported, EDGE.last_seen < at)
         self._connection.execute(statement.values(last_seen=at))
 
-    def _present(self, reporters: Iterable[int]) -> dict[_EdgeKey, Any]:
-        statement = _PRESENT.where(among(self._connection, EDGE.reporter, reporters))
+    def _stored_edges(self, reporters: Iterable[int]) -> dict[_EdgeKey, Any]:
+        statement = _SELECT_EDGES.where(among(self._connection, EDGE.reporter, reporters))
         return {
             _EdgeKey(row.reporter, row.upstream, row.downstream, row.job): row
             for row in self._connection.execute(statement).all()
@@ -288,31 +291,31 @@ class LineageWriter:
     def _delete(self, ids: Iterable[int]) -> None:
         self._reported.clear()
         if deleted := list(ids):
-            chosen = among(self._connection, EDGE.id, deleted)
-            self._connection.execute(delete(tables.lineage_edge).where(chosen))
+            is_deleted = among(self._connection, EDGE.id, deleted)
+            self._connection.execute(delete(tables.lineage_edge).where(is_deleted))
             self._has_graph_changes = True
 
     def _lock(self, names: Iterable[str]) -> None:
         for name in sorted(names):
             lock_in_transaction(self._connection, f"lineage {name}")
 
-    def _reporter(self, name: str) -> int:
+    def _reporter_id(self, name: str) -> int:
         reporter = tables.lineage_reporter.c
         statement = select(reporter.id).where(reporter.name == name)
         return int(self._connection.execute(statement).scalar_one())
 
-    def _reporters(self, names: Collection[str], *, at: datetime) -> dict[str, int]:
-        """The ids of reporters, with the time of their last report updated."""
+    def _update_reporters(self, names: Collection[str], *, at: datetime) -> dict[str, int]:
+        """Set the time of the last report of reporters, and return their ids by name."""
         reporter = tables.lineage_reporter
-        statement = _reporters(self._connection.dialect.name)
+        statement = _upsert_reporters(self._connection.dialect.name)
         rows = [{"name": name, "reported_at": at} for name in sorted(names)]
         if rows:
             self._connection.execute(statement, rows)
-        chosen = among(self._connection, reporter.c.name, names)
-        ids = select(reporter.c.id, reporter.c.name).where(chosen)
+        is_named = among(self._connection, reporter.c.name, names)
+        ids = select(reporter.c.id, reporter.c.name).where(is_named)
         return {row.name: row.id for row in self._connection.execute(ids)}
 
-    def _nodes(self, urns: Collection[str]) -> dict[str, int]:
+    def _node_ids(self, urns: Collection[str]) -> dict[str, int]:
         """The node ids of URNs; former URNs are resolved."""
         if not urns:
             return {}
@@ -325,16 +328,16 @@ class LineageWriter:
         statement = select(node.urn).where(among(self._connection, node.id, ids))
         return tuple(sorted(self._connection.scalars(statement)))
 
-    def _forget_reporters(self, names: Collection[str]) -> None:
+    def _delete_reporters(self, names: Collection[str]) -> None:
         """Delete reporters with everything they reported."""
         reporter = tables.lineage_reporter
         chosen = among(self._connection, reporter.c.name, names)
         ids = self._connection.scalars(select(reporter.c.id).where(chosen)).all()
         if ids:
-            deleted = self._present(ids)
+            deleted = self._stored_edges(ids)
             self._changed_nodes |= {key.downstream for key in deleted}
             self._delete(row.id for row in deleted.values())
-            report_contents.forget_contents(self._connection, ids)
+            report_contents.delete_contents(self._connection, ids)
             chosen = among(self._connection, reporter.c.id, ids)
             self._connection.execute(delete(reporter).where(chosen))
 
@@ -366,10 +369,10 @@ def _key(reporter: int, edge: Edge, nodes: Mapping[str, int]) -> _EdgeKey:
 
 def _merge_duplicates(edges: Iterable[tuple[_EdgeKey, Edge]]) -> Iterable[tuple[_EdgeKey, Edge]]:
     """Merge the edges with the same key."""
-    found: dict[_EdgeKey, list[Edge]] = {}
+    edges_by_key: dict[_EdgeKey, list[Edge]] = {}
     for key, edge in edges:
-        found.setdefault(key, []).append(edge)
-    for key, group in found.items():
+        edges_by_key.setdefault(key, []).append(edge)
+    for key, group in edges_by_key.items():
         if len(group) == 1:
             yield key, group[0]
             continue
@@ -386,29 +389,29 @@ def _merge_duplicates(edges: Iterable[tuple[_EdgeKey, Edge]]) -> Iterable[tuple[
         )
 
 
-def _reporters(dialect: str) -> Any:
+def _upsert_reporters(dialect: str) -> Any:
     from sqlalchemy.dialects import postgresql, sqlite
 
-    make = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    insert = make(tables.lineage_reporter)
+    insert_into = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    insert = insert_into(tables.lineage_reporter)
     return insert.on_conflict_do_update(
         index_elements=["name"], set_={"reported_at": insert.excluded.reported_at}
     )
 
 
-_VALUES: Final = ("type", "confidence", "body")
-_PRESENT: Final = select(
+_UPDATED_COLUMNS: Final = ("type", "confidence", "body")
+_SELECT_EDGES: Final = select(
     EDGE.id,
     EDGE.reporter,
     EDGE.upstream,
     EDGE.downstream,
     EDGE.job,
-    *(EDGE[name] for name in _VALUES),
+    *(EDGE[name] for name in _UPDATED_COLUMNS),
 )
 _UPDATE: Final = (
     update(tables.lineage_edge)
     .where(EDGE.id == bindparam("wanted"))
-    .values({name: bindparam(name) for name in _VALUES})
+    .values({name: bindparam(name) for name in _UPDATED_COLUMNS})
 )
 _UPDATE_LAST_SEEN: Final = (
     update(tables.lineage_edge)
@@ -434,11 +437,11 @@ def _move_edges(connection: Connection, urn: str, to: str) -> bool:
         connection.execute(update(node).where(node.c.id == ids[urn]).values(urn=to))
         return True
     old, new = ids[urn], ids[to]
-    touching = select(tables.lineage_edge).where(
-        or_(*(each.in_((old, new)) for each in (EDGE.upstream, EDGE.downstream)))
-    )
-    rows = connection.execute(touching).all()
-    present = {_edge_key(row): row for row in rows if old not in (row.upstream, row.downstream)}
+    is_adjacent = or_(*(each.in_((old, new)) for each in (EDGE.upstream, EDGE.downstream)))
+    rows = connection.execute(select(tables.lineage_edge).where(is_adjacent)).all()
+    edges_of_new = {
+        _edge_key(row): row for row in rows if old not in (row.upstream, row.downstream)
+    }
     for row in rows:
         if old not in (row.upstream, row.downstream):
             continue
@@ -446,18 +449,18 @@ def _move_edges(connection: Connection, urn: str, to: str) -> bool:
             side: new if getattr(row, side) == old else getattr(row, side)
             for side in ("upstream", "downstream")
         }
-        duplicate = present.get((row.reporter, ends["upstream"], ends["downstream"], row.job))
+        duplicate = edges_of_new.get((row.reporter, ends["upstream"], ends["downstream"], row.job))
         is_between = ends["upstream"] == ends["downstream"] and row.upstream != row.downstream
         if duplicate is None and not is_between:
-            moved = update(tables.lineage_edge).where(EDGE.id == row.id).values(**ends)
-            connection.execute(moved)
+            statement = update(tables.lineage_edge).where(EDGE.id == row.id).values(**ends)
+            connection.execute(statement)
             continue
         connection.execute(delete(tables.lineage_edge).where(EDGE.id == row.id))
         if duplicate is not None and not is_between:
             first = min(duplicate.first_seen, row.first_seen)
-            both = {"body": _merge_bodies(duplicate.body, row.body), "first_seen": first}
+            merged = {"body": _merge_bodies(duplicate.body, row.body), "first_seen": first}
             connection.execute(
-                update(tables.lineage_edge).where(EDGE.id == duplicate.id).values(both)
+                update(tables.lineage_edge).where(EDGE.id == duplicate.id).values(merged)
             )
     script = tables.lineage_script
     connection.execute(update(script).where(script.c.dataset == old).values(dataset=new))
@@ -511,8 +514,8 @@ def _edge_key(row: Any) -> tuple[int, int, int, int]:
     return row.reporter, row.upstream, row.downstream, row.job
 
 
-def _merge_bodies(one: bytes | None, other: bytes | None) -> bytes | None:
-    bodies = [from_json(body, EdgeBody) for body in (one, other) if body is not None]
+def _merge_bodies(first: bytes | None, second: bytes | None) -> bytes | None:
+    bodies = [from_json(body, EdgeBody) for body in (first, second) if body is not None]
     if not bodies:
         return None
     return to_json(

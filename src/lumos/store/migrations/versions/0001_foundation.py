@@ -1,4 +1,4 @@
-"""Datasets, aspects, schema versions, change events, aliases, audit and scans."""
+"""Create tables for datasets, aspects, schema versions, events, aliases, audit and scans."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Search over names, paths, fields, descriptions, tags and owners."""
+"""Add the search index over names, paths, fields, descriptions, tags and owners."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Messages about changes: what channels are told, and whether they were."""
+"""Add the notification outbox: messages about changes, by channel, and their state."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Change events by time, by type and time, and the breaking ones by time."""
+"""Index change events by time, by type and time, and breaking ones by time."""
 
 import sqlalchemy as sa
 from alembic import op

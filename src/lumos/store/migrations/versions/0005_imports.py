@@ -1,4 +1,4 @@
-"""What snapshots hold beside aspects; imports, what they wrote, and what was there before."""
+"""Add extras of datasets, other catalog items, merge bases and the journal of imports."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Edges by reporter, and what reporters say of jobs; lineage that was told becomes edges."""
+"""Add lineage edges and jobs by reporter, and convert lineage aspects to edges."""
 
 import json
 import uuid
@@ -125,7 +125,7 @@ def _count_what_was_told(
             connection.execute(reporter.insert(), name)
             connection.execute(edge.insert(), list(rows.values()))
     if connection.dialect.name == "postgresql":
-        # Rows that name their own number do not count the sequence up.
+        # Inserting explicit ids does not advance the sequence.
         for table in ("lineage_node", "lineage_reporter"):
             connection.execute(
                 sa.text(

@@ -1,4 +1,4 @@
-"""Who read what on which day, and which logged statements are counted."""
+"""Add reads of datasets by reader and day, and the keys of counted statements."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What a reporter of events must remember to understand those that come later."""
+"""Add `lineage_reporter.memory`: state that a reporter needs to interpret later events."""
 
 import sqlalchemy as sa
 from alembic import op

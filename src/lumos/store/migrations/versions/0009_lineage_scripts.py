@@ -1,4 +1,4 @@
-"""The texts of SQL that reporters took edges from."""
+"""Add the SQL texts that reporters derived edges from."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What jobs used, what people say things cost, how much was stored, and costs by period."""
+"""Add metered usage, cost overrides, storage sizes and costs by period."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Whom reporters of lineage name as owners of datasets."""
+"""Add owners of datasets from lineage reports."""
 
 import sqlalchemy as sa
 from alembic import op

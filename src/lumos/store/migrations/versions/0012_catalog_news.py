@@ -1,4 +1,4 @@
-"""Which catalogs are kept true, and what each of them has not heard of yet."""
+"""Add the catalogs that Lumos publishes to, and the outbox of unpublished changes."""
 
 import sqlalchemy as sa
 from alembic import op

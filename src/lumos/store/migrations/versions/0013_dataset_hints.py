@@ -1,4 +1,4 @@
-"""Hints on which files form a dataset."""
+"""Add hints on which files form a dataset."""
 
 import sqlalchemy as sa
 from alembic import op

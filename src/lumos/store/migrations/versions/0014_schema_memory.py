@@ -1,4 +1,4 @@
-"""What scans remember of the schemas of each dataset's files."""
+"""Add the state of scans about the schemas of each dataset's files."""
 
 import sqlalchemy as sa
 from alembic import op

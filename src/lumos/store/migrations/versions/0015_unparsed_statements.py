@@ -1,4 +1,4 @@
-"""Statements of SQL that could not be parsed, with the tables that their texts name."""
+"""Add SQL statements that could not be parsed, with the tables that they mention."""
 
 import sqlalchemy as sa
 from alembic import op

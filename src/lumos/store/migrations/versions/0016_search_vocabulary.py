@@ -1,4 +1,4 @@
-"""The words of the search index, for suggestions; the index itself is made anew afterwards."""
+"""Add the words of the search index, for suggestions; the upgrade then rebuilds the index."""
 
 from alembic import op
 
@@ -9,6 +9,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # PostgreSQL tells the words of its vectors by ts_stat.
+    # PostgreSQL can list the words of its vectors with ts_stat.
     if op.get_bind().dialect.name == "sqlite":
         op.execute("CREATE VIRTUAL TABLE search_vocabulary USING fts5vocab('search_index', 'row')")

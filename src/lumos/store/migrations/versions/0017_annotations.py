@@ -1,7 +1,7 @@
-"""Annotations by reporter in a table of their own, those of data sources among them.
+"""Move annotations by reporter, including those of data sources, to a table of their own.
 
-They were JSON in `beside`. What a data source reported was only in the properties that begin with
-the name of the platform; these stay, since they are shown and exported.
+They were JSON in `beside`. The annotations of a data source were only in the properties that start
+with the name of the platform; these properties stay, since they are displayed and exported.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ def upgrade() -> None:
 
 
 def _pages(connection: sa.Connection) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """The datasets, some at a time, with their platforms."""
+    """Pages of datasets with their platforms."""
     dataset = _DATASET.c
     statement = sa.select(dataset.urn, dataset.platform).order_by(dataset.urn).limit(_PAGE)
     page = statement
@@ -112,13 +112,13 @@ def _aspects(connection: sa.Connection, urns: list[str]) -> dict[str, dict[str, 
 
 
 def _add_source(annotations: _Annotations, platform: str, aspects: dict[str, Any]) -> None:
-    """Adds the annotations of the data source to those of a dataset."""
+    """Add the annotations of the data source to those of a dataset."""
     others = {key for reporter, own in annotations.items() if reporter != _SOURCE for key in own}
     reported = annotations.get(_SOURCE, {})
     added: dict[_Key, _Annotation] = {}
     for name, text in (aspects.get("properties") or {}).items():
         key = ("", "property", name)
-        # A property that people wrote is theirs, whatever it is called.
+        # A property that a user wrote belongs to the user, whatever its name.
         if name.startswith(f"{platform}.") and key not in others:
             added[key] = text, None, None
     every = {**added, **reported}
@@ -134,7 +134,7 @@ def _add_source(annotations: _Annotations, platform: str, aspects: dict[str, Any
 
 
 def _owner_name(owner: str, ownership: dict[str, Any] | None, keys: set[_Key]) -> str:
-    """The owner as annotations name it: the property does not say whether it is a group."""
+    """The owner's name in annotations; the property does not say whether it is a group."""
     type = "TECHNICAL_OWNER"
     names = [
         f"{each.get('type', type)}:{each.get('kind', 'user')}:{each['name']}"

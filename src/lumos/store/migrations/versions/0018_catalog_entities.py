@@ -1,4 +1,4 @@
-"""Fields that only one catalog has are called `raw`, as in snapshots of format 1.1."""
+"""Rename the stored fields that only one catalog has to `raw`, as in snapshot format 1.1."""
 
 from collections.abc import Iterable
 
@@ -53,7 +53,7 @@ def _rename(
 def _renamed(body: bytes | None) -> bytes | None:
     if body is None or _MENTIONS not in body:
         return body
-    # Values stay byte for byte: amounts have more digits than a float.
+    # Values must not be decoded: amounts may have more digits than a float.
     entry = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     renamed = {_NAME if key == _FORMER else key: value for key, value in entry.items()}
     return msgspec.json.encode(renamed)

@@ -1,4 +1,4 @@
-"""The registry of jobs, their logs, and schedules."""
+"""Add the registry of jobs, their logs, and schedules."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Releases, and the refresh of each dataset after them."""
+"""Add releases and the refresh of each dataset after them."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""API tokens, results of the gate, and an audit log whose rows form a hash chain."""
+"""Add API tokens and gate results, and make the rows of the audit log a hash chain."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta
@@ -65,7 +65,7 @@ def upgrade() -> None:
 
 
 def _chain(connection: sa.Connection) -> tuple[int, str]:
-    """Number the rows so far without gaps and give each its hash; the last number and hash."""
+    """Number the existing rows without gaps and hash each; return the last number and hash."""
     names = ("sequence", "recorded_at", "actor", "origin", "action", "target", "details", "hash")
     audit = sa.table("audit", *map(sa.column, names))
     number, hash, last = 0, "0" * 64, 0
