@@ -14,7 +14,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from time import monotonic
+from time import monotonic, sleep
 from typing import IO, Any, Final
 
 import msgspec
@@ -26,6 +26,8 @@ from lumos.model.json_codec import to_json
 _MODULE: Final = "lumos.cli.job_runner"
 # How long a child may take to cancel its Spark jobs.
 _STOP_SECONDS: Final = 10.0
+# How long the system may take to end killed processes; freeing a JVM's memory takes a moment.
+_KILL_SECONDS: Final = 5.0
 _MAX_JOBS: Final = 50
 _READ_BYTES: Final = 64 * 1024
 
@@ -171,9 +173,15 @@ class ProcessRunner(JobRunner):
         child.terminate()
         with suppress(subprocess.TimeoutExpired):
             child.wait(_STOP_SECONDS)
-        # Also ends what the child has started, such as a JVM that ignores SIGTERM.
+        # Also ends what the child has started, such as a JVM that ignores SIGTERM. Killing is
+        # asynchronous, and the next job must not share files or ports with this one.
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            deadline = monotonic() + _KILL_SECONDS
+            while monotonic() < deadline:
+                os.killpg(child.pid, 0)
+                sleep(0.01)
         child.wait()
         with suppress(BrokenPipeError):
             _pipe(child.stdin).close()
