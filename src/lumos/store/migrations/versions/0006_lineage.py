@@ -87,39 +87,39 @@ def upgrade() -> None:
     )
     connection = op.get_bind()
     connection.execute(now.insert(), {"id": 1, "revision": uuid.uuid4().hex})
-    _count_what_was_told(connection, node, reporter, edge)
+    _copy_lineage_aspects(connection, node, reporter, edge)
 
 
-def _count_what_was_told(
+def _copy_lineage_aspects(
     connection: sa.Connection, node: sa.Table, reporter: sa.Table, edge: sa.Table
 ) -> None:
     aspect = sa.table("aspect", *map(sa.column, ("urn", "name", "body", "writer", "updated_at")))
     alias = sa.table("alias", sa.column("urn"), sa.column("dataset_urn"))
     moved = {row.urn: row.dataset_urn for row in connection.execute(sa.select(alias))}
     nodes: dict[str, int] = {}
-    told = connection.execute(sa.select(aspect).where(aspect.c.name == "lineage")).all()
-    for number, row in enumerate(told, start=1):
+    aspects = connection.execute(sa.select(aspect).where(aspect.c.name == "lineage")).all()
+    for number, row in enumerate(aspects, start=1):
         name = {"id": number, "name": f"snapshot:{row.urn}", "reported_at": row.updated_at}
         rows = {}
-        for upstream, downstream, said in _edges(row.urn, json.loads(row.body)):
+        for upstream, downstream, reported in _edges(row.urn, json.loads(row.body)):
             ends = [moved.get(urn, urn) for urn in (upstream, downstream)]
             for urn in ends:
                 if urn not in nodes:
                     nodes[urn] = len(nodes) + 1
                     connection.execute(node.insert(), {"id": nodes[urn], "urn": urn})
             key = nodes[ends[0]], nodes[ends[1]]
-            beside = {part: said[part] for part in ("columns", "uses") if said.get(part)}
+            details = {part: reported[part] for part in ("columns", "uses") if reported.get(part)}
             rows[key] = {
                 "reporter": number,
                 "upstream": key[0],
                 "downstream": key[1],
                 "job": 0,
-                "type": said.get("type", "TRANSFORMED"),
+                "type": reported.get("type", "TRANSFORMED"),
                 "confidence": 1.0,
                 "created_by": row.writer,
                 "first_seen": row.updated_at,
                 "last_seen": row.updated_at,
-                "body": json.dumps(beside).encode() if beside else None,
+                "body": json.dumps(details).encode() if details else None,
             }
         if rows:
             connection.execute(reporter.insert(), name)
