@@ -5,6 +5,7 @@ from time import monotonic, sleep
 from typing import Any
 
 import httpx
+import pytest
 
 from lumos import Lumos
 from lumos.server.app import EXTRA_ROUTES
@@ -36,6 +37,7 @@ notifications:
 TYPES = {"string": "orders", "integer": 1, "boolean": True, "number": 1}
 
 
+@pytest.mark.slow
 def test_no_secret_leaves_the_server(folder: Path) -> None:
     (folder / "lumos.yaml").write_text(CONFIG)
     lumos = Lumos(folder / "lumos.yaml")

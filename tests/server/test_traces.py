@@ -91,6 +91,7 @@ def collecting() -> Iterator[Collector]:
             collector.shutdown()
 
 
+@pytest.mark.slow
 def test_requests_jobs_and_the_store_are_traced(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +145,7 @@ def test_without_a_collector_nothing_of_opentelemetry_is_imported(folder: Path) 
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_failing_job_is_marked(folder: Path) -> None:
     with collecting() as collector:
         lumos = Lumos(folder / "lumos.yaml")

@@ -1,7 +1,6 @@
 """Files and folders that clients send: SQL, query logs, enrichment files and snapshots."""
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from lumos import Lumos
 from lumos.errors import LumosError, MisuseError
 from lumos.server import client as client_module
 from lumos.server.client import connect
-from server.live_server import live_server
+from served_store import remote_of
 
 LOG = (
     "QUERY_ID,QUERY_TEXT,START_TIME,USER_NAME,EXECUTION_STATUS\n"
@@ -29,10 +28,9 @@ def folder_of(*files: tuple[str, str], name: str = "/home/ann/models") -> dict[s
 
 
 @pytest.fixture
-def served(folder: Path) -> Iterator[Lumos]:
-    """Lumos on a server, whose folder is not the one that the client is in."""
-    with live_server(folder, "--workers", "0") as server:
-        yield connect(server.url)
+def served(client: Any) -> Lumos:
+    """Lumos on a server; tests go to another folder than that of its store."""
+    return remote_of(client)
 
 
 def test_sql_logs_and_enrichment_files_of_another_machine_are_read(
