@@ -60,13 +60,15 @@ def _word(chance: random.Random, vocabulary: list[str]) -> str:
     return vocabulary[-1 - int(len(vocabulary) * chance.random() ** 3)]
 
 
-def _fill(database: Database, chance: random.Random, vocabulary: list[str]) -> None:
+def _fill(
+    database: Database, chance: random.Random, vocabulary: list[str], *, datasets: int = DATASETS
+) -> None:
     def word() -> str:
         return _word(chance, vocabulary)
 
-    for start in range(0, DATASETS, 10_000):
-        datasets, schemas = [], []
-        for number in range(start, start + 10_000):
+    for start in range(0, datasets, 10_000):
+        rows, schemas = [], []
+        for number in range(start, min(datasets, start + 10_000)):
             fields = {f"{word()}_{word()}" for _ in range(FIELDS)}
             schema = Schema(
                 fields=tuple(
@@ -76,7 +78,7 @@ def _fill(database: Database, chance: random.Random, vocabulary: list[str]) -> N
             hash = f"{number:032x}"
             schemas.append({"hash": hash, "shape": "", "full": "", "body": to_json(schema)})
             name = f"{word()}_{word()}"
-            datasets.append(
+            rows.append(
                 {
                     "urn": f"lumos://s3/lake/{word()}/{word()}/{name}_{number}",
                     "name": f"{name}_{number}",
@@ -95,7 +97,7 @@ def _fill(database: Database, chance: random.Random, vocabulary: list[str]) -> N
             )
         with database.writing() as connection:
             connection.execute(insert(tables.schema_body), schemas)
-            connection.execute(insert(tables.dataset), datasets)
+            connection.execute(insert(tables.dataset), rows)
 
 
 def _query_times(store: Store, chance: random.Random, vocabulary: list[str]) -> list[float]:

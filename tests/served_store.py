@@ -1,12 +1,15 @@
 """A store with something of every kind, made without Spark, and its server."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from litestar.testing import TestClient
 
 from lumos import Lumos
+from lumos.http.client import HttpClient, HttpResponse
 from lumos.server.app import ApiServer, ServerOptions
+from lumos.server.client import RemoteLumos
 from schema_histories import day, record
 
 LAKE = "lumos://file/lake"
@@ -75,3 +78,31 @@ def client_of(lumos: Lumos, *, address: str = "127.0.0.1", **options: Any) -> "T
         await app({**scope, "client": (address, 50_000)}, receive, send)
 
     return TestClient(from_address, base_url="http://127.0.0.1:8765", raise_server_exceptions=False)
+
+
+class _InProcess:
+    """A transport to an application in this process."""
+
+    def __init__(self, client: "TestClient[Any]") -> None:
+        self._client = client
+
+    def exchange(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        max_bytes: int | None,  # noqa: ARG002 - answers of tests are small
+    ) -> HttpResponse:
+        answer = self._client.request(method, url, headers=dict(headers), content=body)
+        return HttpResponse(answer.status_code, dict(answer.headers), answer.content)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def remote_of(client: "TestClient[Any]") -> Lumos:
+    """Lumos on a server in this process."""
+    remote = RemoteLumos("http://127.0.0.1:8765")
+    remote._http = HttpClient(_InProcess(client))
+    return cast(Lumos, remote)

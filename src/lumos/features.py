@@ -73,7 +73,11 @@ class Features:
         self.settings: Settings = load(None)
         self._handlers = ChangeHandlers()
         self._store = ConfiguredStore(self.settings, tuple(self._listeners()))
-        self._publisher = AutoPublisher(lambda: platform_of(self.settings), self._store.open)
+        self._publisher = AutoPublisher(
+            lambda: platform_of(self.settings),
+            self._store.open,
+            omitted=self.settings.switches.hidden_aspects,
+        )
         self._changes = ChangeHistory(
             self._store.open, retention_days=self.settings.storage.modified_retention_days
         )
@@ -129,7 +133,7 @@ class Features:
             store=self._store.open,
             make_store=self._store.create,
             annotations=lambda: self.annotation_writer,
-            usage=lambda: self.usage,
+            usage=lambda: self.usage if self.settings.switches.is_on("usage") else None,
             publishing=self._publisher.publish_after,
             is_empty=self.database.is_empty,
             store_folder=None if path is None else Path(path).parent,
@@ -168,6 +172,7 @@ class Features:
     @cached_property
     def usage(self) -> "UsageService":
         """Usage of datasets: who read them and when, and which are unread."""
+        self._require("usage")
         from lumos.usage.service import UsageService
 
         return UsageService(

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from lumos import Lumos
 from lumos.config.jobs import JobSettings
-from lumos.jobs.runner import AnyJobEvent, JobRunner, SuccessEvent
+from lumos.errors import LumosError
+from lumos.jobs.kinds import is_permanent
+from lumos.jobs.runner import AnyJobEvent, FailureEvent, JobRunner, SuccessEvent
 from lumos.jobs.store_transport import PollingTransport, PostgresTransport
 from lumos.jobs.transport import JobTransport
 from lumos.jobs.worker import JobWorker
@@ -25,7 +27,12 @@ class BumpRunner(JobRunner):
 
     def start(self, job: JobRecord) -> None:
         self._journal.write(f"begin {job.id} {job.token}\n")
-        self._lumos.version.bump("orders", "DATA_UPDATE", key=f"job-{job.id}")
+        try:
+            self._lumos.version.bump("orders", "DATA_UPDATE", key=f"job-{job.id}")
+        except LumosError as problem:
+            # As the child process of a real worker does.
+            self._result = [FailureEvent(str(problem), is_permanent(problem))]
+            return
         self._journal.write(f"end {job.id} {job.token}\n")
         self._result = [SuccessEvent({"token": job.token})]
 
@@ -40,7 +47,7 @@ def main(config: str, journal: str, redis_url: str) -> None:
     lumos = Lumos(config)
     registry = JobRegistry(lumos.database)
     # The least lease that settings allow would make the test take minutes.
-    settings = JobSettings(poll_seconds=1, lease_seconds=5)
+    settings = JobSettings(poll_seconds=1, lease_seconds=5, retry_seconds=1, max_retry_seconds=2)
     transport: JobTransport = PollingTransport(0.2)
     if redis_url:
         from lumos.jobs.redis_transport import RedisTransport

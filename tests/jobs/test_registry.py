@@ -62,6 +62,25 @@ def test_a_job_is_not_claimed_before_its_time(registry: JobRegistry, clock: SetC
     assert claimed(registry).attempts == 1
 
 
+def test_jobs_do_not_wait_for_a_clock_that_was_set_back(
+    registry: JobRegistry, clock: SetClock
+) -> None:
+    later, _ = registry.submit(request(not_before=START + timedelta(hours=2)))
+    retried, _ = registry.submit(request())
+    job = claimed(registry)
+    registry.fail(job.id, job.token, "x", retry_after=timedelta(minutes=5))
+    assert registry.claim("w1", lease=LEASE) is None
+    immediate, _ = registry.submit(request())
+    clock.move(hours=-1)
+    assert registry.ready() == 2
+    assert [claimed(registry).id for _ in range(2)] == [retried.id, immediate.id]
+    # What has a time of its own keeps it.
+    assert registry.claim("w1", lease=LEASE) is None
+    clock.move(hours=3)
+    registry.recover()
+    assert later.id in [claimed(registry).id for _ in range(3)]
+
+
 def test_a_concurrency_limit_holds_back_jobs_with_the_same_key_only(registry: JobRegistry) -> None:
     for key, limit in (("a", 2), ("a", 2), ("a", 2), ("b", 1), (None, 1), (None, 1)):
         registry.submit(request(concurrency_key=key, concurrency_limit=limit))

@@ -19,7 +19,7 @@ class LiveServer:
         self.url = ""
         self._started = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
-        assert self._started.wait(60), self.log
+        assert self._started.wait(180), self.log
 
     def _read(self) -> None:
         assert self.process.stderr is not None

@@ -93,6 +93,8 @@ def test_a_revoked_token_is_refused(lumos: Lumos) -> None:
         pytest.param({"Host": "evil.example"}, id="DNS rebinding"),
         pytest.param({"Origin": "https://evil.example"}, id="another site"),
         pytest.param({"Origin": "null"}, id="a sandboxed page"),
+        pytest.param({"Sec-Fetch-Site": "cross-site"}, id="an image in another site"),
+        pytest.param({"Sec-Fetch-Site": "same-site"}, id="another port of this machine"),
         pytest.param({"X-Forwarded-For": "203.0.113.9"}, id="behind a proxy"),
         pytest.param({"Forwarded": "for=203.0.113.9"}, id="behind another proxy"),
     ],
@@ -115,6 +117,59 @@ def test_no_other_site_may_read_answers(client: Any) -> None:
     ]
     for response in responses:
         assert not [name for name in response.headers if name.startswith("access-control")]
+
+
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain")
+
+
+def test_forms_of_other_sites_reach_no_route(client: Any) -> None:
+    """Browsers send forms anywhere without asking; all else needs a preflight, which fails."""
+    for method, path, operation in OPERATIONS:
+        if method == "GET" or "requestBody" not in operation:
+            continue
+        for kind in FORMS:
+            answer = client.request(method, path, content=b"{}", headers={"Content-Type": kind})
+            assert answer.status_code == 415, (method, path, kind)
+        nothing = client.request(method, path, content=b"{}")
+        assert nothing.status_code == 415, (method, path)
+
+
+def test_preflights_fail_for_every_route(client: Any) -> None:
+    for method, path, _ in OPERATIONS:
+        headers = {
+            "Origin": "https://evil.example",
+            "Access-Control-Request-Method": method,
+            "Access-Control-Request-Headers": "content-type,authorization",
+        }
+        answer = client.options(path, headers=headers)
+        assert not [name for name in answer.headers if name.startswith("access-control")], path
+
+
+def test_no_cookie_is_set_or_believed(client: Any, lumos: Lumos) -> None:
+    created = lumos.tokens.create("ci", role="admin")
+    answer = client.get("/api/v1/datasets")
+    assert "set-cookie" not in answer.headers
+    with client_of(lumos, address="10.0.0.9") as remote:
+        for name in ("token", "Authorization", "session"):
+            cookie = {"Cookie": f"{name}={created.secret}"}
+            assert remote.get("/api/v1/datasets", headers=cookie).status_code == 401
+
+
+def test_a_limit_counts_every_kind_of_route(lumos: Lumos) -> None:
+    headers = {"Authorization": f"Bearer {lumos.tokens.create('a', role='admin').secret}"}
+    with client_of(lumos, requests_per_minute=30) as client:
+        calls = [
+            client.get("/metrics", headers=headers),
+            client.put("/api/v1/annotations/tags", headers=headers, json={}),
+            client.post("/api/v1/lineage", headers=headers, json={}),
+            client.post("/api/v1/lineage", headers=headers, json={}),
+            client.get("/api/v1/changes/events", headers=headers),
+            client.get("/api/v1/changes/export", headers=headers),
+        ]
+        assert [each.status_code for each in calls] == [200, 400, 422, 429, 429, 429]
+        assert int(calls[-1].headers["retry-after"]) >= 1
+        # Probes of load balancers are not limited.
+        assert [client.get("/health").status_code for _ in range(9)] == [200] * 9
 
 
 def test_requests_are_limited_by_sender(lumos: Lumos) -> None:

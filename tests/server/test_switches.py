@@ -13,6 +13,7 @@ import pytest
 import typer.main
 
 from lumos import Lumos
+from lumos.catalogs.datahub.file_platform import DatahubFile
 from lumos.cli.main import app
 from lumos.config.switches import SWITCHES, FeatureDisabled
 from lumos.model.cron import next_due
@@ -47,6 +48,11 @@ USES: dict[str, list[Use]] = {
         lambda lumos: lumos.lineage.view.show("orders"),
         lambda lumos: lumos.impact.of("orders", drop=["amount"]),
         lambda lumos: lumos.jobs.submit("lineage", {"paths": ["models"]}),
+    ],
+    "usage": [
+        lambda lumos: lumos.usage.show("orders"),
+        lambda lumos: lumos.usage.ingest("log.csv"),
+        lambda lumos: lumos.jobs.submit("usage", {"paths": ["log.csv"]}),
     ],
     "profiles": [
         lambda lumos: lumos.profiles.profile("orders"),
@@ -126,7 +132,11 @@ def test_intake_and_streams_of_disabled_features_answer_404() -> None:
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
     ("name", "aspect", "dataset"),
-    [("cost_attribution", "cost", "orders"), ("lineage", "lineage", "tickets")],
+    [
+        ("cost_attribution", "cost", "orders"),
+        ("lineage", "lineage", "tickets"),
+        ("usage", "usage", "orders"),
+    ],
 )
 def test_aspects_are_neither_shown_nor_exported(name: str, aspect: str, dataset: str) -> None:
     lumos = Lumos("lumos.yaml")
@@ -146,6 +156,58 @@ def test_aspects_are_neither_shown_nor_exported(name: str, aspect: str, dataset:
     assert aspect not in entries["without.json"][urn]
     assert run("show", dataset).returncode == 0
     lumos.snapshot.try_load("without.json")
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_usage_lineage_is_read_and_reads_are_not_counted() -> None:
+    lumos = disabling("usage")
+    report = lumos.lineage.ingest("models", "log.csv")
+    assert report.files == 2
+    assert [each.reason for each in report.problems if "features.usage" in each.reason] == [
+        "Query logs are not read: features.usage is false in the configuration."
+    ]
+    run_event = {
+        "eventTime": "2024-01-05T10:00:00Z",
+        "eventType": "COMPLETE",
+        "run": {"runId": "0190d1a5-0000-7000-8000-000000000001"},
+        "job": {"namespace": "etl", "name": "load"},
+        "inputs": [{"namespace": "file", "name": "/lake/tickets"}],
+        "outputs": [{"namespace": "file", "name": "/lake/out"}],
+    }
+    lumos.lineage.record_events(run_event)
+    Path("lumos.yaml").write_text("storage: {path: store.db}\n")
+    assert Lumos("lumos.yaml").usage.show("tickets").readers == ()
+
+
+@pytest.mark.usefixtures("folder")
+def test_aspects_of_disabled_features_are_not_published_and_stay_in_the_catalog() -> None:
+    def published(dataset: str) -> Any:
+        entries = DatahubFile.at("catalog.json").export()
+        (entry,) = [each for each in entries if each.urn == f"lumos://file/lake/{dataset}"]
+        return entry
+
+    Path("lumos.yaml").write_text(
+        "storage: {path: store.db}\nplatform: datahub-file:catalog.json\n"
+    )
+    Lumos("lumos.yaml").migration.sync(full=True)
+    before = published("tickets").lineage
+    assert before is not None
+    lumos = disabling("lineage")
+    report = lumos.annotations.tags.set("tickets", "gold")
+    assert report.changed == 1
+    after = published("tickets")
+    assert "gold" in after.governance.tags
+    assert after.lineage == before
+    # A catalog that has no lineage yet gets none.
+    (fresh,) = lumos.migration.sync(full=True, outputs=["datahub-file:other.json"]).published
+    assert fresh.is_complete
+    other = DatahubFile.at("other.json").export()
+    assert [each.urn for each in other if each.lineage is not None] == []
+    # Turned on again, everything is published.
+    Path("lumos.yaml").write_text("storage: {path: store.db}\n")
+    Lumos("lumos.yaml").migration.sync(full=True, outputs=["datahub-file:other.json"])
+    found = {each.urn: each.lineage for each in DatahubFile.at("other.json").export()}
+    assert found["lumos://file/lake/tickets"] == before
 
 
 @pytest.mark.usefixtures("folder")

@@ -1,7 +1,7 @@
 """Publishes changes to the configured catalog right after they are committed."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -27,7 +27,7 @@ _MAX_DELAY: Final = timedelta(minutes=15)
 class AutoPublisher:
     """Publishes to the configured catalog, if there is one; a failure never undoes a change.
 
-    Failures are logged as warnings and listed in the report.
+    Failures are logged as warnings and listed in the report. `omitted` aspects are not published.
     """
 
     def __init__(
@@ -35,10 +35,12 @@ class AutoPublisher:
         platform: Callable[[], Platform | None],
         store: Callable[[], Store],
         *,
+        omitted: Collection[str] = (),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._open_platform = platform
         self._store = store
+        self._omitted = omitted
         self._clock = clock
         self._depth = 0
         self._is_due = False
@@ -64,7 +66,9 @@ class AutoPublisher:
         from lumos.catalogs.publisher import CatalogPublisher
 
         try:
-            report = CatalogPublisher(self._store(), platform).deliver(progress)
+            report = CatalogPublisher(self._store(), platform, omitted=self._omitted).deliver(
+                progress
+            )
         finally:
             if isinstance(platform, Connects):
                 platform.close()

@@ -5,11 +5,13 @@ down, its changes stay in the outbox; if it rejects an entry, that entry stays. 
 idempotent, so a process can be killed at any point.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, NamedTuple, TypeAlias
+
+import msgspec
 
 from lumos.catalogs import (
     Conflict,
@@ -67,17 +69,23 @@ class _PublishedEntry(NamedTuple):
 
 
 class CatalogPublisher:
-    """Publishes one store to one catalog."""
+    """Publishes one store to one catalog.
+
+    `omitted` aspects, those of disabled features, are left in the catalog as they are. Without
+    lineage, jobs stay in the outbox.
+    """
 
     def __init__(
         self,
         store: Store,
         platform: Platform,
         *,
+        omitted: Collection[str] = (),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._store = store
         self._platform = platform
+        self._omitted = tuple(omitted)
         self._clock = clock
 
     @property
@@ -97,7 +105,7 @@ class CatalogPublisher:
 
     def deliver(self, progress: "Progress | None" = None) -> PublishReport:
         """Publish all pending changes, or as many as the catalog accepts; one process at a time."""
-        publishing = _Publishing(self._store, self._platform, progress)
+        publishing = _Publishing(self._store, self._platform, progress, omitted=self._omitted)
         if self.is_first:
             self._store.transact(
                 lambda transaction: transaction.catalog_outbox.subscribe(
@@ -117,10 +125,19 @@ class CatalogPublisher:
 class _Publishing:
     """One delivery and its counts."""
 
-    def __init__(self, store: Store, platform: Platform, progress: "Progress | None") -> None:
+    def __init__(
+        self,
+        store: Store,
+        platform: Platform,
+        progress: "Progress | None",
+        *,
+        omitted: tuple[str, ...],
+    ) -> None:
         self._store = store
         self._platform: Any = platform
         self._progress = progress
+        self._omitted = omitted
+        self._kinds = tuple(each for each in _ORDER if each is not JOBS or "lineage" not in omitted)
         self._sums = dict.fromkeys(("published", "unchanged", "hidden", "items"), 0)
         self._refused: dict[tuple[str, str], RefusedPublish] = {}
         self._conflicts: list[PublishConflict] = []
@@ -166,7 +183,8 @@ class _Publishing:
 
     def _pending(self) -> dict[str, int]:
         """The number of pending changes by kind, without those that were just rejected."""
-        pending = self._store.catalog_outbox.counts(self._platform.name)
+        counts = self._store.catalog_outbox.counts(self._platform.name)
+        pending = {kind.plural: counts.get(kind.plural, 0) for kind in self._kinds}
         for kind, _ in self._refused:
             if pending.get(kind):
                 pending[kind] -= 1
@@ -189,7 +207,7 @@ class _Publishing:
         """All pending changes, in batches that are published together."""
         batch: _Batch = []
         remaining = self._batch_size
-        for kind in _ORDER:
+        for kind in self._kinds:
             after: str | None = None
             while page := self._store.catalog_outbox.pending(
                 self._platform.name, kind.plural, after=after, limit=remaining
@@ -277,7 +295,9 @@ class _Publishing:
         bases: dict[str, CatalogEntry] = self._bases(kind, keys)
         by_key = {each.key: each for each in changes}
         live = {
-            key: for_catalogs(entry_of(each))
+            key: msgspec.structs.replace(
+                for_catalogs(entry_of(each)), **dict.fromkeys(self._omitted)
+            )
             for key, each in stored.items()
             if each.known.state == "live"
         }
@@ -292,7 +312,9 @@ class _Publishing:
             if key not in hidden:
                 yield _PublishedEntry(kind, by_key[key], bases.get(key), is_new=False)
         for key, changed in self._write_datasets(live, hidden, bases):
-            written = written_by_lumos(bases.get(key), live.get(key) or hidden[key], omitted=())
+            written = written_by_lumos(
+                bases.get(key), live.get(key) or hidden[key], omitted=self._omitted
+            )
             yield _PublishedEntry(kind, by_key[key], written, is_new=key not in bases)
             self._sums["hidden" if key in hidden else "published"] += 1
             self._sums["unchanged"] += not changed and key in live
@@ -317,7 +339,9 @@ class _Publishing:
             if key not in unread
             and (
                 each := merge_imported(
-                    *merge_inputs(platform, bases.get(key), theirs.get(key), ours), ours, omitted=()
+                    *merge_inputs(platform, bases.get(key), theirs.get(key), ours),
+                    ours,
+                    omitted=self._omitted,
                 )
             )
         }

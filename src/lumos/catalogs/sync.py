@@ -116,7 +116,8 @@ class SyncRun:
 
     def _publish(self, platform: Platform, progress: Progress, *, full: bool) -> PublishReport:
         progress(f"publishing to {platform.name}")
-        publisher = CatalogPublisher(self._make_store(), platform)
+        omitted = self._settings.switches.hidden_aspects
+        publisher = CatalogPublisher(self._make_store(), platform, omitted=omitted)
         if full:
             publisher.add_all()
         try:

@@ -160,7 +160,10 @@ def worker(
     Any number of workers can use one store. Ctrl-C or SIGTERM lets the running jobs finish; a
     second one stops them and gives them back. With --once, exits with 1 if a job failed.
     """
+    from lumos.tracing import start_tracing
+
     options = CommonOptions(config=config, store=store, json=json)
+    flush_spans = start_tracing("worker", os.environ)
     stop, abort = threading.Event(), threading.Event()
 
     def print_outcome(job: "JobSummary", outcome: str) -> None:
@@ -173,6 +176,7 @@ def worker(
         report = options.lumos.work(
             once=once, concurrency=concurrency, stop=stop, abort=abort, on_outcome=print_outcome
         )
+    flush_spans()
     options.print(report, _print_worked)
     if once and report.failed:
         raise typer.Exit(1)

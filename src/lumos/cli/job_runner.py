@@ -25,6 +25,7 @@ from lumos.jobs.runner import (
 )
 from lumos.model.job import JobProgress
 from lumos.model.json_codec import from_json
+from lumos.tracing import span, start_tracing
 
 _log = logging.getLogger(__name__)
 # The worker records progress only every few seconds, so more events would be useless.
@@ -80,11 +81,18 @@ def main() -> None:
     logger = logging.getLogger("lumos")
     logger.setLevel(logging.INFO)
     logger.addHandler(_JobLog(send))
+    flush_spans = start_tracing("job", os.environ)
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
     while True:
         request = from_json(requests.get(), RunnerRequest)
-        send(_run(request, send))
+        with span(f"run {request.kind}", parent=request.trace) as traced:
+            outcome = _run(request, send)
+            if isinstance(outcome, FailureEvent):
+                traced.fail("failed")
+        # Before the worker knows, which may end this process then.
+        flush_spans()
+        send(outcome)
 
 
 def _run(request: RunnerRequest, send: Any) -> AnyJobEvent:

@@ -1,5 +1,6 @@
 """lumos serve"""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -53,9 +54,11 @@ def serve(
     Logs go to stderr, as JSON unless stderr is a terminal.
     """
     from lumos.server.run import serve as run
+    from lumos.tracing import start_tracing
 
     format: logs.LogFormat = "text" if sys.stderr.isatty() else "json"
     logs.set_up(format=format, verbose=True, quiet=is_quiet())
+    flush_spans = start_tracing("server", os.environ)
     run(
         open_lumos(config, store),
         host=host,
@@ -66,3 +69,4 @@ def serve(
         workers=workers,
         started=lambda url: print_remark(f"Serving on {url}. Stop it with Ctrl-C."),
     )
+    flush_spans()

@@ -48,6 +48,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
         ("lineage",),
         ("lineage",),
     ),
+    "usage": Switch("Counting reads", ("usage",), ("usage",), ("usage",), ("usage",)),
     "profiles": Switch("Profiling", ("profiles",), ("profile",), ("profile",)),
     "notifications": Switch("Sending notifications", ("notifications",), ("notify",), ("remind",)),
     "releases": Switch("Refreshing after releases", ("releases",), ("release",),

@@ -22,6 +22,7 @@ import msgspec
 from lumos.errors import LumosError
 from lumos.model.job import JobProgress, JobRecord
 from lumos.model.json_codec import to_json
+from lumos.tracing import trace_headers
 
 _MODULE: Final = "lumos.cli.job_runner"
 # How long a child may take to cancel its Spark jobs.
@@ -79,6 +80,8 @@ class RunnerRequest(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     arguments: dict[str, Any]
     completed_steps: tuple[Any, ...]
+    # Headers with which the child continues the trace of the worker.
+    trace: dict[str, str] = {}
 
 
 class RunnerDied(LumosError):
@@ -132,6 +135,7 @@ class ProcessRunner(JobRunner):
             kind=job.kind,
             arguments=job.arguments,
             completed_steps=job.completed_steps,
+            trace=trace_headers(),
         )
         if self._jobs >= _MAX_JOBS:
             self.stop()

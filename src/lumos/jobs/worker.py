@@ -32,6 +32,7 @@ from lumos.jobs.runner import (
 from lumos.jobs.transport import JobMessage, JobTransport
 from lumos.model.job import JobProgress, JobRecord
 from lumos.store import JobRegistry, LeaseLost, StoreError
+from lumos.tracing import span, untraced
 
 _log = logging.getLogger(__name__)
 _MAX_HEARTBEAT_SECONDS: Final = 3.0
@@ -44,6 +45,7 @@ _RETRY_WRITE_SECONDS: Final = 0.5
 
 # What a worker did with a job. lost: another worker may have it. released: this worker stopped.
 JobOutcome = Literal["succeeded", "failed", "retried", "cancelled", "lost", "released"]
+_FAILED_OUTCOMES: Final = ("failed", "retried", "lost")
 
 
 def retry_delay(settings: JobSettings, attempts: int, fraction: float) -> timedelta:
@@ -215,8 +217,12 @@ class JobWorker:
 
     def _run(self, job: JobRecord, runner: JobRunner, message: JobMessage) -> None:
         attempt = _Attempt(self, job, runner, message)
-        with _logged(job):
+        facts = {"lumos.job.id": job.id, "lumos.job.kind": job.kind, "lumos.attempt": job.attempts}
+        with _logged(job), span(f"job {job.kind}", facts, kind="consumer") as traced:
             outcome = attempt.run()
+            traced.set({"lumos.outcome": outcome})
+            if outcome in _FAILED_OUTCOMES:
+                traced.fail(outcome)
             with self._lock:
                 self.outcomes[outcome] += 1
             self._on_outcome(job, outcome)
@@ -302,13 +308,14 @@ class _Attempt:
         try:
             lines, progress = self._lines, self._progress
             self._lines, self._progress = [], None
-            asked = self._registry.heartbeat(
-                self._job.id,
-                self._job.token,
-                lease=self._worker._lease,
-                progress=progress,
-                lines=lines,
-            )
+            with untraced():
+                asked = self._registry.heartbeat(
+                    self._job.id,
+                    self._job.token,
+                    lease=self._worker._lease,
+                    progress=progress,
+                    lines=lines,
+                )
         except LeaseLost:
             raise
         except StoreError as problem:

@@ -37,7 +37,7 @@ _MAX_LISTED_FILES = 5
 
 
 class LineageIngest:
-    """One run of `lumos lineage ingest`."""
+    """One run of `lumos lineage ingest`; without `usage`, reads are not counted."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LineageIngest:
         dry_run: bool,
         accept_removals: bool,
         apply_annotations: ApplyAnnotations,
-        usage: "UsageService",
+        usage: "UsageService | None",
         progress: Progress,
     ) -> None:
         find_dialect(dialect)
@@ -135,7 +135,7 @@ class LineageIngest:
         resolved = self._resolve(reader.read(inputs))
         for each, counts, described in self._recorder.record(resolved):
             report = self._reports[each.reporter]
-            if each.reads and not self._dry_run:
+            if each.reads and self._usage is not None and not self._dry_run:
                 recorded = self._usage.record(each.reporter, each.reads)
                 self._reads += recorded.counted
                 if recorded.ahead:
@@ -153,7 +153,8 @@ class LineageIngest:
                 problems=len(report.lineage.problems) + len(each.problems),
                 model=report.model,
             )
-        if any(report.lineage.reads for report in self._reports.values()) and not self._dry_run:
+        has_reads = any(report.lineage.reads for report in self._reports.values())
+        if has_reads and self._usage is not None and not self._dry_run:
             self._usage.assign_unresolved_reads()
 
     def _load_memories(self, reporters: Collection[str]) -> Mapping[str, bytes]:
@@ -237,9 +238,13 @@ class LineageIngest:
         logs = [each.log for each in inputs.of_kind(InputKind.QUERY_LOG) if each.log is not None]
         if not logs:
             return None
-        if self._dry_run:
+        if self._dry_run or self._usage is None:
             file = inputs.of_kind(InputKind.QUERY_LOG)[0].name
-            reason = "Query logs are not read in a dry run."
+            reason = (
+                "Query logs are not read in a dry run."
+                if self._dry_run
+                else "Query logs are not read: features.usage is false in the configuration."
+            )
             self._problems.append(LineageProblem(place=file, reason=reason, severity="remark"))
             return None
         return self._usage.ingest_logs(logs, dialect=self._dialect, progress=self._progress)

@@ -79,6 +79,13 @@ def is_ignored_folder(name: str) -> bool:
     return name.startswith(".") or name in _IGNORED_FOLDERS
 
 
+def may_be_input(name: str) -> bool:
+    """Whether a file of this name in a folder can be an input, by its extension."""
+    lower_name = name.lower()
+    is_hidden = name.startswith(".")
+    return not is_hidden and lower_name.endswith((*EXTENSIONS, *_YAML_EXTENSIONS, *_LOG_EXTENSIONS))
+
+
 def identify_files(paths: Sequence[str | Path], *, names: FileNames) -> InputFiles:
     """Identify the files in some paths."""
     finder = _FileFinder(names)

@@ -55,7 +55,7 @@ class LineageService:
         store: Callable[[], Store],
         make_store: Callable[[], Store],
         annotations: Callable[[], "AnnotationWriter"],
-        usage: Callable[[], "UsageService"],
+        usage: Callable[[], "UsageService | None"],
         publishing: Callable[[], AbstractContextManager[None]],
         is_empty: Callable[[], bool],
         store_folder: Path | None,

@@ -244,7 +244,7 @@ def _files(
             table_root=root,
         )
         partition = "/".join(f"{name}={value}" for name, value in live.partition)
-        yield SourceFile(task, partition, _identity(task, fields_hash))
+        yield SourceFile(task, partition, _identity(task, fields_hash), live.added)
 
 
 def _slices(files: Iterable[LiveFile]) -> Iterator[tuple[LiveFile, list[LiveFile]]]:

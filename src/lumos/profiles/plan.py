@@ -147,8 +147,8 @@ _NO_UNIT: Final = -1
 class SourceFile(NamedTuple):
     """A file to measure: a task without a unit, and its partition.
 
-    `identity` changes with every change of the file's rows. `modified` is in microseconds since
-    1970, if the storage lists the file.
+    `identity` changes with every change of the file's rows. `modified` is when the file, or its
+    rows in a table, were added, in microseconds since 1970, if that is known.
     """
 
     task: FileTask

@@ -34,6 +34,7 @@ from lumos.model.job import FINISHED_STATES, JobLogLine
 from lumos.model.json_codec import decode_json, to_json
 from lumos.names import NoMatchingDataset
 from lumos.sdk import Lumos
+from lumos.server.change_feed import POLL_SECONDS, ChangeFeed
 from lumos.server.dispatch import Dispatcher, PreconditionFailed, TookTooLong
 from lumos.server.identity import (
     Authenticator,
@@ -62,11 +63,8 @@ from lumos.version import __version__
 _JSON: Final = "application/json"
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _BODY_SECONDS: Final = 30
-_POLL_SECONDS: Final = 1.0
 _KEEP_ALIVE_SECONDS: Final = 15.0
 _MAX_ID_DIGITS: Final = 18
-# Transactions may end in another order than they began: positions this far back are read again.
-_OVERLAP: Final = 200
 _MIN_COMPRESSED: Final = 1_000
 _SECURITY_HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -188,7 +186,7 @@ EXTRA_ROUTES: Final = (
 
 
 _CONNECTED: Final = ServerSentEventMessage(
-    data=None, comment="connected", retry=int(_POLL_SECONDS * 1000)
+    data=None, comment="connected", retry=int(POLL_SECONDS * 1000)
 )
 
 
@@ -209,6 +207,9 @@ class ApiServer:
         self._limiter = RateLimiter(options.requests_per_minute)
         self._metrics = Metrics()
         self._open_streams = 0
+        self._feed = ChangeFeed(
+            lambda after: self._dispatcher.in_thread(lumos.latest_changes, after)
+        )
 
     def app(self) -> RequestLog:
         """The application; logging is outermost, so that unknown routes are logged too."""
@@ -402,29 +403,14 @@ class ApiServer:
 
     async def _follow(self, start: int) -> AsyncIterator[ServerSentEventMessage]:
         """The changes after a position, and a comment now and then that keeps proxies waiting."""
-        sent: dict[int, None] = {}
-        newest, idle = start, 0.0
         with self._open_stream():
             yield _CONNECTED
-            while True:
-                floor = max(start, newest - _OVERLAP)
-                latest = await self._dispatcher.in_thread(self._lumos.latest_changes, floor)
-                fresh = [each for each in latest.events if each.position not in sent]
-                for each in fresh:
-                    sent[each.position] = None
-                    newest = max(newest, each.position)
-                    yield ServerSentEventMessage(
-                        id=str(newest),
-                        event=each.event.type.value,
-                        data=to_json(each.event).decode(),
-                    )
-                sent = {each: None for each in sent if each > newest - 2 * _OVERLAP}
-                idle = 0.0 if fresh else idle + _POLL_SECONDS
-                if idle >= _KEEP_ALIVE_SECONDS:
-                    idle = 0.0
+            async for found in self._feed.follow(start, idle_seconds=_KEEP_ALIVE_SECONDS):
+                if found is None:
                     yield ServerSentEventMessage(data=None, comment="waiting")
-                if not fresh:
-                    await asyncio.sleep(_POLL_SECONDS)
+                    continue
+                position, event = found
+                yield ServerSentEventMessage(id=str(position), event=event.type, data=event.body)
 
     async def _job_events(self, request: Request[Any, Any, Any]) -> Response[Any]:
         try:
@@ -458,11 +444,11 @@ class ApiServer:
                 shown, last = now, job.log[-1] if job.log else None
                 if job.state in FINISHED_STATES:
                     return
-                idle = 0.0 if is_new else idle + _POLL_SECONDS
+                idle = 0.0 if is_new else idle + POLL_SECONDS
                 if idle >= _KEEP_ALIVE_SECONDS:
                     idle = 0.0
                     yield ServerSentEventMessage(data=None, comment="waiting")
-                await asyncio.sleep(_POLL_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
                 job = await self._dispatcher.in_thread(self._lumos.jobs.show, job.id)
 
     def _check_streams(self) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, cast
@@ -19,7 +19,7 @@ from lumos.model.json_codec import to_json
 from lumos.schemas.changes import ChangesReport
 from lumos.schemas.output import write_output
 from lumos.sdk import Lumos
-from lumos.server.routes import TABLE, Route, UploadedFile
+from lumos.server.routes import TABLE, Route, UploadedFile, UploadedPath
 from lumos.server.wire import (
     PROBLEM,
     REPORT_HEADER,
@@ -33,6 +33,7 @@ from lumos.snapshots.export import file_in, is_folder_for_snapshots
 from lumos.snapshots.format.encodings import ENDINGS
 from lumos.snapshots.reports import SnapshotExportReport
 from lumos.snapshots.service import DEFAULT_ENDING
+from lumos.storage.file_names import FileNames
 from lumos.store.audit import GENESIS
 
 SERVER: Final = "LUMOS_SERVER"
@@ -42,6 +43,9 @@ _LIMITS: Final = TimeLimits(connect=5.0, read=300.0)
 _RETRIES: Final = RetryPolicy(tries=4, seconds=10, first_wait=0.2, max_wait=1.0)
 _NEXT: Final = re.compile(r"<([^>]+)>; rel=\"next\"")
 _OK: Final = 200
+# The server has a limit of its own, which is lower by default.
+_MAX_UPLOAD_BYTES: Final = 256 * 1024 * 1024
+_MAX_UPLOAD_FILES: Final = 10_000
 # Verbs that read settings, files or the state of the machine that they run on.
 _REASONS: Final = {
     "init": "it writes a configuration on this machine",
@@ -230,11 +234,47 @@ def _given(route: Route, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> di
                     f"{option} does not work on a server. Run the command without --server, or "
                     f"without {option}."
                 )
+        elif name in route.files and parameter.kind == "rest":
+            sent[name] = _uploads(route, value)
         elif name in route.files and value is not None:
-            sent[name] = UploadedFile(name=str(value), content=_content(value))
+            sent[name] = UploadedFile(name=_name(route, value), content=_content(value))
         elif value is not None and (parameter.is_required or value != parameter.default):
             sent[name] = value
     return sent
+
+
+def _name(route: Route, path: str | Path) -> str:
+    return FileNames(None).of(Path(path)) if route.keeps_file_names else str(path)
+
+
+def _uploads(route: Route, paths: Sequence[str | Path]) -> tuple[UploadedPath, ...]:
+    """Files, and folders with the files in them that Lumos can read."""
+    size = count = 0
+    uploads = []
+    for path in map(Path, paths):
+        is_folder = path.is_dir()
+        files = []
+        for file in _files_in(path) if is_folder else (path,):
+            content = _content(file)
+            size, count = size + len(content), count + 1
+            if size > _MAX_UPLOAD_BYTES or count > _MAX_UPLOAD_FILES:
+                raise MisuseError(
+                    f"{path} has more than {_MAX_UPLOAD_BYTES >> 20} MB or {_MAX_UPLOAD_FILES:,} "
+                    "files. Send parts of it, or run the command where the store is."
+                )
+            name = file.relative_to(path).as_posix() if is_folder else file.name
+            files.append(UploadedFile(name=name, content=content))
+        name = _name(route, path)
+        uploads.append(UploadedPath(name=name, is_folder=is_folder, files=tuple(files)))
+    return tuple(uploads)
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    from lumos.lineage.input_files import is_ignored_folder, may_be_input
+
+    for current, folders, files in os.walk(folder):
+        folders[:] = sorted(each for each in folders if not is_ignored_folder(each))
+        yield from (Path(current) / each for each in sorted(files) if may_be_input(each))
 
 
 def _content(file: str | Path) -> bytes:

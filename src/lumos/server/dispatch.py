@@ -8,7 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -17,12 +17,17 @@ import msgspec
 from msgspec import UNSET
 
 from lumos.actor import acting_as
+from lumos.datasets.reports import ShowReport
+from lumos.datasets.service import Datasets
 from lumos.errors import LumosError, MisuseError
 from lumos.model.json_codec import to_json
 from lumos.sdk import Lumos
 from lumos.server.identity import Identity
-from lumos.server.routes import Page, Route, UploadedFile
-from lumos.server.wire import query_of
+from lumos.server.routes import Page, Route, UploadedFile, UploadedPath
+from lumos.server.wire import InvalidArguments, query_of
+from lumos.storage.file_names import uploads_named
+from lumos.store import Database, Store
+from lumos.store.conditions import WriteCondition, write_only_if
 
 Result = TypeVar("Result")
 # Fewer than the connections of the store's pool, so that no thread waits for one.
@@ -32,6 +37,8 @@ _CHUNK_BYTES: Final = 262_144
 _EXPORT_NAME: Final = "snapshot"
 # One line per entry: clients can read it as it arrives.
 _DEFAULT_ENDING: Final = ".jsonl"
+_MAX_UPLOADED_FILES: Final = 10_000
+_MAX_PART_LENGTH: Final = 200
 _SINGLE_FILES: Final = (".jsonl", ".jsonl.zst", ".json", ".yaml", ".yml")
 
 
@@ -101,9 +108,10 @@ class Dispatcher:
         lock: AbstractContextManager[Any] = (
             nullcontext() if route.role == "read" or route.method == "GET" else self._writing
         )
-        with acting_as(identity.actor), lock:
+        with acting_as(identity.actor), lock, ExitStack() as conditions:
             if if_match is not None and route.conditional is not None:
-                self._check_unchanged(getattr(arguments, route.conditional), if_match)
+                condition = self._unchanged(getattr(arguments, route.conditional), if_match)
+                conditions.enter_context(write_only_if(condition))
             with _written_files(route, arguments) as (ready, names):
                 page = _first_page(route.page, ready)
                 result = route.verb.call(self._lumos, page, fixed=route.fixed)
@@ -176,13 +184,32 @@ class Dispatcher:
 
         return lines()
 
-    def _check_unchanged(self, dataset: str, if_match: str) -> None:
-        current = Answer(to_json(self._lumos.show(dataset))).etag
+    def _unchanged(self, dataset: str, if_match: str) -> WriteCondition:
+        """The condition that a dataset still has one of these ETags; it does now."""
         wanted = {each.strip() for each in if_match.split(",")}
-        if "*" not in wanted and current not in wanted:
-            raise PreconditionFailed(
-                f"{dataset} has changed since you read it. Read it again with: lumos show {dataset}"
+
+        def check(report: ShowReport) -> None:
+            if "*" not in wanted and Answer(to_json(report)).etag not in wanted:
+                raise PreconditionFailed(
+                    f"{dataset} has changed since you read it. "
+                    f"Read it again with: lumos show {dataset}"
+                )
+
+        # Before the write as well, so that a stale request neither waits nor validates anything.
+        current = self._lumos.show(dataset)
+        check(current)
+        urn = str(current.dataset["urn"])
+
+        def check_in(view: Database) -> None:
+            store = Store(view)
+            datasets = Datasets(
+                lambda: store,
+                existing_store=lambda: store,
+                hidden_aspects=self._lumos.settings.switches.hidden_aspects,
             )
+            check(datasets.show(urn))
+
+        return WriteCondition(urn, check_in)
 
     def _check_catalogs(self, route: Route, arguments: msgspec.Struct) -> None:
         """Reject addresses: a client must not make the server connect to any host or file."""
@@ -205,25 +232,67 @@ def _written_files(
         return
     values = msgspec.structs.asdict(arguments)
     names: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="lumos-request-") as folder:
-        for number, name in enumerate(route.files):
-            if not isinstance(upload := values[name], UploadedFile):
-                continue
+    with tempfile.TemporaryDirectory(prefix="lumos-request-") as temporary:
+        folder = Path(os.path.realpath(temporary))
+
+        def write(upload: UploadedFile | UploadedPath) -> str:
             # Readers look at the end of a name, never at its folder.
-            path = Path(folder) / str(number) / _safe_name(upload.name)
+            path = folder / str(len(names)) / _safe_name(upload.name)
             path.parent.mkdir()
-            path.write_bytes(upload.content)
-            values[name] = str(path)
+            if isinstance(upload, UploadedFile):
+                path.write_bytes(upload.content)
+            else:
+                _write_path(path, upload)
             names[str(path)] = upload.name
+            return str(path)
+
+        for name in route.files:
+            value = values[name]
+            if isinstance(value, UploadedFile):
+                values[name] = write(value)
+            elif isinstance(value, tuple):
+                if sum(len(each.files) for each in value) > _MAX_UPLOADED_FILES:
+                    raise InvalidArguments(f"Send at most {_MAX_UPLOADED_FILES:,} files at once.")
+                values[name] = tuple(map(write, value))
         given = {name: value for name, value in values.items() if value is not UNSET}
         try:
-            yield route.verb.arguments(**given), names
+            with uploads_named({Path(path): name for path, name in names.items()}):
+                yield route.verb.arguments(**given), names
         except LumosError as problem:
             text = str(problem)
             for path_text, name in names.items():
                 text = text.replace(path_text, name)
             problem.args = (text,)
             raise
+
+
+def _write_path(path: Path, upload: UploadedPath) -> None:
+    """Write a file or a folder of a client below a new path."""
+    if not upload.is_folder:
+        if len(upload.files) != 1:
+            raise InvalidArguments(f"'{upload.name}' is not a folder, so send exactly one file.")
+        path.write_bytes(upload.files[0].content)
+        return
+    path.mkdir()
+    for file in upload.files:
+        parts = file.name.split("/")
+        if any(not _is_plain(part) for part in parts):
+            raise InvalidArguments(
+                f"'{file.name}' is not a path in the folder '{upload.name}'. Send relative paths "
+                "with slashes, without '..'."
+            )
+        target = path.joinpath(*parts)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.content)
+        except OSError as problem:
+            raise InvalidArguments(
+                f"'{file.name}' cannot be written: {problem.strerror}. Rename it and send it again."
+            ) from None
+
+
+def _is_plain(part: str) -> bool:
+    return part not in ("", ".", "..") and "\x00" not in part and len(part) <= _MAX_PART_LENGTH
 
 
 def _safe_name(name: str) -> str:

@@ -18,6 +18,8 @@ _SCHEME: Final = "bearer "
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 # Headers of reverse proxies: the request comes from elsewhere although the peer is local.
 _PROXY_HEADERS: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
+# What a browser says of pages of this server, and of addresses that a person typed.
+_OWN_SITES: Final = ("none", "same-origin")
 _KEY_SECONDS: Final = 300
 _TIMEOUT: Final = 10
 _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
@@ -52,9 +54,11 @@ class Peer(NamedTuple):
         """Whether the request was made on this machine for this machine.
 
         A page of another site that a browser on this machine shows is not allowed to: its requests
-        have a foreign Host (DNS rebinding) or Origin.
+        have a foreign Host (DNS rebinding), Origin or Sec-Fetch-Site.
         """
         if any(name in self.headers for name in _PROXY_HEADERS):
+            return False
+        if self.headers.get("sec-fetch-site", "none") not in _OWN_SITES:
             return False
         origin = self.headers.get("origin")
         host = self.headers.get("host", "")

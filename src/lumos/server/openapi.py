@@ -92,8 +92,8 @@ class _Schemas:
             distinct, schema_hook=_schema_of, ref_template=_REF
         )
         schemas = {str(each): schema for each, schema in zip(distinct, found, strict=True)}
-        self._schemas: dict[str, Any] = _with_numbers(schemas)
-        self.components: dict[str, Any] = _with_numbers(components)
+        self._schemas: dict[str, Any] = _portable(schemas)
+        self.components: dict[str, Any] = _portable(components)
 
     def of(self, type: Any) -> Any:
         return self._schemas[str(type)]
@@ -105,16 +105,25 @@ def _schema_of(type: type[Any]) -> dict[str, Any]:
     raise NotImplementedError(type)
 
 
-def _with_numbers(schema: Any) -> Any:
-    """Schemas with decimals as Lumos writes and reads them: numbers, or texts of numbers."""
+def _portable(schema: Any) -> Any:
+    """Schemas as Lumos writes values and as tools read them.
+
+    Decimals are numbers or texts of numbers. Tuples are arrays of a fixed length: many tools do not
+    know `prefixItems`.
+    """
     if isinstance(schema, list):
-        return [_with_numbers(each) for each in schema]
+        return [_portable(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
+    if "prefixItems" in schema:
+        members = [_portable(each) for each in schema["prefixItems"]]
+        distinct = [each for at, each in enumerate(members) if each not in members[:at]]
+        rest = {key: value for key, value in schema.items() if key != "prefixItems"}
+        return {**rest, "items": distinct[0] if len(distinct) == 1 else {"anyOf": distinct}}
     if {key: schema.get(key) for key in _DECIMAL} == _DECIMAL:
         rest = {key: value for key, value in schema.items() if key not in _DECIMAL}
         return {**rest, "type": ["number", "string"]}
-    return {key: _with_numbers(value) for key, value in schema.items()}
+    return {key: _portable(value) for key, value in schema.items()}
 
 
 def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:

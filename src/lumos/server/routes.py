@@ -38,12 +38,26 @@ class UploadedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     content: bytes
 
 
+class UploadedPath(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file or folder of the client with all files in it; these have paths relative to it.
+
+    `name` identifies it in reports and at the next upload: what a folder no longer contains is
+    removed.
+    """
+
+    name: str
+    is_folder: bool
+    files: tuple[UploadedFile, ...]
+
+
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """A verb of the SDK under a method and a path.
 
     `aliases` are other verbs that do the same. `omitted` are parameters that a client cannot give,
     since they are about the machine of the SDK, and `fixed` are the values of some of them.
-    `files` are parameters whose files the client sends. `catalogs` are parameters with the name of
+    `files` are parameters whose files the client sends, and folders too if the parameter takes
+    several; with `keeps_file_names` the store knows them by a name that is the same in all
+    checkouts of a repository. `catalogs` are parameters with the name of
     a configured catalog. `conditional` writes take If-Match with the ETag of the dataset in that
     parameter. `output` is the parameter for a file that the verb writes: it is the answer.
     """
@@ -56,6 +70,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     omitted: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = MappingProxyType({})
     files: tuple[str, ...] = ()
+    keeps_file_names: bool = False
     catalogs: tuple[str, ...] = ()
     page: Page | None = None
     conditional: str | None = None
@@ -136,6 +151,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _get("/lineage/drawing", "lineage.view.drawn"),
     _post("/lineage/paths", "lineage.view.paths", "read"),
     _get("/lineage/reference", "lineage.view.split"),
+    _post("/lineage/files", "lineage.ingest", files=("paths",), keeps_file_names=True),
     _put("/lineage/edges", "lineage.add"),
     _delete("/lineage/edges", "lineage.remove"),
     _post("/impact", "impact.of", "read", files=("proposed",), omitted=("check_on_spark",)),
@@ -147,6 +163,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *_annotations("terms"),
     *_annotations("docs"),
     *_annotations("properties"),
+    _post("/annotations/enrich", "annotations.enrich", files=("file",), keeps_file_names=True),
     _put("/annotations/schedules", "annotations.schedules.set", conditional="dataset"),
     _delete("/annotations/schedules", "annotations.schedules.remove", conditional="dataset"),
     _get("/annotations/missing", "annotations.missing"),
@@ -164,6 +181,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _get("/usage/unread", "usage.unread"),
     _get("/usage/top", "usage.top"),
     _get("/usage/logs", "usage.logs"),
+    _post("/usage/logs", "usage.ingest", files=("paths",)),
     _delete("/usage/logs", "usage.forget"),
     _get("/cost/configured", "cost.has_prices"),
     _get("/cost/report", "cost.report"),
@@ -183,6 +201,11 @@ ROUTES: Final[tuple[Route, ...]] = (
     # Snapshots.
     _get("/snapshots/export", "snapshot.export", output="output", omitted=("since",),
          catalogs=("platform",)),
+    _post("/snapshots/import", "snapshot.load", "admin", files=("file",), catalogs=("platform",)),
+    _post("/snapshots/preview", "snapshot.try_load", "admin", files=("file",),
+          catalogs=("platform",)),
+    _post("/snapshots/rollback", "snapshot.roll_back", "admin", files=("file",),
+          catalogs=("platform",)),
     # The gate.
     _get("/gate/results", "gate_results.list"),
     _get("/gate/results/show", "gate_results.show"),

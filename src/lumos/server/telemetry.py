@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from lumos.tracing import TraceSpan, span
+
 if TYPE_CHECKING:
     from litestar.types import ASGIApp, Message
 
@@ -15,6 +17,7 @@ LOG: Final = logging.getLogger("lumos.server")
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SERVER_ERROR: Final = 500
+_STREAM: Final = "/events"
 
 
 class Metrics:
@@ -73,8 +76,16 @@ class RequestLog:
             await send(message)
 
         self._metrics.running.inc()
+        trace_id = ""
         try:
-            await self._app(scope, receive, send_with_id)
+            # A stream of events would be one endless span.
+            if scope["path"].endswith(_STREAM):
+                await self._app(scope, receive, send_with_id)
+            else:
+                with span(scope["method"], kind="server", parent=_headers(scope)) as traced:
+                    trace_id = traced.trace_id
+                    await self._app(scope, receive, send_with_id)
+                    _describe(traced, scope, status, request_id)
         finally:
             self._metrics.running.dec()
             seconds = time.perf_counter() - begun
@@ -94,9 +105,35 @@ class RequestLog:
                         "milliseconds": round(seconds * 1000, 1),
                         "client": (scope.get("client") or ("", 0))[0],
                         "actor": state.get("actor", ""),
+                        **({"trace_id": trace_id} if trace_id else {}),
                     }
                 },
             )
+
+
+def _headers(scope: Any) -> dict[str, str]:
+    """The headers with which a client says which trace the request belongs to."""
+    names = {b"traceparent": "traceparent", b"tracestate": "tracestate"}
+    return {
+        names[name]: bytes(value).decode("latin-1")
+        for name, value in scope["headers"]
+        if name in names
+    }
+
+
+def _describe(traced: TraceSpan, scope: Any, status: int, request_id: str) -> None:
+    route = scope.get("path_template") or "unknown"
+    traced.rename(f"{scope['method']} {route}")
+    traced.set(
+        {
+            "http.request.method": scope["method"],
+            "http.route": route,
+            "http.response.status_code": status,
+            "lumos.request_id": request_id,
+        }
+    )
+    if status >= _SERVER_ERROR:
+        traced.fail(str(status))
 
 
 def _request_id(scope: Any) -> str:

@@ -14,7 +14,7 @@ import msgspec
 from lumos.errors import FAILED, MISUSED, LumosError, MisuseError, UnknownName
 from lumos.model.json_codec import from_json, from_plain, to_json, to_plain
 from lumos.model.types import DataType
-from lumos.server.routes import Route, UploadedFile
+from lumos.server.routes import Route, UploadedFile, UploadedPath
 from lumos.server.verbs import Parameter, Verb
 
 PROBLEM: Final = "application/problem+json"
@@ -123,9 +123,12 @@ def _body_struct(verb: Verb, files: tuple[str, ...]) -> type[msgspec.Struct]:
     if not files:
         return verb.arguments
     fields: list[Any] = []
+    parameters = {each.name: each for each in verb.parameters}
     for each in msgspec.structs.fields(verb.arguments):
         if each.name not in files:
             fields.append((each.name, each.type, *_default(each)))
+        elif parameters[each.name].kind == "rest":
+            fields.append((each.name, tuple[UploadedPath, ...], ()))
         elif each.required:
             fields.append((each.name, UploadedFile))
         else:

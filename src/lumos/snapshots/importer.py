@@ -20,6 +20,7 @@ from lumos.snapshots.local_target import LocalTarget
 from lumos.snapshots.reports import EntryReport, ImportReport, ImportTotals, RollbackReport
 from lumos.snapshots.targets import ImportTarget, UndoneStep
 from lumos.snapshots.validate import validate_snapshot
+from lumos.storage.file_names import upload_name
 from lumos.store import Store
 from lumos.store.database import LockHeld
 from lumos.store.journal import ImportRun
@@ -191,7 +192,7 @@ class Importer:
             run = transaction.journal.begin(
                 uuid.uuid4().hex,
                 platform=self._target.name,
-                file=str(file.resolve()),
+                file=upload_name(file) or str(file.resolve()),
                 snapshot=snapshot,
                 at=self._now(),
             )

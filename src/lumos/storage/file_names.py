@@ -2,14 +2,19 @@
 
 A file below the folder of the store is named by its relative path, since both move together. A file
 of another repository is named by the URL of the repository and its path in it, which is the same in
-all checkouts. Other files are named by their absolute path.
+all checkouts. Other files are named by their absolute path. Files that a client sent to a server
+have the name that the client gave them.
 """
 
 import os
 import re
+from collections.abc import Iterator, Mapping
 from configparser import ConfigParser, Error
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,6 +22,30 @@ from urllib.parse import urlsplit
 REPOSITORY_SEPARATOR: Final = "//"
 _OWN_FOLDER: Final = ".lumos"
 _SHORT_ADDRESS: Final = re.compile(r"(?:[^@/\s]+@)?([\w.-]+):(?!/)(\S+)")
+
+# Files and folders of clients, as they lie here, with their names.
+_UPLOADS: ContextVar[Mapping[Path, str]] = ContextVar("lumos_uploads", default=MappingProxyType({}))
+
+
+@contextmanager
+def uploads_named(names: Mapping[Path, str]) -> Iterator[None]:
+    """Name files and folders that clients sent as the clients do."""
+    token = _UPLOADS.set(names)
+    try:
+        yield
+    finally:
+        _UPLOADS.reset(token)
+
+
+def upload_name(path: Path) -> str | None:
+    """The name of a file that a client sent, or of a file in a folder that it sent."""
+    for uploaded, name in _UPLOADS.get().items():
+        if path == uploaded:
+            return name
+        if path.is_relative_to(uploaded):
+            slash = "" if name.endswith("/") else "/"
+            return f"{name}{slash}{path.relative_to(uploaded).as_posix()}"
+    return None
 
 
 class FileNames:
@@ -28,6 +57,8 @@ class FileNames:
     def of(self, path: Path) -> str:
         """The name of a file or folder."""
         absolute = Path(os.path.abspath(path))
+        if (name := upload_name(absolute)) is not None:
+            return name
         for path, base in self._from_base(absolute):
             if path.is_relative_to(base):
                 return path.relative_to(base).as_posix()

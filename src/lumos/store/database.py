@@ -26,6 +26,7 @@ from lumos.store.errors import (
     translate_errors,
 )
 from lumos.store.garbage_collection import paused_gc
+from lumos.tracing import span
 
 # Oldest first; this version of Lumos reads and writes the last one.
 REVISIONS: Final = (
@@ -168,6 +169,7 @@ class Database:
     def reading(self) -> Iterator[Connection]:
         """A read transaction, which sees one state of the store."""
         with (
+            self._span("read"),
             translate_errors(self.location),
             self.engine.connect() as connection,
             connection.begin(),
@@ -177,10 +179,18 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A write transaction, which holds the write lock from its first statement on."""
-        with translate_errors(self.location), self.engine.connect() as plain:
+        with (
+            self._span("write"),
+            translate_errors(self.location),
+            self.engine.connect() as plain,
+        ):
             connection = plain.execution_options(lumos_writes=True)
             with connection.begin():
                 yield connection
+
+    def _span(self, access: str) -> AbstractContextManager[object]:
+        facts = {"db.system.name": self.engine.dialect.name, "db.operation.name": access}
+        return span(f"store {access}", facts, kind="client", is_part=True)
 
     def check_writable(self) -> None:
         """Raise an error if the store is read-only, before a long operation needs to write."""

@@ -186,7 +186,7 @@ class JobRegistry:
         while True:
             with self._database.writing() as connection:
                 now = self.now(connection)
-                ready = [table.c.state == "queued", table.c.not_before <= now]
+                ready = [table.c.state == "queued", _is_due(now)]
                 if id is not None:
                     ready.append(table.c.id == id)
                 if busy:
@@ -388,7 +388,7 @@ class JobRegistry:
     def ready(self) -> int:
         """The number of queued jobs that are due."""
         with self._database.reading() as connection:
-            is_ready = (table.c.state == "queued") & (table.c.not_before <= self.now(connection))
+            is_ready = (table.c.state == "queued") & _is_due(self.now(connection))
             return int(connection.execute(select(func.count()).where(is_ready)).scalar_one())
 
     def next_due(self) -> datetime | None:
@@ -566,6 +566,19 @@ class ScheduleRegistry:
         is_old = schedule_run.c.due_at < before
         with self._database.writing() as connection:
             connection.execute(delete(schedule_run).where(is_old))
+
+
+def _is_due(now: datetime) -> ColumnElement[bool]:
+    """Whether a queued job may begin.
+
+    A job that was to begin at once, or whose last attempt began later than now, was queued before
+    the clock was set back. It does not wait until the clock has caught up.
+    """
+    return or_(
+        table.c.not_before <= now,
+        table.c.not_before <= table.c.created_at,
+        table.c.started_at > now,
+    )
 
 
 def _job_record(row: Row[Any]) -> JobRecord:

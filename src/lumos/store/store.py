@@ -149,6 +149,7 @@ class Store:
             for event, listener in product(events, self._listeners):
                 listener.before_commit(transaction, event)
             transaction.finish()
+        transaction.on_committed()
         for event, listener in product(events, self._listeners):
             listener.after_commit(event)
 

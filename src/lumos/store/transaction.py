@@ -30,6 +30,7 @@ from lumos.model.schema import Schema
 from lumos.store import audit, notification_outbox, search, tables
 from lumos.store.annotations import AnnotationRows
 from lumos.store.catalog_outbox import CatalogOutboxWriter
+from lumos.store.conditions import WriteCondition, pending_condition
 from lumos.store.costs import CostWriter, size_row
 from lumos.store.database import Database, TransactionView, lock_in_transaction
 from lumos.store.datasets import (
@@ -69,6 +70,7 @@ class Transaction:
         self._sizes: dict[str, dict[str, Any]] = {}
         self._schema_memories: dict[str, dict[str, Any]] = {}
         self._audit_rows: list[dict[str, Any]] = []
+        self._condition: WriteCondition | None = None
         self.new_events: list[ChangeEvent] = []
         self.annotations = AnnotationRows(connection)
         self.lineage = LineageWriter(connection)
@@ -117,8 +119,21 @@ class Transaction:
         """The record of a dataset, locked against other writers until the transaction ends."""
         # Locks the name, since a row that does not exist yet cannot be locked.
         lock_in_transaction(self._connection, urn)
+        self._check_condition(urn)
         row = self._connection.execute(_DATASET, {"urn": urn}).one_or_none()
         return None if row is None else known_dataset(row)
+
+    def _check_condition(self, urn: str) -> None:
+        """Check the condition of this write under the lock of its dataset."""
+        condition = pending_condition()
+        if condition is not None and condition.urn == urn and self._condition is None:
+            condition.check(self.view())
+            self._condition = condition
+
+    def on_committed(self) -> None:
+        """Note that the condition that was checked here is met."""
+        if self._condition is not None:
+            self._condition.is_met = True
 
     def aspect(self, urn: str, name: str) -> Any:
         """One aspect of a dataset, or None."""

@@ -84,7 +84,10 @@ class RowDeletes(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LiveFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file of the current version; `path` is relative to the root, or a URI outside of it."""
+    """A file of the current version; `path` is relative to the root, or a URI outside of it.
+
+    `added` is when the table got its rows, in microseconds since 1970, if that is known.
+    """
 
     path: str
     size: int
@@ -92,6 +95,7 @@ class LiveFile(msgspec.Struct, frozen=True, array_like=True):
     partition: tuple[tuple[str, str | None], ...] = ()
     deletes: tuple[RowDeletes, ...] = ()
     format: str = "parquet"
+    added: int | None = None
 
 
 class TableFeature(NamedTuple):

@@ -29,7 +29,9 @@ from lumos.formats.tables.interface import TableFolder
 from lumos.formats.tables.parquet_rows import FAULTS, ParquetRows, is_below
 
 _BATCH_SIZE: Final = 10_000
-_ADD_COLUMNS: Final = ("path", "size", "partitionValues", "deletionVector", "stats")
+_ADD_COLUMNS: Final = (
+    "path", "size", "partitionValues", "deletionVector", "stats", "modificationTime",
+)  # fmt: skip
 _PARSED_ROW_COUNT: Final = "stats_parsed.numRecords"
 _OTHER_ACTIONS: Final[dict[str, tuple[str, ...]]] = {
     "metaData": (
@@ -132,12 +134,14 @@ def _add_actions(adds: pa.StructArray) -> Iterator[tuple[Action, int | None]]:
     nulls: list[Any] = [None] * count
     partitions = columns["partitionValues"].to_pylist() if "partitionValues" in columns else nulls
     vectors = columns.get("deletionVector")
-    for path, size, partition, vector, rows in zip(
+    times = columns["modificationTime"].to_pylist() if "modificationTime" in columns else nulls
+    for path, size, partition, vector, rows, time in zip(
         columns["path"].to_pylist(),
         columns["size"].to_pylist(),
         partitions,
         nulls if vectors is None or vectors.null_count == count else vectors.to_pylist(),
         _row_counts(columns, count),
+        times,
         strict=True,
     ):
         if path is None or size is None or size < 0 or len(path) > MAX_PATH_LENGTH:
@@ -147,6 +151,7 @@ def _add_actions(adds: pa.StructArray) -> Iterator[tuple[Action, int | None]]:
             size=size,
             partition_values=dict(partition) if partition else None,
             deletion_vector=vector and _convert(vector, DeletionVector),
+            modification_time=time if isinstance(time, int) else None,
         )
         yield Action(add=add), rows
 

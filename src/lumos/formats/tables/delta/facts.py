@@ -321,4 +321,5 @@ def live_files(memory: DeltaMemory) -> Iterator[LiveFile]:
             partition=partitions[file.partition],
             deletes=() if file.deletes is None else (file.deletes,),
             format=format,
+            added=file.added * 1000 or None,
         )

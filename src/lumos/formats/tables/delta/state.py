@@ -133,13 +133,18 @@ def _decode_z85(text: str) -> bytes:
 
 # A table of ten million files has 160,000 in each bucket.
 _BUCKETS: Final = 64
+# The year 10000 in milliseconds since 1970.
+_END_OF_TIME: Final = 253_402_300_800_000
 # Up to this number, files outside of the table are listed one by one, because their folders may
 # contain files of other datasets.
 _MAX_LISTED_FILES: Final = 10_000
 
 
 class DeltaFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A live file; `partition` is its index in the list of partitions."""
+    """A live file; `partition` is its index in the list of partitions.
+
+    `added` is in milliseconds since 1970, and 0 if it is not known.
+    """
 
     path: str
     size: int
@@ -147,11 +152,19 @@ class DeltaFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
     partition: int
     deletes: RowDeletes | None = None
     vector: str = ""
+    added: int = 0
 
     @property
     def key(self) -> str:
         """The key of the file, which includes its deletion vector."""
         return file_key(self.path, self.vector)
+
+
+def _added(add: Add) -> int:
+    """When the rows of a file came into the table; 0 if it was rewritten since."""
+    time = add.modification_time or 0
+    is_rewritten = add.data_change is False or add.deletion_vector is not None
+    return int(time) if not is_rewritten and 0 < time < _END_OF_TIME else 0
 
 
 def file_key(path: str, vector: str) -> str:
@@ -371,6 +384,7 @@ class DeltaState:
                 partition=self.partitions.setdefault(partition, len(self.partitions)),
                 deletes=None if vector is None else vector_location(vector, self._resolve),
                 vector=vector_id(vector),
+                added=_added(add),
             )
         )
 

@@ -139,10 +139,12 @@ def live_files(
         if each.base is not None:
             row_count = rows.get(each.base.name)
             base = each.base
-            yield LiveFile(base.name, base.size, row_count, partition, (), each.format)
+            yield LiveFile(
+                base.name, base.size, row_count, partition, (), each.format, base.modified
+            )
         for log in each.logs:
             new_rows = rows.get(log.name) if each.base is None else None
-            yield LiveFile(log.name, log.size, new_rows, partition, (), LOG_FORMAT)
+            yield LiveFile(log.name, log.size, new_rows, partition, (), LOG_FORMAT, log.modified)
 
 
 def partition_values(path: str, properties: HudiProperties) -> tuple[tuple[str, str | None], ...]:

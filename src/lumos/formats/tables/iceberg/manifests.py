@@ -4,7 +4,8 @@ Manifests never change, so their content is stored and only new ones are opened.
 """
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -430,8 +431,13 @@ def count_live_files(parts: Sequence[ManifestContent]) -> LiveCounts:
     )
 
 
-def live_files(parts: Sequence[ManifestContent]) -> Iterator[LiveFile]:
-    """Yield the live data files with the deletes that apply to each."""
+def live_files(
+    parts: Sequence[ManifestContent], times: Mapping[int, int] = MappingProxyType({})
+) -> Iterator[LiveFile]:
+    """Yield the live data files with the deletes that apply to each.
+
+    `times` are the milliseconds since 1970 at which rows with a sequence number were added.
+    """
     deletes = _DeleteIndex(part for part in parts if part.deletes)
     for part in parts:
         if part.deletes:
@@ -444,6 +450,7 @@ def live_files(parts: Sequence[ManifestContent]) -> Iterator[LiveFile]:
                 partition=row.partition,
                 deletes=deletes.to(row, part.spec_id),
                 format=row.format,
+                added=times[row.sequence] * 1000 if row.sequence in times else None,
             )
 
 

@@ -1,7 +1,7 @@
 """Reads Iceberg tables, versions 1 to 3, from their metadata files."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 import msgspec
@@ -188,6 +188,7 @@ def _references(metadata: IcebergMetadata, type: str) -> str:
 
 # Increased when the layout changes; other memories are ignored.
 _LAYOUT: Final = 2
+_MAX_TIMES: Final = 10_000
 
 
 class _Memory(msgspec.Struct, frozen=True, array_like=True):
@@ -199,6 +200,8 @@ class _Memory(msgspec.Struct, frozen=True, array_like=True):
     log: dict[str, EarlierMetadata]
     # The metadata file that was current.
     current: str = ""
+    # When rows with a sequence number were added, also by snapshots that have expired since.
+    times: dict[int, int] = {}
 
 
 _MEMORY: Final = msgspec.msgpack.Decoder(_Memory)
@@ -252,11 +255,25 @@ class IcebergReader(TableReader):
             elsewhere=location_elsewhere(folder, metadata),
             content=_content(current, snapshot),
         )
-        new_memory = _Memory(_LAYOUT, location, tuple(parts), history.opened, current.name)
+        times = _times(metadata, usable_memory.times)
+        new_memory = _Memory(_LAYOUT, location, tuple(parts), history.opened, current.name, times)
         return facts, msgspec.msgpack.encode(new_memory)
 
     def live(self, memory: bytes) -> Iterator[LiveFile]:
-        return live_files(_MEMORY.decode(memory).parts)
+        known = _MEMORY.decode(memory)
+        return live_files(known.parts, known.times)
+
+
+def _times(metadata: IcebergMetadata, known: Mapping[int, int]) -> dict[int, int]:
+    """The times of snapshots that added rows; those of version 1 have no sequence number."""
+    found = {
+        each.sequence_number: each.timestamp_ms
+        for each in metadata.snapshots or ()
+        # A replacement only rearranges rows.
+        if each.sequence_number > 0 and each.timestamp_ms > 0 and each.operation != "replace"
+    }
+    newest = sorted({**known, **found}.items())[-_MAX_TIMES:]
+    return dict(newest)
 
 
 def _decode_memory(memory: bytes | None) -> _Memory:

@@ -1,0 +1,151 @@
+"""OpenTelemetry traces of requests, jobs and transactions of the store (`pip install lumos[otel]`).
+
+`lumos serve` and `lumos worker` export spans if the usual variables name a collector, such as
+OTEL_EXPORTER_OTLP_ENDPOINT. In a program that traces itself, spans of Lumos become part of its
+traces. In all other processes a span costs one look-up and OpenTelemetry is not imported.
+
+Spans contain names of routes, kinds and states; never queries, bodies, messages or tokens.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from lumos.version import __version__
+
+SpanKind = Literal["internal", "server", "client", "consumer"]
+AttributeValue = str | int | float | bool
+_NOTHING: Final[Mapping[str, AttributeValue]] = MappingProxyType({})
+_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_EXPORT_SECONDS: Final = 5
+_log = logging.getLogger(__name__)
+_IS_SUPPRESSED: ContextVar[bool] = ContextVar("lumos_untraced", default=False)
+
+
+class TraceSpan:
+    """A span that may get a better name and more attributes; without a tracer it does nothing."""
+
+    def __init__(self, recorded: Any = None) -> None:
+        self._recorded = recorded
+
+    @property
+    def trace_id(self) -> str:
+        """The id of the trace as 32 hexadecimal digits, or nothing."""
+        if self._recorded is None:
+            return ""
+        context = self._recorded.get_span_context()
+        return f"{context.trace_id:032x}" if context.is_valid else ""
+
+    def rename(self, name: str) -> None:
+        """Replace the name of the span."""
+        if self._recorded is not None:
+            self._recorded.update_name(name)
+
+    def set(self, attributes: Mapping[str, AttributeValue]) -> None:
+        """Add attributes."""
+        if self._recorded is not None:
+            self._recorded.set_attributes(attributes)
+
+    def fail(self, reason: str) -> None:
+        """Mark the work of the span as failed, for a reason of few kinds."""
+        if self._recorded is not None:
+            from opentelemetry.trace import Status, StatusCode
+
+            self._recorded.set_status(Status(StatusCode.ERROR, reason))
+
+
+@contextmanager
+def span(
+    name: str,
+    attributes: Mapping[str, AttributeValue] = _NOTHING,
+    *,
+    kind: SpanKind = "internal",
+    parent: Mapping[str, str] | None = None,
+    is_part: bool = False,
+) -> Iterator[TraceSpan]:
+    """Trace the block; `parent` are headers of the caller, such as `traceparent`.
+
+    `is_part` traces only inside of another span: polling for work should not fill a collector.
+    """
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None or _IS_SUPPRESSED.get() or (is_part and not _is_traced(trace)):
+        yield TraceSpan()
+        return
+    from opentelemetry import propagate
+
+    with trace.get_tracer("lumos", __version__).start_as_current_span(
+        name,
+        context=None if parent is None else propagate.extract(parent),
+        kind=trace.SpanKind[kind.upper()],
+        attributes=attributes,
+        # Messages of errors may quote what a user wrote.
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as recorded:
+        current = TraceSpan(recorded)
+        try:
+            yield current
+        except Exception as problem:
+            current.fail(type(problem).__name__)
+            raise
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Trace nothing in the block, such as what a worker repeats every few seconds."""
+    token = _IS_SUPPRESSED.set(True)
+    try:
+        yield
+    finally:
+        _IS_SUPPRESSED.reset(token)
+
+
+def trace_headers() -> dict[str, str]:
+    """The headers with which another process continues the current trace."""
+    headers: dict[str, str] = {}
+    if "opentelemetry.trace" in sys.modules:
+        from opentelemetry import propagate
+
+        propagate.inject(headers)
+    return headers
+
+
+def start_tracing(process: str, environment: Mapping[str, str]) -> Callable[[], None]:
+    """Export the spans of this process if the environment names a collector.
+
+    Returns a function that sends the spans that are still waiting.
+    """
+    is_off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    if is_off or not any(environment.get(name) for name in _ENDPOINTS):
+        return lambda: None
+    try:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ModuleNotFoundError as problem:
+        _log.warning(
+            "Traces are not exported: %s is not installed. Run: pip install 'lumos[otel]'",
+            problem.name,
+        )
+        return lambda: None
+    facts = {"service.version": __version__, "lumos.process": process}
+    if not environment.get("OTEL_SERVICE_NAME"):
+        facts["service.name"] = "lumos"
+    provider = TracerProvider(resource=Resource.create(facts))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_EXPORT_SECONDS)))
+    trace.set_tracer_provider(provider)
+    return lambda: _flush(provider)
+
+
+def _flush(provider: Any) -> None:
+    provider.force_flush(_EXPORT_SECONDS * 1000)
+
+
+def _is_traced(trace: Any) -> bool:
+    return bool(trace.get_current_span().is_recording())
