@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import boto3
 import msgspec
 import pytest
 from pymongo import MongoClient
@@ -23,6 +24,7 @@ from lumos.errors import LumosError, MisuseError
 from lumos.model.urn import Urn
 from lumos.sources import LakeSource, SampledSource
 from lumos.store import Store
+from servers.hive import HiveMetastore, hive_metastore
 from servers.mongo import mongo_server
 
 pytestmark = pytest.mark.usefixtures("workplace")
@@ -214,6 +216,79 @@ class OnServer(Place):
         self._client["shop"].drop_collection(name)
 
 
+class InGlue(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._client = boto3.client(
+            "glue",
+            endpoint_url=endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="key-id",
+            aws_secret_access_key=HUSH,
+        )
+        for database in self._client.get_databases()["DatabaseList"]:
+            self._client.delete_database(Name=database["Name"])
+        self._client.create_database(DatabaseInput={"Name": "shop"})
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {
+            "type": "glue",
+            "region": "us-east-1",
+            "endpoint_url": self._endpoint,
+            "access_key_id": "key-id",
+            "secret_access_key": HUSH,
+            **facts,
+        }
+
+    def nowhere(self) -> dict[str, object]:
+        return self.section(endpoint_url="http://127.0.0.1:1")
+
+    def put(self, name: str, *columns: str) -> None:
+        table = {
+            "Name": name,
+            "TableType": "EXTERNAL_TABLE",
+            "StorageDescriptor": {
+                "Columns": [{"Name": each, "Type": "string"} for each in columns],
+                "Location": f"s3://lake/{name}/",
+            },
+        }
+        names = {each["Name"] for each in self._client.get_tables(DatabaseName="shop")["TableList"]}
+        write = self._client.update_table if name in names else self._client.create_table
+        write(DatabaseName="shop", TableInput=table)
+
+    def drop(self, name: str) -> None:
+        self._client.delete_table(DatabaseName="shop", Name=name)
+
+
+class InMetastore(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, metastore: HiveMetastore) -> None:
+        self._metastore = metastore
+        metastore.clear()
+        metastore.create_database("shop")
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {"type": "hive", "uri": self._metastore.uri, **facts}
+
+    def nowhere(self) -> dict[str, object]:
+        return {"type": "hive", "uri": "thrift://127.0.0.1:1"}
+
+    def put(self, name: str, *columns: str) -> None:
+        self._metastore.put("shop", name, [(each, "string") for each in columns])
+
+    def drop(self, name: str) -> None:
+        self._metastore.drop("shop", name)
+
+
+@pytest.fixture(scope="module")
+def hive() -> Iterator[HiveMetastore]:
+    with hive_metastore() as uri, HiveMetastore.connect(uri) as metastore:
+        yield metastore
+
+
 @pytest.fixture(scope="module")
 def mongo() -> Iterator[str]:
     with mongo_server() as address:
@@ -236,6 +311,10 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
             )
         case "postgres":
             return InDatabase(request.getfixturevalue("database"))
+        case "glue":
+            return InGlue(request.getfixturevalue("moto"))
+        case "hive":
+            return InMetastore(request.getfixturevalue("hive"))
         case "mongodb":
             return OnServer(request.getfixturevalue("mongo"))
         case _:
@@ -250,7 +329,7 @@ def servers() -> Iterator[ExitStack]:
 
 
 # Sources whose places take long to be made.
-SLOW = {"mongodb"}
+SLOW = {"hive", "mongodb"}
 
 
 @pytest.fixture(

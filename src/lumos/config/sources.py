@@ -311,6 +311,51 @@ class KafkaSourceSettings(SourceSettings, frozen=True, kw_only=True):
     ssl_ca_file: Location | None = None
 
 
+ThriftAddress: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^thrift://[^\s/@,]+/?$",
+        description="an address such as thrift://metastore.example.com:9083",
+    ),
+]
+
+
+class MetastoreSettings(SourceSettings, frozen=True, kw_only=True):
+    """A metastore; without patterns, all tables and views of all databases are read."""
+
+    databases: Databases = ()
+    tables: Names = ()
+    exclude: Names = ()
+
+
+class HiveSourceSettings(MetastoreSettings, frozen=True, kw_only=True):
+    """A Hive metastore; the first of `uris` that answers is used."""
+
+    type: Literal["hive"] = "hive"
+    uris: Annotated[
+        tuple[ThriftAddress, ...],
+        Meta(min_length=1, extra={SPLIT: ","}),
+        alternative_names(also=("metastore_uris",), one=("uri", "metastore_uri")),
+    ]
+    ssl: bool = False
+    ssl_ca_file: Location | None = None
+    statement_timeout: Seconds = 300
+
+
+class GlueSourceSettings(MetastoreSettings, frozen=True, kw_only=True):
+    """The AWS Glue Data Catalog of an account and region."""
+
+    type: Literal["glue"] = "glue"
+    region: str | None = None
+    catalog_id: str | None = None
+    endpoint_url: Annotated[Address | None, alternative_names(also=("endpoint",))] = None
+    access_key_id: Annotated[Secret | None, alternative_names(also=("access_key",))] = None
+    secret_access_key: Annotated[Secret | None, alternative_names(also=("secret_key",))] = None
+    session_token: Secret | None = None
+    profile: str | None = None
+    role_arn: str | None = None
+
+
 class PluginSourceSettings(SourceSettings, frozen=True, kw_only=True):
     """A source of a plug-in; `options` are its settings, secrets as `Secret`."""
 
@@ -330,6 +375,8 @@ SOURCES: Final[dict[str, type[SourceSettings]]] = {
     "snowflake": SnowflakeSourceSettings,
     "bigquery": BigquerySourceSettings,
     "databricks": DatabricksSourceSettings,
+    "glue": GlueSourceSettings,
+    "hive": HiveSourceSettings,
     "kafka": KafkaSourceSettings,
     "mongodb": MongodbSourceSettings,
     "redshift": RedshiftSourceSettings,
