@@ -356,6 +356,31 @@ class GlueSourceSettings(MetastoreSettings, frozen=True, kw_only=True):
     role_arn: str | None = None
 
 
+class IcebergSourceSettings(MetastoreSettings, frozen=True, kw_only=True):
+    """An Iceberg REST catalog; `credential` is CLIENT_ID:CLIENT_SECRET for OAuth 2."""
+
+    type: Literal["iceberg"] = "iceberg"
+    databases: Annotated[
+        Names, alternative_names(also=("namespaces",), one=("database", "namespace"))
+    ] = ()
+    uri: Address
+    warehouse: str | None = None
+    token: Secret | None = None
+    credential: Secret | None = None
+    scope: str | None = None
+    oauth2_server_uri: Address | None = None
+    ssl_ca_file: Location | None = None
+
+
+class NessieSourceSettings(IcebergSourceSettings, frozen=True, kw_only=True):
+    """A branch or tag of Nessie."""
+
+    type: Literal["nessie"] = "nessie"  # type: ignore[assignment]
+    ref: Annotated[
+        str, Meta(pattern=r"^[A-Za-z][\w./-]*$"), alternative_names(also=("branch",))
+    ] = "main"
+
+
 class PluginSourceSettings(SourceSettings, frozen=True, kw_only=True):
     """A source of a plug-in; `options` are its settings, secrets as `Secret`."""
 
@@ -377,8 +402,10 @@ SOURCES: Final[dict[str, type[SourceSettings]]] = {
     "databricks": DatabricksSourceSettings,
     "glue": GlueSourceSettings,
     "hive": HiveSourceSettings,
+    "iceberg": IcebergSourceSettings,
     "kafka": KafkaSourceSettings,
     "mongodb": MongodbSourceSettings,
+    "nessie": NessieSourceSettings,
     "redshift": RedshiftSourceSettings,
 }
 
