@@ -8,7 +8,9 @@ from typing import Any
 
 import boto3
 import msgspec
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 from pymongo import MongoClient
 
 from azure_server import ACCOUNT, KEY, AzureServer
@@ -25,6 +27,7 @@ from lumos.model.urn import Urn
 from lumos.sources import LakeSource, SampledSource
 from lumos.store import Store
 from servers.hive import HiveMetastore, hive_metastore
+from servers.iceberg_rest import iceberg_catalog, nessie_server
 from servers.mongo import mongo_server
 
 pytestmark = pytest.mark.usefixtures("workplace")
@@ -283,6 +286,49 @@ class InMetastore(Place):
         self._metastore.drop("shop", name)
 
 
+class InIcebergCatalog(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, kind: str, address: str, endpoint: str) -> None:
+        self._kind = kind
+        self._address = address
+        self._catalog = RestCatalog("writer", uri=endpoint)
+        for namespace in self._catalog.list_namespaces():
+            for table in self._catalog.list_tables(namespace):
+                self._catalog.drop_table(table)
+            self._catalog.drop_namespace(namespace)
+        self._catalog.create_namespace("shop")
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {"type": self._kind, "uri": self._address, "token": HUSH, **facts}
+
+    def nowhere(self) -> dict[str, object]:
+        return self.section(uri="http://127.0.0.1:1")
+
+    def put(self, name: str, *columns: str) -> None:
+        schema = pa.schema([(each, pa.string()) for each in columns])
+        if not self._catalog.table_exists(("shop", name)):
+            self._catalog.create_table(("shop", name), schema)
+            return
+        with self._catalog.load_table(("shop", name)).update_schema() as update:
+            update.union_by_name(schema)
+
+    def drop(self, name: str) -> None:
+        self._catalog.drop_table(("shop", name))
+
+
+@pytest.fixture(scope="module")
+def iceberg() -> Iterator[str]:
+    with iceberg_catalog() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def nessie() -> Iterator[str]:
+    with nessie_server() as address:
+        yield address
+
+
 @pytest.fixture(scope="module")
 def hive() -> Iterator[HiveMetastore]:
     with hive_metastore() as uri, HiveMetastore.connect(uri) as metastore:
@@ -315,6 +361,12 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
             return InGlue(request.getfixturevalue("moto"))
         case "hive":
             return InMetastore(request.getfixturevalue("hive"))
+        case "iceberg":
+            address = request.getfixturevalue("iceberg")
+            return InIcebergCatalog(kind, address, address)
+        case "nessie":
+            address = request.getfixturevalue("nessie")
+            return InIcebergCatalog(kind, address, f"{address}/iceberg/main")
         case "mongodb":
             return OnServer(request.getfixturevalue("mongo"))
         case _:
@@ -329,7 +381,7 @@ def servers() -> Iterator[ExitStack]:
 
 
 # Sources whose places take long to be made.
-SLOW = {"hive", "mongodb"}
+SLOW = {"hive", "iceberg", "mongodb", "nessie"}
 
 
 @pytest.fixture(
