@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from lumos.notifications.reminders import Reminders
     from lumos.notifications.service import NotificationService
     from lumos.profiles.service import Profiles
+    from lumos.reconcile.service import Reconciliation
     from lumos.releases.service import Releases
     from lumos.schemas.inventory import SchemaInventory
     from lumos.schemas.service import Schemas
@@ -206,6 +207,13 @@ class Features:
         from lumos.profiles.service import Profiles
 
         return Profiles(self.settings, self._store.open, self.state_uri)
+
+    @cached_property
+    def reconciliation(self) -> "Reconciliation":
+        """Comparison of metastores with the data in storage."""
+        from lumos.reconcile.service import Reconciliation
+
+        return Reconciliation(self.settings, self._store.open, lambda: self.state_uri)
 
     @cached_property
     def hints(self) -> "Hints":

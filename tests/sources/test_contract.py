@@ -6,8 +6,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import boto3
 import msgspec
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 from pymongo import MongoClient
 
 from azure_server import ACCOUNT, KEY, AzureServer
@@ -23,6 +26,8 @@ from lumos.errors import LumosError, MisuseError
 from lumos.model.urn import Urn
 from lumos.sources import LakeSource, SampledSource
 from lumos.store import Store
+from servers.hive import HiveMetastore, hive_metastore
+from servers.iceberg_rest import iceberg_catalog, nessie_server
 from servers.mongo import mongo_server
 
 pytestmark = pytest.mark.usefixtures("workplace")
@@ -214,6 +219,122 @@ class OnServer(Place):
         self._client["shop"].drop_collection(name)
 
 
+class InGlue(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._client = boto3.client(
+            "glue",
+            endpoint_url=endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="key-id",
+            aws_secret_access_key=HUSH,
+        )
+        for database in self._client.get_databases()["DatabaseList"]:
+            self._client.delete_database(Name=database["Name"])
+        self._client.create_database(DatabaseInput={"Name": "shop"})
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {
+            "type": "glue",
+            "region": "us-east-1",
+            "endpoint_url": self._endpoint,
+            "access_key_id": "key-id",
+            "secret_access_key": HUSH,
+            **facts,
+        }
+
+    def nowhere(self) -> dict[str, object]:
+        return self.section(endpoint_url="http://127.0.0.1:1")
+
+    def put(self, name: str, *columns: str) -> None:
+        table = {
+            "Name": name,
+            "TableType": "EXTERNAL_TABLE",
+            "StorageDescriptor": {
+                "Columns": [{"Name": each, "Type": "string"} for each in columns],
+                "Location": f"s3://lake/{name}/",
+            },
+        }
+        names = {each["Name"] for each in self._client.get_tables(DatabaseName="shop")["TableList"]}
+        write = self._client.update_table if name in names else self._client.create_table
+        write(DatabaseName="shop", TableInput=table)
+
+    def drop(self, name: str) -> None:
+        self._client.delete_table(DatabaseName="shop", Name=name)
+
+
+class InMetastore(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, metastore: HiveMetastore) -> None:
+        self._metastore = metastore
+        metastore.clear()
+        metastore.create_database("shop")
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {"type": "hive", "uri": self._metastore.uri, **facts}
+
+    def nowhere(self) -> dict[str, object]:
+        return {"type": "hive", "uri": "thrift://127.0.0.1:1"}
+
+    def put(self, name: str, *columns: str) -> None:
+        self._metastore.put("shop", name, [(each, "string") for each in columns])
+
+    def drop(self, name: str) -> None:
+        self._metastore.drop("shop", name)
+
+
+class InIcebergCatalog(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, kind: str, address: str, endpoint: str) -> None:
+        self._kind = kind
+        self._address = address
+        self._catalog = RestCatalog("writer", uri=endpoint)
+        for namespace in self._catalog.list_namespaces():
+            for table in self._catalog.list_tables(namespace):
+                self._catalog.drop_table(table)
+            self._catalog.drop_namespace(namespace)
+        self._catalog.create_namespace("shop")
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {"type": self._kind, "uri": self._address, "token": HUSH, **facts}
+
+    def nowhere(self) -> dict[str, object]:
+        return self.section(uri="http://127.0.0.1:1")
+
+    def put(self, name: str, *columns: str) -> None:
+        schema = pa.schema([(each, pa.string()) for each in columns])
+        if not self._catalog.table_exists(("shop", name)):
+            self._catalog.create_table(("shop", name), schema)
+            return
+        with self._catalog.load_table(("shop", name)).update_schema() as update:
+            update.union_by_name(schema)
+
+    def drop(self, name: str) -> None:
+        self._catalog.drop_table(("shop", name))
+
+
+@pytest.fixture(scope="module")
+def iceberg() -> Iterator[str]:
+    with iceberg_catalog() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def nessie() -> Iterator[str]:
+    with nessie_server() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def hive() -> Iterator[HiveMetastore]:
+    with hive_metastore() as uri, HiveMetastore.connect(uri) as metastore:
+        yield metastore
+
+
 @pytest.fixture(scope="module")
 def mongo() -> Iterator[str]:
     with mongo_server() as address:
@@ -236,6 +357,16 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
             )
         case "postgres":
             return InDatabase(request.getfixturevalue("database"))
+        case "glue":
+            return InGlue(request.getfixturevalue("moto"))
+        case "hive":
+            return InMetastore(request.getfixturevalue("hive"))
+        case "iceberg":
+            address = request.getfixturevalue("iceberg")
+            return InIcebergCatalog(kind, address, address)
+        case "nessie":
+            address = request.getfixturevalue("nessie")
+            return InIcebergCatalog(kind, address, f"{address}/iceberg/main")
         case "mongodb":
             return OnServer(request.getfixturevalue("mongo"))
         case _:
@@ -250,7 +381,7 @@ def servers() -> Iterator[ExitStack]:
 
 
 # Sources whose places take long to be made.
-SLOW = {"mongodb"}
+SLOW = {"hive", "iceberg", "mongodb", "nessie"}
 
 
 @pytest.fixture(

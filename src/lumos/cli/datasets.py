@@ -21,7 +21,13 @@ from lumos.cli.options import (
     print_json,
     with_options,
 )
-from lumos.cli.scan_text import DatasetFamily, ShowAll, fold_similar, format_file_count
+from lumos.cli.scan_text import (
+    DatasetFamily,
+    ShowAll,
+    fold_similar,
+    format_file_count,
+    format_known_size,
+)
 from lumos.cli.screen import Table, stdout
 from lumos.cli.text import escape_line
 from lumos.rendering.text import few, format_number, format_size, format_time, plural
@@ -254,9 +260,11 @@ def _format_sizes(dataset: dict[str, Any]) -> dict[str, str]:
     sizes = {"files": format_file_count(statistics["file_count"], dataset.get("format"))}
     if dataset.get("format") != "view":
         sizes["rows"] = format_number(statistics["row_count"], exact=statistics["row_count_exact"])
-        sizes["size"] = format_size(
+        sizes["size"] = format_known_size(
             statistics["total_size_bytes"], exact=statistics["total_size_exact"]
         )
+    if statistics.get("partition_count") is not None:
+        sizes["partitions"] = f"{statistics['partition_count']:,}"
     if statistics["last_modified"]:
         sizes["modified"] = f"{_format_time_text(statistics['last_modified'])} UTC"
     return sizes

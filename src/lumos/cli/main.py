@@ -45,6 +45,7 @@ from lumos.cli import (
     owner,
     profile,
     property,
+    reconcile,
     release,
     schedule,
     schema,
@@ -121,7 +122,8 @@ app = typer.Typer(
 for commands in (
     ingest.app, discover.app, watch.app, datasets.app, schema.history_app, changes.app, impact.app,
     search.app, export.app, validate.app, import_.app, diff.app, migrate.app, sync.app, enrich.app,
-    explain.app, profile.app, job.run_app, job.worker_app, doctor.app, init.app, serve.app,
+    explain.app, profile.app, reconcile.app, job.run_app, job.worker_app, doctor.app, init.app,
+    serve.app,
 ):  # fmt: skip
     app.add_typer(commands)
 app.add_typer(schema.app, name="schema")

@@ -112,8 +112,13 @@ def format_statistics(dataset: "DatasetReport") -> tuple[str, str, str]:
     return (
         format_file_count(statistics.file_count, dataset.format),
         format_number(statistics.row_count, exact=statistics.row_count_exact),
-        format_size(statistics.total_size_bytes, exact=statistics.total_size_exact),
+        format_known_size(statistics.total_size_bytes, exact=statistics.total_size_exact),
     )
+
+
+def format_known_size(count: int, *, exact: bool) -> str:
+    """The size; empty if it is unknown, as that of a table in a metastore."""
+    return format_size(count, exact=exact) if count or exact else ""
 
 
 def format_scope(files: int, tables: int) -> str:

@@ -311,6 +311,76 @@ class KafkaSourceSettings(SourceSettings, frozen=True, kw_only=True):
     ssl_ca_file: Location | None = None
 
 
+ThriftAddress: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^thrift://[^\s/@,]+/?$",
+        description="an address such as thrift://metastore.example.com:9083",
+    ),
+]
+
+
+class MetastoreSettings(SourceSettings, frozen=True, kw_only=True):
+    """A metastore; without patterns, all tables and views of all databases are read."""
+
+    databases: Databases = ()
+    tables: Names = ()
+    exclude: Names = ()
+
+
+class HiveSourceSettings(MetastoreSettings, frozen=True, kw_only=True):
+    """A Hive metastore; the first of `uris` that answers is used."""
+
+    type: Literal["hive"] = "hive"
+    uris: Annotated[
+        tuple[ThriftAddress, ...],
+        Meta(min_length=1, extra={SPLIT: ","}),
+        alternative_names(also=("metastore_uris",), one=("uri", "metastore_uri")),
+    ]
+    ssl: bool = False
+    ssl_ca_file: Location | None = None
+    statement_timeout: Seconds = 300
+
+
+class GlueSourceSettings(MetastoreSettings, frozen=True, kw_only=True):
+    """The AWS Glue Data Catalog of an account and region."""
+
+    type: Literal["glue"] = "glue"
+    region: str | None = None
+    catalog_id: str | None = None
+    endpoint_url: Annotated[Address | None, alternative_names(also=("endpoint",))] = None
+    access_key_id: Annotated[Secret | None, alternative_names(also=("access_key",))] = None
+    secret_access_key: Annotated[Secret | None, alternative_names(also=("secret_key",))] = None
+    session_token: Secret | None = None
+    profile: str | None = None
+    role_arn: str | None = None
+
+
+class IcebergSourceSettings(MetastoreSettings, frozen=True, kw_only=True):
+    """An Iceberg REST catalog; `credential` is CLIENT_ID:CLIENT_SECRET for OAuth 2."""
+
+    type: Literal["iceberg"] = "iceberg"
+    databases: Annotated[
+        Names, alternative_names(also=("namespaces",), one=("database", "namespace"))
+    ] = ()
+    uri: Address
+    warehouse: str | None = None
+    token: Secret | None = None
+    credential: Secret | None = None
+    scope: str | None = None
+    oauth2_server_uri: Address | None = None
+    ssl_ca_file: Location | None = None
+
+
+class NessieSourceSettings(IcebergSourceSettings, frozen=True, kw_only=True):
+    """A branch or tag of Nessie."""
+
+    type: Literal["nessie"] = "nessie"  # type: ignore[assignment]
+    ref: Annotated[
+        str, Meta(pattern=r"^[A-Za-z][\w./-]*$"), alternative_names(also=("branch",))
+    ] = "main"
+
+
 class PluginSourceSettings(SourceSettings, frozen=True, kw_only=True):
     """A source of a plug-in; `options` are its settings, secrets as `Secret`."""
 
@@ -330,8 +400,12 @@ SOURCES: Final[dict[str, type[SourceSettings]]] = {
     "snowflake": SnowflakeSourceSettings,
     "bigquery": BigquerySourceSettings,
     "databricks": DatabricksSourceSettings,
+    "glue": GlueSourceSettings,
+    "hive": HiveSourceSettings,
+    "iceberg": IcebergSourceSettings,
     "kafka": KafkaSourceSettings,
     "mongodb": MongodbSourceSettings,
+    "nessie": NessieSourceSettings,
     "redshift": RedshiftSourceSettings,
 }
 

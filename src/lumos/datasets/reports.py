@@ -52,6 +52,7 @@ class StatisticsReport(Report, frozen=True, kw_only=True):
     last_modified: datetime | None
     alternating: bool
     columns: dict[str, ColumnStatistics]
+    partition_count: int | None = None
 
     @classmethod
     def of(cls, statistics: Statistics | None) -> "StatisticsReport | None":
@@ -67,6 +68,7 @@ class StatisticsReport(Report, frozen=True, kw_only=True):
             last_modified=statistics.last_modified,
             alternating=statistics.alternating,
             columns=statistics.columns,
+            partition_count=statistics.partition_count,
         )
 
 

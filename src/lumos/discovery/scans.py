@@ -16,7 +16,7 @@ from lumos.discovery.targets import DatabaseTarget, LakeTarget, ScanFailed, Scan
 from lumos.errors import LumosError, MisuseError
 from lumos.model.discovery import Discovery
 from lumos.progress import Progress
-from lumos.sources import SampledSource
+from lumos.sources import MetastoreSource, SampledSource
 from lumos.sources.addresses import is_address
 from lumos.sources.interface import EarlierSchema, EarlierSchemas
 from lumos.storage import StorageAccess, storage_of
@@ -25,6 +25,7 @@ from lumos.store import FinishedScan, Store
 
 if TYPE_CHECKING:
     from lumos.discovery.grouping.state import GroupingState
+    from lumos.discovery.registrations import RegistrationStore
 
 _log = logging.getLogger(__name__)
 # Pure-Python packages that the executors of a cluster may not have.
@@ -98,7 +99,10 @@ class SourceScanner:
         self._resources = ExitStack()
 
     def __enter__(self) -> "SourceScanner":
-        if self._targets.lakes:
+        has_metastores = any(
+            isinstance(each.source, MetastoreSource) for each in self._targets.databases
+        )
+        if self._targets.lakes or has_metastores:
             check_state(self._state, self._state_access)
         return self
 
@@ -141,6 +145,8 @@ class SourceScanner:
 
                     folder = state_folder(self._state, target.source_id)
                     ManifestStore(folder, self._state_access).delete_all_but(referenced)
+                elif isinstance(target.source, MetastoreSource):
+                    self._registrations(target).delete_all_but(referenced)
 
     def discover(self, scan: OpenScan) -> Discovery:
         """Discover the datasets of a target."""
@@ -155,7 +161,23 @@ class SourceScanner:
                         self.store, source, self._settings.environment
                     )
                     return sample_source(source, load_schema, self._settings, self._progress)
-                return source.read(lambda share: self._progress(step, share=share))
+
+                def report(share: float) -> None:
+                    self._progress(step, share=share)
+
+                if isinstance(source, MetastoreSource):
+                    writer = self._registrations(scan.target).writer(scan.scan.manifest)
+                    discovery = source.read_registered(writer.add, report)
+                    writer.finish()
+                    return discovery
+                return source.read(report)
+
+    def _registrations(self, target: DatabaseTarget) -> "RegistrationStore":
+        """What scans of a metastore store for `lumos reconcile`."""
+        from lumos.discovery.registrations import RegistrationStore
+
+        folder = state_folder(self._state, target.source_id)
+        return RegistrationStore(folder, self._state_access)
 
     def explain_fault(self, target: ScanTarget, fault: StorageFault) -> LumosError:
         """The error for a storage fault: StateNotUsable or ScanFailed."""

@@ -45,7 +45,8 @@ class Statistics(Aspect, frozen=True, kw_only=True):
     """Size and age of the live data files, or of a table.
 
     `bytes_by_class` is the size by storage class, if known. `alternating` says that writers
-    with different schemas take turns.
+    with different schemas take turns. `partition_count` is the number of partitions that a
+    metastore has registered.
     """
 
     file_count: int = 0
@@ -57,6 +58,7 @@ class Statistics(Aspect, frozen=True, kw_only=True):
     last_modified: datetime | None = None
     columns: dict[str, ColumnStatistics] = {}
     alternating: bool = False
+    partition_count: int | None = None
 
 
 class Definition(Aspect, frozen=True, kw_only=True):

@@ -177,6 +177,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _put("/owners", "annotations.owners.add"),
     _put("/owners/assignments", "annotations.owners.assign", conditional="dataset"),
     # Usage and cost.
+    _get("/reconcile", "reconciliation.compare"),
     _get("/usage/show", "usage.show"),
     _get("/usage/unread", "usage.unread"),
     _get("/usage/top", "usage.top"),

@@ -79,6 +79,48 @@ class TableSource(Source):
         """Whether the source would find a dataset at this path."""
 
 
+class RegisteredTable(NamedTuple):
+    """What a metastore registers about the data of a table.
+
+    `files`, `bytes` and `rows` are its statistics, which may be old. `partition_count` is None if
+    the partitions could not all be read.
+    """
+
+    path: str
+    location: str
+    format: str = ""
+    managed: bool = False
+    partition_keys: tuple[str, ...] = ()
+    files: int | None = None
+    bytes: int | None = None
+    rows: int | None = None
+    partition_count: int | None = None
+
+
+class RegisteredPartition(NamedTuple):
+    """A partition that a metastore registers; its values are in the order of the keys."""
+
+    table: str
+    values: tuple[str, ...]
+    location: str
+
+
+Registration: TypeAlias = RegisteredTable | RegisteredPartition
+# Receives the partitions of each table, followed by the table.
+Register: TypeAlias = Callable[[Registration], None]
+
+
+class MetastoreSource(TableSource):
+    """A source whose tables have their data in storage."""
+
+    @abstractmethod
+    def read_registered(self, register: Register, report_progress: ReadProgress) -> Discovery:
+        """All tables, as `read` returns them, while `register` receives where their data is."""
+
+    def read(self, report_progress: ReadProgress) -> Discovery:
+        return self.read_registered(lambda _: None, report_progress)
+
+
 class SampleReader(ABC):
     """Takes samples of the pieces of a source; pickled for executors."""
 

@@ -8,7 +8,7 @@ import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -165,6 +165,32 @@ def read_part(path: str, *, access: StorageAccess) -> tuple[Iterator[FileRow], F
     except LOST_PART_ERRORS:
         return iter(()), None
     return map(FileRow._make, zip(*columns, strict=True)), summary
+
+
+class DataFileEntry(NamedTuple):
+    """A data file of a part, without statistics of its columns."""
+
+    path: str
+    size: int
+    modified: int
+    format: str
+    schema_fingerprint: str
+    row_count: int | None
+
+
+_DATA_FILE_COLUMNS: Final = ["path", "size", "modified", "format", "full", "row_count"]
+
+
+def read_files(path: str, *, access: StorageAccess) -> Iterator[DataFileEntry]:
+    """The data files of a part; none if it is missing."""
+    try:
+        table = _open(path, access).read(columns=_DATA_FILE_COLUMNS)
+    except LOST_PART_ERRORS:
+        return
+    columns = (table.column(name).to_pylist() for name in _DATA_FILE_COLUMNS)
+    for entry in map(DataFileEntry._make, zip(*columns, strict=True)):
+        if entry.format is not None and entry.schema_fingerprint is not None:
+            yield entry
 
 
 _DECODE: Final = msgspec.msgpack.Decoder(FileSummary).decode

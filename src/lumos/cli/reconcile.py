@@ -1,0 +1,98 @@
+"""lumos reconcile"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from lumos.cli.options import CommonOptions, argument, with_options, write
+from lumos.cli.screen import Table, stdout
+from lumos.cli.text import print_remark
+from lumos.rendering.text import format_time, plural
+
+if TYPE_CHECKING:
+    from lumos.reconcile.reports import ReconcileReport
+
+_MAX_ROWS: Final = 20
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog="Examples:\n\nlumos reconcile hive\n\nlumos reconcile hive --fix-plan > repair.sql\n\n"
+    "lumos reconcile glue --html reconcile.html"
+)
+@with_options
+def reconcile(
+    options: CommonOptions,
+    source: Annotated[
+        str | None,
+        argument("SOURCE", "The name or type of a metastore. Default: the only one."),
+    ] = None,
+    fix_plan: Annotated[
+        bool,
+        typer.Option(
+            "--fix-plan", help="Print the statements that would repair it. None is executed."
+        ),
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write an HTML page.")
+    ] = None,
+) -> None:
+    """Compare a metastore with the data in storage, from their last scans.
+
+    Lists tables without data, data without tables, other columns or formats than declared,
+    partitions that are missing or not registered, stale statistics and shared locations.
+    """
+    report = options.lumos.reconciliation.compare(source, fix_plan=fix_plan)
+    if html is not None:
+        from lumos.reconcile.page import render_page
+
+        write(render_page(report), html)
+    options.print(report, _print_plan if fix_plan else _print_report)
+
+
+def _print_plan(report: "ReconcileReport") -> None:
+    console = stdout()
+    for statement in report.statements or ():
+        console.print(statement)
+    if not report.statements:
+        print_remark("Nothing to repair.")
+    _print_remarks(report)
+
+
+def _print_report(report: "ReconcileReport") -> None:
+    from lumos.reconcile.wording import KIND_TITLES
+
+    console = stdout()
+    for kind in report.counts:
+        findings = [each for each in report.findings if each.kind == kind]
+        console.print(f"{KIND_TITLES[kind]}: {len(findings):,}", style="bold")
+        table = Table("", "", "")
+        for each in findings[:_MAX_ROWS]:
+            verdict = "" if each.verdict is None else each.verdict.value
+            table.add(f"  {each.table or each.location}", each.details, verdict)
+        console.print(table)
+        if len(findings) > _MAX_ROWS:
+            console.print(f"  ... {len(findings) - _MAX_ROWS:,} more; --json has all.")
+        console.print()
+    tables = f"{report.compared:,} of {plural(report.tables, 'table')} compared"
+    console.print(
+        f"{tables}, {plural(report.partitions, 'partition')}: "
+        f"{plural(len(report.findings), 'difference')}. "
+        f"Metastore scanned {format_time(report.scanned_at)} UTC."
+    )
+    if report.findings:
+        name = f" {report.source}"
+        console.print(f"See how to repair them with: lumos reconcile{name} --fix-plan")
+    _print_remarks(report)
+
+
+def _print_remarks(report: "ReconcileReport") -> None:
+    for each in report.not_scanned:
+        count = plural(each.tables, "table")
+        print_remark(
+            f"{count} in {each.location} not compared, since it has not been scanned: "
+            f"{', '.join(each.examples)}{', ...' if each.tables > len(each.examples) else ''}. "
+            f"Run: lumos ingest {each.location}"
+        )

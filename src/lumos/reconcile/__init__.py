@@ -1,0 +1,1 @@
+"""Compares the tables of a metastore with the data in storage."""

@@ -1,0 +1,1 @@
+"""Metastores and table catalogs as sources: Hive, AWS Glue, Iceberg REST and Nessie."""
