@@ -12,7 +12,7 @@ from pymongo import MongoClient
 
 from azure_server import ACCOUNT, KEY, AzureServer
 from conftest import Bucket
-from databases import PostgresDatabase
+from databases import MysqlDatabase, PostgresDatabase
 from files import write_text
 from gcs_server import GcsServer
 from hdfs_server import TOKEN, HdfsServer
@@ -186,6 +186,28 @@ class InDatabase(Place):
         self._database.run(f"DROP TABLE {name}")
 
 
+class InMysql(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, database: MysqlDatabase, kind: str, reader: str) -> None:
+        self._database = database
+        self._kind = kind
+        self._url = database.address(reader, HUSH)
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {"type": self._kind, "connection_string": self._url, **facts}
+
+    def nowhere(self) -> dict[str, object]:
+        return self.section(database="no_such_database")
+
+    def put(self, name: str, *columns: str) -> None:
+        self._database.run(f"DROP TABLE IF EXISTS {name}")
+        self._database.run(f"CREATE TABLE {name} ({', '.join(f'{each} text' for each in columns)})")
+
+    def drop(self, name: str) -> None:
+        self._database.run(f"DROP TABLE {name}")
+
+
 def _csv(columns: Sequence[str]) -> bytes:
     return f"{','.join(columns)}\n{','.join('x' for _ in columns)}\n".encode()
 
@@ -236,6 +258,14 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
             )
         case "postgres":
             return InDatabase(request.getfixturevalue("database"))
+        case "mysql" | "mariadb":
+            database = request.getfixturevalue("mysql_database")
+            reader = request.getfixturevalue("servers").enter_context(
+                database.user(
+                    "GRANT REFERENCES, SHOW VIEW ON {database}.* TO {user}", password=HUSH
+                )
+            )
+            return InMysql(database, kind, reader)
         case "mongodb":
             return OnServer(request.getfixturevalue("mongo"))
         case _:

@@ -19,7 +19,7 @@ from lumos.lineage.reported_lineage import (
 )
 from lumos.lineage.resolver import ReferenceResolver, SchemaCache
 from lumos.lineage.sql import SqlText, analyse, report_script
-from lumos.lineage.sql.dialects import find_dialect
+from lumos.lineage.sql.dialects import find_dialect, quote_name
 from lumos.model.dataset import Dataset
 from lumos.model.discovery import Problem
 from lumos.model.urn import Urn
@@ -98,7 +98,7 @@ def _view_lineage(view: Dataset, store: Store) -> ReportedLineage:
         schema = schemas.of(urn_of(parts))
         return None if schema is None else [field.name for field in schema.fields]
 
-    name = ".".join(_quote(part) for part in urn.path)
+    name = ".".join(quote_name(part, dialect) for part in urn.path)
     text = SqlText(f"CREATE VIEW {name} AS {view.definition.sql}", dialect=dialect)
     script = analyse(text.text, dialect=dialect, columns=columns)
     lineage = report_script(script, reporter=f"{_REPORTER_PREFIX}{view.urn}", text=text)
@@ -140,10 +140,6 @@ def _dialect(name: str) -> str | None:
     except UnknownName:
         return None
     return name
-
-
-def _quote(part: str) -> str:
-    return '"' + part.replace('"', '""') + '"'
 
 
 def _problems(view: Dataset, lineage: ReportedLineage) -> Iterator[Problem]:

@@ -2,6 +2,7 @@
 
 from lumos.sources.interface import (
     LakeSource,
+    QueryLogSource,
     ReadProgress,
     SampledSource,
     SampleReader,
@@ -13,6 +14,7 @@ from lumos.sources.interface import (
 
 __all__ = [
     "LakeSource",
+    "QueryLogSource",
     "ReadProgress",
     "SampleReader",
     "SampledSource",

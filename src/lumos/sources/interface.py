@@ -1,7 +1,7 @@
 """The interface of sources."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -77,6 +77,14 @@ class TableSource(Source):
     @abstractmethod
     def covers(self, path: str) -> bool:
         """Whether the source would find a dataset at this path."""
+
+
+class QueryLogSource(ABC):
+    """A database that keeps a log of its statements."""
+
+    @abstractmethod
+    def query_log(self) -> Iterator[Mapping[str, Any]]:
+        """The entries of the log, in a layout of `usage`; raises LumosError if not readable."""
 
 
 class SampleReader(ABC):
