@@ -1,8 +1,9 @@
 """What every source keeps to, ours and those that come; each tries it on a real place."""
 
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,30 @@ class InDatabase(Place):
         self._database.run(f"DROP TABLE {name}")
 
 
+class InSqlite(Place):
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "shop.db"
+
+    def _run(self, *statements: str) -> None:
+        with closing(sqlite3.connect(self._file)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+            connection.commit()
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {"type": "sql", "connection_string": f"sqlite:///{self._file}", **facts}
+
+    def nowhere(self) -> dict[str, object]:
+        return {"type": "sql", "connection_string": f"sqlite:///{self._file}.missing"}
+
+    def put(self, name: str, *columns: str) -> None:
+        texts = ", ".join(f"{each} TEXT" for each in columns)
+        self._run(f"DROP TABLE IF EXISTS {name}", f"CREATE TABLE {name} ({texts})")
+
+    def drop(self, name: str) -> None:
+        self._run(f"DROP TABLE {name}")
+
+
 class InMysql(Place):
     secrets = (HUSH,)
 
@@ -266,6 +291,8 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
                 )
             )
             return InMysql(database, kind, reader)
+        case "sql":
+            return InSqlite(request.getfixturevalue("tmp_path"))
         case "mongodb":
             return OnServer(request.getfixturevalue("mongo"))
         case _:
