@@ -20,7 +20,7 @@ from lumos.store import database as store_database
 from replayed_migrations import ReplayedMigrations
 
 if TYPE_CHECKING:
-    from databases import PostgresDatabase, PostgresStore
+    from databases import MysqlDatabase, PostgresDatabase, PostgresStore
     from recorded_lake import RecordedLake
 
 _measured: set[str] = set()
@@ -221,6 +221,33 @@ def database(empty_postgres: str) -> "PostgresDatabase":
     from databases import PostgresDatabase
 
     return PostgresDatabase(empty_postgres)
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[str]:
+    """The URL of a throw-away MariaDB server."""
+    script = Path(__file__).parents[1] / "scripts" / "mariadb"
+    folder = Path(tempfile.mkdtemp(prefix="lumos-mariadb-"))
+    started = subprocess.run(
+        [script, "start", folder / "server"], capture_output=True, text=True, check=False
+    )
+    if started.returncode != 0:
+        pytest.skip(f"No MariaDB here: {started.stderr.strip()}")
+    yield started.stdout.strip()
+    subprocess.run([script, "stop", folder / "server"], check=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def mysql_database(mariadb: str) -> "Iterator[MysqlDatabase]":
+    """A new database on that server."""
+    from databases import MysqlDatabase
+
+    name = f"t{uuid.uuid4().hex[:12]}"
+    server = MysqlDatabase(mariadb, "mysql")
+    server.run(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
+    yield MysqlDatabase(mariadb, name)
+    server.run(f"DROP DATABASE {name}")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -1,18 +1,22 @@
-"""A PostgreSQL database to make tables in."""
+"""Databases to make tables in."""
 
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import psycopg
+import pymysql
 from psycopg import sql
 
 from lumos.config.secret import ConnectionString
+from lumos.config.sources import MysqlSourceSettings as MysqlSection
 from lumos.config.sources import PostgresSourceSettings as Section
 from lumos.model.discovery import Discovery, FoundDataset
 from lumos.model.schema import Schema
+from lumos.sources.mysql import MysqlSource
 from lumos.sources.postgres import PostgresSource
 from lumos.store import Database, Store
 
@@ -149,6 +153,83 @@ class PostgresDatabase:
     def found(self, **facts: Any) -> dict[str, FoundDataset]:
         """What a scan brings home, by schema and name."""
         return {".".join(each.path.split("/")[1:]): each for each in self.look(**facts).datasets}
+
+    def schema(self, name: str) -> Schema:
+        """The schema of a table."""
+        return self.found()[name].schema
+
+
+class MysqlDatabase:
+    """An empty database of a MariaDB server, and how to fill it and look at it."""
+
+    def __init__(self, server: str, name: str) -> None:
+        self.server = server
+        self.name = name
+
+    @property
+    def url(self) -> str:
+        return f"{self.server}/{self.name}"
+
+    def address(self, user: str, password: str = "") -> str:
+        """Its URL for some user."""
+        entry = f"{user}:{password}" if password else user
+        return self.url.replace("root@", f"{entry}@")
+
+    @contextmanager
+    def connection(self, user: str = "root", database: str | None = None) -> Iterator[Any]:
+        """A session of some user."""
+        parts = urlsplit(self.server)
+        opened = pymysql.connect(
+            host=str(parts.hostname),
+            port=int(parts.port or 0),
+            user=user,
+            database=database or self.name,
+            autocommit=True,
+            charset="utf8mb4",
+        )
+        with opened, opened.cursor() as cursor:
+            yield cursor
+
+    def run(self, *statements: str) -> None:
+        """Runs statements as root."""
+        with self.connection() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def ask(self, question: str) -> Any:
+        """The first value of an answer."""
+        with self.connection() as cursor:
+            cursor.execute(question)
+            row = cursor.fetchone()
+        return None if row is None else row[0]
+
+    @contextmanager
+    def user(self, *grants: str, password: str = "") -> Iterator[str]:
+        """A user who may log in and otherwise what is granted; {user} stands for its name."""
+        name = f"u{uuid.uuid4().hex[:12]}"
+        self.run(f"CREATE USER '{name}'@'%' IDENTIFIED BY '{password}'")
+        try:
+            self.run(*(grant.format(user=f"'{name}'@'%'", database=self.name) for grant in grants))
+            yield name
+        finally:
+            self.run(f"DROP USER '{name}'@'%'")
+
+    def section(self, **facts: object) -> dict[str, object]:
+        """The section of a configuration that describes it."""
+        return {"type": "mysql", "connection_string": self.url, **facts}
+
+    def source(self, **facts: Any) -> MysqlSource:
+        """The source that looks at it."""
+        given = {"connection_string": ConnectionString(self.url), **facts}
+        return MysqlSource(MysqlSection(**given))
+
+    def look(self, watch: Callable[[float], None] = lambda _: None, **facts: Any) -> Discovery:
+        """What a scan brings home."""
+        return self.source(**facts).read(watch)
+
+    def found(self, **facts: Any) -> dict[str, FoundDataset]:
+        """What a scan brings home, by name."""
+        return {unquote(each.path.split("/")[1]): each for each in self.look(**facts).datasets}
 
     def schema(self, name: str) -> Schema:
         """The schema of a table."""

@@ -152,7 +152,7 @@ MISTAKES = {
         "sources:\n  - type: postgers",
         [
             "lumos.yaml:2: sources[0].type must be one of azure, bigquery, databricks, file, gcs, "
-            "hdfs, kafka, local, mongodb, postgres, redshift, s3, snowflake, not 'postgers'. "
+            "hdfs, kafka, local, mariadb, mongodb, mysql, postgres, redshift, s3, snowflake, sql, not 'postgers'. "
             "Did you mean 'postgres'?"
         ],
     ),

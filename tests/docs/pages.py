@@ -28,6 +28,7 @@ from cost.meters.spark_logs import HOUR, START, added, ended, started, written
 from docs.pages_with_servers import (
     ApiServer,
     Mongodb,
+    Mysql,
     PlatformMigration,
     Platforms,
     Postgres,
@@ -45,6 +46,33 @@ from schema_histories import record
 from webhook import webhook
 
 PROJECT = Path(__file__).parents[2]
+
+
+class SqlSources(SetUp):
+    """A shop in a SQLite file."""
+
+    def start(self) -> None:
+        self.change(
+            "CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(40) NOT NULL)",
+            "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INT REFERENCES customers, "
+            "total DECIMAL(10,2), placed DATE)",
+            "CREATE TABLE notes (id INTEGER, text TEXT)",
+            "CREATE VIEW large_orders AS SELECT id, customer, total FROM orders WHERE total > 100",
+        )
+
+    def change(self, *statements: str) -> None:
+        with closing(sqlite3.connect(self.folder / "shop.db")) as connection:
+            for statement in statements:
+                connection.execute(statement)
+            connection.commit()
+
+    def some_changes(self) -> None:
+        self.change(
+            "ALTER TABLE orders DROP COLUMN placed",
+            "ALTER TABLE customers ADD COLUMN phone TEXT",
+            "DROP VIEW large_orders",
+            "CREATE VIEW large_orders AS SELECT id, total FROM orders WHERE total > 200",
+        )
 
 
 class QuickStart(SetUp):
@@ -705,6 +733,8 @@ SET_UPS: dict[str, type[SetUp]] = {
     "AUTOMATIC_DETECTION": AutomaticDetection,
     "DISCOVERY": Discovery,
     "MONGODB": Mongodb,
+    "MYSQL": Mysql,
+    "SQL_SOURCES": SqlSources,
     "JOBS": Jobs,
     "OPERATIONS": Lake,
     "PLATFORMS": Platforms,

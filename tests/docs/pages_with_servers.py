@@ -19,6 +19,7 @@ from catalogs.servers.gms import TOKEN, Gms
 from catalogs.servers.http import Server
 from catalogs.servers.openmetadata import BOT
 from catalogs.servers.openmetadata import Openmetadata as OpenmetadataStub
+from databases import MysqlDatabase
 from docs.set_up import SetUp
 from gcs_server import GcsServer
 from hdfs_server import HdfsServer
@@ -74,6 +75,42 @@ class Postgres(SetUp):
             " SELECT id, total FROM sales.orders WHERE state IN ('paid', 'sent')",
             "ANALYZE",
         )
+
+
+class Mysql(SetUp):
+    """The database of a shop in MariaDB, what migrations do to it, and who reads it."""
+
+    def start(self) -> None:
+        server = self.request.getfixturevalue("mariadb")
+        self.terminal.addresses[server.rpartition("@")[2]] = "db.example.com"
+        self.shop = MysqlDatabase(server, "mysql")
+        # Statements of other tests are not reads of this shop.
+        self.shop.run(
+            "DROP DATABASE IF EXISTS shop", "CREATE DATABASE shop CHARACTER SET utf8mb4",
+            "TRUNCATE TABLE performance_schema.events_statements_summary_by_digest",
+        )  # fmt: skip
+        self.shop = MysqlDatabase(server, "shop")
+        self.terminal.variables["SHOP_DATABASE"] = self.shop.url
+        self.shop.run(
+            "CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(40), tags JSON)",
+            "CREATE TABLE orders (id BIGINT PRIMARY KEY, customer INT, "
+            "state ENUM('open', 'paid', 'sent'), total DECIMAL(10,2), placed DATE)",
+            "CREATE VIEW paid_orders AS SELECT id, total FROM orders WHERE state = 'paid'",
+            "CREATE TABLE visits (id BIGINT, day DATE) PARTITION BY RANGE (year(day)) "
+            "(PARTITION p2026 VALUES LESS THAN (2027), PARTITION later VALUES LESS THAN MAXVALUE)",
+        )
+
+    def some_migrations_run(self) -> None:
+        self.shop.run(
+            "RENAME TABLE visits TO page_visits",
+            "ALTER TABLE customers DROP tags, MODIFY id BIGINT, ADD phone VARCHAR(20)",
+            "ALTER TABLE orders MODIFY state ENUM('open', 'paid', 'sent', 'lost')",
+            "CREATE OR REPLACE VIEW paid_orders AS "
+            "SELECT id, total FROM orders WHERE state IN ('paid', 'sent')",
+        )
+
+    def somebody_reads(self) -> None:
+        self.shop.run(*(f"SELECT id, total FROM orders WHERE customer = {n}" for n in range(12)))
 
 
 class Mongodb(SetUp):

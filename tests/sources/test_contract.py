@@ -1,8 +1,9 @@
 """What every source keeps to, ours and those that come; each tries it on a real place."""
 
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pymongo import MongoClient
 
 from azure_server import ACCOUNT, KEY, AzureServer
 from conftest import Bucket
-from databases import PostgresDatabase
+from databases import MysqlDatabase, PostgresDatabase
 from files import write_text
 from gcs_server import GcsServer
 from hdfs_server import TOKEN, HdfsServer
@@ -179,6 +180,52 @@ class InDatabase(Place):
 
     def section(self, **facts: object) -> dict[str, object]:
         return {"type": "postgres", "connection_string": self._url, **facts}
+
+    def nowhere(self) -> dict[str, object]:
+        return self.section(database="no_such_database")
+
+    def put(self, name: str, *columns: str) -> None:
+        self._database.run(f"DROP TABLE IF EXISTS {name}")
+        self._database.run(f"CREATE TABLE {name} ({', '.join(f'{each} text' for each in columns)})")
+
+    def drop(self, name: str) -> None:
+        self._database.run(f"DROP TABLE {name}")
+
+
+class InSqlite(Place):
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "shop.db"
+
+    def _run(self, *statements: str) -> None:
+        with closing(sqlite3.connect(self._file)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+            connection.commit()
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {"type": "sql", "connection_string": f"sqlite:///{self._file}", **facts}
+
+    def nowhere(self) -> dict[str, object]:
+        return {"type": "sql", "connection_string": f"sqlite:///{self._file}.missing"}
+
+    def put(self, name: str, *columns: str) -> None:
+        texts = ", ".join(f"{each} TEXT" for each in columns)
+        self._run(f"DROP TABLE IF EXISTS {name}", f"CREATE TABLE {name} ({texts})")
+
+    def drop(self, name: str) -> None:
+        self._run(f"DROP TABLE {name}")
+
+
+class InMysql(Place):
+    secrets = (HUSH,)
+
+    def __init__(self, database: MysqlDatabase, kind: str, reader: str) -> None:
+        self._database = database
+        self._kind = kind
+        self._url = database.address(reader, HUSH)
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {"type": self._kind, "connection_string": self._url, **facts}
 
     def nowhere(self) -> dict[str, object]:
         return self.section(database="no_such_database")
@@ -367,6 +414,16 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
         case "nessie":
             address = request.getfixturevalue("nessie")
             return InIcebergCatalog(kind, address, f"{address}/iceberg/main")
+        case "mysql" | "mariadb":
+            database = request.getfixturevalue("mysql_database")
+            reader = request.getfixturevalue("servers").enter_context(
+                database.user(
+                    "GRANT REFERENCES, SHOW VIEW ON {database}.* TO {user}", password=HUSH
+                )
+            )
+            return InMysql(database, kind, reader)
+        case "sql":
+            return InSqlite(request.getfixturevalue("tmp_path"))
         case "mongodb":
             return OnServer(request.getfixturevalue("mongo"))
         case _:

@@ -8,7 +8,7 @@ from databases import PostgresDatabase
 from lumos.model.dataset import Definition, Owner
 from lumos.model.discovery import SourceMetadata
 from lumos.model.schema import Field
-from lumos.sources.postgres.datasets import without_passwords
+from lumos.sources.relational import without_passwords
 
 TYPES = [
     ("boolean", "BOOLEAN"),

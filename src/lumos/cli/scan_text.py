@@ -8,6 +8,7 @@ import typer
 
 from lumos.cli.screen import stdout
 from lumos.cli.text import is_quiet, print_line, print_problem, print_remark
+from lumos.config.sources import store_of
 from lumos.rendering.text import few, format_number, format_size, plural
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def print_nothing_found(roots: "Sequence[str]") -> None:
     """Print that a scan found no dataset, and what to check."""
     advice = (
         "Lumos finds tables, views and collections; check the names and patterns."
-        if all(root.startswith(("postgresql://", "mongodb")) for root in roots)
+        if all("://" in root and store_of(root) is None for root in roots)
         else "Lumos finds Parquet, Avro, ORC, CSV and JSON files and Delta, Iceberg and Hudi "
         "tables; check the path and patterns."
     )

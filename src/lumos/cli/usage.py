@@ -1,6 +1,5 @@
 """lumos usage"""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -55,12 +54,16 @@ Since = Annotated[
     epilog="Examples:\n\n"
     "lumos usage ingest query_history.csv\n\n"
     "lumos usage ingest logs/ --dialect trino --name warehouse\n\n"
+    "lumos usage ingest mysql://reader@db.example.com\n\n"
     "lumos usage ingest export.csv --columns user=WHO,time=WHEN,statement=SQL_TEXT"
 )
 @with_options
 def ingest(
     options: CommonOptions,
-    paths: Annotated[list[Path], argument("PATH...", "Query logs, or folders of them.")],
+    paths: Annotated[
+        list[str],
+        argument("PATH...", "Query logs, folders of them, or one database: a source or address."),
+    ],
     dialect: Annotated[
         str | None,
         typer.Option(

@@ -208,6 +208,43 @@ class PostgresSourceSettings(SourceSettings, frozen=True, kw_only=True):
         _require_address(self.type, self.connection_string, self.host)
 
 
+class MysqlSourceSettings(SourceSettings, frozen=True, kw_only=True):
+    """A MySQL or MariaDB server; without patterns, all its databases are read."""
+
+    type: Literal["mysql", "mariadb"] = "mysql"
+    connection_string: ConnectionString | None = None
+    host: str | None = None
+    port: Port = 3306
+    user: User = None
+    password: Secret | None = None
+    sslmode: SslMode | None = None
+    ssl_ca_file: Location | None = None
+    databases: Databases = ()
+    tables: Names = ()
+    exclude: Names = ()
+    statement_timeout: Seconds = 300
+    # The only tables to read while watching.
+    watched: Annotated[Names, Meta(extra={INTERNAL: True})] = ()
+
+    def __post_init__(self) -> None:
+        _require_address(self.type, self.connection_string, self.host)
+
+
+class SqlSourceSettings(SourceSettings, frozen=True, kw_only=True):
+    """A database with an SQLAlchemy dialect; `platform` replaces the dialect in URNs."""
+
+    type: Literal["sql"] = "sql"
+    connection_string: Annotated[ConnectionString, alternative_names(also=("url",))]
+    user: User = None
+    password: Secret | None = None
+    platform: str | None = None
+    schemas: Schemas = ()
+    tables: Names = ()
+    exclude: Names = ()
+    # The only tables to read while watching.
+    watched: Annotated[Names, Meta(extra={INTERNAL: True})] = ()
+
+
 class RedshiftSourceSettings(SourceSettings, frozen=True, kw_only=True):
     """An Amazon Redshift warehouse."""
 
@@ -397,6 +434,9 @@ SOURCES: Final[dict[str, type[SourceSettings]]] = {
     "file": FileSourceSettings,
     "local": FileSourceSettings,
     "postgres": PostgresSourceSettings,
+    "mysql": MysqlSourceSettings,
+    "mariadb": MysqlSourceSettings,
+    "sql": SqlSourceSettings,
     "snowflake": SnowflakeSourceSettings,
     "bigquery": BigquerySourceSettings,
     "databricks": DatabricksSourceSettings,

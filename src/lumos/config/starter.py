@@ -71,6 +71,11 @@ sources:
 #    connection_string: ${SHOP_DATABASE}
 #    schemas: [public]
 
+# pip install 'lumos[mysql]'
+#  - type: mysql
+#    connection_string: ${SHOP_MYSQL}
+#    databases: [shop]
+
 # pip install 'lumos[mongodb]'
 #  - type: mongodb
 #    uri: ${SHOP_MONGO}

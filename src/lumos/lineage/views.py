@@ -19,7 +19,7 @@ from lumos.lineage.reported_lineage import (
 )
 from lumos.lineage.resolver import ReferenceResolver, SchemaCache
 from lumos.lineage.sql import SqlText, analyse, report_script
-from lumos.lineage.sql.dialects import find_dialect
+from lumos.lineage.sql.dialects import find_dialect, quote_name
 from lumos.model.dataset import Dataset
 from lumos.model.discovery import Problem
 from lumos.model.urn import Urn
@@ -28,8 +28,6 @@ from lumos.store.transaction import current_user
 
 _REPORTER_PREFIX: Final = "view:"
 _PROBLEM_CODE: Final = "view_not_understood"
-# In these, double quotes are those of texts.
-_BACKTICK_DIALECTS: Final = ("bigquery", "databricks", "hive", "mysql", "spark")
 
 
 def record_view_lineage(store: Store, scan: RecordedScan) -> tuple[Problem, ...]:
@@ -100,7 +98,7 @@ def _view_lineage(view: Dataset, store: Store) -> ReportedLineage:
         schema = schemas.of(urn_of(parts))
         return None if schema is None else [field.name for field in schema.fields]
 
-    name = ".".join(_quote(part, dialect) for part in urn.path)
+    name = ".".join(quote_name(part, dialect) for part in urn.path)
     text = SqlText(f"CREATE VIEW {name} AS {view.definition.sql}", dialect=dialect)
     script = analyse(text.text, dialect=dialect, columns=columns)
     lineage = report_script(script, reporter=f"{_REPORTER_PREFIX}{view.urn}", text=text)
@@ -142,11 +140,6 @@ def _dialect(name: str) -> str | None:
     except UnknownName:
         return None
     return name
-
-
-def _quote(part: str, dialect: str | None) -> str:
-    mark = "`" if dialect in _BACKTICK_DIALECTS else '"'
-    return mark + part.replace(mark, mark * 2) + mark
 
 
 def _problems(view: Dataset, lineage: ReportedLineage) -> Iterator[Problem]:

@@ -3,6 +3,7 @@
 from lumos.sources.interface import (
     LakeSource,
     MetastoreSource,
+    QueryLogSource,
     ReadProgress,
     SampledSource,
     SampleReader,
@@ -15,6 +16,7 @@ from lumos.sources.interface import (
 __all__ = [
     "LakeSource",
     "MetastoreSource",
+    "QueryLogSource",
     "ReadProgress",
     "SampleReader",
     "SampledSource",

@@ -3,7 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -15,10 +15,12 @@ from lumos.config.sources import (
     GcsSourceSettings,
     HdfsSourceSettings,
     MongodbSourceSettings,
+    MysqlSourceSettings,
     ObjectStoreSettings,
     PostgresSourceSettings,
     S3SourceSettings,
     SourceSettings,
+    SqlSourceSettings,
     store_of,
 )
 from lumos.errors import MisuseError
@@ -29,6 +31,14 @@ from lumos.storage.hdfs.kerberos import with_token
 
 _POSTGRES_SCHEMES: Final = ("postgres", "postgresql")
 _MONGODB_SCHEMES: Final = ("mongodb", "mongodb+srv")
+_MYSQL_TYPES: Final[dict[str, Literal["mysql", "mariadb"]]] = {
+    "mysql": "mysql", "mysql+pymysql": "mysql", "mariadb": "mariadb",
+    "mariadb+pymysql": "mariadb",
+}  # fmt: skip
+# Read through SQLAlchemy; others need a section of the type sql.
+_SQL_DIALECTS: Final = frozenset(
+    ("clickhouse", "clickhousedb", "cockroachdb", "duckdb", "mssql", "oracle", "sqlite", "trino")
+)
 
 
 def is_address(path: str) -> bool:
@@ -58,6 +68,12 @@ def section_of(address: str, configured: Sequence[SourceSettings]) -> SourceSett
         return PostgresSourceSettings(connection_string=ConnectionString(address))
     if scheme in _MONGODB_SCHEMES:
         return MongodbSourceSettings(connection_string=ConnectionString(address))
+    if scheme in _MYSQL_TYPES:
+        return MysqlSourceSettings(
+            type=_MYSQL_TYPES[scheme], connection_string=ConnectionString(address)
+        )
+    if scheme.partition("+")[0] in _SQL_DIALECTS:
+        return SqlSourceSettings(connection_string=ConnectionString(address))
     return store_at(address).section(address, configured)
 
 

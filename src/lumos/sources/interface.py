@@ -1,7 +1,7 @@
 """The interface of sources."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
@@ -119,6 +119,14 @@ class MetastoreSource(TableSource):
 
     def read(self, report_progress: ReadProgress) -> Discovery:
         return self.read_registered(lambda _: None, report_progress)
+
+
+class QueryLogSource(ABC):
+    """A database that keeps a log of its statements."""
+
+    @abstractmethod
+    def query_log(self) -> Iterator[Mapping[str, Any]]:
+        """The entries of the log, in a layout of `usage`; raises LumosError if not readable."""
 
 
 class SampleReader(ABC):

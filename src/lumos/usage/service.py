@@ -1,6 +1,7 @@
 """Usage: who reads which data, and what is unread; the feature behind `Lumos().usage`."""
 
 import os
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -19,6 +20,8 @@ from lumos.model.dataset import Usage
 from lumos.model.time_expression import parse_time
 from lumos.names import find_urn
 from lumos.progress import Progress, no_progress
+from lumos.sources import QueryLogSource
+from lumos.sources.addresses import is_address, section_of
 from lumos.store import Store
 from lumos.store.usage import UNKNOWN_COLUMNS, Reads, usage_of
 from lumos.usage.recorder import RecordedReads, record_reads
@@ -36,6 +39,7 @@ from lumos.usage.reports import (
 from lumos.usage.unread import ReadEvidence, columns_read, unread_report
 
 if TYPE_CHECKING:
+    from lumos.config.sources import SourceSettings
     from lumos.usage.query_log.files import LogFile
     from lumos.usage.tables import LogTables
 
@@ -68,14 +72,68 @@ class UsageService:
         columns: Mapping[str, str] | None = None,
         progress: Progress = no_progress,
     ) -> UsageIngestReport:
-        """Ingest query logs: files or folders.
+        """Ingest query logs: files or folders, or the statistics of one database.
 
-        `columns` maps fields to the columns of a log in an unknown layout. `name` names all of
-        these logs; by default each is named after its file.
+        A database is an address or the name of a configured source. `columns` maps fields to the
+        columns of a log in an unknown layout. `name` names all of these logs; by default each is
+        named after its file or database.
         """
+        section = self._database_section(paths)
+        if section is not None:
+            return self._ingest_database(section, name=name, progress=progress)
         return self.ingest_logs(
             _logs(paths, columns), dialect=dialect, name=name, progress=progress
         )
+
+    def _database_section(self, paths: Sequence[str | Path]) -> "SourceSettings | None":
+        """The source that the only path names, or None for files."""
+        sections = [
+            section_of(str(path), self._settings.sources)
+            if is_address(str(path))
+            else next(
+                (
+                    each
+                    for each in self._settings.sources
+                    if each.name and each.name == str(path) and not Path(path).exists()
+                ),
+                None,
+            )
+            for path in paths
+        ]
+        found = [section for section in sections if section is not None]
+        if found and len(paths) > 1:
+            raise MisuseError(
+                "The statistics of a database are ingested on their own. Run the command once for "
+                "each database, and once for the files."
+            )
+        return found[0] if found else None
+
+    def _ingest_database(
+        self, section: "SourceSettings", *, name: str | None, progress: Progress
+    ) -> UsageIngestReport:
+        from lumos.discovery.targets import create_source, source_name
+        from lumos.usage.query_log.files import recognise_log
+
+        source = create_source(section)
+        if not isinstance(source, QueryLogSource):
+            raise MisuseError(
+                f"A {section.type} source does not report its statements. Export its query log, "
+                "and run: lumos usage ingest FILE"
+            )
+        progress("reading statements from the database")
+        with tempfile.TemporaryDirectory(prefix="lumos-usage-") as folder:
+            file = Path(folder, "statements.jsonl")
+            with file.open("wb") as stream:
+                for entry in source.query_log():
+                    stream.write(msgspec.json.encode(entry) + b"\n")
+            log = recognise_log(file)
+            if log is None:
+                raise MisuseError(
+                    f"{source_name(section)} has recorded no statements. For MySQL and MariaDB, "
+                    "set performance_schema=ON and enable the consumer statements_digest."
+                )
+            own_name = section.name or getattr(source, "address", section.type)
+            return self.ingest_logs([log], name=name or own_name, progress=progress)
 
     def ingest_logs(
         self,

@@ -72,6 +72,11 @@ _ESCAPE: Final = "\\"
 _BRACKETED_NAME: Final = re.compile(r"(?<![\w\])])\[[^\W\d][\w $#@-]*\]")
 
 
+def quote_name(name: str, dialect: str | None) -> str:
+    """The name in the quotes of a dialect."""
+    return exp.to_identifier(name, quoted=True).sql(dialect=find_dialect(dialect))
+
+
 def find_dialect(name: str | None) -> Dialect:
     """The dialect of that name; raises UnknownName with the known dialects."""
     key = (name or "").strip().lower()

@@ -1,16 +1,15 @@
 """Converts rows of PostgreSQL's catalog to datasets and types."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
-from urllib.parse import quote
 
 from lumos.model.conversions.sql_types import type_from_sql
 from lumos.model.dataset import Definition, Location, Owner, Statistics
 from lumos.model.discovery import FoundDataset, SourceMetadata
-from lumos.model.schema import Field, Schema, fingerprint
+from lumos.model.schema import Field, Schema
 from lumos.model.type_path import MAX_EXPANSION_LENGTH, TOO_DEEP, TOO_LARGE
-from lumos.model.types import MAX_DEPTH, Array, DataType, Enum, Member, Struct, Unknown, quoted_text
+from lumos.model.types import MAX_DEPTH, Array, DataType, Enum, Member, Struct, Unknown
+from lumos.sources.relational import content_of, path_of, without_passwords
 
 DIALECT: Final = "postgres"
 VIEWS: Final = ("v", "m")
@@ -25,11 +24,6 @@ _FORMATS: Final = {
 _PERSISTENCE: Final = {"u": "unlogged"}
 _GENERATED: Final = {"s": "STORED", "v": "VIRTUAL"}
 _IDENTITY: Final = {"a": "ALWAYS", "d": "BY DEFAULT"}
-_LITERAL: Final = re.compile(r"'(?:[^']|'')*'")
-_PASSWORD: Final = re.compile(
-    r"(password\s*=\s*)(?:''(?:\\+''|''''|[^'])*''|(?:[^\s']|'')+)", re.IGNORECASE
-)
-_PASSWORD_IN_ADDRESS: Final = re.compile(r"([A-Za-z][\w+.-]*://[^\s:/@']*:)(?:[^\s@']|'')+(?=@)")
 
 
 class PostgresTypeUse(NamedTuple):
@@ -228,11 +222,6 @@ class PostgresCatalog(NamedTuple):
     definitions: Mapping[int, str]
 
 
-def path_of(database: str, schema: str, name: str) -> str:
-    """The path of a table, with special characters encoded."""
-    return "/".join(quote(part, safe="") for part in (database, schema, name))
-
-
 def dataset_of(
     relation: PostgresRelation, columns: Sequence[PostgresColumn], catalog: PostgresCatalog
 ) -> FoundDataset:
@@ -254,7 +243,7 @@ def dataset_of(
         schema=schema,
         statistics=_statistics(relation, catalog),
         drift=(),
-        content=_content(format, relation.partitioning, source_metadata, schema),
+        content=content_of(format, relation.partitioning, source_metadata, schema),
         source_metadata=source_metadata,
     )
 
@@ -347,40 +336,3 @@ def _owner(relation: PostgresRelation) -> Owner | None:
     if relation.owner is None:
         return None
     return Owner(name=relation.owner, kind="user" if relation.owner_logs_in else "group")
-
-
-def _content(
-    format: str, partitioning: str | None, source_metadata: SourceMetadata, schema: Schema
-) -> str:
-    """A fingerprint of everything but the schema and the rows."""
-    parts: dict[str, str | None] = {
-        **source_metadata.properties,
-        # Several native types may map to the same data type.
-        **{f" type {field.name}": field.native_type for field in schema.fields},
-        " format": format,
-        " partitioning": partitioning,
-        " description": source_metadata.description,
-        " owner": None if source_metadata.owner is None else source_metadata.owner.name,
-        " definition": None
-        if source_metadata.definition is None
-        else source_metadata.definition.sql,
-    }
-    return fingerprint(
-        f"{quoted_text(name)} {quoted_text(text)}"
-        for name, text in sorted(parts.items())
-        if text is not None
-    )
-
-
-def without_passwords(sql: str) -> str:
-    """The SQL with passwords in literals masked, such as in calls of dblink."""
-    if "password" not in sql.lower() and "://" not in sql:
-        return sql
-    return _LITERAL.sub(_without_password, sql)
-
-
-def _without_password(literal: re.Match[str]) -> str:
-    # Without the quotes of the literal.
-    text = _PASSWORD.sub(r"\1***", literal.group()[1:-1])
-    masked = _PASSWORD_IN_ADDRESS.sub(r"\1***", text)
-    return f"'{masked}'"

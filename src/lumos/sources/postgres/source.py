@@ -1,19 +1,17 @@
 """Tables and views of one PostgreSQL database, as its catalog describes them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, ClassVar, Final, TypeAlias
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import psycopg
 from psycopg import errors
 
 from lumos.config.sources import PostgresSourceSettings as Settings
-from lumos.errors import did_you_mean
 from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.model.urn import Urn
 from lumos.sources.interface import ReadProgress, TableSource
@@ -30,8 +28,8 @@ from lumos.sources.postgres.datasets import (
     RelationSize,
     UniqueIndex,
     dataset_of,
-    path_of,
 )
+from lumos.sources.relational import TableSelection, names_in, path_of
 
 _Connection: TypeAlias = "psycopg.Connection[tuple[Any, ...]]"
 _TRIES: Final = 5
@@ -63,6 +61,9 @@ class PostgresSource(TableSource):
         self._settings = settings
         self.instance = settings.instance
         self._connector = PostgresConnector(settings)
+        self._selection = TableSelection(
+            settings.schemas, settings.tables, settings.watched, settings.exclude
+        )
 
     @cached_property
     def scope(self) -> str:
@@ -76,12 +77,11 @@ class PostgresSource(TableSource):
         return f"postgresql://{self._connector.host}/{quote(self.scope, safe='')}"
 
     def urn(self, path: str, *, environment: str) -> Urn:
-        parts = [unquote(part) for part in path.split("/")]
-        return Urn.of(self.kind, parts, instance=self.instance, environment=environment)
+        return Urn.of(self.kind, names_in(path), instance=self.instance, environment=environment)
 
     def covers(self, path: str) -> bool:
-        database, schema, name = (unquote(part) for part in path.split("/"))
-        return database == self.scope and self._is_selected(schema, name)
+        database, schema, name = names_in(path)
+        return database == self.scope and self._selection.includes(schema, name)
 
     def check(self) -> str:
         with self._connector.connect() as connection:
@@ -103,7 +103,8 @@ class PostgresSource(TableSource):
 
     def _read(self, connection: _Connection, report_progress: ReadProgress) -> Discovery:
         self._prepare(connection)
-        warnings = tuple(self._unknown_schemas(connection))
+        existing = [name for (name,) in connection.execute(queries.SCHEMAS)]
+        warnings = self._selection.unknown_schemas(existing, database=self.scope)
         relations = {relation.oid: relation for relation in self._relations(connection)}
         views = [oid for oid, relation in relations.items() if relation.kind in VIEWS]
         definitions, locked = self._definitions(connection, views)
@@ -143,35 +144,11 @@ class PostgresSource(TableSource):
             {"statement_timeout": f"{seconds}s", "lock_timeout": _LOCK_TIMEOUT},
         )
 
-    def _unknown_schemas(self, connection: _Connection) -> Iterator[Problem]:
-        """Warnings about configured schemas that do not exist."""
-        existing = [name for (name,) in connection.execute(queries.SCHEMAS)]
-        for wanted in self._settings.schemas:
-            if not any(_matches_pattern(name, wanted) for name in existing):
-                yield Problem(
-                    path=f"{quote(self.scope, safe='')}/{quote(wanted, safe='')}",
-                    reason=f"there is no schema '{wanted}'.{did_you_mean(wanted, existing)}",
-                    code="no_such_schema",
-                    remark=True,
-                )
-
     def _relations(self, connection: _Connection) -> Iterator[PostgresRelation]:
         for row in connection.execute(queries.RELATIONS):
             relation = PostgresRelation(*row)
-            if self._is_selected(relation.schema, relation.name):
+            if self._selection.includes(relation.schema, relation.name):
                 yield relation
-
-    def _is_selected(self, schema: str, name: str) -> bool:
-        settings = self._settings
-        return (
-            (
-                not settings.schemas
-                or any(_matches_pattern(schema, pattern) for pattern in settings.schemas)
-            )
-            and (not settings.tables or _matches(schema, name, settings.tables))
-            and (not settings.watched or _matches(schema, name, settings.watched))
-            and not _matches(schema, name, settings.exclude)
-        )
 
     def _definitions(
         self, connection: _Connection, views: Sequence[int]
@@ -271,16 +248,3 @@ def _columns(
         rows = map(PostgresColumn._make, cursor)
         for oid, columns in groupby(rows, key=attrgetter("relation")):
             yield oid, tuple(columns)
-
-
-def _matches(schema: str, name: str, patterns: Iterable[str]) -> bool:
-    """Whether one of the patterns matches the table, with or without its schema."""
-    return any(
-        _matches_pattern(name, pattern) or _matches_pattern(f"{schema}.{name}", pattern)
-        for pattern in patterns
-    )
-
-
-def _matches_pattern(name: str, pattern: str) -> bool:
-    # Names may contain wildcard characters.
-    return name == pattern or fnmatchcase(name, pattern)

@@ -20,7 +20,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     `needs` are required fields. `failed` is the mark of failed statements: a status, a flag or an
     error message. Statements whose kind is in `skipped` are ignored, such as scripts whose
     statements are logged separately. `cumulative` logs contain totals, so that a newer log replaces
-    an older one.
+    an older one. In `abbreviated` statements, lists of values are printed as `(...)`.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     failed: Literal["status", "flag", "error"] = "status"
     skipped: frozenset[str] = frozenset()
     cumulative: bool = False
+    abbreviated: bool = False
 
 
 class RecognisedLayout(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,6 +205,22 @@ LAYOUTS: Final = (
             "calls": ("calls",),
             "rows": ("rows",),
             "database": ("datname", "dbname", "dbid"),
+        },
+    ),
+    Layout(
+        name="mysql digests",
+        dialect="mysql",
+        needs=("statement", "calls", "id"),
+        cumulative=True,
+        abbreviated=True,
+        columns={
+            "id": ("digest",),
+            "user": ("user", "username"),
+            "time": ("last_seen",),
+            "statement": ("digest_text",),
+            "calls": ("count_star",),
+            "rows": ("sum_rows_sent",),
+            "schema": ("schema_name",),
         },
     ),
     Layout(

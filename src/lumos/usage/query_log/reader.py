@@ -95,6 +95,8 @@ class QueryLogReader:
             row = _LogRow(*values)
             if row.message is not None:
                 row = row._replace(statement=statement_in(str(row.message)))
+            if layout.abbreviated:
+                row = row._replace(statement=row.sql.replace("(...)", "(?)"))
             if reason := _skip_reason(row, layout):
                 self.skipped[reason] += 1
                 continue

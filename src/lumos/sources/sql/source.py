@@ -1,0 +1,254 @@
+"""Tables and views of one database with an SQLAlchemy dialect."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from lumos.config.secret import MASK
+from lumos.config.sources import SqlSourceSettings as Settings
+from lumos.model.dataset import Definition, Location, Statistics
+from lumos.model.discovery import Discovery, FoundDataset, Problem, SourceMetadata
+from lumos.model.schema import Field, Schema
+from lumos.model.urn import Urn
+from lumos.sources.interface import ReadProgress, SourceNotUsable, TableSource
+from lumos.sources.relational import (
+    TableSelection,
+    content_of,
+    names_in,
+    path_of,
+    without_passwords,
+)
+from lumos.sources.sql.catalog import (
+    Catalog,
+    CatalogTable,
+    InformationSchemaCatalog,
+    InspectedCatalog,
+    UnreadableTable,
+    first_line,
+)
+from lumos.sources.sql.types import sqlglot_dialect, type_of_text
+
+# Databases that are files of this machine.
+_FILE_DIALECTS: Final = ("sqlite", "duckdb")
+# Dialects of which SQLAlchemy cannot read the catalog.
+_INFORMATION_SCHEMA_DIALECTS: Final = ("duckdb",)
+# Texts in which a keyword is not one: quoted names, literals and comments.
+_TOKEN: Final = re.compile(
+    r"\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|\[[^\]]*\]|'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/"
+    r"|(?P<keyword>\bAS\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CREATE: Final = re.compile(r"\s*CREATE\b", re.IGNORECASE)
+
+
+class SqlSource(TableSource):
+    kind: ClassVar[str] = "sql"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.instance = settings.instance
+        scheme = settings.connection_string.reveal().partition(":")[0]
+        # The platform in URNs is the product, since catalogs distinguish them.
+        self.kind = settings.platform or scheme.partition("+")[0]  # type: ignore[misc]
+        self._selection = TableSelection(
+            settings.schemas, settings.tables, settings.watched, settings.exclude
+        )
+
+    @cached_property
+    def _url(self) -> sa.URL:
+        text = self._settings.connection_string.reveal()
+        try:
+            url = sa.make_url(text)
+            is_file = url.get_backend_name() in _FILE_DIALECTS
+            # Special characters that are not encoded shift the parts of the URL: a part of the
+            # password would be shown as the host.
+            if str(self._settings.connection_string) == MASK and not is_file:
+                raise exc.ArgumentError
+        except (exc.ArgumentError, ValueError):
+            # The message would show parts of the string.
+            raise SourceNotUsable(
+                "Invalid connection string of an sql source.",
+                "Expected an address of SQLAlchemy: dialect+driver://user:password@host/database, "
+                "with special characters percent-encoded (@ is %40, / is %2F, # is %23).",
+            ) from None
+        if self._settings.password is not None:
+            url = url.set(password=self._settings.password.reveal())
+        return url if self._settings.user is None else url.set(username=self._settings.user)
+
+    @property
+    def _file(self) -> Path | None:
+        """The file of the database, if it is one."""
+        is_file = self._url.get_backend_name() in _FILE_DIALECTS
+        return Path(self._url.database or "").absolute() if is_file else None
+
+    @property
+    def scope(self) -> str:
+        url = self._url
+        if self._file is not None:
+            return self._file.stem
+        named = url.database or url.query.get("service_name") or url.host
+        return named if isinstance(named, str) else self.kind
+
+    @property
+    def address(self) -> str:
+        url = self._url
+        if self._file is not None:
+            return f"{url.get_backend_name()}://{self._file}"
+        port = f":{url.port}" if url.port else ""
+        return f"{url.get_backend_name()}://{url.host or ''}{port}/{path_of(self.scope)}"
+
+    def urn(self, path: str, *, environment: str) -> Urn:
+        return Urn.of(self.kind, names_in(path), instance=self.instance, environment=environment)
+
+    def covers(self, path: str) -> bool:
+        database, schema, name = names_in(path)
+        return database == self.scope and self._selection.includes(schema, name)
+
+    def check(self) -> str:
+        with self._catalog() as catalog:
+            count = sum(
+                self._selection.includes(schema, name)
+                for schema in catalog.schemas()
+                if self._selection.includes_schema(schema)
+                for name in catalog.names(schema)
+            )
+        tables = "1 table or view" if count == 1 else f"{count:,} tables and views"
+        return f"{self.address}, {tables}"
+
+    def read(self, report_progress: ReadProgress) -> Discovery:
+        datasets: list[FoundDataset] = []
+        problems: list[Problem] = []
+        with self._catalog() as catalog:
+            existing = catalog.schemas()
+            problems += self._selection.unknown_schemas(existing, database=self.scope)
+            selected = [name for name in existing if self._selection.includes_schema(name)]
+            for number, schema in enumerate(selected):
+
+                def is_selected(name: str, schema: str = schema) -> bool:
+                    return self._selection.includes(schema, name)
+
+                for table in catalog.tables(schema, is_selected):
+                    if isinstance(table, UnreadableTable):
+                        problems.append(self._problem(table))
+                    else:
+                        datasets.append(self._dataset(table))
+                report_progress((number + 1) / len(selected))
+        return Discovery(datasets=tuple(datasets), problems=tuple(problems))
+
+    def _problem(self, table: UnreadableTable) -> Problem:
+        return Problem(
+            path=path_of(self.scope, table.schema, table.name),
+            reason=self._without_password(table.reason),
+            code=table.code,
+        )
+
+    @contextmanager
+    def _catalog(self) -> Iterator[Catalog]:
+        url = self._url
+        backend = url.get_backend_name()
+        try:
+            engine = sa.create_engine(self._read_only(url), **self._options(backend))
+        except exc.NoSuchModuleError:
+            raise SourceNotUsable(
+                f"No SQLAlchemy dialect '{url.drivername}' is installed.",
+                "Install its package, such as duckdb-engine, oracledb, pyodbc, "
+                "clickhouse-sqlalchemy or trino.",
+            ) from None
+        except ImportError as problem:
+            raise SourceNotUsable(
+                f"Reading {backend} needs the Python package {problem.name}.",
+                f"Run: pip install {problem.name}",
+            ) from None
+        try:
+            with warnings.catch_warnings():
+                # Introspection warns about types and expressions that it does not know.
+                warnings.simplefilter("ignore", exc.SAWarning)
+                with engine.connect() as connection:
+                    yield (
+                        InformationSchemaCatalog(connection, self.scope)
+                        if backend in _INFORMATION_SCHEMA_DIALECTS
+                        else InspectedCatalog(connection)
+                    )
+        except exc.SQLAlchemyError as problem:
+            raise SourceNotUsable(
+                f"{self.address} cannot be read: {self._without_password(first_line(problem))}.",
+                "Check the connection string, the server and the permissions of the user.",
+            ) from None
+        finally:
+            engine.dispose()
+
+    def _read_only(self, url: sa.URL) -> sa.URL:
+        """The URL of a file that is only opened if it exists."""
+        if self._file is None or url.get_backend_name() != "sqlite":
+            return url
+        file = self._file.as_uri().replace("file://", "file:")
+        return url.set(database=file).update_query_dict({"mode": "ro", "uri": "true"})
+
+    def _options(self, backend: str) -> dict[str, Any]:
+        options: dict[str, Any] = {"poolclass": sa.NullPool}
+        if backend == "duckdb":
+            options["connect_args"] = {"read_only": True}
+        return options
+
+    def _without_password(self, text: str) -> str:
+        password = self._url.password
+        return text.replace(str(password), MASK) if password else text
+
+    def _dataset(self, table: CatalogTable) -> FoundDataset:
+        path = path_of(self.scope, table.schema, table.name)
+        dialect = self._url.get_backend_name()
+        schema = Schema(
+            fields=tuple(
+                Field(
+                    name=column.name,
+                    type=type_of_text(column.type, dialect),
+                    nullable=column.nullable and column.name not in table.key,
+                    key=column.name in table.key,
+                    default=None if column.default is None else without_passwords(column.default),
+                    description=column.comment or None,
+                    native_type=column.type or None,
+                )
+                for column in table.columns
+            )
+        )
+        definition = query_of(table.definition) if table.definition else None
+        metadata = SourceMetadata(
+            description=table.comment or None,
+            definition=Definition(
+                sql=without_passwords(definition), dialect=sqlglot_dialect(dialect)
+            )
+            if definition
+            else None,
+            properties={
+                f"constraint.{name}": without_passwords(text)
+                for name, text in table.constraints.items()
+            },
+        )
+        return FoundDataset(
+            path=path,
+            name=f"{table.schema}.{table.name}",
+            format=table.format,
+            location=Location(uri=f"{self.address}/{path.partition('/')[2]}"),
+            schema=schema,
+            statistics=Statistics(),
+            drift=(),
+            content=content_of(table.format, None, metadata, schema),
+            source_metadata=metadata,
+        )
+
+
+def query_of(definition: str) -> str:
+    """The query of a view; some databases return the statement that created it."""
+    query = definition.strip().rstrip(";").rstrip()
+    if not _CREATE.match(query):
+        return query
+    keywords = (each for each in _TOKEN.finditer(query) if each["keyword"])
+    first = next(keywords, None)
+    return query[first.end() :].strip() if first else query
