@@ -16,7 +16,7 @@ from lumos.discovery.targets import DatabaseTarget, LakeTarget, ScanFailed, Scan
 from lumos.errors import LumosError, MisuseError
 from lumos.model.discovery import Discovery
 from lumos.progress import Progress
-from lumos.sources import SampledSource
+from lumos.sources import IncrementalSource, SampledSource, TableSource
 from lumos.sources.addresses import is_address
 from lumos.sources.interface import EarlierSchema, EarlierSchemas
 from lumos.storage import StorageAccess, storage_of
@@ -155,7 +155,16 @@ class SourceScanner:
                         self.store, source, self._settings.environment
                     )
                     return sample_source(source, load_schema, self._settings, self._progress)
-                return source.read(lambda share: self._progress(step, share=share))
+
+                def report_progress(share: float) -> None:
+                    self._progress(step, share=share)
+
+                if isinstance(source, IncrementalSource):
+                    load_schema = stored_schema_loader(
+                        self.store, source, self._settings.environment
+                    )
+                    return source.read_changes(load_schema, report_progress)
+                return source.read(report_progress)
 
     def explain_fault(self, target: ScanTarget, fault: StorageFault) -> LumosError:
         """The error for a storage fault: StateNotUsable or ScanFailed."""
@@ -238,8 +247,8 @@ def sample_source(
         return source.read_samples(partial(run_samples, session), load_schema)
 
 
-def stored_schema_loader(store: Store, source: SampledSource, environment: str) -> EarlierSchemas:
-    """Return a function that loads the stored schema of a live dataset of a sampled source."""
+def stored_schema_loader(store: Store, source: TableSource, environment: str) -> EarlierSchemas:
+    """Return a function that loads the stored schema of a live dataset of a source."""
     source_id = f"{source.identity}:{source.scope}"
     recorded, annotations = store.known(source=source_id), store.annotations.reported(source_id)
 

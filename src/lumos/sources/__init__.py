@@ -1,6 +1,7 @@
 """Sources of datasets: files, object stores and databases."""
 
 from lumos.sources.interface import (
+    IncrementalSource,
     LakeSource,
     ReadProgress,
     SampledSource,
@@ -12,6 +13,7 @@ from lumos.sources.interface import (
 )
 
 __all__ = [
+    "IncrementalSource",
     "LakeSource",
     "ReadProgress",
     "SampleReader",
