@@ -1,6 +1,7 @@
 """The service of each feature, wired to the settings, the store and the catalog publisher."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from lumos.impact.service import ImpactService
     from lumos.jobs.schedules import Schedules
     from lumos.jobs.service import Jobs
+    from lumos.lineage.reported_lineage import DatasetRead
     from lumos.lineage.service import LineageService
     from lumos.notifications.delivery import NotificationSender
     from lumos.notifications.reminders import Reminders
@@ -89,6 +91,7 @@ class Features:
             sender=lambda: self.notification_sender,
             profiler=lambda: self.profiles,
             subscribe=self._handlers.registered,
+            record_reads=self._record_reads,
         )
 
     @cached_property
@@ -385,6 +388,18 @@ class Features:
             column_stats=False,
             profile=False,
             progress=no_progress,
+        )
+
+    def _record_reads(self, reporter: str, reads: "Iterable[tuple[str, DatasetRead]]") -> None:
+        """Record the reads that a source reported; they are published with its datasets."""
+        from lumos.usage.recorder import record_reads
+
+        record_reads(
+            self._store.create(),
+            reporter,
+            reads,
+            settings=self.settings.usage,
+            at=datetime.now(UTC),
         )
 
     def _require(self, switch: str) -> None:

@@ -41,17 +41,13 @@ lumos_config:
     - type: databricks
       name: databricks-ml
       workspace: ${DATABRICKS_WORKSPACE}
-    - type: kafka
-      name: kafka-prod
-      bootstrap_servers: ${KAFKA_SERVERS}
-      topic_patterns: [events.*, metrics.*]
 """
 
 
 @pytest.fixture
 def place(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with two small lakes and the configuration of many sources."""
-    for name in ("SNOWFLAKE_ACCOUNT", "DATABRICKS_WORKSPACE", "KAFKA_SERVERS"):
+    for name in ("SNOWFLAKE_ACCOUNT", "DATABRICKS_WORKSPACE"):
         monkeypatch.setenv(name, "somewhere")
     (workplace / "lumos.yaml").write_text(SOURCES, encoding="utf-8")
     write_text(workplace / "shop/orders/part-0.csv", ["id,city", "1,Bonn"])
@@ -68,9 +64,7 @@ def test_all_sources_go_into_a_catalog_and_then_only_what_changed(place: Path) -
     fill(Lumos(), {"datasets": [known]})
     report = Lumos().migration.sync(outputs=[COPY])
     assert report.sources == ("shop", "stock")
-    assert report.passed_over == (
-        "snowflake-prod", "bigquery-analytics", "databricks-ml", "kafka-prod",
-    )  # fmt: skip
+    assert report.passed_over == ("snowflake-prod", "bigquery-analytics", "databricks-ml")
     assert (report.is_complete, report.published[0].published) == (True, 3)
     assert set(told()) == {"orders", "parts", "known"}
     text = Path("copy.json").read_bytes()
@@ -194,8 +188,8 @@ def test_a_name_of_several_sources_means_all_of_them(place: Path) -> None:
 def test_where_no_source_can_be_scanned_what_waits_is_told() -> None:
     known = CatalogEntry(urn="lumos://s3/lake/known", name="known", platform="s3")
     fill(Lumos(), {"datasets": [known]})
-    report = Lumos().migration.sync("kafka-prod", "snowflake-prod", outputs=[COPY])
-    assert (report.sources, report.passed_over) == ((), ("kafka-prod", "snowflake-prod"))
+    report = Lumos().migration.sync("databricks-ml", "snowflake-prod", outputs=[COPY])
+    assert (report.sources, report.passed_over) == ((), ("databricks-ml", "snowflake-prod"))
     assert (report.scanned, report.is_complete, report.published[0].published) == (None, True, 1)
 
 
@@ -279,7 +273,7 @@ def test_the_command_tells_what_was_scanned_and_told(
             f"[ok] {name}: 2 datasets published, 0 unchanged",
         ],
     )
-    assert "remark   kafka-prod: skipped, this version cannot scan it" in err
+    assert "remark   databricks-ml: skipped, this version cannot scan it" in err
     code, out, _ = run("sync", "shop", "--output", COPY)
     assert (code, out.splitlines()[-1]) == (0, f"[ok] {name}: up to date")
     code, out, _ = run("sync", "shop", "stock", "--output", COPY, "--json")

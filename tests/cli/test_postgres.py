@@ -95,7 +95,7 @@ def test_an_empty_database_is_said_to_be_empty(lumos: Any, database: PostgresDat
     result = lumos("ingest", database.url)
     assert result.code == 1
     assert "No dataset was found in postgresql://" in result.err
-    assert "Lumos finds tables, views and collections" in result.err
+    assert "Lumos finds tables, views, collections and topics" in result.err
 
 
 def test_a_refusal_is_one_sentence_without_the_password(

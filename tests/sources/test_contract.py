@@ -3,7 +3,7 @@
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,13 @@ from lumos.sources import LakeSource, SampledSource
 from lumos.store import Store
 from servers.hive import HiveMetastore, hive_metastore
 from servers.iceberg_rest import iceberg_catalog, nessie_server
+from servers.kafka import (
+    delete_subject,
+    kafka_broker,
+    register,
+    schema_registry,
+    set_compatibility,
+)
 from servers.mongo import mongo_server
 
 pytestmark = pytest.mark.usefixtures("workplace")
@@ -266,6 +273,52 @@ class OnServer(Place):
         self._client["shop"].drop_collection(name)
 
 
+class InKafka(Place):
+    """Topics whose schemas are registered; the registry answers without a login."""
+
+    def __init__(self, broker: str, registry: str) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self._broker, self._registry = broker, registry
+        self._admin = AdminClient({"bootstrap.servers": broker})
+        self.secrets = (HUSH,)
+        for topic in self._admin.list_topics(timeout=60).topics:
+            self.drop(topic)
+
+    def section(self, **facts: object) -> dict[str, object]:
+        return {
+            "type": "kafka",
+            "bootstrap_servers": self._broker,
+            "schema_registry_url": self._registry,
+            "schema_registry_user": "nobody",
+            "schema_registry_password": HUSH,
+            **facts,
+        }
+
+    def nowhere(self) -> dict[str, object]:
+        return self.section(bootstrap_servers="127.0.0.1:1", request_timeout=2)
+
+    def put(self, name: str, *columns: str) -> None:
+        from confluent_kafka.admin import NewTopic
+
+        fields = [{"name": each, "type": "string"} for each in columns]
+        register(self._registry, f"{name}-value", {"type": "record", "name": "R", "fields": fields})
+        if name not in self._admin.list_topics(timeout=60).topics:
+            self._admin.create_topics([NewTopic(name, 1)])[name].result(60)
+
+    def drop(self, name: str) -> None:
+        self._admin.delete_topics([name])[name].result(60)
+        with suppress(OSError):
+            delete_subject(self._registry, f"{name}-value")
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[tuple[str, str]]:
+    with kafka_broker() as (broker, _), schema_registry() as registry:
+        set_compatibility(registry, "NONE")
+        yield broker, registry
+
+
 class InGlue(Place):
     secrets = (HUSH,)
 
@@ -424,6 +477,8 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
             return InMysql(database, kind, reader)
         case "sql":
             return InSqlite(request.getfixturevalue("tmp_path"))
+        case "kafka":
+            return InKafka(*request.getfixturevalue("kafka"))
         case "mongodb":
             return OnServer(request.getfixturevalue("mongo"))
         case _:
@@ -438,7 +493,7 @@ def servers() -> Iterator[ExitStack]:
 
 
 # Sources whose places take long to be made.
-SLOW = {"hive", "iceberg", "mongodb", "nessie"}
+SLOW = {"hive", "iceberg", "kafka", "mongodb", "nessie"}
 
 
 @pytest.fixture(

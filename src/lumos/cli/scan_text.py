@@ -140,7 +140,7 @@ def print_skipped(files: int) -> None:
 def print_nothing_found(roots: "Sequence[str]") -> None:
     """Print that a scan found no dataset, and what to check."""
     advice = (
-        "Lumos finds tables, views and collections; check the names and patterns."
+        "Lumos finds tables, views, collections and topics; check the names and patterns."
         if all("://" in root and store_of(root) is None for root in roots)
         else "Lumos finds Parquet, Avro, ORC, CSV and JSON files and Delta, Iceberg and Hudi "
         "tables; check the path and patterns."

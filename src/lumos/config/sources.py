@@ -341,11 +341,23 @@ class KafkaSourceSettings(SourceSettings, frozen=True, kw_only=True):
     )
     schema_registry_user: str | None = None
     schema_registry_password: Secret | None = None
+    schema_registry_token: Secret | None = None
+    schema_registry_ca_file: Location | None = None
+    naming_strategy: Literal["auto", "topic_name", "record_name", "topic_record_name"] = "auto"
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    sasl_mechanism: str | None = None
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
     sasl_username: str | None = None
     sasl_password: Secret | None = None
     ssl_ca_file: Location | None = None
+    ssl_certificate_file: Location | None = None
+    ssl_key_file: Location | None = None
+    ssl_key_password: Secret | None = None
+    # Messages to read of each topic without a schema; 0 reads none.
+    sample_size: Annotated[
+        int, Meta(ge=0, le=10_000, description="a number of messages from 0 to 10,000")
+    ] = 100
+    consumer_groups: bool = True
+    request_timeout: Seconds = 30
 
 
 ThriftAddress: TypeAlias = Annotated[

@@ -81,6 +81,12 @@ sources:
 #    uri: ${SHOP_MONGO}
 #    databases: [shop]
 
+# pip install 'lumos[kafka]'
+#  - type: kafka
+#    bootstrap_servers: ${KAFKA_SERVERS}
+#    topic_patterns: [events.*]
+#    schema_registry_url: http://registry.example.com:8081
+
 # Where Lumos keeps what it knows. Default: a SQLite file, .lumos/lumos.db.
 # For a team, a PostgreSQL database (pip install 'lumos[postgres]'):
 #storage:

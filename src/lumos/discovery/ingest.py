@@ -1,6 +1,6 @@
 """`lumos ingest`: resolve -> discover -> record -> publish -> notify."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 from typing import Protocol
 
@@ -18,11 +18,12 @@ from lumos.discovery.reports import (
     ScanChange,
 )
 from lumos.discovery.scan_recorder import RecordedScan
-from lumos.discovery.scans import SourceScanner
+from lumos.discovery.scans import OpenScan, SourceScanner
 from lumos.discovery.targets import DatabaseTarget, resolve_targets, source_failure
 from lumos.errors import LumosError
+from lumos.lineage.reported_lineage import DatasetRead, UrnReference
 from lumos.model.change import EventType, Verdict
-from lumos.model.discovery import Problem
+from lumos.model.discovery import Discovery, Problem
 from lumos.progress import Progress
 from lumos.schemas.changes import SplitDataset, forget_old_events
 from lumos.schemas.export import mirror_schemas
@@ -44,6 +45,12 @@ class RowProfiler(Protocol):
     def completed(self, scanned: IngestReport, progress: Progress) -> IngestReport: ...
 
 
+class ReadRecorder(Protocol):
+    """Counts reads of datasets by URN; reads that were counted before are not counted again."""
+
+    def __call__(self, reporter: str, reads: Iterable[tuple[str, DatasetRead]]) -> object: ...
+
+
 def ingest(
     settings: Settings,
     paths: Sequence[str],
@@ -54,6 +61,7 @@ def ingest(
     profiler: RowProfiler | None = None,
     publisher: AutoPublisher | None = None,
     sender: MessageSender | None = None,
+    record_reads: ReadRecorder | None = None,
     accept_removals: bool = False,
     column_stats: bool = False,
     sections: Sequence[SourceSettings] = (),
@@ -91,6 +99,8 @@ def ingest(
                         recorded = scan.recorder.record(
                             discovery, accept_removals=accept_removals, unattended=unattended
                         )
+                        if record_reads is not None and discovery.reads:
+                            record_reads(scan.scan.source, _reads(scan, discovery, settings))
                     scans.append(recorded)
                     has_lineage = settings.switches.is_on("lineage")
                     if isinstance(target, DatabaseTarget) and has_lineage:
@@ -120,6 +130,20 @@ def ingest(
     if sender is not None:
         sender.wake()
     return report
+
+
+def _reads(
+    scan: OpenScan, discovery: Discovery, settings: Settings
+) -> list[tuple[str, DatasetRead]]:
+    """The reads that a source reported, by URN."""
+    found = []
+    for read in discovery.reads:
+        urn = str(scan.target.source.urn(read.path, environment=settings.environment))
+        run = f"{scan.scan.source}/{read.reader}/{read.position}"
+        at = scan.scan.finished_at
+        dataset = UrnReference(urn=urn)
+        found.append((urn, DatasetRead(dataset=dataset, reader=read.reader, at=at, run=run)))
+    return found
 
 
 def _record_view_lineage(store: Store, recorded: RecordedScan) -> tuple[Problem, ...]:

@@ -16,7 +16,7 @@ from lumos.discovery.targets import DatabaseTarget, LakeTarget, ScanFailed, Scan
 from lumos.errors import LumosError, MisuseError
 from lumos.model.discovery import Discovery
 from lumos.progress import Progress
-from lumos.sources import MetastoreSource, SampledSource
+from lumos.sources import IncrementalSource, MetastoreSource, SampledSource, TableSource
 from lumos.sources.addresses import is_address
 from lumos.sources.interface import EarlierSchema, EarlierSchemas
 from lumos.storage import StorageAccess, storage_of
@@ -162,15 +162,20 @@ class SourceScanner:
                     )
                     return sample_source(source, load_schema, self._settings, self._progress)
 
-                def report(share: float) -> None:
+                def report_progress(share: float) -> None:
                     self._progress(step, share=share)
 
                 if isinstance(source, MetastoreSource):
                     writer = self._registrations(scan.target).writer(scan.scan.manifest)
-                    discovery = source.read_registered(writer.add, report)
+                    discovery = source.read_registered(writer.add, report_progress)
                     writer.finish()
                     return discovery
-                return source.read(report)
+                if isinstance(source, IncrementalSource):
+                    load_schema = stored_schema_loader(
+                        self.store, source, self._settings.environment
+                    )
+                    return source.read_changes(load_schema, report_progress)
+                return source.read(report_progress)
 
     def _registrations(self, target: DatabaseTarget) -> "RegistrationStore":
         """What scans of a metastore store for `lumos reconcile`."""
@@ -260,8 +265,8 @@ def sample_source(
         return source.read_samples(partial(run_samples, session), load_schema)
 
 
-def stored_schema_loader(store: Store, source: SampledSource, environment: str) -> EarlierSchemas:
-    """Return a function that loads the stored schema of a live dataset of a sampled source."""
+def stored_schema_loader(store: Store, source: TableSource, environment: str) -> EarlierSchemas:
+    """Return a function that loads the stored schema of a live dataset of a source."""
     source_id = f"{source.identity}:{source.scope}"
     recorded, annotations = store.known(source=source_id), store.annotations.reported(source_id)
 

@@ -19,7 +19,7 @@ from lumos.schemas.changes import EventReport, event_report
 from lumos.store.configured import ConfiguredStore
 
 if TYPE_CHECKING:
-    from lumos.discovery.ingest import MessageSender, RowProfiler
+    from lumos.discovery.ingest import MessageSender, ReadRecorder, RowProfiler
     from lumos.discovery.watcher import WatchReport
 
 EventSubscription = Callable[[Callable[[ChangeEvent], object]], AbstractContextManager[None]]
@@ -41,6 +41,7 @@ class DiscoveryService:
         sender: "Callable[[], MessageSender]",
         profiler: "Callable[[], RowProfiler]",
         subscribe: EventSubscription,
+        record_reads: "ReadRecorder | None" = None,
     ) -> None:
         self._current_settings = settings
         self._store = store
@@ -48,6 +49,7 @@ class DiscoveryService:
         self._sender = sender
         self._profiler = profiler
         self._subscribe = subscribe
+        self._record_reads = record_reads
 
     def ingest(
         self,
@@ -162,6 +164,7 @@ class DiscoveryService:
             profiler=profiler,
             publisher=publisher,
             sender=self._sender() if settings.notifications.channels else None,
+            record_reads=self._record_reads,
             accept_removals=accept_removals,
             column_stats=column_stats,
             sections=sections,

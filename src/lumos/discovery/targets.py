@@ -18,6 +18,7 @@ from lumos.sources.addresses import access_of, is_address, roots_of, section_of
 from lumos.storage import FileHint, FileSelection
 
 SOURCE_FAILED: Final = "source_failed"
+_ADDRESS_KEYS: Final = ("paths", "buckets", "bootstrap_servers")
 _log = logging.getLogger(__name__)
 
 
@@ -166,7 +167,9 @@ def source_failure(source: str, problem: LumosError) -> Problem:
 
 def source_name(source: Any) -> str:
     """The name of a source in messages: its own name or its address, without secrets."""
-    paths: tuple[str, ...] = getattr(source, "paths", ()) or getattr(source, "buckets", ())
+    paths: tuple[str, ...] = next(
+        (found for key in _ADDRESS_KEYS if (found := getattr(source, key, ()))), ()
+    )
     address = getattr(source, "connection_string", None) or getattr(source, "host", None) or ""
     return source.name or f"{source.type} {', '.join(paths) or address}".strip()
 

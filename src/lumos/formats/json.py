@@ -301,7 +301,7 @@ def _read_facts(records: JsonRecords, sample: Sample) -> FileFacts:
     objects = [value for value in values if type(value) is dict]
     if objects:
         bad += len(values) - len(objects)
-        known = _schema(objects)
+        known = schema_of_objects(objects)
     elif records.is_array or any(type(value) is list for value in values):
         known = (
             inferred_schema(("value",), (type_of_values(values),))
@@ -337,12 +337,13 @@ def _facts_of_truncated_record(sample: Sample) -> FileFacts:
     reason = (
         f"Its first record is longer than {_LONG_SAMPLE_BYTES:,} bytes; only that much was read."
     )
-    return FileFacts(
-        _schema([record]), None, row_count_exact=False, remarks=(Remark("cut_record", reason),)
-    )
+    known = schema_of_objects([record])
+    remark = Remark("cut_record", reason)
+    return FileFacts(known, None, row_count_exact=False, remarks=(remark,))
 
 
-def _schema(objects: list[dict[str, Any]]) -> KnownSchema:
+def schema_of_objects(objects: list[dict[str, Any]]) -> KnownSchema:
+    """The union of the objects' keys, with the narrowest types; raises UnreadableFile."""
     columns = columns_of(objects)
     check_width(len(columns))
     names = distinct_names([name_of(key) for key in columns])

@@ -68,10 +68,15 @@ class PooledTransport:
     """
 
     def __init__(
-        self, *, limits: TimeLimits = _DEFAULT_LIMITS, ca_variable: str = CA_BUNDLE
+        self,
+        *,
+        limits: TimeLimits = _DEFAULT_LIMITS,
+        ca_variable: str = CA_BUNDLE,
+        ca_file: str | None = None,
     ) -> None:
         self._limits = limits
         self._ca_variable = ca_variable
+        self._ca_file = ca_file
         self._idle: dict[tuple[str, str], LifoQueue[_Connection]] = {}
 
     def exchange(
@@ -153,7 +158,7 @@ class PooledTransport:
     @cached_property
     def _tls(self) -> ssl.SSLContext:
         context = ssl.create_default_context()
-        if bundle := os.environ.get(self._ca_variable):
+        if bundle := self._ca_file or os.environ.get(self._ca_variable):
             context.load_verify_locations(bundle)
         return context
 

@@ -34,13 +34,25 @@ class PastSchema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableState(msgspec.Struct, frozen=True, kw_only=True):
-    """The current version of a table and its schema history from its log, oldest first."""
+    """The current version of a table and its schema history from its log, oldest first.
+
+    The log of a table also has its data, that of a schema registry has not.
+    """
 
     version: str
     at: datetime
     operation: str | None = None
     past: tuple[PastSchema, ...] = ()
     features: tuple[str, ...] = ()
+    has_data: bool = True
+
+
+class ObservedRead(msgspec.Struct, frozen=True, kw_only=True):
+    """A read of the dataset at a path that a source reports; one `position` is counted once."""
+
+    path: str
+    reader: str
+    position: str
 
 
 class SchemaMemory(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +97,7 @@ class FoundDataset(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_reported_by_source(self) -> bool:
         """Whether all metadata comes from the source itself, not from files."""
-        return self.source_metadata is not None and self.table is None
+        return self.source_metadata is not None and (self.table is None or not self.table.has_data)
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,3 +138,4 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     tables_read: int = 0
     complete: bool = True
     suggestions: tuple[Suggestion, ...] = ()
+    reads: tuple[ObservedRead, ...] = ()

@@ -1,6 +1,7 @@
 """Sources of datasets: files, object stores and databases."""
 
 from lumos.sources.interface import (
+    IncrementalSource,
     LakeSource,
     MetastoreSource,
     QueryLogSource,
@@ -14,6 +15,7 @@ from lumos.sources.interface import (
 )
 
 __all__ = [
+    "IncrementalSource",
     "LakeSource",
     "MetastoreSource",
     "QueryLogSource",

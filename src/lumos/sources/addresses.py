@@ -14,6 +14,7 @@ from lumos.config.sources import (
     FileStoreSettings,
     GcsSourceSettings,
     HdfsSourceSettings,
+    KafkaSourceSettings,
     MongodbSourceSettings,
     MysqlSourceSettings,
     ObjectStoreSettings,
@@ -39,6 +40,7 @@ _MYSQL_TYPES: Final[dict[str, Literal["mysql", "mariadb"]]] = {
 _SQL_DIALECTS: Final = frozenset(
     ("clickhouse", "clickhousedb", "cockroachdb", "duckdb", "mssql", "oracle", "sqlite", "trino")
 )
+_KAFKA_SCHEME: Final = "kafka"
 
 
 def is_address(path: str) -> bool:
@@ -74,7 +76,27 @@ def section_of(address: str, configured: Sequence[SourceSettings]) -> SourceSett
         )
     if scheme.partition("+")[0] in _SQL_DIALECTS:
         return SqlSourceSettings(connection_string=ConnectionString(address))
+    if scheme == _KAFKA_SCHEME:
+        return _kafka_section(address, configured)
     return store_at(address).section(address, configured)
+
+
+def _kafka_section(address: str, configured: Sequence[SourceSettings]) -> KafkaSourceSettings:
+    """The section for `kafka://host:9092,host:9092/pattern`, with the access of its cluster."""
+    hosts, _, pattern = address.partition("://")[2].partition("/")
+    servers = tuple(filter(None, hosts.split(",")))
+    if not servers or "@" in hosts:
+        raise MisuseError(
+            "An address of Kafka is kafka://HOST:PORT[,HOST:PORT][/PATTERN], without user and "
+            "password. Set these in a kafka source of lumos.yaml."
+        )
+    patterns = {"topics": (), "topic_patterns": (unquote(pattern),) if pattern else ()}
+    for section in configured:
+        if isinstance(section, KafkaSourceSettings) and set(servers) & set(
+            section.bootstrap_servers
+        ):
+            return msgspec.structs.replace(section, **(patterns if pattern else {}))
+    return KafkaSourceSettings(bootstrap_servers=servers, **patterns)
 
 
 def access_of(address: str, configured: Sequence[SourceSettings]) -> StorageAccess:

@@ -193,6 +193,17 @@ class SampledSource(TableSource):
         return self.read_samples(run_here, lambda _path: None)
 
 
+class IncrementalSource(TableSource):
+    """A source that continues from what the last scan recorded."""
+
+    @abstractmethod
+    def read_changes(self, known: EarlierSchemas, report_progress: ReadProgress) -> Discovery:
+        """All datasets, with the history since the last scan."""
+
+    def read(self, report_progress: ReadProgress) -> Discovery:
+        return self.read_changes(lambda _path: None, report_progress)
+
+
 def _report_and_return(sample: bytes, report_progress: ReadProgress, share: float) -> bytes:
     report_progress(share)
     return sample

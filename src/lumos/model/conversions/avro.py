@@ -114,9 +114,14 @@ _AVRO: Final[dict[DataType, AvroSchema]] = {
 }
 
 
-def schema_from_avro(schema: AvroSchema) -> Schema:
-    """Read a record as a schema, and any other type as a single column `value`."""
+def schema_from_avro(schema: AvroSchema, *, named: Iterable[AvroSchema] = ()) -> Schema:
+    """Read a record as a schema, and any other type as a single column `value`.
+
+    `named` are the types of other documents that the schema refers to, innermost first.
+    """
     reader = _Reader()
+    for each in named:
+        reader.type(each, "", TypePath(notes={}))
     record, _ = _unwrap(schema)
     if isinstance(record, dict) and record.get("type") in ("record", "error"):
         return Schema(fields=tuple(reader.columns(record)))

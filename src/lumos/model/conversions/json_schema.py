@@ -11,9 +11,9 @@
 A nullable field may be missing or null: JSON distinguishes the two, tables do not.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import quote, unquote, urljoin
 
 from lumos.model.conversions.fallback_types import make_distinct
 from lumos.model.conversions.json_values import (
@@ -65,9 +65,14 @@ from lumos.model.types import (
 
 JsonSchema: TypeAlias = dict[str, Any] | bool
 
-_DEFINITION_PREFIXES: Final = ("#/$defs/", "#/definitions/", "#/components/schemas/")
+_DEFINITION_PREFIXES: Final = (
+    "#/$defs/", "#/definitions/", "#/components/schemas/", "#/$documents/",
+)  # fmt: skip
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _CHOICES: Final = ("anyOf", "oneOf")
+# Where a bundle has the other documents.
+_BUNDLE: Final = "$documents"
+_MAX_BUNDLE_DEPTH: Final = 300
 # Annotations apply to the schema itself, not to referring schemas.
 _ANNOTATIONS: Final = ("title", "description", "default", "examples", "$comment", "$defs")
 
@@ -269,6 +274,69 @@ _IMPLIED: Final = (
 def schema_from_json_schema(schema: JsonSchema) -> Schema:
     """Read the properties of an object as columns, and any other type as a column `value`."""
     return Schema(fields=tuple(_Reader(schema).columns()))
+
+
+def bundle_json_schema(schema: JsonSchema, documents: Mapping[str, JsonSchema]) -> JsonSchema:
+    """One document that contains the other documents to which a schema refers by name.
+
+    References are matched by name, or by the URL that they have relative to `$id`.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    bundled = _rewrite_references(schema, "", documents, _base(schema, ""))
+    assert isinstance(bundled, dict)
+    definitions = {
+        name: _rewrite_references(document, _bundle_pointer(name), documents, _base(document, name))
+        for name, document in documents.items()
+    }
+    return {**bundled, _BUNDLE: definitions}
+
+
+def _base(document: JsonSchema, name: str) -> str:
+    return (text_at(document, "$id") if isinstance(document, dict) else None) or name
+
+
+def _bundle_pointer(name: str) -> str:
+    escaped = name.replace("~", "~0").replace("/", "~1")
+    return f"/{_BUNDLE}/{quote(escaped, safe='~')}"
+
+
+def _rewrite_references(
+    value: Any, root: str, documents: Mapping[str, JsonSchema], base: str, depth: int = 0
+) -> Any:
+    """A part of a document in which references lead to the bundle; `root` is its pointer."""
+    if depth > _MAX_BUNDLE_DEPTH:
+        return {}
+    if isinstance(value, list):
+        return [_rewrite_references(each, root, documents, base, depth + 1) for each in value]
+    if not isinstance(value, dict):
+        return value
+    rewritten = {
+        key: _rewrite_references(each, root, documents, base, depth + 1)
+        for key, each in value.items()
+    }
+    for keyword in _REFERENCES:
+        if (text := text_at(value, keyword)) is not None:
+            rewritten[keyword] = _rewritten_reference(text, root, documents, base)
+    return rewritten
+
+
+def _rewritten_reference(
+    text: str, root: str, documents: Mapping[str, JsonSchema], base: str
+) -> str:
+    document, _, pointer = text.partition("#")
+    if not document:
+        return f"#{root}{pointer}" if root or pointer else "#"
+    try:
+        absolute = urljoin(base, document)
+    except ValueError:
+        absolute = document
+    for name in (document, absolute):
+        if name in documents:
+            return f"#{_bundle_pointer(name)}{pointer}"
+    by_id = (name for name, each in documents.items() if _base(each, "") == absolute)
+    found = next(by_id, None)
+    return text if found is None else f"#{_bundle_pointer(found)}{pointer}"
 
 
 def type_from_json_schema(schema: JsonSchema) -> DataType:

@@ -1,0 +1,1 @@
+"""Topics of Kafka clusters, with the schemas of a schema registry."""

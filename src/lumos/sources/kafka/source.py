@@ -1,0 +1,517 @@
+"""Topics of a Kafka cluster as a source; a schema registry is their schema history."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import ClassVar, Final, NamedTuple
+from urllib.parse import quote, unquote
+
+from lumos.config.sources import KafkaSourceSettings as Settings
+from lumos.errors import did_you_mean
+from lumos.model.dataset import Location, Statistics
+from lumos.model.discovery import (
+    Discovery,
+    FoundDataset,
+    ObservedRead,
+    Problem,
+    SourceMetadata,
+    TableState,
+)
+from lumos.model.schema import Schema, fingerprint
+from lumos.model.types import quoted_text
+from lumos.model.urn import Urn
+from lumos.sources.interface import (
+    EarlierSchema,
+    EarlierSchemas,
+    IncrementalSource,
+    ReadProgress,
+)
+from lumos.sources.kafka.cluster import KafkaCluster, PartitionRange, Topic, TopicSample
+from lumos.sources.kafka.registry import (
+    RegisteredSchema,
+    SchemaRegistry,
+    SubjectNotReadable,
+)
+from lumos.sources.kafka.samples import (
+    infer_schema,
+    merge_with_known,
+    schema_ids,
+    with_key,
+)
+from lumos.sources.kafka.schemas import (
+    UNKNOWN_TIME,
+    ParsedSchema,
+    SubjectVersions,
+    combine,
+    history_of,
+    parse_schema,
+    unresolved_names,
+)
+from lumos.sources.kafka.subjects import (
+    Part,
+    TopicSubject,
+    subjects_by_topic,
+    subjects_of_records,
+)
+
+_WILDCARDS: Final = frozenset("*?[")
+# The topic in which Confluent's registry stores its schemas.
+_REGISTRY_TOPIC: Final = "_schemas"
+_INTERNAL: Final = "__"
+_FORMATS: Final = {"AVRO": "avro", "JSON": "json", "PROTOBUF": "protobuf"}
+_EMPTY: Final = "topic"
+_REPORT_INTERVAL: Final = 20
+_SAMPLED: Final = "sample"
+_REGISTERED: Final = "registry"
+
+
+class _TopicTask(NamedTuple):
+    """A topic with the subjects that are known for it."""
+
+    topic: Topic
+    subjects: tuple[TopicSubject, ...]
+
+
+class _TopicSchema(NamedTuple):
+    """The schema of a topic, its history, and properties that describe them."""
+
+    format: str
+    schema: Schema
+    table: TableState | None
+    properties: dict[str, str]
+    description: str | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+class KafkaSource(IncrementalSource):
+    kind: ClassVar[str] = "kafka"
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.instance = settings.instance
+
+    @property
+    def address(self) -> str:
+        return f"kafka://{','.join(self._settings.bootstrap_servers)}"
+
+    @property
+    def scope(self) -> str:
+        # The selected topics may change between runs; `covers` decides.
+        return "*"
+
+    def urn(self, path: str, *, environment: str) -> Urn:
+        parts = [unquote(part) for part in path.split("/")]
+        return Urn.of(self.kind, parts, instance=self.instance, environment=environment)
+
+    def covers(self, path: str) -> bool:
+        return self._is_selected(unquote(path))
+
+    def check(self) -> str:
+        with closing(self._cluster()) as cluster:
+            topics = [each for each in cluster.topics() if self._is_selected(each.name)]
+        found = "1 topic" if len(topics) == 1 else f"{len(topics):,} topics"
+        if self._settings.schema_registry_url is None:
+            return f"{self.address}, {found}, no schema registry"
+        with closing(self._registry()) as registry:
+            subjects = len(registry.subjects())
+        count = "1 subject" if subjects == 1 else f"{subjects:,} subjects"
+        return f"{self.address}, {found}, {count} at {registry.address}"
+
+    def read_changes(self, known: EarlierSchemas, report_progress: ReadProgress) -> Discovery:
+        with closing(self._cluster()) as cluster:
+            if self._settings.schema_registry_url is None:
+                return _Scan(self._settings, cluster, None, known).run(self, report_progress)
+            with closing(self._registry()) as registry:
+                return _Scan(self._settings, cluster, registry, known).run(self, report_progress)
+
+    def _cluster(self) -> KafkaCluster:
+        return KafkaCluster(self._settings)
+
+    def _registry(self) -> SchemaRegistry:
+        return SchemaRegistry(self._settings)
+
+    @cached_property
+    def patterns(self) -> tuple[str, ...]:
+        """The patterns of topics to read; none for all."""
+        return (*self._settings.topics, *self._settings.topic_patterns)
+
+    def _is_selected(self, topic: str) -> bool:
+        if topic in self.patterns:
+            return topic not in self._settings.exclude
+        is_internal = topic.startswith(_INTERNAL) or topic == _REGISTRY_TOPIC
+        return (
+            not is_internal
+            and (not self.patterns or _matches(topic, self.patterns))
+            and not _matches(topic, self._settings.exclude)
+        )
+
+    def select(self, topics: Iterable[Topic]) -> list[Topic]:
+        """The topics that the source reads."""
+        return [each for each in topics if self._is_selected(each.name)]
+
+
+class _Scan:
+    """One scan of a cluster and its registry."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        cluster: KafkaCluster,
+        registry: SchemaRegistry | None,
+        known: EarlierSchemas,
+    ) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._registry = registry
+        self._known = known
+        self._problems: list[Problem] = []
+
+    def run(self, source: KafkaSource, report_progress: ReadProgress) -> Discovery:
+        listed = self._cluster.topics()
+        topics = source.select(listed)
+        self._problems += self._missing_topics(source, [each.name for each in listed])
+        names = [each.name for each in topics]
+        ids = self._cluster.topic_ids(names)
+        configs = self._cluster.configs(names)
+        ranges = self._cluster.ranges(topics)
+        self._remark_denied("configuration", "DescribeConfigs", configs.denied)
+        subjects = self._subjects(topics)
+        samples = self._samples(subjects, ranges.found)
+        datasets: list[FoundDataset] = []
+        for number, (task, found) in enumerate(self._schemas(subjects, samples), start=1):
+            if number % _REPORT_INTERVAL == 0:
+                report_progress(number / len(topics))
+            if isinstance(found, Problem):
+                self._problems.append(found)
+                continue
+            self._problems += found.problems
+            name = task.topic.name
+            identity = ids.found.get(name)
+            datasets.append(
+                self._dataset(
+                    task.topic,
+                    found,
+                    identity=identity,
+                    configs=configs.found.get(name, {}),
+                    ranges=ranges.found.get(name),
+                )
+            )
+        reads = tuple(self._reads({each.path for each in datasets}))
+        return Discovery(datasets=tuple(datasets), problems=tuple(self._problems), reads=reads)
+
+    def _missing_topics(self, source: KafkaSource, listed: Sequence[str]) -> Iterator[Problem]:
+        """Problems of topics that are configured by name and not listed."""
+        missing = [
+            name for name in source.patterns if not _WILDCARDS & set(name) and name not in listed
+        ]
+        if not missing:
+            return
+        denied = self._cluster.topic_ids(missing).denied
+        for name in missing:
+            if denied.get(name) == "not_allowed":
+                reason = "the user has no permission to describe the topic. Grant Describe."
+                yield Problem(path=path_of(name), reason=reason, code="not_allowed")
+            else:
+                reason = f"there is no topic '{name}'.{did_you_mean(name, listed)}"
+                yield Problem(path=path_of(name), reason=reason, code="no_such_topic", remark=True)
+
+    def _remark_denied(self, what: str, operation: str, denied: Mapping[str, str]) -> None:
+        if denied:
+            name, reason = next(iter(denied.items()))
+            count = f"{len(denied):,} topics" if len(denied) > 1 else "1 topic"
+            self._problems.append(
+                Problem(
+                    path=path_of(name),
+                    reason=f"the {what} of {count} cannot be read: {reason}. Grant {operation}.",
+                    code="no_configuration",
+                    remark=True,
+                )
+            )
+
+    def _subjects(self, topics: Sequence[Topic]) -> list[_TopicTask]:
+        names = [] if self._registry is None else self._registry.subjects()
+        strategy = self._settings.naming_strategy
+        found = subjects_by_topic([each.name for each in topics], names, strategy)
+        return [_TopicTask(each, tuple(found[each.name])) for each in topics]
+
+    def _samples(
+        self, tasks: Sequence[_TopicTask], ranges: Mapping[str, Sequence[PartitionRange]]
+    ) -> dict[str, TopicSample]:
+        """The last messages of topics whose values have no subject."""
+        if not self._settings.sample_size:
+            return {}
+        unknown = [
+            task.topic.name
+            for task in tasks
+            if not any(subject.part == "value" for subject in task.subjects)
+        ]
+        wanted = {name: ranges[name] for name in unknown if name in ranges}
+        return dict(self._cluster.samples(wanted, self._settings.sample_size))
+
+    def _schemas(
+        self, tasks: Sequence[_TopicTask], samples: Mapping[str, TopicSample]
+    ) -> Iterator[tuple[_TopicTask, "_TopicSchema | Problem"]]:
+        if self._registry is None:
+            for task in tasks:
+                yield task, self._sampled(task, samples.get(task.topic.name))
+            return
+
+        def read(task: _TopicTask) -> "_TopicSchema | Problem":
+            return self._schema(task, samples.get(task.topic.name))
+
+        yield from zip(tasks, self._registry.each(tasks, read), strict=True)
+
+    def _schema(self, task: _TopicTask, sample: TopicSample | None) -> "_TopicSchema | Problem":
+        path = path_of(task.topic.name)
+        try:
+            subjects = task.subjects or self._subjects_in(task, sample)
+            if not any(each.part == "value" for each in subjects):
+                sampled = self._sampled(task, sample)
+                if not subjects or isinstance(sampled, Problem):
+                    return sampled
+            return self._registered(path, subjects)
+        except SubjectNotReadable as problem:
+            return Problem(path=path, reason=f"{problem.reason}.", code=problem.code)
+
+    def _subjects_in(
+        self, task: _TopicTask, sample: TopicSample | None
+    ) -> tuple[TopicSubject, ...]:
+        """The subjects of schemas that messages name, and those that earlier scans found."""
+        assert self._registry is not None
+        if self._settings.naming_strategy not in ("auto", "record_name"):
+            return ()
+        messages = sample.messages if sample is not None else ()
+        ids: dict[Part, set[int]] = {
+            "key": schema_ids(each.key for each in messages if each.key is not None),
+            "value": schema_ids(each.value for each in messages if each.value is not None),
+        }
+        subjects_of = {
+            schema_id: self._registry.subjects_of(schema_id)
+            for schema_id in sorted(ids["key"] | ids["value"])
+        }
+        found = subjects_of_records(ids, subjects_of)
+        earlier = self._known(path_of(task.topic.name))
+        recorded = () if earlier is None else recorded_subjects(earlier.properties)
+        known = {each.subject for each in found}
+        found += [
+            subject
+            for subject, _ in recorded
+            if subject.subject not in known and self._registry.versions(subject.subject)
+        ]
+        return tuple(sorted(found))
+
+    def _registered(self, path: str, subjects: Sequence[TopicSubject]) -> _TopicSchema:
+        """The schema and history of a topic from the versions of its subjects."""
+        registry = self._registry
+        assert registry is not None
+        earlier = self._known(path)
+        recorded = {} if earlier is None else dict(recorded_subjects(earlier.properties))
+        by_subject: dict[TopicSubject, SubjectVersions] = {}
+        properties = {"schema_from": _REGISTERED}
+        problems: list[Problem] = []
+        for subject in subjects:
+            numbers = registry.versions(subject.subject)
+            last = recorded.get(subject)
+            is_known = last is not None and last in numbers
+            wanted = [number for number in numbers if not is_known or number >= (last or 0)]
+            schemas = (registry.schema(subject.subject, number) for number in wanted)
+            versions = [
+                parsed
+                for schema in schemas
+                if schema is not None
+                and (
+                    parsed := self._parse(
+                        path, schema, problems, is_last=schema.version == numbers[-1]
+                    )
+                )
+            ]
+            if not versions:
+                continue
+            by_subject[subject] = SubjectVersions(versions, last if is_known else None)
+            properties |= self._subject_properties(subject, versions[-1].registered)
+        current = {subject: each.versions[-1] for subject, each in by_subject.items()}
+        if not current:
+            raise SubjectNotReadable("no_schema", "its subjects have no versions any more")
+        values = [each for subject, each in current.items() if subject.part == "value"]
+        last_schema = (values or list(current.values()))[-1]
+        return _TopicSchema(
+            format=_FORMATS.get(last_schema.registered.type, _EMPTY),
+            schema=combine(current),
+            table=TableState(
+                version=", ".join(
+                    f"{subject.record or subject.part} v{each.registered.version}"
+                    for subject, each in current.items()
+                ),
+                at=UNKNOWN_TIME,
+                past=history_of(by_subject),
+                has_data=False,
+            ),
+            properties=properties,
+            description=values[0].description if len(values) == 1 else None,
+            problems=tuple(problems),
+        )
+
+    def _parse(
+        self, path: str, schema: RegisteredSchema, problems: list[Problem], *, is_last: bool
+    ) -> ParsedSchema | None:
+        """A parsed version; an older one that cannot be parsed is only remarked on."""
+        assert self._registry is not None
+        try:
+            references = self._registry.resolve(schema)
+            parsed = parse_schema(schema, references)
+        except SubjectNotReadable as problem:
+            if is_last:
+                raise
+            reason = f"{problem.reason}; it is missing in the history."
+            problems.append(Problem(path=path, reason=reason, code=problem.code, remark=True))
+            return None
+        if is_last and references.is_cyclic:
+            reason = f"the references of '{schema.subject}' are cyclic; each is used once."
+            problems.append(
+                Problem(path=path, reason=reason, code="cyclic_references", remark=True)
+            )
+        missing = [*references.missing, *(unresolved_names(parsed.schema) if is_last else ())]
+        if is_last and missing:
+            reason = f"'{schema.subject}' refers to '{missing[0]}', which the registry has not."
+            problems.append(
+                Problem(path=path, reason=reason, code="missing_reference", remark=True)
+            )
+        return parsed
+
+    def _subject_properties(
+        self, subject: TopicSubject, schema: RegisteredSchema
+    ) -> dict[str, str]:
+        assert self._registry is not None
+        prefix = subject.part if subject.record is None else f"{subject.part}.{subject.record}"
+        found = {
+            "subject": subject.subject,
+            "version": str(schema.version),
+            "schema_id": str(schema.id),
+            "schema_type": schema.type,
+            "compatibility": self._registry.compatibility(subject.subject),
+            "references": ", ".join(
+                f"{each.name} ({each.subject} v{each.version})" for each in schema.references
+            ),
+        }
+        return {f"{prefix}.{name}": text for name, text in found.items() if text}
+
+    def _sampled(self, task: _TopicTask, sample: TopicSample | None) -> "_TopicSchema | Problem":
+        """The schema of a topic as far as its messages tell."""
+        path = path_of(task.topic.name)
+        if sample is not None and sample.problem is not None:
+            code, reason = sample.problem
+            return Problem(path=path, reason=f"its messages cannot be read: {reason}.", code=code)
+        messages = sample.messages if sample is not None else ()
+        values = [each.value for each in messages if each.value is not None]
+        keys = [each.key for each in messages if each.key is not None]
+        earlier = self._earlier_sample(path)
+        properties = {"schema_from": _SAMPLED}
+        if not values:
+            schema = Schema() if earlier is None else earlier.schema
+            format = _EMPTY if earlier is None else earlier.properties.get("format", _EMPTY)
+            properties |= {} if format == _EMPTY else {"format": format}
+            return _TopicSchema(format, schema, None, properties)
+        inferred = infer_schema(values)
+        schema = with_key(inferred.schema, keys)
+        if earlier is not None and earlier.properties.get("format") == inferred.format:
+            is_whole = sample is not None and sample.is_whole
+            schema = merge_with_known(schema, earlier.schema, is_whole=is_whole)
+        return _TopicSchema(
+            inferred.format, schema, None, {**properties, "format": inferred.format}
+        )
+
+    def _earlier_sample(self, path: str) -> EarlierSchema | None:
+        earlier = self._known(path)
+        is_sample = earlier is not None and earlier.properties.get("schema_from") == _SAMPLED
+        return earlier if is_sample else None
+
+    def _dataset(
+        self,
+        topic: Topic,
+        found: _TopicSchema,
+        *,
+        identity: str | None,
+        configs: Mapping[str, str],
+        ranges: Sequence[PartitionRange] | None,
+    ) -> FoundDataset:
+        path = path_of(topic.name)
+        properties = {
+            **found.properties,
+            "partitions": str(topic.partitions),
+            "replication_factor": str(topic.replication_factor),
+            **{f"config.{name}": value for name, value in configs.items()},
+        }
+        return FoundDataset(
+            path=path,
+            name=topic.name,
+            format=found.format,
+            location=Location(uri=f"{self._cluster.address}/{path}", identity=identity),
+            schema=found.schema,
+            statistics=Statistics(
+                row_count=None
+                if ranges is None
+                else sum(max(0, each.high - each.low) for each in ranges),
+                total_size_exact=False,
+            ),
+            drift=(),
+            content=_content(found.format, properties, found.schema),
+            source_metadata=SourceMetadata(description=found.description, properties=properties),
+            table=found.table,
+        )
+
+    def _reads(self, paths: set[str]) -> Iterator[ObservedRead]:
+        if not self._settings.consumer_groups or not paths:
+            return
+        groups, denied = self._cluster.groups()
+        if denied:
+            count = "1 consumer group" if denied == 1 else f"{denied:,} consumer groups"
+            self._problems.append(
+                Problem(
+                    path="",
+                    reason=f"{count} cannot be described. Grant Describe on groups.",
+                    code="groups_not_allowed",
+                    remark=True,
+                )
+            )
+        for group in groups:
+            for topic, committed in group.committed.items():
+                if (path := path_of(topic)) in paths:
+                    yield ObservedRead(path=path, reader=group.name, position=str(committed))
+
+
+def path_of(topic: str) -> str:
+    """The path of a topic, with special characters encoded."""
+    return quote(topic, safe="")
+
+
+def recorded_subjects(properties: Mapping[str, str]) -> Iterator[tuple[TopicSubject, int]]:
+    """The subjects and versions that an earlier scan recorded."""
+    for name, subject in properties.items():
+        if not name.endswith(".subject"):
+            continue
+        prefix = name.removesuffix(".subject")
+        part, _, record = prefix.partition(".")
+        version = properties.get(f"{prefix}.version", "")
+        if part in ("key", "value") and version.isdecimal():
+            known: Part = "key" if part == "key" else "value"
+            yield TopicSubject(subject, known, record or None), int(version)
+
+
+def _matches(topic: str, patterns: Iterable[str]) -> bool:
+    return any(topic == pattern or fnmatchcase(topic, pattern) for pattern in patterns)
+
+
+def _content(format: str, properties: Mapping[str, str], schema: Schema) -> str:
+    """A fingerprint of everything but the schema and the messages."""
+    parts = {
+        **properties,
+        # Several native types may map to the same data type.
+        **{f" type {field.name}": field.native_type for field in schema.fields},
+        " format": format,
+    }
+    return fingerprint(
+        f"{quoted_text(name)} {quoted_text(text)}"
+        for name, text in sorted(parts.items())
+        if text is not None
+    )
