@@ -63,8 +63,8 @@ CATALOGS = "lumos.catalogs"
 ADAPTER_IMPORTS = frozenset(
     f"{CATALOGS}.{name}"
     for name in (
-        "interface", "three_way_merge", "plain_merge", "packed_properties", "escaping", "http",
-        "rest", "chunks", "search", "cleanup",
+        "adapter", "interface", "three_way_merge", "plain_merge", "packed_properties", "escaping",
+        "http", "rest", "chunks", "search", "cleanup", "nearest_kinds",
     )
 )  # fmt: skip
 # Modules that may name a catalog, and why.

@@ -402,14 +402,6 @@ def merge_inputs(
     return base, theirs
 
 
-def each_or_raise(entries: Iterator["CatalogEntry | FailedEntry"]) -> Iterator[CatalogEntry]:
-    """Yield entries; raise the error of the first one that cannot be read."""
-    for each in entries:
-        if isinstance(each, FailedEntry):
-            raise each.problem
-        yield each
-
-
 def read_many(
     platform: ReadsEntries, urns: Sequence[str]
 ) -> tuple[dict[str, CatalogEntry], dict[str, FailedEntry]]:

@@ -173,6 +173,12 @@ def fault_of(problem: Exception) -> Fault | None:
             return None
 
 
+def version_numbers(text: Any) -> tuple[int, ...]:
+    """The numbers of a version, without a suffix: 1 and 9 in `1.9-SNAPSHOT`."""
+    parts = str(text).partition("-")[0].split(".")
+    return tuple(int(part) for part in parts if part.isdecimal())
+
+
 def _query_text(query: Mapping[str, Any]) -> str:
     words = {
         key: ("true" if value else "false") if isinstance(value, bool) else value

@@ -4,24 +4,15 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
-from lumos.catalogs import interface
-from lumos.catalogs.amundsen.graph import TABLE, Fragment, Graph, Node
-from lumos.catalogs.amundsen.items import LABELS, item_in, item_key, item_node, render_item
+from lumos.catalogs.adapter import WritesInGroups
+from lumos.catalogs.amundsen.graph import DASHBOARD, TABLE, Fragment, Graph, Node
+from lumos.catalogs.amundsen.items import LABELS, generic_node, item_in, item_node, render_item
 from lumos.catalogs.amundsen.names import dataset_urn, required_table_key, table_key
 from lumos.catalogs.amundsen.tables import NATIVE, RenderedTable, entry_in, render
-from lumos.catalogs.chunks import chunked, in_halves
-from lumos.catalogs.interface import (
-    NO_FILTERS,
-    CatalogItem,
-    FailedEntry,
-    Filters,
-    WrittenEntry,
-    each_or_raise,
-)
-from lumos.catalogs.search import search_entries
+from lumos.catalogs.chunks import batched, chunked, in_halves
+from lumos.catalogs.interface import CatalogItem, FailedEntry, WrittenEntry, item_key
 from lumos.errors import CatalogError, LumosError
 from lumos.model.catalog import CatalogEntry
-from lumos.model.dataset import Dataset
 
 # Limits of a transaction.
 MAX_TABLES: Final = 500
@@ -29,10 +20,7 @@ _MAX_RELATIONS: Final = 20_000
 _PAGE: Final = 500
 
 
-class GraphCatalog(
-    interface.Platform, interface.HasAddress, interface.ReadsMany, interface.MergesWrites,
-    interface.Searches, interface.StoresItems,
-):  # fmt: skip
+class GraphCatalog(WritesInGroups):
     """A catalog whose datasets are tables of a graph."""
 
     native: ClassVar[frozenset[str]] = NATIVE
@@ -42,25 +30,16 @@ class GraphCatalog(
     def _graph(self) -> Graph:
         """The graph; the first use opens it."""
 
-    def emit(self, dataset: Dataset) -> None:
-        self.write(CatalogEntry.of(dataset))
-
-    def get(self, urn: str) -> CatalogEntry | None:
-        return self.get_many([urn]).get(urn)
-
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         nodes = {Node(TABLE, key): urn for urn in urns if (key := table_key(urn)) is not None}
         fragments = self._graph.read(list(nodes)) if nodes else {}
         return {nodes[node]: self._entry(node, part) for node, part in fragments.items()}
 
-    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
-        return each_or_raise(self.export_each(after=after))
-
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | FailedEntry]:
         keys = {dataset_urn(key): key for key in self._graph.keys(TABLE)}
         urns = sorted(urn for urn in keys if after is None or urn > after)
-        for start in range(0, len(urns), _PAGE):
-            page = {Node(TABLE, keys[urn]): urn for urn in urns[start : start + _PAGE]}
+        for some in batched(urns, _PAGE):
+            page = {Node(TABLE, keys[urn]): urn for urn in some}
             fragments = self._graph.read(list(page))
             for node, urn in page.items():
                 if node in fragments:
@@ -73,12 +52,6 @@ class GraphCatalog(
 
     def count(self) -> int:
         return len(self._graph.keys(TABLE))
-
-    def search(
-        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
-    ) -> Iterator[Dataset]:
-        # Amundsen's search is a separate service, whose index lags behind.
-        return search_entries(self.export(), text, filters, limit=limit)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         for written in self.put_many([entry], current={}):
@@ -119,33 +92,29 @@ class GraphCatalog(
                     held, is_changed = wanted[node].storage, node in changed
                     yield WrittenEntry(urn=urns[node], changed=is_changed, held=held)
 
-    def erase(self, urn: str) -> None:
-        self.erase_many([urn])
-
     def erase_many(self, urns: Sequence[str]) -> None:
-        keys = list(filter(None, map(table_key, dict.fromkeys(urns))))
-        for start in range(0, len(keys), MAX_TABLES):
-            some = keys[start : start + MAX_TABLES]
+        keys = filter(None, map(table_key, dict.fromkeys(urns)))
+        for some in batched(keys, MAX_TABLES):
             self._graph.write(dict.fromkeys(Node(TABLE, key) for key in some), {})
 
     def items(self) -> Iterator[CatalogItem]:
+        # Earlier versions stored entities that are dashboards now as other items.
+        dashboards: set[str] = set()
         for label in LABELS:
-            nodes = [Node(label, key) for key in sorted(self._graph.keys(label))]
-            for start in range(0, len(nodes), _PAGE):
-                fragments = self._graph.read(nodes[start : start + _PAGE])
-                yield from (item_in(node, part) for node, part in fragments.items())
-
-    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
-        return self.get_items(type, [key]).get(key)
+            for keys in batched(sorted(self._graph.keys(label)), _PAGE):
+                fragments = self._graph.read([Node(label, key) for key in keys])
+                for node, part in fragments.items():
+                    item = item_in(node, part)
+                    if label == DASHBOARD:
+                        dashboards.add(item_key(item))
+                    elif item_key(item) in dashboards:
+                        continue
+                    yield item
 
     def get_items(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
         nodes = {item_node(type, key): key for key in keys}
         fragments = self._graph.read(list(nodes)) if nodes else {}
         return {nodes[node]: item_in(node, part) for node, part in fragments.items()}
-
-    def put_item(self, item: CatalogItem) -> None:
-        for refused in self.put_items([item]):
-            raise refused.problem
 
     def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
         wanted = {item_node(type(item), item_key(item)): item for item in items}
@@ -158,7 +127,9 @@ class GraphCatalog(
                 yield FailedEntry(item_key(wanted[node]), problem)
 
     def erase_item(self, item: CatalogItem) -> None:
-        self._graph.write({item_node(type(item), item_key(item)): None}, {})
+        key = item_key(item)
+        nodes = (item_node(type(item), key), generic_node(type(item), key))
+        self._graph.write(dict.fromkeys(nodes), {})
 
     def _entry(self, node: Node, fragment: Fragment) -> CatalogEntry:
         try:

@@ -3,7 +3,7 @@
 import csv
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
@@ -36,9 +36,10 @@ class CsvFolder(graph.Graph):
     kept. References that no fragment needs any more are dropped.
     """
 
-    def __init__(self, folder: Path, *, platform: str) -> None:
-        self.saves_writes = True
-        self._folder, self._platform = folder, platform
+    def __init__(
+        self, folder: Path, *, platform: str, is_in_batch: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._folder, self._platform, self._is_in_batch = folder, platform, is_in_batch
         self._fragments: dict[Node, Fragment] = {}
         self._nodes: dict[Node, Properties] = {}
         self._relations: dict[Relation, Properties] = {}
@@ -76,7 +77,7 @@ class CsvFolder(graph.Graph):
             elif fragment is not None and (existing is None or existing[:2] != fragment[:2]):
                 self._fragments[node] = fragment
                 changed.add(node)
-        if changed and self.saves_writes:
+        if changed and not self._is_in_batch():
             self.save()
         return changed
 

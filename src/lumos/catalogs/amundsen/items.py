@@ -7,7 +7,8 @@ import msgspec
 from lumos.catalogs.amundsen import graph, names
 from lumos.catalogs.amundsen.graph import DASHBOARD, ITEM, KIND, TABLE, TAG, USER, Fragment, Node
 from lumos.catalogs.amundsen.packed_fields import pack_fields, unpack_fields
-from lumos.catalogs.interface import CatalogItem
+from lumos.catalogs.interface import CatalogItem, item_key
+from lumos.catalogs.nearest_kinds import nearest_urn, original_urn, shared_kind
 from lumos.catalogs.packed_properties import restore
 from lumos.errors import CatalogError
 from lumos.model import catalog as model
@@ -43,6 +44,14 @@ def item_node(type: type[CatalogItem], key: str) -> Node:
         node = Node(DASHBOARD, key.removeprefix(_NATIVE_URN_PREFIX))
         if _dashboard_urn(node.key) == key:
             return node
+    nearest = nearest_urn(key, ("dashboard",)) if type is CatalogEntity else None
+    if nearest is not None:
+        return Node(DASHBOARD, names.dashboard_key(*(model.entity_id(nearest) or ())))
+    return generic_node(type, key)
+
+
+def generic_node(type: type[CatalogItem], key: str) -> Node:
+    """The node of an item that Amundsen has no label for."""
     (kind,) = (kind for kind, each in _TYPE_BY_KIND.items() if each is type)
     return Node(ITEM, f"{kind}:{key}")
 
@@ -73,10 +82,6 @@ def item_in(node: Node, fragment: Fragment) -> CatalogItem:
     visible = _decode(node, fragment)
     packed = unpack_fields(properties, _TYPE_BY_KIND["user" if node.label == USER else "entity"])
     return restore(visible, packed, native=_NATIVE, as_shown=_round_trip)
-
-
-def item_key(item: CatalogItem) -> str:
-    return item.urn if isinstance(item, model.Job | CatalogEntity) else item.name
 
 
 def _round_trip(item: CatalogItem) -> CatalogItem:
@@ -112,7 +117,12 @@ def _encode(item: CatalogItem) -> Fragment:
 
 def _dashboard_urn(key: str) -> str:
     parts = names.dashboard_id(key)
-    return f"{_NATIVE_URN_PREFIX}{key}" if parts is None else model.entity_urn("dashboard", *parts)
+    if parts is None:
+        return f"{_NATIVE_URN_PREFIX}{key}"
+    urn = model.entity_urn("dashboard", *parts)
+    original = original_urn(urn)
+    is_stored_here = original and item_node(CatalogEntity, original) == Node(DASHBOARD, key)
+    return original if original and is_stored_here else urn
 
 
 def _decode(node: Node, fragment: Fragment) -> CatalogItem:
@@ -132,9 +142,10 @@ def _decode(node: Node, fragment: Fragment) -> CatalogItem:
     datasets = tuple(
         names.dataset_urn(each.key) for each in neighbours(node, "DASHBOARD_WITH_TABLE")
     )
-    name = properties["name"]
+    name, urn = properties["name"], _dashboard_urn(node.key)
     return CatalogEntity(
-        urn=_dashboard_urn(node.key),
+        urn=urn,
+        kind=shared_kind(urn),
         display_name=name if name != names.parse_key(node.key).table else None,
         description=fragment.description(neighbours, node),
         owners=tuple(Owner(name=each.key) for each in neighbours(node, "OWNER")),

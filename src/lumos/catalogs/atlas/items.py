@@ -5,7 +5,7 @@ of other items.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -14,7 +14,8 @@ import msgspec
 from lumos.catalogs.atlas import types
 from lumos.catalogs.atlas.entries import lookup_of
 from lumos.catalogs.atlas.server import AtlasServer
-from lumos.catalogs.interface import CatalogItem
+from lumos.catalogs.chunks import in_halves
+from lumos.catalogs.interface import CatalogItem, FailedEntry, item_key
 from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.urn import name_in
@@ -131,43 +132,47 @@ class AtlasItems:
             for entity, _ in self._server.entities(guids, **_WITHOUT_RELATIONSHIPS):
                 yield _decode_item(entity["attributes"])
 
-    def get(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
-        entity = self._entity(type, key)
-        if entity is None:
-            return None
-        attributes = entity["attributes"]
-        if type is not GlossaryTerm:
-            return _decode_item(attributes)
-        is_implicit = _IMPLICIT in (attributes.get("additionalAttributes") or {})
-        return None if is_implicit else _decode_term(key, attributes)
+    def get_many(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
+        found: dict[str, CatalogItem] = {}
+        for key, entity in self._entities(type, keys).items():
+            attributes = entity["attributes"]
+            if type is not GlossaryTerm:
+                found[key] = _decode_item(attributes)
+            elif _IMPLICIT not in (attributes.get("additionalAttributes") or {}):
+                found[key] = _decode_term(key, attributes)
+        return found
 
-    def put(self, item: CatalogItem) -> None:
-        visible = _visible_part(item)
-        properties = {
-            **own_properties(item.properties, type(item)),
-            **pack(item, visible, max_length=_MAX_TEXT_LENGTH).properties,
-        }
-        existing = self._entity(type(item), _key(item))
-        if isinstance(item, GlossaryTerm):
-            values = {"longDescription": item.definition, "additionalAttributes": properties}
-            if existing is None or not _has_values(existing, values):
-                self._terms.post({item.name: values})
-            return
-        self._server.define_types()
-        name = _qualified_name(type(item), _key(item))
-        values = {
-            "qualifiedName": name, "lookup": lookup_of(name), "kind": name.partition(":")[0],
-            "name": getattr(item, "display_name", None) or name_in(_key(item)) or name,
-            "description": getattr(item, "description", None), "properties": properties,
-        }  # fmt: skip
-        if existing is None or not _has_values(existing, values):
-            guid = "-1" if existing is None else existing["guid"]
-            self._server.post([{"typeName": types.ITEM, "guid": guid, "attributes": values}])
+    def put_many(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
+        for item, problem in in_halves(items, self._put):
+            if problem is not None:
+                yield FailedEntry(item_key(item), problem)
+
+    def _put(self, items: Sequence[CatalogItem]) -> None:
+        terms: dict[str, dict[str, Any]] = {}
+        entities: list[dict[str, Any]] = []
+        item_types: list[type[Any]] = [GlossaryTerm, *_TYPE_BY_KIND.values()]
+        for item_type in item_types:
+            by_key = {item_key(item): item for item in items if isinstance(item, item_type)}
+            existing = self._entities(item_type, list(by_key))
+            for key, item in by_key.items():
+                values, entity = _attributes(item), existing.get(key)
+                if entity is not None and _has_values(entity, values):
+                    continue
+                if item_type is GlossaryTerm:
+                    terms[key] = values
+                else:
+                    guid = f"-{len(entities) + 1}" if entity is None else entity["guid"]
+                    body = {"typeName": types.ITEM, "guid": guid, "attributes": values}
+                    entities.append(body)
+        self._terms.post(terms)
+        if entities:
+            self._server.define_types()
+            self._server.post(entities)
 
     def erase(self, item: CatalogItem) -> None:
-        entity = self._entity(
-            type(item), _key(item), **({} if _is_term(item) else _WITHOUT_RELATIONSHIPS)
-        )
+        key, is_term = item_key(item), isinstance(item, GlossaryTerm)
+        options = {} if is_term else _WITHOUT_RELATIONSHIPS
+        entity = self._entities(type(item), [key], **options).get(key)
         if entity is None:
             return
         relations = entity.get("relationshipAttributes") or {}
@@ -175,37 +180,50 @@ class AtlasItems:
                for each in relations.get("assignedEntities") or ()):  # fmt: skip
             # Datasets still refer to the term, so it becomes implicit instead of being deleted.
             values = {"longDescription": None, "additionalAttributes": {_IMPLICIT: "true"}}
-            self._terms.post({_key(item): values})
+            self._terms.post({key: values})
             return
         self._server.delete([entity["guid"]])
         self._server.purge([entity["guid"]])
         self._terms.invalidate()
 
-    def _entity(self, type: type[CatalogItem], key: str, **options: bool) -> dict[str, Any] | None:
-        guids: list[str] = []
+    def _entities(
+        self, type: type[CatalogItem], keys: Sequence[str], **options: bool
+    ) -> dict[str, dict[str, Any]]:
+        """The entities of items that exist, by key."""
+        guids: dict[str, str] = {}
         if type is GlossaryTerm:
-            guid = self._terms.guid(key)
-            guids = [] if guid is None else [guid]
-        elif types.ITEM in self._server.types:
-            headers = self._server.find(types.ITEM, [lookup_of(_qualified_name(type, key))])
-            guids = [each["guid"] for each in headers if each["status"] == "ACTIVE"][:1]
-        return next((entity for entity, _ in self._server.entities(guids, **options)), None)
+            guids = {guid: key for key in keys if (guid := self._terms.guid(key)) is not None}
+        elif keys and types.ITEM in self._server.types:
+            names = {_qualified_name(type, key): key for key in keys}
+            for header in self._server.find(types.ITEM, [lookup_of(name) for name in names]):
+                name = header["attributes"]["qualifiedName"]
+                if header["status"] == "ACTIVE" and name in names:
+                    guids[header["guid"]] = names[name]
+        entities = self._server.entities(list(guids), **options)
+        return {guids[entity["guid"]]: entity for entity, _ in entities}
 
 
 _WITHOUT_RELATIONSHIPS: Final = {"ignoreRelationships": True, "minExtInfo": True}
 
 
-def _is_term(item: CatalogItem) -> bool:
-    return isinstance(item, GlossaryTerm)
+def _attributes(item: CatalogItem) -> dict[str, Any]:
+    """The attributes of the entity of an item."""
+    packed = pack(item, _visible_part(item), max_length=_MAX_TEXT_LENGTH).properties
+    properties = {**own_properties(item.properties, type(item)), **packed}
+    if isinstance(item, GlossaryTerm):
+        return {"longDescription": item.definition, "additionalAttributes": properties}
+    key = item_key(item)
+    name = _qualified_name(type(item), key)
+    return {
+        "qualifiedName": name, "lookup": lookup_of(name), "kind": name.partition(":")[0],
+        "name": getattr(item, "display_name", None) or name_in(key) or name,
+        "description": getattr(item, "description", None), "properties": properties,
+    }  # fmt: skip
 
 
 def _has_values(entity: dict[str, Any], values: dict[str, Any]) -> bool:
     attributes = entity["attributes"]
     return all((attributes.get(name) or None) == (value or None) for name, value in values.items())
-
-
-def _key(item: CatalogItem) -> str:
-    return item.urn if isinstance(item, Job | CatalogEntity) else item.name
 
 
 def _qualified_name(type: type[CatalogItem], key: str) -> str:
@@ -224,7 +242,7 @@ def _empty_item(type: type[CatalogItem], key: str) -> Any:
 
 
 def _visible_part(item: Any) -> Any:
-    empty = _empty_item(type(item), _key(item))
+    empty = _empty_item(type(item), item_key(item))
     values = {name: getattr(item, name) for name in _NATIVE if hasattr(empty, name)}
     return msgspec.structs.replace(empty, **values)
 

@@ -15,6 +15,7 @@ from lumos.catalogs.atlas.entries import (
 )
 from lumos.catalogs.atlas.items import AtlasTerms
 from lumos.catalogs.atlas.server import KIND, AtlasServer
+from lumos.catalogs.chunks import batched
 from lumos.model.catalog import CatalogEntry
 from lumos.model.urn import Urn
 
@@ -69,9 +70,7 @@ class AtlasReader:
             is_wanted = bool(header["attributes"].get("placeholder")) == placeholders
             if is_wanted and urn > (after or "") and is_dataset(urn):
                 guids.setdefault(urn, []).append(header["guid"])
-        urns = sorted(guids)
-        for start in range(0, len(urns), _CHUNK):
-            some = urns[start : start + _CHUNK]
+        for some in batched(sorted(guids), _CHUNK):
             versions = self._versions([guid for urn in some for guid in guids[urn]])
             yield from ((urn, versions[urn][0]) for urn in some if urn in versions)
 

@@ -5,9 +5,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from lumos.catalogs.atlas import types
-from lumos.catalogs.chunks import chunked
+from lumos.catalogs.chunks import batched
 from lumos.catalogs.http import shorten
-from lumos.catalogs.rest import RestClient, UnexpectedServer
+from lumos.catalogs.rest import RestClient, UnexpectedServer, version_numbers
 from lumos.config.platforms import AtlasPlatform
 from lumos.errors import CatalogError, CatalogTooOld
 
@@ -46,9 +46,10 @@ class AtlasServer:
         """The version of the server; raises CatalogTooOld if it is too old."""
         answer = self._call("GET", "admin/version")
         text = str(answer.get("Version", "")) if isinstance(answer, dict) else ""
-        if not _numbers(text):
+        version = version_numbers(text)
+        if not version:
             raise UnexpectedServer(self.platform, "it does not report a version of Atlas")
-        if _numbers(text) < OLDEST:
+        if version < OLDEST:
             raise CatalogTooOld(self.platform, "labels and purging", needed="Atlas 2.1 or later")
         return text
 
@@ -72,7 +73,9 @@ class AtlasServer:
         existing = self._call("GET", f"v2/types/typedef/name/{types.DATASET}") or {}
         if missing:
             self._define("POST", types.definitions(missing))
-        if existing and _numbers(existing.get("typeVersion")) < _numbers(types.VERSION):
+        if existing and version_numbers(existing.get("typeVersion")) < version_numbers(
+            types.VERSION
+        ):
             self._define("PUT", types.definitions(types.OWN_TYPES - missing))
         self._has_defined = True
 
@@ -102,8 +105,7 @@ class AtlasServer:
 
         A lookup hash is the hash of a qualified name. It is indexed, and short enough for queries.
         """
-        for start in range(0, len(lookups), _MAX_QUERIED):
-            some = lookups[start : start + _MAX_QUERIED]
+        for some in batched(lookups, _MAX_QUERIED):
             yield from self._pages(type, entityFilters=_filters("OR", "=", some))
 
     def all(self, type: str) -> Iterator[dict[str, Any]]:
@@ -150,9 +152,8 @@ class AtlasServer:
         self, guids: Sequence[str], **options: bool
     ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         """Yield entities, each with the entities that it refers to, by GUID."""
-        for start in range(0, len(guids), _MAX_GUIDS):
-            query = {"guid": list(guids[start : start + _MAX_GUIDS]), **options}
-            answer = self._call("GET", "v2/entity/bulk", query=query)
+        for some in batched(guids, _MAX_GUIDS):
+            answer = self._call("GET", "v2/entity/bulk", query={"guid": some, **options})
             if not isinstance(answer, dict):
                 raise CatalogError(
                     f"{self.platform} removed entities while they were read. Try again.",
@@ -167,11 +168,8 @@ class AtlasServer:
         An entity may refer to earlier ones. More than 250 entities are sent in several calls.
         """
         guids: dict[str, str] = {}
-        for start in range(0, len(entities), _MAX_POSTED):
-            chunk = [
-                _replace_temporary_guids(each, guids)
-                for each in entities[start : start + _MAX_POSTED]
-            ]
+        for some in batched(entities, _MAX_POSTED):
+            chunk = [_replace_temporary_guids(each, guids) for each in some]
             answer = self._call("POST", "v2/entity/bulk", {"entities": chunk})
             guids |= (answer or {}).get("guidAssignments") or {}
         return guids
@@ -192,12 +190,12 @@ class AtlasServer:
 
     def delete(self, guids: Sequence[str]) -> None:
         """Soft-delete entities; the columns of datasets are deleted with them."""
-        for chunk in chunked(guids, max_parts=_MAX_DELETED, max_bytes=1 << 20, size=len):
+        for chunk in batched(guids, _MAX_DELETED):
             self._call("DELETE", "v2/entity/bulk", query={"guid": chunk})
 
     def purge(self, guids: Sequence[str]) -> None:
         """Remove soft-deleted entities permanently."""
-        for chunk in chunked(guids, max_parts=_MAX_DELETED, max_bytes=1 << 20, size=len):
+        for chunk in batched(guids, _MAX_DELETED):
             self._call("PUT", "admin/purge", chunk)
 
 
@@ -221,8 +219,3 @@ def _replace_temporary_guids(value: Any, guids: Mapping[str, str]) -> Any:
         if isinstance(value, list)
         else value
     )
-
-
-def _numbers(version: Any) -> tuple[int, ...]:
-    parts = str(version).partition("-")[0].split(".")
-    return tuple(int(part) for part in parts if part.isdecimal())

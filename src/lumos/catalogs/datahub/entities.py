@@ -31,6 +31,7 @@ from lumos.catalogs.datahub.codec import Codec, RenderedItem, read_unpacked_prop
 from lumos.catalogs.datahub.common_aspects import TAGS, TERMS, read_labels, write_labels
 from lumos.catalogs.datahub.names import ENVIRONMENTS, Naming, decode_name, encode_name, entity_name
 from lumos.catalogs.datahub.names import entity_urn as native_urn_of
+from lumos.catalogs.nearest_kinds import nearest_urn, original_urn, shared_kind
 from lumos.model.catalog import (
     CatalogEntity,
     GlossaryTerm,
@@ -164,6 +165,10 @@ _KINDS: Final = (
 )  # fmt: skip
 _BY_KIND: Final = {each.kind: each for each in _KINDS}
 _BY_TYPE: Final = {each.type: each for each in _KINDS}
+# Kinds that can store any other entity exactly. A task needs a pipeline.
+_EXACT_KINDS: Final = frozenset(
+    each.kind for each in _KINDS if each.has_custom_properties and each.kind != "task"
+)
 _DEFAULT_ENVIRONMENT: Final = "PROD"
 
 
@@ -174,9 +179,14 @@ def canonical_urn(urn: str) -> str:
 
 
 def native_entity(urn: str) -> Entity | None:
-    """The DataHub entity with a URN, or None if DataHub cannot have it."""
+    """The DataHub entity with a URN, or None if DataHub cannot have it.
+
+    An entity of another catalog is stored as an entity of the nearest kind.
+    """
     if urn.startswith(_NATIVE):
         return entity_of(urn)
+    if entity_id(urn) is None:
+        urn = nearest_urn(urn, _EXACT_KINDS) or urn
     parts, kind = entity_id(urn), _BY_KIND.get(kind_in_urn(urn))
     if parts is None or kind is None:
         return None
@@ -206,9 +216,11 @@ def _lumos_urn(native: Entity) -> str:
     parts = [decode_name(match[f"part{number}"]) for number in range(kind.urn.count("{"))]
     if kind.has_environment and parts[-1] == _DEFAULT_ENVIRONMENT:
         parts.pop()
-    return (
-        entity_urn(kind.kind, *parts) if _native_urn(kind, (*parts,)) == native.urn else native.urn
-    )
+    if _native_urn(kind, (*parts,)) != native.urn:
+        return native.urn
+    urn = entity_urn(kind.kind, *parts)
+    original = original_urn(urn)
+    return original if original is not None and native_entity(original) == native else urn
 
 
 @cache
@@ -255,8 +267,7 @@ class EntityCodec(Codec[CatalogEntity]):
                 if getattr(item, name) == getattr(unset, name)
             }
             item = msgspec.structs.replace(item, **found)
-        kind = kind_in_urn(key) if self._kind is None else self._kind.kind
-        return super().render(msgspec.structs.replace(item, urn=key, kind=kind))
+        return super().render(msgspec.structs.replace(item, urn=key, kind=shared_kind(key)))
 
     def datasets(self, aspects: Aspects) -> list[str]:
         """The DataHub URNs of the datasets in relations."""
@@ -285,7 +296,7 @@ class EntityCodec(Codec[CatalogEntity]):
         tags = read_labels(TAGS, aspects) if TAGS.aspect in kind.annotations else ()
         return CatalogEntity(
             urn=key,
-            kind=kind.kind,
+            kind=shared_kind(key),
             display_name=name,
             description=(body.get(kind.description) if edited is None else edited) or None,
             parent=parent,

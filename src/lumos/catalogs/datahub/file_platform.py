@@ -1,11 +1,10 @@
 """A metadata file of DataHub as a catalog."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
+from lumos.catalogs.adapter import FileCatalog
 from lumos.catalogs.datahub import lineage
 from lumos.catalogs.datahub.aspects import CATALOG, Entity, aspects_after, read_writes
 from lumos.catalogs.datahub.dataset import (
@@ -19,25 +18,13 @@ from lumos.catalogs.datahub.items import DataHubItems
 from lumos.catalogs.datahub.metadata_file import MetadataFile, check_writable
 from lumos.catalogs.datahub.names import Naming, check_dataset_urn
 from lumos.catalogs.interface import (
-    NO_FILTERS,
     CatalogItem,
     FailedEntry,
-    Filters,
-    HasAddress,
-    MergesWrites,
-    Platform,
-    Searches,
     SeparatesUserEdits,
-    StoredInFile,
-    StoresItems,
-    WritesInBatches,
     WrittenEntry,
-    each_or_raise,
 )
-from lumos.catalogs.search import search_entries
-from lumos.errors import LumosError, MisuseError
+from lumos.errors import LumosError
 from lumos.model.catalog import CatalogEntry
-from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
 
 
@@ -48,47 +35,21 @@ class _Opened(NamedTuple):
     items: DataHubItems
 
 
-class DatahubFile(
-    Platform,
-    HasAddress,
-    StoredInFile,
-    SeparatesUserEdits,
-    MergesWrites,
-    Searches,
-    StoresItems,
-    WritesInBatches,
-):
+class DatahubFile(FileCatalog, SeparatesUserEdits):
     """A metadata file of DataHub; the first write creates it."""
 
     kind: ClassVar[str] = "datahub-file"
+    example: ClassVar[str] = "metadata.json"
     shows_display_names: ClassVar[bool] = True
     native: ClassVar[frozenset[str]] = NATIVE
 
     def __init__(self, settings: Any) -> None:
-        path = settings.get("path") if isinstance(settings, dict) else None
-        if not isinstance(path, str) or not path:
-            raise MisuseError(
-                "The platform 'datahub-file' needs the path of its file, as in "
-                "datahub-file:metadata.json, or as 'path' under platform_config.datahub-file."
-            )
-        self.path = Path(path)
-        self._in_batch = False
+        super().__init__(settings)
         # Expected upstream dataset (DataHub URN) -> entries in the batch that need it, by URN.
         self._waiting: dict[str, dict[str, CatalogEntry]] = {}
 
-    @classmethod
-    def at(cls, address: str, configured: Any = None) -> Self:  # noqa: ARG003
-        return cls({"path": address})
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind}:{self.path.resolve()}"
-
     def check_writable(self) -> None:
         check_writable(self.path)
-
-    def emit(self, dataset: Dataset) -> None:
-        self.write(CatalogEntry.of(dataset))
 
     def get(self, urn: str) -> CatalogEntry | None:
         opened = self._opened
@@ -96,9 +57,6 @@ class DatahubFile(
         if datahub_urn is None:
             return None
         return opened.datasets.read(urn, read_writes(opened.file, datahub_urn))
-
-    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
-        return each_or_raise(self.export_each(after=after))
 
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | FailedEntry]:
         opened = self._opened
@@ -111,11 +69,6 @@ class DatahubFile(
                 yield FailedEntry(urn, problem)
             else:
                 yield entry
-
-    def search(
-        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
-    ) -> Iterator[Dataset]:
-        return search_entries(self.export(), text, filters, limit=limit)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         opened = self._opened
@@ -173,22 +126,11 @@ class DatahubFile(
         self._opened.items.erase(item)
         self._save()
 
-    @contextmanager
-    def batch(self) -> Iterator[None]:
-        if self._in_batch:
-            yield
-            return
-        self._in_batch = True
+    def _write_batch(self) -> None:
         try:
-            yield
             self._rewrite_edges()
             self._opened.file.save()
-        except BaseException:
-            # Discard changes in memory, which the next batch would write.
-            self.__dict__.pop("_opened", None)
-            raise
         finally:
-            self._in_batch = False
             self._waiting.clear()
 
     def _reserve_upstream(self, entry: CatalogEntry) -> None:

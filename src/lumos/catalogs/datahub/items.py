@@ -33,7 +33,7 @@ from lumos.catalogs.datahub.entities import (
 from lumos.catalogs.datahub.metadata_file import MetadataFile
 from lumos.catalogs.datahub.names import Naming, entity_name, entity_urn, is_acceptable
 from lumos.catalogs.interface import CatalogItem, item_key
-from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
+from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User, entity_id
 from lumos.model.json_codec import from_json, to_json
 
 _RESOURCE: Final = "platformResource"
@@ -140,8 +140,9 @@ class DataHubItems:
         native, resource = self._native_entity(type, key), _resource_of(type, key)
         if native is None:
             return (resource,)
-        # If a server cannot store an entity of another type, the item is in a resource.
-        is_always_stored = type is not CatalogEntity or not key.startswith("urn:li:")
+        # If a server cannot store an entity of another type, the item is in a resource. Earlier
+        # versions stored all entities of other catalogs in resources.
+        is_always_stored = type is not CatalogEntity or entity_id(key) is not None
         return (native,) if is_always_stored else (native, resource)
 
     def datasets(self, entity: Entity) -> list[str]:

@@ -4,16 +4,17 @@ import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from lumos.catalogs.adapter import ServerCatalog
 from lumos.catalogs.datahub.aspects import CATALOG, Entity
 from lumos.catalogs.datahub.dataset import NATIVE, adjust_merge_inputs
 from lumos.catalogs.datahub.lineage import upstream_urns
 from lumos.catalogs.datahub.names import check_dataset_urn
 from lumos.catalogs.datahub.reader import DATASET, DataHubReader, possible_datahub_urns
-from lumos.catalogs.datahub.server import KIND, Gms, check_installed
+from lumos.catalogs.datahub.server import KIND, Gms
 from lumos.catalogs.datahub.server_items import ServerItems
 from lumos.catalogs.datahub.server_model import DataHubModel
 from lumos.catalogs.datahub.writer import (
@@ -27,68 +28,39 @@ from lumos.catalogs.datahub.writer import (
 )
 from lumos.catalogs.http import Caller
 from lumos.catalogs.interface import (
-    NO_FILTERS,
     CatalogItem,
-    Connects,
     FailedEntry,
-    Filters,
-    HasAddress,
-    MergesWrites,
-    Platform,
-    Searches,
     SeparatesUserEdits,
-    StoresItems,
-    WritesMany,
     WrittenEntry,
-    each_or_raise,
 )
-from lumos.catalogs.search import search_entries
 from lumos.config.platforms import DatahubPlatform
 from lumos.model.catalog import CatalogEntry
-from lumos.model.dataset import Dataset
 
 
-class _Connection(NamedTuple):
-    gms: Gms
+class _Opened(NamedTuple):
+    server: Gms
     reader: DataHubReader
     items: ServerItems
 
 
-class Datahub(
-    Platform,
-    HasAddress,
-    Connects,
-    WritesMany,
-    MergesWrites,
-    SeparatesUserEdits,
-    Searches,
-    StoresItems,
-):
+class Datahub(ServerCatalog, SeparatesUserEdits):
     """A DataHub server."""
 
     kind: ClassVar[str] = KIND
     native: ClassVar[frozenset[str]] = NATIVE
     batch_size: ClassVar[int] = 1_000
     shows_display_names: ClassVar[bool] = True
+    settings_type: ClassVar[Any] = DatahubPlatform
+    package: ClassVar[tuple[str, str]] = ("datahub", "acryl-datahub")
 
     def __init__(self, settings: Any, caller: Caller | None = None) -> None:
-        check_installed()
-        self._settings: DatahubPlatform = settings or DatahubPlatform()
+        super().__init__(settings or DatahubPlatform())
         self._caller = caller
 
-    @classmethod
-    def at(cls, address: str, configured: Any = None) -> Self:
-        settings = DatahubPlatform() if configured is None else configured
-        return cls(settings.at(address))
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind}:{self._settings.address}"
-
     def check(self) -> str:
-        version = self._connection.gms.version()
+        version = self._opened.server.version()
         # The version is public, so check the token with another call.
-        count = self._connection.gms.count(DATASET)
+        count = self._opened.server.count(DATASET)
         user = _token_owner(self._settings.secret())
         datasets = "" if count is None else f", {count} dataset{'' if count == 1 else 's'}"
         return (
@@ -97,38 +69,27 @@ class Datahub(
         )
 
     def close(self) -> None:
-        self._connection.gms.close()
+        self._opened.server.close()
 
     def count(self) -> int | None:
-        return self._connection.gms.count(DATASET)
-
-    def emit(self, dataset: Dataset) -> None:
-        self.write(CatalogEntry.of(dataset))
+        return self._opened.server.count(DATASET)
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
-        return self._connection.reader.get_many(urns)
-
-    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
-        return each_or_raise(self.export_each(after=after))
+        return self._opened.reader.get_many(urns)
 
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry | FailedEntry]:
-        return self._connection.reader.all(after)
-
-    def search(
-        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
-    ) -> Iterator[Dataset]:
-        return search_entries(self.export(), text, filters, limit=limit)
+        return self._opened.reader.all(after)
 
     def put_many(
         self, entries: Sequence[CatalogEntry], *, current: Mapping[str, CatalogEntry | None]
     ) -> Iterator[WrittenEntry | FailedEntry]:
-        self._connection.reader.look_up_datasets(
+        self._opened.reader.look_up_datasets(
             urn for entry in entries for urn in (entry.urn, *upstream_urns(entry))
         )
         for part in _without_repeats(entries):
             # Results of entries that need no call are yielded as soon as possible.
             finished: list[WrittenEntry | FailedEntry] = []
-            for outcome in send_jobs(self._connection.gms, self._jobs(part, current, finished)):
+            for outcome in send_jobs(self._opened.server, self._jobs(part, current, finished)):
                 yield from finished
                 finished.clear()
                 written: WrittenEntry = outcome.subject
@@ -144,54 +105,44 @@ class Datahub(
             raise problem
         if CATALOG not in entry.raw:
             return entry
-        return self._connection.reader.as_stored(entry)
+        return self._opened.reader.as_stored(entry)
 
     def adjust_for_merge(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry
     ) -> tuple[CatalogEntry | None, CatalogEntry | None]:
         return adjust_merge_inputs(base, theirs, ours)
 
-    def erase(self, urn: str) -> None:
-        self.erase_many([urn])
-
     def erase_many(self, urns: Sequence[str]) -> None:
-        reader = self._connection.reader
+        reader = self._opened.reader
         jobs = [
             WriteJob(name, [Change(Entity(DATASET, name), [], [], is_erased=True)])
             for name in reader.find_existing(urns)
         ]
-        for outcome in send_jobs(self._connection.gms, jobs):
+        for outcome in send_jobs(self._opened.server, jobs):
             if outcome.problem is not None:
                 raise outcome.problem
             reader.naming.remove(outcome.subject)
 
     def items(self) -> Iterator[CatalogItem]:
-        return self._connection.items.all()
-
-    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
-        return self.get_items(type, [key]).get(key)
+        return self._opened.items.all()
 
     def get_items(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
-        return self._connection.items.get_many(type, keys)
-
-    def put_item(self, item: CatalogItem) -> None:
-        for refused in self.put_items([item]):
-            raise refused.problem
+        return self._opened.items.get_many(type, keys)
 
     def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
-        return self._connection.items.put_many(items)
+        return self._opened.items.put_many(items)
 
     def item_as_stored(self, item: CatalogItem) -> CatalogItem:
-        return self._connection.items.as_stored(item)
+        return self._opened.items.as_stored(item)
 
     def erase_item(self, item: CatalogItem) -> None:
-        self._connection.items.erase(item)
+        self._opened.items.erase(item)
 
     @cached_property
-    def _connection(self) -> _Connection:
+    def _opened(self) -> _Opened:
         gms, model = Gms(self._settings, self._caller), DataHubModel()
         reader = DataHubReader(gms, model)
-        return _Connection(gms, reader, ServerItems(gms, model, reader))
+        return _Opened(gms, reader, ServerItems(gms, model, reader))
 
     def _jobs(
         self,
@@ -205,14 +156,14 @@ class Datahub(
             if isinstance(job, FailedEntry):
                 finished.append(job)
             elif job.is_needed:
-                self._connection.reader.mark_written(entry.urn, job.changes[0].entity.urn)
+                self._opened.reader.mark_written(entry.urn, job.changes[0].entity.urn)
                 yield job
             else:
                 finished.append(job.subject)
 
     def _plan(self, entry: CatalogEntry, old: CatalogEntry | None) -> WriteJob:
         check_dataset_urn(entry.urn)
-        reader = self._connection.reader
+        reader = self._opened.reader
         wanted = reader.render(entry)
         if old is None:
             change = create_entity(wanted.entity, wanted.aspects)

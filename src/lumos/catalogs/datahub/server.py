@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from importlib.util import find_spec
 from threading import Lock
 from types import ModuleType
 from typing import Any, Final, NamedTuple, TypeVar
@@ -24,7 +23,7 @@ from lumos.catalogs.http import (
     unreachable_fault,
 )
 from lumos.config.platforms import DatahubPlatform
-from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable, MissingDependency
+from lumos.errors import CatalogError, CatalogTooOld, CatalogUnavailable
 
 T = TypeVar("T")
 
@@ -54,12 +53,6 @@ class MetadataProposal(NamedTuple):
     aspect: str
     body: bytes
     patch: bool = False
-
-
-def check_installed() -> None:
-    """Raise an error if DataHub's package is not installed, without importing it."""
-    if find_spec("datahub") is None:
-        raise MissingDependency("The platform 'datahub'", "acryl-datahub", "datahub")
 
 
 @cache
@@ -144,7 +137,6 @@ def _metadata_json(metadata: Any) -> dict[str, Any]:
 
 
 def _configure_package() -> None:
-    check_installed()
     # The package reads this variable at its first import.
     os.environ.setdefault("DATAHUB_TELEMETRY_ENABLED", "false")
     log = logging.getLogger("datahub")

@@ -27,6 +27,7 @@ from lumos.catalogs.openmetadata.kinds import (
     EntityKind,
     Record,
     is_placeholder,
+    is_shared,
     labels,
     locate,
     lumos_query_fqn,
@@ -109,11 +110,16 @@ class Entities:
 
     def all(self) -> Iterator[CatalogItem]:
         """All items, without placeholders."""
+        foreign: set[str] = set()
         for spec in (*KINDS.values(), GENERIC):
             entities = [each for each in self._pages(spec) if not _is_skipped(spec, each)]
             found: list[CatalogItem] = []
             for items in self._server.each(entities, partial(self._items_of, spec)):
                 found += items
+            if spec is GENERIC:
+                # Earlier versions stored entities of other catalogs as generic ones.
+                found = [each for each in found if item_key(each) not in foreign]
+            foreign |= {key for key in map(item_key, found) if entity_id(key) is None}
             yield from sorted(found, key=item_key)
 
     def _pages(self, spec: EntityKind) -> list[dict[str, Any]]:
@@ -154,6 +160,9 @@ class Entities:
             return None if pipeline is None else self._tasks(pipeline).get(task[1])
         spec, fqn = self._locate(type, key)
         entity = self._entity(spec, fqn)
+        if entity is None and type is CatalogEntity and not is_shared(key):
+            spec, fqn = _generic_location(key)
+            entity = self._entity(spec, fqn)
         if entity is None or entity.get("deleted") or is_placeholder(spec, entity):
             return None
         found: CatalogItem | None = self._item(spec, self._with_edges(spec, entity))
@@ -172,7 +181,7 @@ class Entities:
         if type is GlossaryTerm:
             return self._locate_term(key, item)
         if (location := locate(key)) is None:
-            return GENERIC, join_fqn(LUMOS_SERVICE, shorten_name(encode_name(key)))
+            return _generic_location(key)
         kind, fqn = location
         parts = entity_id(key)
         if kind in ("tag", "domain") and parts is not None and len(split_fqn(fqn)) > 1:
@@ -530,6 +539,10 @@ class Entities:
             return
         spec, fqn = self._locate(type(item), item_key(item))
         entity = self._entity(spec, fqn)
+        if isinstance(item, CatalogEntity) and spec is not GENERIC and not is_shared(item.urn):
+            generic = self._entity(*_generic_location(item.urn))
+            if generic is not None:
+                self._delete(GENERIC, generic)
         if entity is None or _is_built_in(entity):
             return
         # The contents of a domain are only known after reading everything, which `clean_up` does.
@@ -612,6 +625,11 @@ class Entities:
             for domain in entity.get("domains") or ()
             if not domain.get("inherited")
         }
+
+
+def _generic_location(key: str) -> tuple[EntityKind, str]:
+    """Where an item without a kind of its own is stored."""
+    return GENERIC, join_fqn(LUMOS_SERVICE, shorten_name(encode_name(key)))
 
 
 def _lumos_variant(spec: EntityKind, entity: Mapping[str, Any]) -> EntityKind:

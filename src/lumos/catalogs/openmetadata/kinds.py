@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from lumos.catalogs.nearest_kinds import nearest_urn, original_urn, shared_kind
 from lumos.catalogs.openmetadata.labels import (
     LUMOS,
     PLACEHOLDER_TEXT,
@@ -31,6 +32,7 @@ from lumos.catalogs.openmetadata.names import (
     LUMOS_SERVICE,
     decode_name,
     encode_name,
+    is_dataset_urn,
     join_fqn,
     service_of_tool,
     shorten_name,
@@ -279,6 +281,8 @@ GENERIC: Final = EntityKind(
     "container", "containers", (("service", "storageService"),), references={}, has_tags=False
 )
 _BY_KIND: Final = {spec.kind: spec for spec in KINDS.values() if spec.kind}
+# Kinds that can store any other entity exactly.
+_EXACT_KINDS: Final = frozenset(kind for kind, spec in _BY_KIND.items() if spec.has_properties)
 
 
 # Names
@@ -303,14 +307,21 @@ def name_of(type: str, fqn: str) -> str:
             urn = entity_urn(KINDS[type].kind, tool, decode_name(name), *filter(None, (cluster,)))
         case _:
             urn = ""
+    if (original := original_urn(urn)) is not None and locate(original) == (type, fqn):
+        return original
     return urn if locate(urn) == (type, fqn) else f"{CATALOG}:{type}:{fqn}"
 
 
 def locate(urn: str) -> tuple[str, str] | None:
-    """The type and qualified name of a URN, or None if OpenMetadata has no such kind."""
+    """The type and qualified name of a URN, or None if OpenMetadata has no such kind.
+
+    An entity of another catalog is stored as an entity of the nearest kind.
+    """
     if (match := _NATIVE_URN.match(urn)) is not None:
         is_known = match["type"] in KINDS and match["type"] not in ("user", "team", "glossaryTerm")
         return (match["type"], match["fqn"]) if is_known and all(split_fqn(match["fqn"])) else None
+    if entity_id(urn) is None:
+        urn = nearest_urn(urn, _EXACT_KINDS) or urn
     parts, spec = entity_id(urn), _BY_KIND.get(kind_in_urn(urn))
     if parts is None or spec is None:
         return None
@@ -331,6 +342,11 @@ def locate(urn: str) -> tuple[str, str] | None:
             return spec.type, join_fqn(service_of_tool(tool), _encode_id(id))
         case _:
             return None
+
+
+def is_shared(urn: str) -> bool:
+    """Whether a URN is one of OpenMetadata, or one that all catalogs share."""
+    return entity_id(urn) is not None or urn.startswith(f"{CATALOG}:")
 
 
 def canonical_urn(urn: str) -> str:
@@ -544,9 +560,10 @@ def _decode(spec: EntityKind, fqn: str, record: Record) -> Any:
         **_relations(spec, record),
     }
     parents = split_fqn(fqn)[:-1]
+    urn = name if spec == GENERIC else name_of(spec.type, fqn)
     return CatalogEntity(
-        urn=name if spec == GENERIC else name_of(spec.type, fqn),
-        kind="" if spec == GENERIC else spec.kind or spec.type,
+        urn=urn,
+        kind="" if spec == GENERIC else shared_kind(urn),
         display_name=title,
         description=description,
         parent=name_of("domain", join_fqn(*parents)) if spec.type == "domain" and parents else None,
@@ -565,7 +582,7 @@ def _relations(spec: EntityKind, record: Record) -> dict[str, tuple[str, ...]]:
         found["datasets"] = tuple(sorted(each[_FQN] for each in used if each["type"] == DATASET))
     if spec.type in _EDGE_RELATIONS:
         starts = (each["from"] for each in record.get("edges") or ())
-        found[_EDGE_RELATIONS[spec.type]] = tuple(sorted(filter(_is_dataset, starts)))
+        found[_EDGE_RELATIONS[spec.type]] = tuple(sorted(filter(is_dataset_urn, starts)))
     return found
 
 
@@ -650,7 +667,7 @@ def _apply_raw(spec: EntityKind, item: Any, record: Record) -> Record:
         kept = [
             each
             for start, each in exact.items()
-            if start in starts or spec.type not in _EDGE_RELATIONS or not _is_dataset(start)
+            if start in starts or spec.type not in _EDGE_RELATIONS or not is_dataset_urn(start)
         ]
         new = [each for each in record.get("edges", ()) if each["from"] not in exact]
         _set_if_any(record, "edges", sorted([*kept, *new], key=lambda each: each["from"]))
@@ -685,11 +702,11 @@ def _encode_relations(spec: EntityKind, item: CatalogEntity) -> Record:
     _set_if_any(
         found, "charts", [{"type": type, _FQN: fqn} for type, fqn in charts if type == "chart"]
     )
-    datasets = sorted(filter(_is_dataset, item.references.get("datasets", ())))
+    datasets = sorted(filter(is_dataset_urn, item.references.get("datasets", ())))
     if spec.type == "query":
         _set_if_any(found, "queryUsedIn", [{"type": DATASET, _FQN: urn} for urn in datasets])
     if spec.type in _EDGE_RELATIONS:
-        ends = sorted(filter(_is_dataset, item.references.get(_EDGE_RELATIONS[spec.type], ())))
+        ends = sorted(filter(is_dataset_urn, item.references.get(_EDGE_RELATIONS[spec.type], ())))
         _set_if_any(
             found, "edges", [{"from": urn, "source": "Manual"} for urn in dict.fromkeys(ends)]
         )
@@ -742,10 +759,6 @@ def _owner_reference(owner: Owner) -> dict[str, str]:
 
 def _description(item: Any) -> str | None:
     return None if isinstance(item, User) else item.description
-
-
-def _is_dataset(urn: str) -> bool:
-    return urn.startswith("lumos://")
 
 
 def _is_edge(value: Any) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 from lumos.catalogs.openmetadata.names import (
     decode_name,
     encode_name,
+    is_dataset_urn,
     join_fqn,
     shorten_name,
     split_fqn,
@@ -105,11 +106,11 @@ def merge_lineage(ours: Lineage | None, current: Edges, written: WrittenEdges) -
             kept.append(_with_edits(edge, native, current.parts, written_edge))
         elif written_edge is None or not current.exists(written_edge.id):
             kept.append(edge)
-    kcurrentn = {edge.urn for edge in our_edges}
+    known = {edge.urn for edge in our_edges}
     theirs = (
         _decode_edge(urn, native, current.parts)
         for urn, native in sorted(current.edges.items())
-        if urn not in kcurrentn
+        if urn not in known
     )
     upstream = (*kept, *theirs)
     if ours is None:
@@ -203,7 +204,7 @@ def unmodelled_details(
         is_waiting = (
             name not in written and name not in current.edges and name not in current.others
         )
-        if is_waiting and (name in upstream or not _is_dataset(name)):
+        if is_waiting and (name in upstream or not is_dataset_urn(name)):
             found[name] = known
     return found
 
@@ -251,10 +252,6 @@ def _pairs_in(items: Any) -> set[Pair]:
     return {
         (start, item["toColumn"]) for item in items or () for start in item.get("fromColumns") or ()
     }
-
-
-def _is_dataset(name: str) -> bool:
-    return name.startswith("lumos://")
 
 
 def columns_in(details: Mapping[str, Any]) -> dict[Pair, str | None]:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from lumos.catalogs.escaping import PercentEscaping
 from lumos.errors import MisuseError
-from lumos.model.urn import DEFAULT_ENVIRONMENT, InvalidUrn, Urn
+from lumos.model.urn import DEFAULT_ENVIRONMENT, SCHEME, InvalidUrn, Urn
 
 
 class DatasetType(NamedTuple):
@@ -190,6 +190,11 @@ def split_fqn(fqn: str) -> tuple[str, ...]:
         offset = match.end() + 1
         if offset > len(fqn):
             return tuple(parts)
+
+
+def is_dataset_urn(name: str) -> bool:
+    """Whether a text is the URN of a dataset, and not of another entity."""
+    return name.startswith(SCHEME)
 
 
 def _utf16_length(text: str) -> int:

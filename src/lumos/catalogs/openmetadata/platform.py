@@ -2,24 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from importlib.util import find_spec
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
+from lumos.catalogs.adapter import ServerCatalog
 from lumos.catalogs.cleanup import CleansUp
 from lumos.catalogs.interface import (
     NO_FILTERS,
     CatalogItem,
-    Connects,
     FailedEntry,
     Filters,
-    HasAddress,
-    MergesWrites,
     NewNames,
-    Platform,
     RenamesRaw,
-    Searches,
-    StoresItems,
-    WritesMany,
     WrittenEntry,
 )
 from lumos.catalogs.openmetadata.entities import Entities
@@ -34,7 +27,6 @@ from lumos.catalogs.openmetadata.server import KIND, Server
 from lumos.catalogs.openmetadata.writer import BATCH_SIZE, Writer
 from lumos.catalogs.search import search_entries
 from lumos.config.platforms import OpenmetadataPlatform
-from lumos.errors import MissingDependency, MisuseError
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
@@ -48,32 +40,16 @@ class _Opened(NamedTuple):
     entities: Entities
 
 
-class Openmetadata(
-    Platform,
-    HasAddress,
-    Connects,
-    WritesMany,
-    MergesWrites,
-    Searches,
-    StoresItems,
-    RenamesRaw,
-    CleansUp,
-):
+class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
     """An OpenMetadata server; the first call connects to it."""
 
     kind: ClassVar[str] = KIND
     native: ClassVar[frozenset[str]] = NATIVE
     batch_size: ClassVar[int] = BATCH_SIZE
+    settings_type: ClassVar[Any] = OpenmetadataPlatform
 
     def __init__(self, settings: Any) -> None:
-        if find_spec("httpx") is None:
-            raise MissingDependency("The platform 'openmetadata'", "httpx", "openmetadata")
-        if settings is None:
-            raise MisuseError(
-                "The platform 'openmetadata' needs the address of its server, as 'server' under "
-                "platform_config.openmetadata, or as in openmetadata:https://catalog.example.com."
-            )
-        self._settings: OpenmetadataPlatform = settings
+        super().__init__(settings)
         # The datasets that were requested last, and the existing ones of them.
         self._requested: set[str] = set()
         self._read: dict[str, ReadDataset] = {}
@@ -81,15 +57,6 @@ class Openmetadata(
     @classmethod
     def rename_raw(cls, raw: Any, names: NewNames) -> Any:
         return rename_record(raw, names) if isinstance(raw, dict) else raw
-
-    @classmethod
-    def at(cls, address: str, configured: Any = None) -> Self:
-        settings = OpenmetadataPlatform(server=address) if configured is None else configured
-        return cls(settings.at(address))
-
-    @property
-    def name(self) -> str:
-        return f"{self.kind}:{self._settings.address}"
 
     def check(self) -> str:
         server = self._opened.server
@@ -109,13 +76,8 @@ class Openmetadata(
         return {"Create", "EditAll"} <= allowed or "All" in allowed
 
     def close(self) -> None:
-        if "_opened" in self.__dict__:
-            self._opened.server.close()
-            del self.__dict__["_opened"]
+        super().close()
         self._clear_cache()
-
-    def emit(self, dataset: Dataset) -> None:
-        self.write(CatalogEntry.of(dataset))
 
     def get_many(self, urns: Sequence[str]) -> dict[str, CatalogEntry]:
         opened = self._opened
@@ -129,10 +91,7 @@ class Openmetadata(
             if urn in self._read and self._read[urn].is_dataset
         }
 
-    def get(self, urn: str) -> CatalogEntry | None:
-        return self.get_many([urn]).get(urn)
-
-    def export(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
+    def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         reader = self._opened.reader
         for dataset in reader.all(after=after):
             yield reader.entry(dataset)
@@ -143,7 +102,7 @@ class Openmetadata(
     def search(
         self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
     ) -> Iterator[Dataset]:
-        # The server's search lags behind, ends at 10,000 and does not cover packed fields.
+        # Without edges, which need a request for each dataset.
         reader = self._opened.reader
         entries = (reader.entry(dataset) for dataset in reader.all(edges=False))
         return search_entries(entries, text, filters, limit=limit)
@@ -165,16 +124,10 @@ class Openmetadata(
         if new := [entry.urn for entry in entries if entry.urn not in existing]:
             opened.entities.complete(new)
 
-    def put(self, entry: CatalogEntry) -> WrittenEntry:
-        return WritesMany.put(self, entry)
-
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         # Fields that the server would not return unchanged are packed.
         Urn.parse(entry.urn)
         return with_canonical_edges(entry)
-
-    def erase(self, urn: str) -> None:
-        self.erase_many([urn])
 
     def erase_many(self, urns: Sequence[str]) -> None:
         self._clear_cache()
@@ -183,12 +136,9 @@ class Openmetadata(
     def items(self) -> Iterator[CatalogItem]:
         return self._opened.entities.all()
 
-    def get_item(self, type: type[CatalogItem], key: str) -> CatalogItem | None:
-        return self._opened.entities.get(type, key)
-
-    def put_item(self, item: CatalogItem) -> None:
-        for refused in self.put_items([item]):
-            raise refused.problem
+    def get_items(self, type: type[CatalogItem], keys: Sequence[str]) -> dict[str, CatalogItem]:
+        found = ((key, self._opened.entities.get(type, key)) for key in keys)
+        return {key: item for key, item in found if item is not None}
 
     def put_items(self, items: Sequence[CatalogItem]) -> Iterator[FailedEntry]:
         return self._opened.entities.put_all(items)

@@ -28,12 +28,8 @@ class CustomProperties:
     def declare(self, type: str, names: Iterable[str]) -> None:
         """Declare missing properties of Lumos for an entity type."""
         with self._lock:
-            missing = set(names) - self._declared.get(type, set())
-            if not missing:
-                return
-            if type not in self._declared:
-                self._load(type)
-            for name in sorted(missing - self._declared[type]):
+            missing = set(names)
+            for name in sorted(missing - self._known(type) if missing else missing):
                 self._server.put(
                     f"metadata/types/{self._ids[type]}",
                     {"name": name, "description": _DESCRIPTION, "propertyType": self._string},
@@ -43,26 +39,21 @@ class CustomProperties:
     def declared(self, type: str) -> frozenset[str]:
         """The declared properties of an entity type."""
         with self._lock:
-            if type not in self._declared:
-                self._load(type)
-            return frozenset(self._declared[type])
+            return frozenset(self._known(type))
 
     def definitions(self, type: str, names: Iterable[str]) -> dict[str, Any]:
         """The definitions of some properties, without identifiers of this server."""
         with self._lock:
-            if type not in self._declared:
-                self._load(type)
+            declared = self._known(type) & set(names)
             known = self._definitions[type]
-            return {name: known[name] for name in sorted(names) if name in known}
+            return {name: known[name] for name in sorted(declared & known.keys())}
 
     def define(self, type: str, definitions: Mapping[str, Any]) -> None:
         """Declare missing properties with the definitions of another server."""
         if not definitions:
             return
         with self._lock:
-            if type not in self._declared:
-                self._load(type)
-            for name in sorted(definitions.keys() - self._declared[type]):
+            for name in sorted(definitions.keys() - self._known(type)):
                 definition = definitions[name]
                 property_type = {"id": self._type(definition["type"])["id"], "type": "type"}
                 body = {
@@ -90,12 +81,15 @@ class CustomProperties:
             and not _is_compatible(value, source[name], target[name])
         )
 
-    def _load(self, type: str) -> None:
-        found = self._type(type, fields="customProperties")
-        self._ids[type] = found["id"]
-        known = found.get("customProperties") or ()
-        self._declared[type] = {each["name"] for each in known}
-        self._definitions[type] = {each["name"]: _portable_definition(each) for each in known}
+    def _known(self, type: str) -> set[str]:
+        """The declared properties of an entity type, which are read once."""
+        if type not in self._declared:
+            found = self._type(type, fields="customProperties")
+            self._ids[type] = found["id"]
+            known = found.get("customProperties") or ()
+            self._definitions[type] = {each["name"]: _portable_definition(each) for each in known}
+            self._declared[type] = set(self._definitions[type])
+        return self._declared[type]
 
     @cached_property
     def _string(self) -> dict[str, str]:

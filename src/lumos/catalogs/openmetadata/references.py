@@ -29,6 +29,7 @@ from lumos.catalogs.openmetadata.names import (
     LUMOS_SERVICE,
     EntityLocation,
     decode_name,
+    is_dataset_urn,
     join_fqn,
     split_fqn,
 )
@@ -326,7 +327,7 @@ class References:
 
     def edge_start(self, name: str) -> tuple[Reference, tuple[str, ...]] | None:
         """The upstream entity of an edge, with the parts of its qualified name here, or None."""
-        if name.startswith("lumos://"):
+        if is_dataset_urn(name):
             found = self.find(DATASET, name)
             parts = () if found is None else self._index.names.locate(Urn.parse(name)).parts
             return None if found is None else (found, parts)

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from lumos.catalogs import rest
 from lumos.catalogs.http import Caller, Fault
-from lumos.catalogs.rest import ErrorResponse, RestClient, UnexpectedServer
+from lumos.catalogs.rest import ErrorResponse, RestClient, UnexpectedServer, version_numbers
 from lumos.config.platforms import OpenmetadataPlatform
 from lumos.errors import CatalogError, CatalogTooOld
 
@@ -213,9 +213,8 @@ class Server:
     def version(self) -> tuple[int, ...]:
         """The server's version; raises an error if it is too old."""
         response = self.get("system/version") or {}
-        text = str(response.get("version", ""))
-        parts = text.partition("-")[0].split(".")
-        version = tuple(int(part) for part in parts if part.isdecimal())
+        text = response.get("version", "")
+        version = version_numbers(text)
         if not version:
             raise UnexpectedServer(self.platform, "it does not report its version")
         if version < OLDEST_VERSION:

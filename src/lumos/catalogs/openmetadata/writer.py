@@ -22,7 +22,12 @@ from lumos.catalogs.openmetadata.entries import (
 from lumos.catalogs.openmetadata.index import Index, IndexedEntity
 from lumos.catalogs.openmetadata.labels import OpenMetadataLabels
 from lumos.catalogs.openmetadata.lineage import Edges, NativeEdge, WrittenEdge, WrittenEdges
-from lumos.catalogs.openmetadata.names import DATASET_TYPES, EntityLocation, join_fqn
+from lumos.catalogs.openmetadata.names import (
+    DATASET_TYPES,
+    EntityLocation,
+    is_dataset_urn,
+    join_fqn,
+)
 from lumos.catalogs.openmetadata.properties import CustomProperties
 from lumos.catalogs.openmetadata.reader import OpenMetadataReader, ReadDataset
 from lumos.catalogs.openmetadata.references import References
@@ -49,7 +54,6 @@ _ATTEMPTS: Final = 4
 _NOT_FOUND: Final = 404
 _BAD_REQUEST: Final = 400
 _INTERNAL: Final = 500
-_DATASET: Final = "lumos://"
 
 
 class EntryWrite(msgspec.Struct):
@@ -122,7 +126,7 @@ class Linker:
         entity_starts = {
             name: self._references.edge_start(name)
             for name in wanted_details
-            if not name.startswith(_DATASET)
+            if not is_dataset_urn(name)
         }
         if not self._differs(job, wanted, current, upstreams) and not self._has_other_details(
             job, wanted_details, current, upstreams, entity_starts
