@@ -4,7 +4,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cost test check test-full bench docs lock clean
+.PHONY: help setup demo demo-cost test check test-full coverage bench docs lock clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -34,9 +34,12 @@ check: setup ## The house rules alone: style, types, layers, names, licences
 	@$(BIN)/python scripts/check_structure.py
 	@$(BIN)/python scripts/check_licences.py
 
-test-full: setup ## All tests with all examples, the slow ones too, and coverage
-	@FULL_TESTS=1 $(PYTEST) -m "" --cov --cov-report=term
+test-full: setup ## All tests with all examples, the slow ones too; about an hour and a half
+	@FULL_TESTS=1 $(PYTEST) -m ""
 	@scripts/test_oldest_sqlglot
+
+coverage: setup ## The lines that the quick tests run; measuring makes them about twice as slow
+	@$(PYTEST) --cov --cov-report=term
 
 bench: setup ## Measure, and write build/bench.json
 	@$(BIN)/python -m benchmarks
