@@ -45,7 +45,7 @@ def test_sql_logs_and_enrichment_files_of_another_machine_are_read(
     (models / ".hidden.sql").write_text("select secret from orders")
     (models / "data.bin").write_bytes(b"\0" * 100)
     report = served.lineage.ingest("models")
-    assert (report.files, report.failed) == (2, 0)
+    assert (report.files, report.failed) == ({"sql": 2}, ())
     assert {each.reporter for each in report.reporters} == {
         f"{models}/by_country.sql",
         f"{models}/by_id.sql",
