@@ -47,8 +47,8 @@ def test_sql_logs_and_enrichment_files_of_another_machine_are_read(
     report = served.lineage.ingest("models")
     assert (report.files, report.failed) == ({"sql": 2}, ())
     assert {each.reporter for each in report.reporters} == {
-        f"{models}/by_country.sql",
-        f"{models}/by_id.sql",
+        f"sql:{models}/by_country.sql",
+        f"sql:{models}/by_id.sql",
     }
     tables = Lumos(folder / "lumos.yaml").list(lineage_only=True).lineage_only
     names = [each.rpartition("/")[2] for each in tables]
@@ -56,7 +56,7 @@ def test_sql_logs_and_enrichment_files_of_another_machine_are_read(
     # What a folder no longer contains is removed, by the same name in the next upload.
     (models / "by_id.sql").unlink()
     again = served.lineage.ingest(models)
-    assert again.gone == (f"{models}/by_id.sql",)
+    assert again.gone == (f"sql:{models}/by_id.sql",)
 
     (work / "july.csv").write_text(LOG)
     logged = served.usage.ingest("july.csv")
