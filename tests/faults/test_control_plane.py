@@ -33,6 +33,8 @@ ROUNDS = int(os.environ.get("LUMOS_FAULT_ROUNDS", "30"))
 JOBS = int(os.environ.get("LUMOS_FAULT_JOBS", "500"))
 KILLS = 6
 OUTAGE_SECONDS = 30
+# Long enough for a worker on a busy machine to extend it.
+LEASE_SECONDS = 15
 # For one round; a busy machine is slow.
 PATIENCE_SECONDS = 1800
 
@@ -162,7 +164,7 @@ class KilledWorker:
         self.start()
 
     def start(self) -> None:
-        self.process = start(*self._arguments)
+        self.process = start(*self._arguments, LEASE_SECONDS)
 
     def kill(self) -> None:
         assert self.process.poll() is None, "the worker ended by itself"

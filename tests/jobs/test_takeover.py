@@ -20,9 +20,11 @@ TESTS = Path(__file__).parents[1]
 WORKER = TESTS / "jobs" / "killed_worker.py"
 
 
-def start(config: Path, journal: Path, redis_url: str = "") -> subprocess.Popen[bytes]:
+def start(
+    config: Path, journal: Path, redis_url: str = "", lease_seconds: int = 5
+) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(TESTS)])}
-    command = [sys.executable, WORKER, config, journal, redis_url]
+    command = [sys.executable, WORKER, config, journal, redis_url, str(lease_seconds)]
     return subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
 
 

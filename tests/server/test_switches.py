@@ -162,7 +162,7 @@ def test_aspects_are_neither_shown_nor_exported(name: str, aspect: str, dataset:
 def test_without_usage_lineage_is_read_and_reads_are_not_counted() -> None:
     lumos = disabling("usage")
     report = lumos.lineage.ingest("models", "log.csv")
-    assert report.files == 2
+    assert report.files == {"sql": 1, "query log": 1}
     assert [each.reason for each in report.problems if "features.usage" in each.reason] == [
         "Query logs are not read: features.usage is false in the configuration."
     ]

@@ -32,7 +32,7 @@ from lumos.jobs.runner import (
 from lumos.jobs.transport import JobMessage, JobTransport
 from lumos.model.job import JobProgress, JobRecord
 from lumos.store import JobRegistry, LeaseLost, StoreError
-from lumos.tracing import span, untraced
+from lumos.tracing import AttributeValue, span, untraced
 
 _log = logging.getLogger(__name__)
 _MAX_HEARTBEAT_SECONDS: Final = 3.0
@@ -217,7 +217,11 @@ class JobWorker:
 
     def _run(self, job: JobRecord, runner: JobRunner, message: JobMessage) -> None:
         attempt = _Attempt(self, job, runner, message)
-        facts = {"lumos.job.id": job.id, "lumos.job.kind": job.kind, "lumos.attempt": job.attempts}
+        facts: dict[str, AttributeValue] = {
+            "lumos.job.id": job.id,
+            "lumos.job.kind": job.kind,
+            "lumos.attempt": job.attempts,
+        }
         with _logged(job), span(f"job {job.kind}", facts, kind="consumer") as traced:
             outcome = attempt.run()
             traced.set({"lumos.outcome": outcome})

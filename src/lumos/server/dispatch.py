@@ -251,7 +251,8 @@ def _written_files(
             if isinstance(value, UploadedFile):
                 values[name] = write(value)
             elif isinstance(value, tuple):
-                if sum(len(each.files) for each in value) > _MAX_UPLOADED_FILES:
+                # An empty folder counts too.
+                if sum(max(1, len(each.files)) for each in value) > _MAX_UPLOADED_FILES:
                     raise InvalidArguments(f"Send at most {_MAX_UPLOADED_FILES:,} files at once.")
                 values[name] = tuple(map(write, value))
         given = {name: value for name, value in values.items() if value is not UNSET}

@@ -42,10 +42,10 @@ class Add(_Part, frozen=True):
     partition_values: dict[str, str | None] | None = None
     stats: str | None = None
     deletion_vector: DeletionVector | None = None
-    # In milliseconds since 1970.
-    modification_time: int | float | None = None
+    # In milliseconds since 1970; of any type, since a wrong value must not make a table unreadable.
+    modification_time: Any = None
     # False for a file that only rearranges rows of others.
-    data_change: bool | None = None
+    data_change: Any = None
 
 
 class Remove(_Part, frozen=True):

@@ -162,9 +162,11 @@ class DeltaFile(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 def _added(add: Add) -> int:
     """When the rows of a file came into the table; 0 if it was rewritten since."""
-    time = add.modification_time or 0
+    time = add.modification_time
     is_rewritten = add.data_change is False or add.deletion_vector is not None
-    return int(time) if not is_rewritten and 0 < time < _END_OF_TIME else 0
+    if is_rewritten or not isinstance(time, int | float):
+        return 0
+    return int(time) if 0 < time < _END_OF_TIME else 0
 
 
 def file_key(path: str, vector: str) -> str:
