@@ -29,7 +29,9 @@ def _parts(folder: Path) -> set[str]:
     return {file.name for file in (folder / "registrations").iterdir()}
 
 
-def test_what_was_registered_is_read_again_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_registered_is_read_again_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(registrations, "_PART_ROWS", 1)
     store = RegistrationStore(str(tmp_path))
     _write(store, "1", TABLES)

@@ -47,7 +47,13 @@ def iceberg_catalog() -> Iterator[str]:
             "CATALOG_JDBC_SCHEMA__VERSION": "V1",
             "CATALOG_WAREHOUSE": f"{folder}/warehouse",
         }
-        command = ["java", "-Xmx256m", "-cp", f"{jars}/*", "org.apache.iceberg.rest.RESTCatalogServer"]
+        command = [
+            "java",
+            "-Xmx256m",
+            "-cp",
+            f"{jars}/*",
+            "org.apache.iceberg.rest.RESTCatalogServer",
+        ]
         with _running(command, environment, folder, f"http://127.0.0.1:{port}/v1/config"):
             yield f"http://127.0.0.1:{port}"
 
@@ -82,13 +88,17 @@ def _running(
     log = Path(folder) / "log"
     with (
         log.open("wb") as output,
-        subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, env=environment) as process,
+        subprocess.Popen(
+            command, stdout=output, stderr=output, cwd=folder, env=environment
+        ) as process,
     ):
         try:
             until = time.monotonic() + _START_SECONDS
             while not _answers(url):
                 assert process.poll() is None, f"The server ended: {log.read_text()[-2000:]}"
-                assert time.monotonic() < until, f"The server did not start: {log.read_text()[-2000:]}"
+                assert time.monotonic() < until, (
+                    f"The server did not start: {log.read_text()[-2000:]}"
+                )
                 time.sleep(0.3)
             yield
         finally:

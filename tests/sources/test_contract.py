@@ -10,7 +10,6 @@ import boto3
 import msgspec
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog.rest import RestCatalog
 from pymongo import MongoClient
 
 from azure_server import ACCOUNT, KEY, AzureServer
@@ -290,6 +289,8 @@ class InIcebergCatalog(Place):
     secrets = (HUSH,)
 
     def __init__(self, kind: str, address: str, endpoint: str) -> None:
+        from pyiceberg.catalog.rest import RestCatalog
+
         self._kind = kind
         self._address = address
         self._catalog = RestCatalog("writer", uri=endpoint)

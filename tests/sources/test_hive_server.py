@@ -56,7 +56,9 @@ def test_tables_have_nested_types_owners_comments_and_partitions(metastore: Hive
     )  # fmt: skip
     found, rows = _read(metastore)
     orders = found["shop.orders"]
-    assert orders.schema.fields[1].type == parse_type("ARRAY<STRUCT<sku: STRING, price: DECIMAL(9,2)>>")
+    assert orders.schema.fields[1].type == parse_type(
+        "ARRAY<STRUCT<sku: STRING, price: DECIMAL(9,2)>>"
+    )
     assert [field.name for field in orders.schema.fields if field.partition] == ["dt"]
     assert orders.source_metadata.description == "All orders"
     assert orders.source_metadata.owner.name == "etl"
@@ -90,9 +92,15 @@ def test_a_view_has_lineage_and_a_renamed_table_keeps_its_history(metastore: Hiv
     assert store.resolve(urns["shop.orders"]).endswith("/shop/orders_v2")
 
 
-def test_more_partitions_than_one_batch_and_four_thousand_columns_are_read(metastore: HiveMetastore) -> None:
-    metastore.put("shop", "wide", [(f"c{number}", "string") for number in range(4000)], keys=[("k", "string")])
-    metastore.add_partitions("shop", "wide", {(str(number),): f"file:///tmp/w/k={number}" for number in range(30)})
+def test_more_partitions_than_one_batch_and_four_thousand_columns_are_read(
+    metastore: HiveMetastore,
+) -> None:
+    metastore.put(
+        "shop", "wide", [(f"c{number}", "string") for number in range(4000)], keys=[("k", "string")]
+    )
+    metastore.add_partitions(
+        "shop", "wide", {(str(number),): f"file:///tmp/w/k={number}" for number in range(30)}
+    )
     found, rows = _read(metastore)
     assert len(found["shop.wide"].schema.fields) == 4001
     assert len([row for row in rows if isinstance(row, RegisteredPartition)]) == 30
