@@ -1,6 +1,6 @@
 """A Hive metastore with many tables, and its comparison with the files of these tables.
 
-LUMOS_METASTORE_TABLES sets the number of tables, and LUMOS_METASTORE_FILES that of the files of each.
+LUMOS_METASTORE_TABLES sets the number of tables, LUMOS_METASTORE_FILES that of files in each.
 """
 
 import os

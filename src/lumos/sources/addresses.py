@@ -14,6 +14,7 @@ from lumos.config.sources import (
     FileStoreSettings,
     GcsSourceSettings,
     HdfsSourceSettings,
+    HiveSourceSettings,
     MongodbSourceSettings,
     ObjectStoreSettings,
     PostgresSourceSettings,
@@ -58,6 +59,8 @@ def section_of(address: str, configured: Sequence[SourceSettings]) -> SourceSett
         return PostgresSourceSettings(connection_string=ConnectionString(address))
     if scheme in _MONGODB_SCHEMES:
         return MongodbSourceSettings(connection_string=ConnectionString(address))
+    if scheme == "thrift":
+        return HiveSourceSettings(uris=(address,))
     return store_at(address).section(address, configured)
 
 
