@@ -268,20 +268,20 @@ class _IcebergClient(MetastoreClient):
         identifier: tuple[str, ...],
         kind: str,
         schema: Any,
-        shown: dict[str, str],
         properties: dict[str, str],
+        parameters: dict[str, str],
         *,
         keys: tuple[str, ...] = (),
         identity: str | None = None,
         definition: Definition | None = None,
         rows: int | None = None,
     ) -> FoundDataset:
-        owner = properties.get("owner")
+        owner = parameters.get("owner")
         metadata = SourceMetadata(
-            description=properties.get("comment") or None,
+            description=parameters.get("comment") or None,
             owner=Owner(name=owner) if owner else None,
             definition=definition,
-            properties=shown,
+            properties=properties,
         )
         path = path_of(*identifier)
         return FoundDataset(
