@@ -61,8 +61,8 @@ def iceberg_catalog() -> Iterator[str]:
 
 
 @contextmanager
-def nessie_server() -> Iterator[str]:
-    """The address of a Nessie of its own that keeps all in memory; skips the test otherwise."""
+def nessie_server(*, endpoint: str, bucket: str) -> Iterator[str]:
+    """The address of a Nessie of its own, which writes metadata to a bucket; skips otherwise."""
     jar = _nessie_jar()
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
@@ -73,9 +73,15 @@ def nessie_server() -> Iterator[str]:
             "quarkus.management.host": "127.0.0.1",
             "nessie.version.store.type": "IN_MEMORY",
             "nessie.catalog.default-warehouse": "warehouse",
-            "nessie.catalog.warehouses.warehouse.location": f"file://{folder}/warehouse",
-            "nessie.catalog.validate-secrets": "false",
-            "nessie.catalog.object-stores.health-check.enabled": "false",
+            "nessie.catalog.warehouses.warehouse.location": f"s3://{bucket}/warehouse",
+            "nessie.catalog.service.s3.default-options.region": "us-east-1",
+            "nessie.catalog.service.s3.default-options.endpoint": endpoint,
+            "nessie.catalog.service.s3.default-options.path-style-access": "true",
+            "nessie.catalog.service.s3.default-options.access-key": (
+                "urn:nessie-secret:quarkus:nessie.catalog.secrets.access-key"
+            ),
+            "nessie.catalog.secrets.access-key.name": "key-id",
+            "nessie.catalog.secrets.access-key.secret": "hush-hush",
         }
         options = [f"-D{name}={value}" for name, value in settings.items()]
         command = [_newer_java(), "-Xmx512m", *options, "-jar", str(jar)]

@@ -325,8 +325,10 @@ def iceberg() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def nessie() -> Iterator[str]:
-    with nessie_server() as address:
+def nessie(moto: str) -> Iterator[str]:
+    session = boto3.Session("key-id", HUSH, region_name="us-east-1")
+    session.resource("s3", endpoint_url=moto).Bucket("nessie").create()
+    with nessie_server(endpoint=moto, bucket="nessie") as address:
         yield address
 
 

@@ -76,6 +76,23 @@ sources:
 #    uri: ${SHOP_MONGO}
 #    databases: [shop]
 
+# pip install 'lumos[hive]'
+#  - type: hive
+#    uri: thrift://metastore.example.com:9083
+
+# pip install 'lumos[glue]'
+#  - type: glue
+#    region: eu-west-1
+
+# pip install 'lumos[iceberg]'
+#  - type: iceberg
+#    uri: https://catalog.example.com
+#    token: ${CATALOG_TOKEN}
+
+#  - type: nessie
+#    uri: https://nessie.example.com
+#    ref: main
+
 # Where Lumos keeps what it knows. Default: a SQLite file, .lumos/lumos.db.
 # For a team, a PostgreSQL database (pip install 'lumos[postgres]'):
 #storage:
