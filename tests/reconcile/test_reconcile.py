@@ -110,7 +110,8 @@ def _run(*words: str) -> int:
 def _findings(report: ReconcileReport) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for each in report.findings:
-        found.setdefault(each.kind, []).append(each.table or Path(each.location).name)
+        name = each.table or each.location.partition("/lake/")[2].partition("/")[0]
+        found.setdefault(each.kind, []).append(name)
     return found
 
 

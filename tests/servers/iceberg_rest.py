@@ -4,6 +4,7 @@ Maven brings the jars from Maven Central into build/, in the versions that are n
 """
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -31,6 +32,7 @@ _REST = (
     ("org.slf4j", "slf4j-simple", "2.0.17", ""),
 )
 _NESSIE = "0.99.0"
+_NESSIE_JAVA = 21
 
 
 @contextmanager
@@ -59,8 +61,8 @@ def iceberg_catalog() -> Iterator[str]:
 
 
 @contextmanager
-def nessie_server() -> Iterator[str]:
-    """The address of a Nessie of its own that keeps all in memory; skips the test otherwise."""
+def nessie_server(*, endpoint: str, bucket: str) -> Iterator[str]:
+    """The address of a Nessie of its own, which writes metadata to a bucket; skips otherwise."""
     jar = _nessie_jar()
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
@@ -71,12 +73,18 @@ def nessie_server() -> Iterator[str]:
             "quarkus.management.host": "127.0.0.1",
             "nessie.version.store.type": "IN_MEMORY",
             "nessie.catalog.default-warehouse": "warehouse",
-            "nessie.catalog.warehouses.warehouse.location": f"file://{folder}/warehouse",
-            "nessie.catalog.validate-secrets": "false",
-            "nessie.catalog.object-stores.health-check.enabled": "false",
+            "nessie.catalog.warehouses.warehouse.location": f"s3://{bucket}/warehouse",
+            "nessie.catalog.service.s3.default-options.region": "us-east-1",
+            "nessie.catalog.service.s3.default-options.endpoint": endpoint,
+            "nessie.catalog.service.s3.default-options.path-style-access": "true",
+            "nessie.catalog.service.s3.default-options.access-key": (
+                "urn:nessie-secret:quarkus:nessie.catalog.secrets.access-key"
+            ),
+            "nessie.catalog.secrets.access-key.name": "key-id",
+            "nessie.catalog.secrets.access-key.secret": "hush-hush",
         }
         options = [f"-D{name}={value}" for name, value in settings.items()]
-        command = ["java", "-Xmx512m", *options, "-jar", str(jar)]
+        command = [_newer_java(), "-Xmx512m", *options, "-jar", str(jar)]
         with _running(command, dict(os.environ), folder, f"http://127.0.0.1:{port}/api/v2/config"):
             yield f"http://127.0.0.1:{port}"
 
@@ -158,6 +166,17 @@ def _nessie_jar() -> Path:
             f"-DoutputDirectory={jar.parent}",
         )
     return jar
+
+
+def _newer_java() -> str:
+    """A Java that runs Nessie; skips the test where there is none."""
+    installed = sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
+    for java in [*filter(None, [shutil.which("java")]), *map(str, installed)]:
+        printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+        version = re.search(r'version "(\d+)', printed.stderr)
+        if version is not None and int(version[1]) >= _NESSIE_JAVA:
+            return java
+    pytest.skip(f"Nessie needs Java {_NESSIE_JAVA}, which is not here.")
 
 
 def _maven(*arguments: str) -> None:

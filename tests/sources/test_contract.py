@@ -11,7 +11,6 @@ import boto3
 import msgspec
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog.rest import RestCatalog
 from pymongo import MongoClient
 
 from azure_server import ACCOUNT, KEY, AzureServer
@@ -390,6 +389,8 @@ class InIcebergCatalog(Place):
     secrets = (HUSH,)
 
     def __init__(self, kind: str, address: str, endpoint: str) -> None:
+        from pyiceberg.catalog.rest import RestCatalog
+
         self._kind = kind
         self._address = address
         self._catalog = RestCatalog("writer", uri=endpoint)
@@ -424,8 +425,10 @@ def iceberg() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def nessie() -> Iterator[str]:
-    with nessie_server() as address:
+def nessie(moto: str) -> Iterator[str]:
+    session = boto3.Session("key-id", HUSH, region_name="us-east-1")
+    session.resource("s3", endpoint_url=moto).Bucket("nessie").create()
+    with nessie_server(endpoint=moto, bucket="nessie") as address:
         yield address
 
 

@@ -87,6 +87,23 @@ sources:
 #    topic_patterns: [events.*]
 #    schema_registry_url: http://registry.example.com:8081
 
+# pip install 'lumos[hive]'
+#  - type: hive
+#    uri: thrift://metastore.example.com:9083
+
+# pip install 'lumos[glue]'
+#  - type: glue
+#    region: eu-west-1
+
+# pip install 'lumos[iceberg]'
+#  - type: iceberg
+#    uri: https://catalog.example.com
+#    token: ${CATALOG_TOKEN}
+
+#  - type: nessie
+#    uri: https://nessie.example.com
+#    ref: main
+
 # Where Lumos keeps what it knows. Default: a SQLite file, .lumos/lumos.db.
 # For a team, a PostgreSQL database (pip install 'lumos[postgres]'):
 #storage:

@@ -24,9 +24,9 @@ _SAFE: Final = "-._~=:@+,"
 _DOTTED: Final = frozenset(
     {"athena", "bigquery", "cassandra", "clickhouse", "cockroachdb", "databricks", "db2", "dbt",
      "delta-lake", "dremio", "druid", "duckdb", "glue", "hana", "hive", "iceberg", "impala", "kudu",
-     "looker", "mariadb", "mongodb", "mssql", "mysql", "netezza", "oracle", "postgres", "powerbi",
-     "presto", "redshift", "sigma", "singlestore", "snowflake", "spark", "sqlite", "superset",
-     "tableau", "teradata", "trino", "unity-catalog", "vertica"}
+     "looker", "mariadb", "mongodb", "mssql", "mysql", "nessie", "netezza", "oracle", "postgres",
+     "powerbi", "presto", "redshift", "sigma", "singlestore", "snowflake", "spark", "sqlite",
+     "superset", "tableau", "teradata", "trino", "unity-catalog", "vertica"}
 )  # fmt: skip
 
 

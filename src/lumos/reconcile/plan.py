@@ -106,11 +106,17 @@ def _create_table(finding: ReconcileFinding, schemas: Mapping[str, Schema]) -> I
         if field.partition
     )
     partitioned = f" PARTITIONED BY ({keys})" if keys else ""
+    # Tables have folders, while the location of a dataset may be one file.
+    location = finding.location
+    name = _comment(name_in(urn))
+    if location.endswith(f".{format}"):
+        location = location.rpartition("/")[0]
+        name = location.rpartition("/")[2]
     yield f"-- {_comment(finding.location)} has no table. If it is needed:"
     yield (
-        f"-- CREATE EXTERNAL TABLE {quoted_name(_comment(name_in(urn)))} ({_comment(columns)})"
+        f"-- CREATE EXTERNAL TABLE {quoted_name(_comment(name))} ({_comment(columns)})"
         f"{_comment(partitioned)} STORED AS {_STORED_AS[format]} "
-        f"LOCATION {quoted_text(_comment(finding.location))};"
+        f"LOCATION {quoted_text(_comment(location))};"
     )
 
 

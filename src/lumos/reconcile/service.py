@@ -1,7 +1,10 @@
 """`lumos reconcile`: compares the last scan of a metastore with the last scans of storage."""
 
+import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -147,12 +150,17 @@ class _Comparison:
         self._near = next((root for root in self._roots if root.startswith("hdfs://")), "")
         self._manifests = [self._manifest(each, state) for each in self._lake_scans]
         self._partitions = 0
+        # The datasets of single files and of files with one name pattern, by their folder.
+        self._by_folder: dict[str, list[_LakeDataset]] = {}
         # Locations of partitions that are not in the folder of their table.
         self._elsewhere: set[str] = set()
 
     def report(self, *, fix_plan: bool) -> ReconcileReport:
         tables = self._tables()
         datasets = self._lake_datasets()
+        for dataset in datasets.values():
+            folder = dataset.location.rpartition("/")[0]
+            self._by_folder.setdefault(folder, []).append(dataset)
         findings = list(_location_findings(tables))
         for group in _groups(tables):
             findings += self._compare_group(group, datasets)
@@ -221,6 +229,15 @@ class _Comparison:
                     datasets[location] = _LakeDataset(known, location, statistics.get(urn))
         return datasets
 
+    def _dataset_of(
+        self, table: _Table, datasets: Mapping[str, _LakeDataset]
+    ) -> _LakeDataset | None:
+        """The dataset at the location of a table, or the only one in this folder."""
+        if table.location in datasets:
+            return datasets[table.location]
+        inside = self._by_folder.get(table.location, ())
+        return inside[0] if len(inside) == 1 else None
+
     def _compare_group(
         self, group: Sequence[_Table], datasets: Mapping[str, _LakeDataset]
     ) -> Iterator[ReconcileFinding]:
@@ -240,12 +257,12 @@ class _Comparison:
         dataset_urns = [
             dataset.known.urn
             for table in group
-            if (dataset := datasets.get(table.location)) is not None
+            if (dataset := self._dataset_of(table, datasets)) is not None
         ]
         dataset_schemas = self._store.schemas.current(dataset_urns)
         for table in group:
             found = contents.get(table.registered.path, TableContents())
-            dataset = datasets.get(table.location)
+            dataset = self._dataset_of(table, datasets)
             files = self._files_schema(found, dataset, dataset_schemas)
             yield from _table_findings(
                 table,
@@ -300,11 +317,10 @@ class _Comparison:
     ) -> Iterator[ReconcileFinding]:
         registered = {table.location for table in tables} | self._elsewhere
         containing = {folder for location in registered for folder in above(location)}
+        in_order = sorted(registered)
         for location, dataset in datasets.items():
-            # The location of a dataset may be a pattern, such as /lake/{region}/orders.
-            fixed = location.partition("{")[0].rstrip("/")
-            is_registered = any(folder in registered for folder in (location, *above(location)))
-            if is_registered or fixed in registered or fixed in containing:
+            is_inside = any(folder in registered for folder in (location, *above(location)))
+            if is_inside or location in containing or _has_matching(location, in_order):
                 continue
             statistics = dataset.statistics or Statistics()
             yield ReconcileFinding(
@@ -315,6 +331,21 @@ class _Comparison:
                 f"{format_size(statistics.total_size_bytes)}; no table has this location",
                 count=statistics.file_count,
             )
+
+
+def _has_matching(pattern: str, locations: Sequence[str]) -> bool:
+    """Whether the location of a dataset is a pattern, such as /lake/{region}/orders, of one."""
+    prefix, brace, _ = pattern.partition("{")
+    if not brace:
+        return False
+    fixed = (re.escape(text) for text in re.split(r"\{[^{}/]*\}", pattern))
+    matches = re.compile(f"{'[^/]*'.join(fixed)}(?:/.*)?", re.DOTALL).fullmatch
+    for location in islice(locations, bisect_left(locations, prefix), None):
+        if not location.startswith(prefix):
+            return False
+        if matches(location):
+            return True
+    return False
 
 
 def _root(scan: FinishedScan) -> str:

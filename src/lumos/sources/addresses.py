@@ -14,6 +14,7 @@ from lumos.config.sources import (
     FileStoreSettings,
     GcsSourceSettings,
     HdfsSourceSettings,
+    HiveSourceSettings,
     KafkaSourceSettings,
     MongodbSourceSettings,
     MysqlSourceSettings,
@@ -78,6 +79,8 @@ def section_of(address: str, configured: Sequence[SourceSettings]) -> SourceSett
         return SqlSourceSettings(connection_string=ConnectionString(address))
     if scheme == _KAFKA_SCHEME:
         return _kafka_section(address, configured)
+    if scheme == "thrift":
+        return HiveSourceSettings(uris=(address,))
     return store_at(address).section(address, configured)
 
 

@@ -30,7 +30,7 @@ _TIMEOUT_SECONDS: Final = 60
 _CONNECT_SECONDS: Final = 10
 _PAGE: Final = 100
 _PARTITION_PAGE: Final = 1000
-_GONE: Final = "EntityNotFoundException"
+_NOT_FOUND: Final = "EntityNotFoundException"
 _DENIED: Final = ("AccessDeniedException", "AccessDenied", "UnrecognizedClientException")
 _GRANT: Final = (
     "Grant glue:GetDatabases, glue:GetTables and glue:GetPartitions; docs/METASTORES.md has a "
@@ -171,7 +171,7 @@ class _GlueClient(MetastoreClient):
             yield from self._pages(call, page=page, **arguments)
         except ClientError as problem:
             code, text = _error(problem)
-            if code == _GONE:
+            if code == _NOT_FOUND:
                 raise UnreadableEntry(text, "gone") from None
             if code in _DENIED:
                 raise UnreadableEntry(text, "no_permission") from None

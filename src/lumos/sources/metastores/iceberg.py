@@ -33,6 +33,7 @@ from lumos.sources.metastores.tables import content_of, path_of, qualified
 
 _CONNECT_SECONDS: Final = 10
 _READ_SECONDS: Final = 60
+_RETRIED: Final = (429, 502, 503, 504)
 _MAX_NAMESPACES: Final = 100_000
 # Properties that change with the data, or that only matter to writers.
 _VOLATILE_PREFIXES: Final = ("current-snapshot-", "nessie.", "gc.", "write.", "commit.")
@@ -126,20 +127,26 @@ class NessieSource(IcebergSource):
 
 
 def _rest_catalog() -> Any:
-    """pyiceberg's catalog with time limits, which it does not set itself."""
+    """pyiceberg's catalog with time limits and retries, which it does not have itself."""
     from pyiceberg.catalog.rest import RestCatalog
     from requests.adapters import HTTPAdapter
+    from urllib3 import Retry
+
+    # The last answer is returned rather than raised, so that pyiceberg reads its message.
+    retries = Retry(
+        total=4, connect=1, backoff_factor=0.5, status_forcelist=_RETRIED, raise_on_status=False
+    )
 
     class LimitedAdapter(HTTPAdapter):
-        def send(self, request: Any, **options: Any) -> Any:
+        def send(self, request: Any, *arguments: Any, **options: Any) -> Any:
             options["timeout"] = options.get("timeout") or (_CONNECT_SECONDS, _READ_SECONDS)
-            return super().send(request, **options)
+            return super().send(request, *arguments, **options)
 
     class LimitedCatalog(RestCatalog):
         def _create_session(self) -> Any:
             session = super()._create_session()
             for scheme in ("http://", "https://"):
-                session.mount(scheme, LimitedAdapter())
+                session.mount(scheme, LimitedAdapter(max_retries=retries))
             return session
 
     return LimitedCatalog
@@ -261,20 +268,20 @@ class _IcebergClient(MetastoreClient):
         identifier: tuple[str, ...],
         kind: str,
         schema: Any,
-        shown: dict[str, str],
         properties: dict[str, str],
+        parameters: dict[str, str],
         *,
         keys: tuple[str, ...] = (),
         identity: str | None = None,
         definition: Definition | None = None,
         rows: int | None = None,
     ) -> FoundDataset:
-        owner = properties.get("owner")
+        owner = parameters.get("owner")
         metadata = SourceMetadata(
-            description=properties.get("comment") or None,
+            description=parameters.get("comment") or None,
             owner=Owner(name=owner) if owner else None,
             definition=definition,
-            properties=shown,
+            properties=properties,
         )
         path = path_of(*identifier)
         return FoundDataset(

@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
 
+from lumos.config.sources import MetastoreSettings
 from lumos.errors import did_you_mean
 from lumos.model.discovery import Discovery, FoundDataset, Problem
 from lumos.model.urn import Urn
@@ -62,19 +63,6 @@ class UnreadableEntry(Exception):
     def problem(self, path: str) -> Problem:
         """The problem to report for a path."""
         return Problem(path=path, reason=self.reason, code=self.code)
-
-
-class MetastoreSettings(Protocol):
-    """The settings that select tables."""
-
-    @property
-    def databases(self) -> tuple[str, ...]: ...
-    @property
-    def tables(self) -> tuple[str, ...]: ...
-    @property
-    def exclude(self) -> tuple[str, ...]: ...
-    @property
-    def instance(self) -> str: ...
 
 
 class SelectedTables(MetastoreSource):
