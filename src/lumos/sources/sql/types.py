@@ -186,6 +186,5 @@ _NESTED: Final[
         Map(inner(parameters[0]), inner(parameters[1])) if len(parameters) == 2 else Unknown("map")
     ),
     _Type.STRUCT: _struct,
-    _Type.NULLABLE: lambda parameters, inner: inner(parameters[0]),
     _Type.LOWCARDINALITY: lambda parameters, inner: inner(parameters[0]),
 }
