@@ -21,7 +21,7 @@ from lumos.sources.mysql import MysqlSource
 TABLES = int(os.environ.get("BENCH_MYSQL_TABLES", "10000"))
 DATABASES = 20
 COLUMNS = 30
-TIMES = 3
+TIMES = int(os.environ.get("BENCH_MYSQL_TIMES", "3"))
 _SCRIPT = Path(__file__).parents[1] / "scripts" / "mariadb"
 _TYPES = (
     "bigint", "int unsigned", "text", "varchar(40)", "decimal(12,2)", "timestamp", "datetime(3)",
@@ -31,8 +31,8 @@ _INFORMATION_SCHEMA = ("TABLES", "COLUMNS", "VIEWS", "TABLE_CONSTRAINTS", "KEY_C
 
 
 def measure() -> dict[str, Any]:
-    """Median seconds of reads and scans in one process, by turns."""
-    with _server() as url, tempfile.TemporaryDirectory() as folder:
+    """Median seconds of reads and scans in one process, by turns; CPU seconds with the server's."""
+    with _server() as (url, server), tempfile.TemporaryDirectory() as folder:
         _fill(url)
         source = MysqlSource(Section(connection_string=ConnectionString(url)))
 
@@ -49,34 +49,45 @@ def measure() -> dict[str, Any]:
         }
         # The first read of a table opens it.
         _plain_read(url)
-        taken: dict[str, list[float]] = {name: [] for name in works}
+        wall: dict[str, list[float]] = {name: [] for name in works}
+        cpu: dict[str, list[float]] = {name: [] for name in works}
         for turn in range(TIMES):
             for name, work in works.items():
-                started = time.perf_counter()
+                started, used = time.perf_counter(), _cpu_seconds(server)
                 work(turn)
-                taken[name].append(time.perf_counter() - started)
-    medians = {name: statistics.median(times) for name, times in taken.items()}
+                wall[name].append(time.perf_counter() - started)
+                cpu[name].append(_cpu_seconds(server) - used)
+    walls = {name: statistics.median(times) for name, times in wall.items()}
+    cpus = {name: statistics.median(times) for name, times in cpu.items()}
     return {
         "tables": TABLES,
         "columns_each": COLUMNS,
         **{
             name: {
-                "seconds": round(seconds, 2),
-                "times_plain_read": round(seconds / medians["plain_read"], 2),
+                "seconds": round(walls[name], 2),
+                "times_plain_read": round(walls[name] / walls["plain_read"], 2),
+                "cpu_seconds": round(cpus[name], 2),
+                "times_cpu_of_plain_read": round(cpus[name] / cpus["plain_read"], 2),
             }
-            for name, seconds in medians.items()
+            for name in works
         },
-        "runs": {name: [round(each, 2) for each in times] for name, times in taken.items()},
+        "runs": {name: [round(each, 2) for each in times] for name, times in wall.items()},
     }
 
 
+def _cpu_seconds(server: int) -> float:
+    """The CPU seconds of this process and of the server."""
+    fields = Path(f"/proc/{server}/stat").read_text().rpartition(")")[2].split()
+    return time.process_time() + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
-def _server() -> Iterator[str]:
+def _server() -> Iterator[tuple[str, int]]:
     with tempfile.TemporaryDirectory(prefix="lumos-mariadb-") as folder:
         place = f"{folder}/server"
         started = subprocess.run([_SCRIPT, "start", place], capture_output=True, check=True)
         try:
-            yield started.stdout.decode().strip()
+            yield started.stdout.decode().strip(), int(Path(place, "pid").read_text())
         finally:
             subprocess.run([_SCRIPT, "stop", place], check=True)
 

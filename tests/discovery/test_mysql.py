@@ -56,10 +56,10 @@ def test_changes_have_verdicts_and_metadata_is_named(shop: MysqlDatabase, lumos:
     )
     changed = {each.urn: each for each in lumos.ingest().datasets if each.change == "changed"}
     orders = {each.path: each.kind for each in changed[urn(shop, "orders")].changes}
-    assert orders == {"customer": "removed", "total": "changed"}
+    assert orders == {"customer": "removed", "total": "type_changed"}
     assert events(lumos, urn(shop, "notes"))[-1] == "METADATA_CHANGED"
     summary = Store.open(lumos.database).events(urn(shop, "notes"))[-1].summary
-    assert "description, engine changed" in summary
+    assert "engine" in summary
     assert lumos.ingest().summary.datasets_changed == 0
 
 
@@ -92,7 +92,7 @@ def test_a_rebuilt_table_and_recounted_rows_are_no_change(
 def test_tables_stay_recorded_if_permissions_were_revoked(shop: MysqlDatabase) -> None:
     other = f"{shop.name}_open"
     shop.run(f"CREATE DATABASE {other}", *(f"CREATE TABLE {other}.t{i} (a INT)" for i in range(9)))
-    grants = [f"GRANT REFERENCES, SHOW VIEW ON {name}.* TO {{user}}" for name in (shop.name, other)]
+    grants = [f"GRANT SELECT, SHOW VIEW ON {name}.* TO {{user}}" for name in (shop.name, other)]
     try:
         with shop.user(*grants, "GRANT SHOW DATABASES ON *.* TO {user}") as user:
             section = shop.section(

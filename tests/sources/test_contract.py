@@ -473,9 +473,7 @@ def _place(kind: str, request: pytest.FixtureRequest) -> Place:
         case "mysql" | "mariadb":
             database = request.getfixturevalue("mysql_database")
             reader = request.getfixturevalue("servers").enter_context(
-                database.user(
-                    "GRANT REFERENCES, SHOW VIEW ON {database}.* TO {user}", password=HUSH
-                )
+                database.user("GRANT REFERENCES ON {database}.* TO {user}", password=HUSH)
             )
             return InMysql(database, kind, reader)
         case "sql":

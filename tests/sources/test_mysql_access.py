@@ -10,7 +10,10 @@ from lumos.sources import SourceNotUsable
 pytestmark = pytest.mark.usefixtures("workplace")
 
 HUSH = "hush-4711"
-LEAST = "GRANT REFERENCES, SHOW VIEW ON {database}.* TO {user}"
+LEAST = (
+    "GRANT REFERENCES ON {database}.* TO {user}",
+    "GRANT SELECT, SHOW VIEW ON {database}.large TO {user}",
+)
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def test_the_documented_grants_are_enough_and_do_not_allow_reading_rows(
     shop: MysqlDatabase,
 ) -> None:
     everything = shop.found()
-    with shop.user(LEAST) as user:
+    with shop.user(*LEAST) as user:
         address = ConnectionString(shop.address(user))
         discovery = shop.look(connection_string=address)
         assert not discovery.problems
@@ -42,7 +45,7 @@ def test_the_documented_grants_are_enough_and_do_not_allow_reading_rows(
         assert found["orders"].location.identity is None
         with shop.connection(user) as cursor, pytest.raises(pymysql.err.OperationalError):
             cursor.execute("SELECT * FROM orders")
-    with shop.user(LEAST, "GRANT PROCESS ON *.* TO {user}") as user:
+    with shop.user(*LEAST, "GRANT PROCESS ON *.* TO {user}") as user:
         address = ConnectionString(shop.address(user))
         assert shop.found(connection_string=address)["orders"].location.identity is not None
 
@@ -62,7 +65,7 @@ def test_databases_without_permission_are_problems_and_others_are_read(
     closed = f"{shop.name}_closed"
     shop.run(f"CREATE DATABASE {closed}", f"CREATE TABLE {closed}.t (a INT)")
     try:
-        with shop.user(LEAST, "GRANT SHOW DATABASES ON *.* TO {user}") as user:
+        with shop.user(*LEAST, "GRANT SHOW DATABASES ON *.* TO {user}") as user:
             address = ConnectionString(shop.address(user))
             discovery = shop.look(connection_string=address, databases=(f"{shop.name}*",))
             assert len(discovery.datasets) == 2
@@ -80,7 +83,7 @@ def test_only_the_granted_tables_are_seen(shop: MysqlDatabase) -> None:
 
 
 def test_a_failed_login_names_the_user_and_hides_the_password(shop: MysqlDatabase) -> None:
-    with shop.user(LEAST, password=HUSH) as user:
+    with shop.user(*LEAST, password=HUSH) as user:
         assert len(seen(shop, f"{user}:{HUSH}")) == 2
         assert len(shop.found(connection_string=ConnectionString(shop.address(user)),
                               password=Secret(HUSH))) == 2  # fmt: skip

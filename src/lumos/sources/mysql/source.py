@@ -252,7 +252,7 @@ def _problem(
         return Problem(path=path, reason=reason, code="changing")
     view = database.views.get(table.name)
     if table.is_view and (view is None or not view.query):
-        reason = "the user has no permission to see its query, so it has no lineage"
+        reason = "its query is only shown with SELECT and SHOW VIEW on it, so it has no lineage"
         return Problem(path=path, reason=reason, code="no_show_view", remark=True)
     return None
 

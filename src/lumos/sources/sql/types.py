@@ -52,7 +52,7 @@ _DIALECTS: Final = {
     "awsathena": "athena",
     "teradatasql": "teradata",
 }
-_PLAIN: Final[dict[exp.DataType.Type, DataType]] = {
+_PLAIN: Final[dict[object, DataType]] = {
     _Type.BOOLEAN: BOOLEAN,
     _Type.TINYINT: INT8,
     _Type.SMALLINT: INT16,
@@ -87,7 +87,7 @@ _DECIMALS: Final = frozenset(
     (_Type.DECIMAL, _Type.BIGDECIMAL, _Type.MONEY, _Type.SMALLMONEY, _Type.DECIMAL32,
      _Type.DECIMAL64, _Type.DECIMAL128, _Type.DECIMAL256)
 )  # fmt: skip
-_TIMESTAMPS: Final[dict[exp.DataType.Type, tuple[Unit, bool]]] = {
+_TIMESTAMPS: Final[dict[object, tuple[Unit, bool]]] = {
     _Type.TIMESTAMP: ("us", False),
     _Type.TIMESTAMPNTZ: ("us", False),
     _Type.DATETIME: ("us", False),
@@ -130,8 +130,9 @@ def _convert(parsed: exp.DataType, text: str, depth: int) -> DataType:
     parameters = parsed.expressions
 
     def inner(node: exp.Expression) -> DataType:
-        is_type = isinstance(node, exp.DataType)
-        return _convert(node, node.sql(), depth + 1) if is_type else Unknown(node.sql())
+        if not isinstance(node, exp.DataType):
+            return Unknown(node.sql())
+        return _convert(node, node.sql(), depth + 1)
 
     if kind in _NESTED and parameters:
         return _NESTED[kind](parameters, inner)
@@ -176,7 +177,7 @@ def _struct(
 
 _NESTED: Final[
     dict[
-        exp.DataType.Type,
+        object,
         Callable[[Sequence[exp.Expression], Callable[[exp.Expression], DataType]], DataType],
     ]
 ] = {
@@ -186,6 +187,5 @@ _NESTED: Final[
         Map(inner(parameters[0]), inner(parameters[1])) if len(parameters) == 2 else Unknown("map")
     ),
     _Type.STRUCT: _struct,
-    _Type.NULLABLE: lambda parameters, inner: inner(parameters[0]),
     _Type.LOWCARDINALITY: lambda parameters, inner: inner(parameters[0]),
 }
