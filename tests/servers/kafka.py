@@ -129,7 +129,9 @@ def schema_registry() -> Iterator[str]:
 def register(address: str, subject: str, schema: object, **facts: object) -> int:
     """Register a schema and return its id."""
     text = schema if isinstance(schema, str) else json.dumps(schema)
-    return int(_call("POST", f"{address}/subjects/{subject}/versions", {"schema": text, **facts})["id"])
+    return int(
+        _call("POST", f"{address}/subjects/{subject}/versions", {"schema": text, **facts})["id"]
+    )
 
 
 def set_compatibility(address: str, mode: str, subject: str = "") -> None:

@@ -250,9 +250,7 @@ class InKafka(Place):
         from confluent_kafka.admin import NewTopic
 
         fields = [{"name": each, "type": "string"} for each in columns]
-        register(
-            self._registry, f"{name}-value", {"type": "record", "name": "R", "fields": fields}
-        )
+        register(self._registry, f"{name}-value", {"type": "record", "name": "R", "fields": fields})
         if name not in self._admin.list_topics(timeout=60).topics:
             self._admin.create_topics([NewTopic(name, 1)])[name].result(60)
 

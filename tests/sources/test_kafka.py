@@ -5,6 +5,7 @@ The cluster is a fake in memory and the registry is a stub; test_kafka_server.py
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -70,7 +71,11 @@ def test_each_registered_version_is_one_entry_of_the_history(
     registry.register("shop.orders-value", record(id="long", note="string"))
     lumos = lumos_for(registry)
     assert lumos.ingest().summary.datasets_new == 1
-    history = ["CREATED 1.0.0 value v1", "SCHEMA_CHANGED 1.1.0 value v2", "SCHEMA_CHANGED 2.0.0 value v3"]
+    history = [
+        "CREATED 1.0.0 value v1",
+        "SCHEMA_CHANGED 1.1.0 value v2",
+        "SCHEMA_CHANGED 2.0.0 value v3",
+    ]
     assert events(lumos)[:1] == history[:1]
     assert len(events(lumos)) == 3
     found = dataset(lumos)
@@ -88,7 +93,9 @@ def test_a_rescan_reads_only_new_versions_and_records_each_of_them(
 ) -> None:
     cluster.add("shop.orders", b"")
     for number in range(5):
-        registry.register("shop.orders-value", record(**{f"c{n}": "int" for n in range(number + 1)}))
+        registry.register(
+            "shop.orders-value", record(**{f"c{n}": "int" for n in range(number + 1)})
+        )
     lumos = lumos_for(registry)
     lumos.ingest()
     registry.requests.clear()
@@ -135,7 +142,9 @@ def test_subjects_and_settings_of_a_topic_are_its_properties(
     cluster.add("shop.orders", b"", b"")
     cluster.settings["shop.orders"] = {"retention.ms": "604800000"}
     registry.register("address", record(city="string") | {"name": "Address"})
-    registry.register("shop.orders-value", record(to="Address"), references=(("Address", "address", 1),))
+    registry.register(
+        "shop.orders-value", record(to="Address"), references=(("Address", "address", 1),)
+    )
     registry.compatibility["shop.orders-value"] = "FULL"
     lumos = lumos_for(registry)
     lumos.ingest()
@@ -179,7 +188,10 @@ def test_new_messages_alone_are_no_change(cluster: FakeCluster, registry: Regist
 def test_consumer_groups_are_readers_and_count_only_if_they_move(cluster: FakeCluster) -> None:
     cluster.add("shop.orders", b'{"a": 1}')
     cluster.add("shop.unread", b'{"a": 1}')
-    cluster.committed = {"billing": {"shop.orders": 5, "elsewhere": 1}, "search": {"shop.orders": 2}}
+    cluster.committed = {
+        "billing": {"shop.orders": 5, "elsewhere": 1},
+        "search": {"shop.orders": 2},
+    }
     lumos = lumos_for(None)
     for _ in range(2):
         lumos.ingest()
@@ -187,7 +199,7 @@ def test_consumer_groups_are_readers_and_count_only_if_they_move(cluster: FakeCl
     lumos.ingest()
     usage = lumos.usage.show("shop.orders")
     assert {each.name: each.reads for each in usage.readers} == {"billing": 2, "search": 1}
-    unread = lumos.usage.unread(since="0d")
+    unread = lumos.usage.unread(since=datetime.now(UTC).date())
     assert [each.urn for each in unread.datasets] == ["lumos://kafka/shop.unread"]
 
 
@@ -207,7 +219,12 @@ def test_topics_are_selected_by_patterns_and_internal_ones_are_left_out(
     lumos = lumos_for(None, topic_patterns=["events.*", "metrics.*"], exclude=["*.b"])
     assert {each.name for each in lumos.ingest().datasets} == {"events.a", "metrics.c"}
     everything = lumos_for(None).discover()
-    assert {each.name for each in everything.datasets} == {"events.a", "events.b", "metrics.c", "other"}
+    assert {each.name for each in everything.datasets} == {
+        "events.a",
+        "events.b",
+        "metrics.c",
+        "other",
+    }
     named = lumos_for(None, topics=["__consumer_offsets"]).discover()
     assert {each.name for each in named.datasets} == {"__consumer_offsets"}
 
@@ -258,14 +275,15 @@ def test_record_names_are_found_by_the_ids_in_messages(
     cluster.add("shop.orders", b"\0" + created.to_bytes(4, "big") + b"\2")
     lumos = lumos_for(registry)
     lumos.ingest()
-    assert str(dataset(lumos).schema) == "`com.acme.Created` STRUCT<id: INT32 NOT NULL>"
+    created_column = "`com.acme.Created` STRUCT<id: INT32 NOT NULL> COMMENT 'An order.'"
+    assert str(dataset(lumos).schema) == created_column
     cluster.messages["shop.orders"] = []
     cluster.add("shop.orders", b"\0" + paid.to_bytes(4, "big") + b"\2")
     lumos.ingest()
     # What an earlier sample has shown stays, although no message has it any more.
     assert str(dataset(lumos).schema) == (
-        "`com.acme.Created` STRUCT<id: INT32 NOT NULL>\n"
-        "`com.acme.Paid` STRUCT<id: INT32 NOT NULL, amount: FLOAT64 NOT NULL>"
+        f"{created_column}\n"
+        "`com.acme.Paid` STRUCT<id: INT32 NOT NULL, amount: FLOAT64 NOT NULL> COMMENT 'An order.'"
     )
     assert len(events(lumos)) == 2
 
@@ -307,7 +325,13 @@ def test_hostile_names_are_only_names(cluster: FakeCluster, registry: RegistrySt
         cluster.add(name, b"")
         registry.register(f"{name}-value", record(**{"select": "int"}))
     report = lumos_for(registry).ingest()
-    assert {each.name for each in report.datasets} == {topic, "größe", "x/../y", "a%2Fb", "{braces}"}
+    assert {each.name for each in report.datasets} == {
+        topic,
+        "größe",
+        "x/../y",
+        "a%2Fb",
+        "{braces}",
+    }
     assert not report.problems
     again = lumos_for(registry).ingest()
     assert again.summary.datasets_unchanged == 5
@@ -332,7 +356,9 @@ def test_missing_references_are_reported(cluster: FakeCluster, registry: Registr
     assert str(dataset(lumos).schema) == "a UNKNOWN('A') NOT NULL"
 
 
-def test_a_long_chain_of_references_is_refused(cluster: FakeCluster, registry: RegistryStub) -> None:
+def test_a_long_chain_of_references_is_refused(
+    cluster: FakeCluster, registry: RegistryStub
+) -> None:
     registry.register("r0", record(x="int") | {"name": "R0"})
     for number in range(1, 250):
         registry.register(f"r{number}", record(x=f"R{number - 1}") | {"name": f"R{number}"}, references=((f"R{number - 1}", f"r{number - 1}", 1),))  # fmt: skip
@@ -404,3 +430,23 @@ def test_a_wrong_address_of_the_registry_has_a_next_step(
     }  # fmt: skip
     with pytest.raises(SourceNotUsable, match="Check schema_registry_url"):
         Lumos(overrides={"sources": [source]}).ingest()
+
+
+def test_an_address_takes_the_access_of_the_configured_cluster() -> None:
+    from lumos.config.sources import KafkaSourceSettings
+    from lumos.errors import MisuseError
+    from lumos.sources.addresses import section_of
+
+    configured = KafkaSourceSettings(
+        bootstrap_servers=("a:9092", "b:9092"), schema_registry_url="http://registry:8081"
+    )
+    found = section_of("kafka://b:9092/events.*", [configured])
+    assert isinstance(found, KafkaSourceSettings)
+    assert (found.topic_patterns, found.schema_registry_url) == (
+        ("events.*",), "http://registry:8081",
+    )  # fmt: skip
+    other = section_of("kafka://c:9092,d:9092", [configured])
+    assert isinstance(other, KafkaSourceSettings)
+    assert (other.bootstrap_servers, other.schema_registry_url) == (("c:9092", "d:9092"), None)
+    with pytest.raises(MisuseError, match="without user and password"):
+        section_of(f"kafka://me:{HUSH}@c:9092", [])

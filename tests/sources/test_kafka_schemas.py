@@ -44,9 +44,7 @@ def parsed(
     schema: object, *, references: Mapping[str, object] | None = None, **facts: object
 ) -> ParsedSchema:
     type = str(facts.get("type", "AVRO"))
-    others = tuple(
-        (name, registered(each, type=type)) for name, each in (references or {}).items()
-    )
+    others = tuple((name, registered(each, type=type)) for name, each in (references or {}).items())
     return parse_schema(registered(schema, **facts), ResolvedReferences(others))  # type: ignore[arg-type]
 
 
@@ -223,7 +221,9 @@ def _texts(past: tuple[PastSchema, ...]) -> list[str]:
     return [f"{each.version}: {str(each.schema).replace(chr(10), ', ')}" for each in past]
 
 
-def _versions(subject: TopicSubject, *entries: tuple[int, int, dict[str, object]]) -> list[ParsedSchema]:
+def _versions(
+    subject: TopicSubject, *entries: tuple[int, int, dict[str, object]]
+) -> list[ParsedSchema]:
     return [
         parsed(schema, subject=subject.subject, version=version, id=id)
         for version, id, schema in entries

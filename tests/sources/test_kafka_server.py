@@ -143,7 +143,9 @@ def test_sampling_commits_nothing_and_groups_are_readers(broker: str) -> None:
         "raw.json": "json", "raw.csv": "csv", "raw.empty": "topic",
     }  # fmt: skip
     store = Store.open(lumos.database)
-    assert str(store.get("lumos://kafka/raw.json").schema) == "_key STRING KEY\nid INT64\ncity STRING"
+    assert (
+        str(store.get("lumos://kafka/raw.json").schema) == "_key STRING KEY\nid INT64\ncity STRING"
+    )
     statistics = store.get("lumos://kafka/raw.json").statistics
     assert statistics is not None
     assert statistics.row_count == 50
@@ -199,7 +201,9 @@ def test_tls_sasl_and_permissions(tmp_path: Path) -> None:
             "security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "sasl_username": "reader",
             "sasl_password": HUSH, "ssl_ca_file": str(certificate),
         }  # fmt: skip
-        report = lumos_for(address, topics=["closed.a"], topic_patterns=["*.a", "*.b"], **login).ingest()
+        report = lumos_for(
+            address, topics=["closed.a"], topic_patterns=["*.a", "*.b"], **login
+        ).ingest()
         assert {each.name for each in report.datasets} == {"open.a"}
         problems = {(each.path, each.code) for each in report.problems if not each.remark}
         assert problems == {("closed.a", "not_allowed"), ("open.b", "not_allowed")}

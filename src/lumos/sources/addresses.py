@@ -65,9 +65,7 @@ def section_of(address: str, configured: Sequence[SourceSettings]) -> SourceSett
     return store_at(address).section(address, configured)
 
 
-def _kafka_section(
-    address: str, configured: Sequence[SourceSettings]
-) -> KafkaSourceSettings:
+def _kafka_section(address: str, configured: Sequence[SourceSettings]) -> KafkaSourceSettings:
     """The section for `kafka://host:9092,host:9092/pattern`, with the access of its cluster."""
     hosts, _, pattern = address.partition("://")[2].partition("/")
     servers = tuple(filter(None, hosts.split(",")))
@@ -76,13 +74,15 @@ def _kafka_section(
             "An address of Kafka is kafka://HOST:PORT[,HOST:PORT][/PATTERN], without user and "
             "password. Set these in a kafka source of lumos.yaml."
         )
-    patterns = {"topics": (), "topic_patterns": (unquote(pattern),) if pattern else ()}
+    patterns = (unquote(pattern),) if pattern else ()
     for section in configured:
-        if isinstance(section, KafkaSourceSettings) and set(servers) & set(
-            section.bootstrap_servers
-        ):
-            return msgspec.structs.replace(section, **(patterns if pattern else {}))
-    return KafkaSourceSettings(bootstrap_servers=servers, **patterns)
+        if isinstance(section, KafkaSourceSettings):
+            is_same_cluster = bool(set(servers) & set(section.bootstrap_servers))
+            if is_same_cluster and pattern:
+                return msgspec.structs.replace(section, topics=(), topic_patterns=patterns)
+            if is_same_cluster:
+                return section
+    return KafkaSourceSettings(bootstrap_servers=servers, topic_patterns=patterns)
 
 
 def access_of(address: str, configured: Sequence[SourceSettings]) -> StorageAccess:
