@@ -17,9 +17,9 @@ from lumos import Lumos
 from lumos.config.sources import KafkaSourceSettings
 from lumos.sources.kafka.cluster import (
     ConsumerGroup,
-    TopicFacts,
     PartitionRange,
     Topic,
+    TopicFacts,
     TopicSample,
 )
 from lumos.sources.kafka.source import KafkaSource

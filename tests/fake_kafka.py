@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lumos.sources.kafka.cluster import (
     ConsumerGroup,
-    TopicFacts,
     Message,
     PartitionRange,
     Topic,
+    TopicFacts,
     TopicSample,
 )
 
