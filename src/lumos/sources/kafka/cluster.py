@@ -23,10 +23,10 @@ from confluent_kafka import (
 )
 
 # Public, but not declared as exported.
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
-    ConfigResource,  # type: ignore[attr-defined]
-    OffsetSpec,  # type: ignore[attr-defined]
+    ConfigResource,
+    OffsetSpec,
 )
 
 from lumos.config.secret import MASK, redact
