@@ -39,14 +39,14 @@ _TOPICS_AT_ONCE: Final = 16
 _MESSAGES_AT_ONCE: Final = 500
 _MAX_SAMPLE_BYTES: Final = 8 * 1024 * 1024
 _POLL_SECONDS: Final = 1.0
-_TELLING: Final = (
+_SPECIFIC: Final = (
     KafkaError._AUTHENTICATION,
     KafkaError._SSL,
     KafkaError._RESOLVE,
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
 # Errors that do not go away while waiting.
-_FATAL: Final = (*_TELLING, KafkaError._ALL_BROKERS_DOWN)
+_FATAL: Final = (*_SPECIFIC, KafkaError._ALL_BROKERS_DOWN)
 NOT_ALLOWED: Final = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -347,8 +347,8 @@ class KafkaCluster:
                     raise self._not_usable(self._cause(problem.args[0])) from None
 
     def _cause(self, error: KafkaError) -> KafkaError:
-        """The most telling of the errors that librdkafka reported."""
-        for codes in (_TELLING, (KafkaError._TRANSPORT,)):
+        """The most specific of the errors that librdkafka reported."""
+        for codes in (_SPECIFIC, (KafkaError._TRANSPORT,)):
             for each in self._errors:
                 if each.code() in codes:
                     return each
