@@ -3,42 +3,72 @@
 import http.client
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from threading import local
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.servers import TESTS
+from benchmarks.servers import serving
 from lumos import Lumos
 from lumos.config.sources import KafkaSourceSettings
+from lumos.sources.kafka.cluster import (
+    ConsumerGroup,
+    PartitionRange,
+    Topic,
+    TopicFacts,
+    TopicSample,
+)
 from lumos.sources.kafka.source import KafkaSource
 
 SUBJECTS = 1_000
 VERSIONS = 10
-COLUMNS = 20
 TIMES = 3
 _PARALLEL = 8
-_TYPES = ("long", "string", "double", "boolean", ["null", "string"], {"type": "array", "items": "long"})
+
+
+class _Brokers:
+    """Stands in for the brokers, which are not measured."""
+
+    address = "kafka://broker:9092"
+
+    def topics(self) -> list[Topic]:
+        return [
+            Topic(name=f"topic-{number}", partitions=1, replication_factor=1)
+            for number in range(SUBJECTS)
+        ]
+
+    def topic_ids(self, names: Sequence[str]) -> TopicFacts:
+        return TopicFacts({name: name for name in names}, {})
+
+    def configs(self, names: Sequence[str]) -> TopicFacts:
+        return TopicFacts({name: {"cleanup.policy": "delete"} for name in names}, {})
+
+    def ranges(self, topics: Sequence[Topic]) -> TopicFacts:
+        return TopicFacts({each.name: [PartitionRange(0, 0, 1)] for each in topics}, {})
+
+    def samples(
+        self, _ranges: Mapping[str, Sequence[PartitionRange]], _count: int
+    ) -> Iterator[tuple[str, TopicSample]]:
+        return iter(())
+
+    def groups(self) -> tuple[list[ConsumerGroup], bool]:
+        return [], False
+
+    def close(self) -> None:
+        pass
 
 
 def measure() -> dict[str, Any]:
     """Median seconds of bare requests, reads and scans in one process, by turns."""
-    sys.path.insert(0, str(TESTS))
-    from fake_kafka import FakeCluster
-
-    cluster = FakeCluster()
-    for number in range(SUBJECTS):
-        cluster.add(_topic(number), b"")
-    # The brokers are not measured: a cluster in memory stands in for them.
-    KafkaSource._cluster = lambda _: cluster  # type: ignore[assignment,method-assign,return-value]
-    with _registry() as url, tempfile.TemporaryDirectory() as folder:
+    KafkaSource._cluster = lambda _: _Brokers()  # type: ignore[method-assign,assignment,return-value]
+    with (
+        serving("registry_stub", str(SUBJECTS), str(VERSIONS)) as url,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         section = KafkaSourceSettings(bootstrap_servers=("broker:9092",), schema_registry_url=url)
 
         def scan(store: str) -> None:
@@ -81,10 +111,6 @@ def measure() -> dict[str, Any]:
     }
 
 
-def _topic(number: int) -> str:
-    return f"domain{number % 20}.topic-{number}"
-
-
 def _bare_requests(url: str) -> None:
     """The same requests over as many connections, with their answers decoded and dropped."""
     parts = urlsplit(url)
@@ -103,44 +129,3 @@ def _bare_requests(url: str) -> None:
 
     with ThreadPoolExecutor(_PARALLEL) as pool:
         list(pool.map(read, get("/subjects")))
-
-
-@contextmanager
-def _registry() -> Iterator[str]:
-    with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.kafka"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.stdin.close()
-            process.wait(timeout=30)
-
-
-def _serve() -> None:
-    """Serve the subjects from a process of its own, whose time is not counted."""
-    sys.path.insert(0, str(TESTS))
-    from registry_stub import RegistryStub
-
-    with RegistryStub() as stub:
-        for number in range(SUBJECTS):
-            for version in range(VERSIONS):
-                fields = [
-                    {"name": f"column_{at}", "type": _TYPES[(number + at) % len(_TYPES)]}
-                    for at in range(COLUMNS - VERSIONS + version + 1)
-                ]
-                schema = {"type": "record", "name": f"Record{number}", "fields": fields}
-                stub.register(f"{_topic(number)}-value", schema)
-            stub.compatibility[f"{_topic(number)}-value"] = "FULL"
-        sys.stdout.write(f"{stub.url}\n")
-        sys.stdout.flush()
-        sys.stdin.read()
-
-
-if __name__ == "__main__":
-    _serve()

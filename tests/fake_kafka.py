@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from lumos.sources.kafka.cluster import (
     ConsumerGroup,
-    Denied,
     Message,
     PartitionRange,
     Topic,
+    TopicFacts,
     TopicSample,
 )
 
@@ -37,25 +37,25 @@ class FakeCluster:
             if name not in self.hidden
         ]
 
-    def topic_ids(self, names: Sequence[str]) -> Denied:
+    def topic_ids(self, names: Sequence[str]) -> TopicFacts:
         found = {name: f"id-{name}" for name in names if name in self.messages}
         denied = {
             name: "not_allowed" if name in self.hidden else "no_such_topic"
             for name in names
             if name not in self.messages or name in self.hidden
         }
-        return Denied({name: found[name] for name in found if name not in denied}, denied)
+        return TopicFacts({name: found[name] for name in found if name not in denied}, denied)
 
-    def configs(self, names: Sequence[str]) -> Denied:
+    def configs(self, names: Sequence[str]) -> TopicFacts:
         found = {
             name: {"cleanup.policy": "delete", **self.settings.get(name, {})}
             for name in names
             if name not in self.no_configs
         }
-        return Denied(found, dict.fromkeys(self.no_configs & set(names), "not authorized"))
+        return TopicFacts(found, dict.fromkeys(self.no_configs & set(names), "not authorized"))
 
-    def ranges(self, topics: Sequence[Topic]) -> Denied:
-        return Denied(
+    def ranges(self, topics: Sequence[Topic]) -> TopicFacts:
+        return TopicFacts(
             {each.name: [PartitionRange(0, 0, len(self.messages[each.name]))] for each in topics},
             {},
         )
@@ -71,8 +71,8 @@ class FakeCluster:
             all_messages = self.messages[name]
             yield name, TopicSample(tuple(all_messages[-count:]), len(all_messages) <= count)
 
-    def groups(self) -> tuple[list[ConsumerGroup], int]:
-        return [ConsumerGroup(name, dict(each)) for name, each in self.committed.items()], 0
+    def groups(self) -> tuple[list[ConsumerGroup], bool]:
+        return [ConsumerGroup(name, dict(each)) for name, each in self.committed.items()], False
 
     def close(self) -> None:
         pass

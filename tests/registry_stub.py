@@ -1,9 +1,12 @@
 """A stub of a schema registry with Confluent's API, as far as Lumos reads it.
 
 It answers from dictionaries in this process. The real registry of the tests is in servers/kafka.py.
+`python -m registry_stub SUBJECTS VERSIONS` serves that many subjects of records, says where, and
+ends when its standard input does.
 """
 
 import json
+import sys
 import threading
 import time
 from collections import Counter
@@ -118,3 +121,24 @@ class RegistryStub:
     ) -> None:  # fmt: skip
         self._server.shutdown()
         self._server.server_close()
+
+
+def _fill(stub: RegistryStub, subjects: int, versions: int) -> None:
+    types = ("long", "string", "double", ["null", "string"], {"type": "array", "items": "long"})
+    for number in range(subjects):
+        for version in range(versions):
+            fields = [
+                {"name": f"column_{at}", "type": types[(number + at) % len(types)]}
+                for at in range(11 + version)
+            ]
+            schema = {"type": "record", "name": f"Record{number}", "fields": fields}
+            stub.register(f"topic-{number}-value", schema)
+        stub.compatibility[f"topic-{number}-value"] = "FULL"
+
+
+if __name__ == "__main__":
+    with RegistryStub() as served:
+        _fill(served, int(sys.argv[1]), int(sys.argv[2]))
+        sys.stdout.write(f"{served.url}\n")
+        sys.stdout.flush()
+        sys.stdin.read()

@@ -394,13 +394,8 @@ class Features:
         """Record the reads that a source reported; they are published with its datasets."""
         from lumos.usage.recorder import record_reads
 
-        record_reads(
-            self._store.create(),
-            reporter,
-            reads,
-            settings=self.settings.usage,
-            at=datetime.now(UTC),
-        )
+        now = datetime.now(UTC)
+        record_reads(self._store.create(), reporter, reads, settings=self.settings.usage, at=now)
 
     def _require(self, switch: str) -> None:
         self.settings.switches.require(switch)

@@ -93,13 +93,15 @@ def _kafka_section(address: str, configured: Sequence[SourceSettings]) -> KafkaS
             "An address of Kafka is kafka://HOST:PORT[,HOST:PORT][/PATTERN], without user and "
             "password. Set these in a kafka source of lumos.yaml."
         )
-    patterns = {"topics": (), "topic_patterns": (unquote(pattern),) if pattern else ()}
+    patterns = (unquote(pattern),) if pattern else ()
     for section in configured:
-        if isinstance(section, KafkaSourceSettings) and set(servers) & set(
-            section.bootstrap_servers
-        ):
-            return msgspec.structs.replace(section, **(patterns if pattern else {}))
-    return KafkaSourceSettings(bootstrap_servers=servers, **patterns)
+        if isinstance(section, KafkaSourceSettings):
+            is_same_cluster = bool(set(servers) & set(section.bootstrap_servers))
+            if is_same_cluster and pattern:
+                return msgspec.structs.replace(section, topics=(), topic_patterns=patterns)
+            if is_same_cluster:
+                return section
+    return KafkaSourceSettings(bootstrap_servers=servers, topic_patterns=patterns)
 
 
 def access_of(address: str, configured: Sequence[SourceSettings]) -> StorageAccess:

@@ -5,6 +5,7 @@ Nothing is written: no topic is created, no group is joined, and no offset is co
 
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -22,10 +23,10 @@ from confluent_kafka import (
 )
 
 # Public, but not declared as exported.
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
-    ConfigResource,  # type: ignore[attr-defined]
-    OffsetSpec,  # type: ignore[attr-defined]
+    ConfigResource,
+    OffsetSpec,
 )
 
 from lumos.config.secret import MASK, redact
@@ -38,14 +39,14 @@ _TOPICS_AT_ONCE: Final = 16
 _MESSAGES_AT_ONCE: Final = 500
 _MAX_SAMPLE_BYTES: Final = 8 * 1024 * 1024
 _POLL_SECONDS: Final = 1.0
-# Errors that do not go away while waiting.
-_FATAL: Final = (
+_SPECIFIC: Final = (
     KafkaError._AUTHENTICATION,
     KafkaError._SSL,
     KafkaError._RESOLVE,
-    KafkaError._ALL_BROKERS_DOWN,
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
+# Errors that do not go away while waiting.
+_FATAL: Final = (*_SPECIFIC, KafkaError._ALL_BROKERS_DOWN)
 NOT_ALLOWED: Final = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -53,6 +54,9 @@ NOT_ALLOWED: Final = (
 )
 # Properties that matter to readers, even if they have their defaults.
 _SHOWN_CONFIGS: Final = ("cleanup.policy", "retention.ms")
+
+# What librdkafka adds to messages, such as "(after 3ms in state CONNECT)".
+_STATE: Final = re.compile(r" \(after \d+ms in state \w+[^)]*\)")
 
 _Future: TypeAlias = Any
 
@@ -97,8 +101,8 @@ class TopicSample(NamedTuple):
     problem: tuple[str, str] | None = None
 
 
-class Denied(NamedTuple):
-    """Results by topic, and the reasons why others are missing."""
+class TopicFacts(NamedTuple):
+    """Facts by topic, and the reasons why they are missing for others."""
 
     found: dict[str, Any]
     denied: dict[str, str]
@@ -147,7 +151,7 @@ class KafkaCluster:
         """The id of the cluster."""
         return str(self._metadata().cluster_id or "")
 
-    def topic_ids(self, names: Sequence[str]) -> Denied:
+    def topic_ids(self, names: Sequence[str]) -> TopicFacts:
         """The ids of topics, which not all brokers have; missing topics are denied with a code."""
         found: dict[str, Any] = {}
         denied: dict[str, str] = {}
@@ -157,13 +161,13 @@ class KafkaCluster:
             )
             for name, future in futures.items():
                 try:
-                    described = future.result(self._timeout + _POLL_SECONDS)
+                    described = self._result(future)
                     found[name] = str(described.topic_id) if described.topic_id else None
                 except KafkaException as problem:
                     denied[name] = _code(problem)
-        return Denied(found, denied)
+        return TopicFacts(found, denied)
 
-    def configs(self, names: Sequence[str]) -> Denied:
+    def configs(self, names: Sequence[str]) -> TopicFacts:
         """The settings of topics that differ from those of the cluster, without secrets."""
         found: dict[str, Any] = {}
         denied: dict[str, str] = {}
@@ -172,13 +176,13 @@ class KafkaCluster:
             futures = self._admin.describe_configs(resources, request_timeout=self._timeout)
             for resource, future in futures.items():
                 try:
-                    entries = future.result(self._timeout + _POLL_SECONDS)
+                    entries = self._result(future)
                     found[resource.name] = dict(_shown_configs(entries))
                 except KafkaException as problem:
                     denied[resource.name] = self._describe(problem)
-        return Denied(found, denied)
+        return TopicFacts(found, denied)
 
-    def ranges(self, topics: Sequence[Topic]) -> Denied:
+    def ranges(self, topics: Sequence[Topic]) -> TopicFacts:
         """The ranges of offsets of each topic's partitions."""
         lows, denied = self._offsets(topics, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
         highs, also_denied = self._offsets(topics, OffsetSpec.latest())  # type: ignore[no-untyped-call]
@@ -192,7 +196,7 @@ class KafkaCluster:
             for topic in topics
             if topic.name not in denied
         }
-        return Denied(found, denied)
+        return TopicFacts(found, denied)
 
     def _offsets(
         self, topics: Sequence[Topic], spec: OffsetSpec
@@ -210,21 +214,22 @@ class KafkaCluster:
             futures = self._admin.list_offsets(wanted, request_timeout=self._timeout)
             for partition, future in futures.items():
                 try:
-                    result = future.result(self._timeout + _POLL_SECONDS)
+                    result = self._result(future)
                     found[partition.topic, partition.partition] = result.offset
                 except KafkaException as problem:
                     denied[partition.topic] = self._describe(problem)
         return found, denied
 
-    def groups(self) -> tuple[list[ConsumerGroup], int]:
-        """Consumer groups with committed offsets, and how many may not be described."""
-        with self._translating():
-            listed = self._admin.list_consumer_groups(request_timeout=self._timeout).result(
-                self._timeout + _POLL_SECONDS
-            )
+    def groups(self) -> tuple[list[ConsumerGroup], bool]:
+        """Consumer groups with committed offsets, and whether some of them cannot be read."""
+        try:
+            listing = self._admin.list_consumer_groups(request_timeout=self._timeout)
+            listed = self._result(listing)
+        except KafkaException:
+            return [], True
         names = sorted({each.group_id for each in listed.valid})
         groups: list[ConsumerGroup] = []
-        denied = 0
+        is_incomplete = bool(listed.errors)
         for chunk in _chunks(names, _GROUP_CHUNK):
             futures: list[_Future] = [
                 self._admin.list_consumer_group_offsets(
@@ -234,9 +239,9 @@ class KafkaCluster:
             ]
             for name, future in zip(chunk, futures, strict=True):
                 try:
-                    offsets = future.result(self._timeout + _POLL_SECONDS).topic_partitions
+                    offsets = self._result(future).topic_partitions
                 except KafkaException:
-                    denied += 1
+                    is_incomplete = True
                     continue
                 committed: dict[str, int] = {}
                 for each in offsets or ():
@@ -244,7 +249,7 @@ class KafkaCluster:
                         committed[each.topic] = committed.get(each.topic, 0) + each.offset
                 if committed:
                     groups.append(ConsumerGroup(name, committed))
-        return groups, denied
+        return groups, is_incomplete
 
     def samples(
         self, ranges: Mapping[str, Sequence[PartitionRange]], count: int
@@ -338,9 +343,22 @@ class KafkaCluster:
                 return admin.list_topics(timeout=_POLL_SECONDS)
             except KafkaException as problem:
                 admin.poll(0)
-                fatal = [each for each in self._errors if each.code() in _FATAL]
-                if fatal or monotonic() > deadline:
-                    raise self._not_usable(fatal[0] if fatal else problem.args[0]) from None
+                if monotonic() > deadline or any(each.code() in _FATAL for each in self._errors):
+                    raise self._not_usable(self._cause(problem.args[0])) from None
+
+    def _cause(self, error: KafkaError) -> KafkaError:
+        """The most specific of the errors that librdkafka reported."""
+        for codes in (_SPECIFIC, (KafkaError._TRANSPORT,)):
+            for each in self._errors:
+                if each.code() in codes:
+                    return each
+        return error
+
+    def _result(self, future: _Future) -> Any:
+        try:
+            return future.result(self._timeout + _POLL_SECONDS)
+        except TimeoutError:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
 
     def _client_settings(self) -> dict[str, Any]:
         settings = self._settings
@@ -419,7 +437,7 @@ class KafkaCluster:
 
     def _text(self, text: str) -> str:
         """The message of librdkafka in one line, without its prefix and without secrets."""
-        text = " ".join(text.split())
+        text = _STATE.sub("", " ".join(text.split()))
         for secret in (self._settings.sasl_password, self._settings.ssl_key_password):
             if secret is not None and secret.reveal():
                 text = text.replace(secret.reveal(), MASK)

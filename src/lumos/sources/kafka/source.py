@@ -63,6 +63,7 @@ _FORMATS: Final = {"AVRO": "avro", "JSON": "json", "PROTOBUF": "protobuf"}
 _EMPTY: Final = "topic"
 _REPORT_INTERVAL: Final = 20
 _SAMPLED: Final = "sample"
+_CONFIG: Final = "config."
 _REGISTERED: Final = "registry"
 
 
@@ -121,9 +122,11 @@ class KafkaSource(IncrementalSource):
     def read_changes(self, known: EarlierSchemas, report_progress: ReadProgress) -> Discovery:
         with closing(self._cluster()) as cluster:
             if self._settings.schema_registry_url is None:
-                return _Scan(self._settings, cluster, None, known).run(self, report_progress)
+                scan = _TopicScan(self._settings, cluster, None, known)
+                return scan.run(self, report_progress)
             with closing(self._registry()) as registry:
-                return _Scan(self._settings, cluster, registry, known).run(self, report_progress)
+                scan = _TopicScan(self._settings, cluster, registry, known)
+                return scan.run(self, report_progress)
 
     def _cluster(self) -> KafkaCluster:
         return KafkaCluster(self._settings)
@@ -151,7 +154,7 @@ class KafkaSource(IncrementalSource):
         return [each for each in topics if self._is_selected(each.name)]
 
 
-class _Scan:
+class _TopicScan:
     """One scan of a cluster and its registry."""
 
     def __init__(
@@ -176,6 +179,7 @@ class _Scan:
         configs = self._cluster.configs(names)
         ranges = self._cluster.ranges(topics)
         self._remark_denied("configuration", "DescribeConfigs", configs.denied)
+        self._remark_denied("offsets", "Describe", ranges.denied)
         subjects = self._subjects(topics)
         samples = self._samples(subjects, ranges.found)
         datasets: list[FoundDataset] = []
@@ -193,12 +197,21 @@ class _Scan:
                     task.topic,
                     found,
                     identity=identity,
-                    configs=configs.found.get(name, {}),
+                    configs=configs.found.get(name) or self._earlier_configs(name),
                     ranges=ranges.found.get(name),
                 )
             )
         reads = tuple(self._reads({each.path for each in datasets}))
         return Discovery(datasets=tuple(datasets), problems=tuple(self._problems), reads=reads)
+
+    def _earlier_configs(self, topic: str) -> dict[str, str]:
+        """The recorded settings of a topic whose settings cannot be read now."""
+        earlier = self._known(path_of(topic))
+        return {
+            name.removeprefix(_CONFIG): value
+            for name, value in (earlier.properties if earlier else {}).items()
+            if name.startswith(_CONFIG)
+        }
 
     def _missing_topics(self, source: KafkaSource, listed: Sequence[str]) -> Iterator[Problem]:
         """Problems of topics that are configured by name and not listed."""
@@ -224,7 +237,7 @@ class _Scan:
                 Problem(
                     path=path_of(name),
                     reason=f"the {what} of {count} cannot be read: {reason}. Grant {operation}.",
-                    code="no_configuration",
+                    code=f"no_{what}",
                     remark=True,
                 )
             )
@@ -241,11 +254,7 @@ class _Scan:
         """The last messages of topics whose values have no subject."""
         if not self._settings.sample_size:
             return {}
-        unknown = [
-            task.topic.name
-            for task in tasks
-            if not any(subject.part == "value" for subject in task.subjects)
-        ]
+        unknown = [task.topic.name for task in tasks if not _has_value(task.subjects)]
         wanted = {name: ranges[name] for name in unknown if name in ranges}
         return dict(self._cluster.samples(wanted, self._settings.sample_size))
 
@@ -265,12 +274,16 @@ class _Scan:
     def _schema(self, task: _TopicTask, sample: TopicSample | None) -> "_TopicSchema | Problem":
         path = path_of(task.topic.name)
         try:
-            subjects = task.subjects or self._subjects_in(task, sample)
-            if not any(each.part == "value" for each in subjects):
-                sampled = self._sampled(task, sample)
-                if not subjects or isinstance(sampled, Problem):
-                    return sampled
-            return self._registered(path, subjects)
+            subjects = task.subjects
+            if not _has_value(subjects):
+                in_messages = self._subjects_in(task, sample)
+                subjects = tuple(dict.fromkeys((*subjects, *in_messages)))
+            # The key of a topic is no use without its value, which has to be sampled then.
+            return (
+                self._registered(path, subjects)
+                if _has_value(subjects)
+                else self._sampled(task, sample)
+            )
         except SubjectNotReadable as problem:
             return Problem(path=path, reason=f"{problem.reason}.", code=problem.code)
 
@@ -440,7 +453,7 @@ class _Scan:
             **found.properties,
             "partitions": str(topic.partitions),
             "replication_factor": str(topic.replication_factor),
-            **{f"config.{name}": value for name, value in configs.items()},
+            **{f"{_CONFIG}{name}": value for name, value in configs.items()},
         }
         return FoundDataset(
             path=path,
@@ -463,16 +476,11 @@ class _Scan:
     def _reads(self, paths: set[str]) -> Iterator[ObservedRead]:
         if not self._settings.consumer_groups or not paths:
             return
-        groups, denied = self._cluster.groups()
-        if denied:
-            count = "1 consumer group" if denied == 1 else f"{denied:,} consumer groups"
+        groups, is_incomplete = self._cluster.groups()
+        if is_incomplete:
+            reason = "not all consumer groups can be read. Grant Describe on groups."
             self._problems.append(
-                Problem(
-                    path="",
-                    reason=f"{count} cannot be described. Grant Describe on groups.",
-                    code="groups_not_allowed",
-                    remark=True,
-                )
+                Problem(path="", reason=reason, code="groups_not_allowed", remark=True)
             )
         for group in groups:
             for topic, committed in group.committed.items():
@@ -483,6 +491,10 @@ class _Scan:
 def path_of(topic: str) -> str:
     """The path of a topic, with special characters encoded."""
     return quote(topic, safe="")
+
+
+def _has_value(subjects: Iterable[TopicSubject]) -> bool:
+    return any(each.part == "value" for each in subjects)
 
 
 def recorded_subjects(properties: Mapping[str, str]) -> Iterator[tuple[TopicSubject, int]]:
