@@ -52,11 +52,13 @@ class Atlas(ServerCatalog, CleansUp):
         reader = self._opened.reader
         entities = reader.many(urns)
         self._read = {urn: entities.get(urn) for urn in urns}
-        return {
+        found = {
             urn: reader.entry(urn, entity)
             for urn, entity in entities.items()
             if not entity.attributes.get("placeholder")
         }
+        others = reader.hadoop(urn for urn in dict.fromkeys(urns) if urn not in found)
+        return {**found, **{urn: reader.entry(urn, entity) for urn, entity in others.items()}}
 
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         reader = self._opened.reader
@@ -71,7 +73,7 @@ class Atlas(ServerCatalog, CleansUp):
         self,
         entries: Sequence[CatalogEntry],
         *,
-        current: Mapping[str, CatalogEntry | None],  # noqa: ARG002
+        current: Mapping[str, CatalogEntry | None],
     ) -> Iterator[WrittenEntry | FailedEntry]:
         unread = [entry.urn for entry in entries if entry.urn not in self._read]
         known = {**self._read, **self._opened.reader.many(unread)}
@@ -79,8 +81,13 @@ class Atlas(ServerCatalog, CleansUp):
         writer = self._opened.writer
         changes = []
         for entry in entries:
-            change = writer.change(entry, known.get(entry.urn))
-            if change.is_needed:
+            before = known.get(entry.urn)
+            change = writer.change(entry, before)
+            # Other tools wrote the dataset, and Lumos has nothing to add.
+            is_read_only = (before is None or before.attributes.get("placeholder")) and (
+                entry == current.get(entry.urn)
+            )
+            if change.is_needed and not is_read_only:
                 changes.append(change)
             else:
                 yield WrittenEntry(urn=entry.urn, changed=False, held=change.storage)

@@ -65,6 +65,31 @@ class AtlasServer:
             raise UnexpectedServer(self.platform, "it does not list types of Atlas")
         return {each["name"]: each["category"] for each in headers}
 
+    @cached_property
+    def business_metadata(self) -> dict[str, list[dict[str, Any]]]:
+        """The attributes of all business metadata by name."""
+        answer = self._call("GET", "v2/types/typedefs", query={"type": "business_metadata"}) or {}
+        return {
+            each["name"]: each.get("attributeDefs") or []
+            for each in answer.get("businessMetadataDefs") or ()
+        }
+
+    def define_business_metadata(self, definitions: Mapping[str, Any]) -> None:
+        """Create the business metadata that does not exist."""
+        missing = {name: each for name, each in definitions.items() if name not in self.types}
+        if missing:
+            common = {"typeVersion": types.VERSION}
+            rows = [
+                {"name": name, "attributeDefs": each, **common} for name, each in missing.items()
+            ]
+            self._define("POST", {"businessMetadataDefs": rows})
+            self.__dict__.pop("business_metadata", None)
+
+    def set_business_metadata(self, guid: str, values: Mapping[str, Any]) -> None:
+        """Replace the business metadata of an entity."""
+        path = f"v2/entity/guid/{guid}/businessmetadata"
+        self._call("POST", path, values, query={"isOverwrite": True})
+
     def define_types(self) -> None:
         """Create the types of Lumos, or upgrade them to the version of this release."""
         if self._has_defined:
@@ -127,6 +152,12 @@ class AtlasServer:
     def active(self, type: str) -> Iterator[dict[str, Any]]:
         """The headers of all active entities of a type."""
         return self._pages(type, excludeDeletedEntities=True)
+
+    def named(self, type: str, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The active entity with a qualified name, and the entities that it refers to."""
+        path = f"v2/entity/uniqueAttribute/type/{type}"
+        answer = self._call("GET", path, query={"attr:qualifiedName": name})
+        return None if answer is None else (answer["entity"], answer.get("referredEntities") or {})
 
     def count(self, type: str) -> int:
         """The approximate number of entities of a type."""
