@@ -76,14 +76,17 @@ class AtlasServer:
 
     def define_business_metadata(self, definitions: Mapping[str, Any]) -> None:
         """Create the business metadata that does not exist."""
-        missing = {name: each for name, each in definitions.items() if name not in self.types}
-        if missing:
-            common = {"typeVersion": types.VERSION}
-            rows = [
-                {"name": name, "attributeDefs": each, **common} for name, each in missing.items()
-            ]
-            self._define("POST", {"businessMetadataDefs": rows})
-            self.__dict__.pop("business_metadata", None)
+        # The list of all types does not contain business metadata.
+        for name in definitions.keys() - self.business_metadata.keys():
+            row = {"name": name, "typeVersion": types.VERSION, "attributeDefs": definitions[name]}
+            try:
+                self._call("POST", "v2/types/typedefs", {"businessMetadataDefs": [row]})
+            except CatalogError as problem:
+                # Another writer created it.
+                if problem.status != _CONFLICT:
+                    raise
+        if definitions.keys() - self.business_metadata.keys():
+            del self.__dict__["business_metadata"]
 
     def set_business_metadata(self, guid: str, values: Mapping[str, Any]) -> None:
         """Replace the business metadata of an entity."""
