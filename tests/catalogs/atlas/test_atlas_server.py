@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from catalogs.contract_catalogs import atlas_at
+from lumos.catalogs import Filters
 from lumos.catalogs.atlas.platform import Atlas
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance, Lineage, UpstreamEdge
@@ -98,6 +99,8 @@ def test_a_table_of_hive_is_read_linked_and_continued(catalog: Atlas) -> None:
     names = {each["typeName"] for each in drawn["guidEntityMap"].values()}
     assert names == {"lumos_dataset", "lumos_process", "hive_table"}
     assert {each.urn for each in catalog.export()} == {HIVE, REPORT}
+    assert [each.urn for each in catalog.search("rep", Filters(platform="s3"))] == [REPORT]
+    assert not list(catalog.search("rep", Filters(platform="s3", format="csv")))
     assert stored is not None
     raw = {"atlas": {**found.raw["atlas"], "businessAttributes": {"governance": {"steward": "bo"}}}}
     catalog.put(msgspec.structs.replace(stored, raw=raw))

@@ -8,7 +8,7 @@ import pytest
 
 from catalogs.servers import atlas as stub
 from catalogs.servers.http import Answer, Request, Server
-from lumos.catalogs import FailedEntry, WrittenEntry
+from lumos.catalogs import FailedEntry, Filters, WrittenEntry
 from lumos.catalogs.atlas import types
 from lumos.catalogs.atlas.platform import Atlas
 from lumos.config.platforms import AtlasPlatform
@@ -176,6 +176,27 @@ def test_edges_that_other_tools_drew_are_read_and_left_to_them(
     edge = UpstreamEdge(urn="lumos://atlas/hive_table/db.orders@cluster")
     assert found.lineage == Lineage(upstream=(edge,))
     assert not catalog.put(found).changed
+
+
+def test_a_search_by_platform_or_format_reads_pages_of_what_atlas_selects(
+    catalog: Atlas, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lumos.catalogs.atlas.server._PAGE", 2)
+    urns = [f"lumos://s3/lake/orders{number}" for number in range(5)]
+    for urn in urns:
+        catalog.put(entry(urn, format="parquet"))
+    catalog.put(entry(B, format="csv"))
+    catalog.put(entry(A, format='odd "format"'))
+    catalog.delete(urns[0])
+    server.requests.clear()
+    found = catalog.search("orders", Filters(platform="s3", format="parquet"))
+    assert {each.urn for each in found} == set(urns[1:])
+    paths = [each.path for each in server.requests]
+    assert sum(path.endswith("/search/dsl") for path in paths) == 3
+    assert not any(path.endswith("/search/basic") for path in paths)
+    assert [each.urn for each in catalog.search("", Filters(format="csv"))] == [B]
+    assert [each.urn for each in catalog.search("", Filters(format='odd "format"'))] == [A]
+    assert not list(catalog.search("", Filters(platform="hive")))
 
 
 def hive_table(atlas: stub.Atlas) -> stub.StubEntity:

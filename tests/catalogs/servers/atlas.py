@@ -150,6 +150,8 @@ class Atlas:
                 return Answer.of(request.json)
             case "POST", ["v2", "search", "basic"]:
                 return Answer.of(self._search(request.json))
+            case "GET", ["v2", "search", "dsl"]:
+                return Answer.of(self._query(parse_qs(urlsplit(request.target).query)))
             case "GET", ["v2", "entity", "bulk"]:
                 return Answer.of(self._read(guids))
             case "POST", ["v2", "entity", "bulk"]:
@@ -222,6 +224,28 @@ class Atlas:
             for each in found[offset : offset + limit]
         ]  # fmt: skip
         return {"approximateCount": len(found), **({"entities": rows} if rows else {})}
+
+    def _query(self, parameters: dict[str, list[str]]) -> dict[str, Any]:
+        """A query in the DSL, as far as Lumos uses it."""
+        [text], limit, offset = (parameters["query"], *(
+            int(parameters[name][0]) for name in ("limit", "offset")
+        ))  # fmt: skip
+        match = re.fullmatch(r"(\w+) where (.+) orderby (\w+)", text)
+        assert match is not None, text
+        wanted = dict(re.findall(r'(\w+) = "([^"]*)"', match[2]))
+        found = [
+            each
+            for each in self.entities.values()
+            if self._is_a(each.type, match[1])
+            and all(each.attributes.get(name) == value for name, value in wanted.items())
+        ]
+        found.sort(key=lambda each: str(each.attributes[match[3]]))
+        rows = [
+            {"guid": each.guid, "typeName": each.type, "status": each.status,
+             "attributes": {name: each.attributes[name] for name in ("qualifiedName", "name")}}
+            for each in found[offset : offset + limit]
+        ]  # fmt: skip
+        return {"queryType": "DSL", "approximateCount": -1, **({"entities": rows} if rows else {})}
 
     def _existing(self, guid: str) -> StubEntity:
         if guid not in self.entities:

@@ -88,6 +88,14 @@ class AtlasReader:
             }
             yield from ((urn, entities[urn]) for urn in some if urn in entities)
 
+    def with_attributes(self, **attributes: str) -> Iterator[tuple[str, AtlasEntity]]:
+        """The active datasets of Lumos with these attributes."""
+        headers = self._server.query(types.DATASET, **attributes)
+        for some in batched(dict.fromkeys(each["guid"] for each in headers), _CHUNK):
+            for urn, (entity, *_) in self._versions(some).items():
+                if is_dataset(urn) and not entity.attributes.get("placeholder"):
+                    yield urn, entity
+
     def hadoop(self, urns: Iterable[str]) -> dict[str, AtlasEntity]:
         """The entities that other tools wrote, by the URNs of the datasets that they represent."""
         found: dict[str, AtlasEntity] = {}

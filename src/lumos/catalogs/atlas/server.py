@@ -156,6 +156,18 @@ class AtlasServer:
         """The headers of all active entities of a type."""
         return self._pages(type, excludeDeletedEntities=True)
 
+    def query(self, type: str, **attributes: str) -> Iterator[dict[str, Any]]:
+        """The headers of active entities of a Lumos type with these attributes, by Atlas's DSL."""
+        conditions = " and ".join(f'{name} = "{value}"' for name, value in attributes.items())
+        text, offset = f"{type} where {conditions} orderby lookup", 0
+        while True:
+            page = {"query": text, "limit": _PAGE, "offset": offset}
+            rows = (self._call("GET", "v2/search/dsl", query=page) or {}).get("entities") or []
+            yield from (each for each in rows if each["status"] == "ACTIVE")
+            offset += len(rows)
+            if len(rows) < _PAGE:
+                return
+
     def named(self, type: str, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The active entity with a qualified name, and the entities that it refers to."""
         path = f"v2/entity/uniqueAttribute/type/{type}"
