@@ -349,9 +349,11 @@ def test_types_are_created_once_and_upgraded_in_place(
     opened(server).put(entry())
     opened(server).put(entry(B))
     changes = [
-        (each.method, each.path) for each in server.requests if each.path.endswith("typedefs")
+        each.method
+        for each in server.requests
+        if each.path.endswith("typedefs") and each.method != "GET"
     ]
-    assert [method for method, _ in changes] == ["POST"]
+    assert changes == ["POST"]
     assert atlas.definitions[types.DATASET]["typeVersion"] == types.VERSION
     monkeypatch.setattr(types, "VERSION", "1.10")
     opened(server).put(entry("lumos://s3/lake/c"))
