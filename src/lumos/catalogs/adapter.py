@@ -112,7 +112,7 @@ class FileCatalog(CompleteCatalog, interface.StoredInFile, interface.WritesInBat
         path = settings.get("path") if isinstance(settings, dict) else None
         if not isinstance(path, str) or not path:
             raise MisuseError(
-                f"The platform '{self.kind}' needs the path of its file, as in "
+                f"The platform '{self.kind}' needs the path of its file or folder, as in "
                 f"{self.kind}:{self.example}, or as 'path' under platform_config.{self.kind}."
             )
         self.path = Path(path)

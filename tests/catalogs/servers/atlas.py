@@ -5,6 +5,7 @@
 - Required attributes, and the owner of owned entities, must be sent with every write.
 - Deleted entities cannot be found by qualified name; another one may take it. Their relations
   are deleted, too, but still listed. Columns are deleted with their dataset.
+- The list of all types does not contain business metadata.
 - A search with a limit above 10,000 gives 100, and one with more than a hundred criteria fails.
 """
 
@@ -26,23 +27,25 @@ _MOST, _DEFAULT = 10_000, 100
 _TYPES = {
     "Referenceable": [], "Asset": ["Referenceable"], "DataSet": ["Asset"], "Process": ["Asset"],
     "AtlasGlossary": [], "AtlasGlossaryTerm": [], "hive_table": ["DataSet"],
-    "hive_process": ["Process"],
+    "hive_column": ["DataSet"], "hive_process": ["Process"],
 }  # fmt: skip
 # Relations by name: the end at the first entity, and the end at the second one.
 _RELATIONS = {
     "lumos_dataset_columns": ("columns", "dataset"),
+    "hive_table_columns": ("columns", "table"),
     "AtlasGlossarySemanticAssignment": ("assignedEntities", "meanings"),
     "AtlasGlossaryTermAnchor": ("terms", "anchor"),
     "dataset_process_inputs": ("inputs", "inputToProcesses"),
     "process_dataset_outputs": ("outputs", "outputFromProcesses"),
 }
 _ENDS = {
-    "dataset": ("lumos_dataset_columns", 1), "anchor": ("AtlasGlossaryTermAnchor", 1),
+    "dataset": ("lumos_dataset_columns", 1), "table": ("hive_table_columns", 1), "anchor": ("AtlasGlossaryTermAnchor", 1),
     "meanings": ("AtlasGlossarySemanticAssignment", 1), "inputs": ("dataset_process_inputs", 0),
     "outputs": ("process_dataset_outputs", 0),
 }  # fmt: skip
 _OWNERS = {"lumos_column": "dataset", "AtlasGlossaryTerm": "anchor"}
-_OWNING = ("lumos_dataset_columns", "AtlasGlossaryTermAnchor")
+_COLUMNS = ("lumos_dataset_columns", "hive_table_columns")
+_OWNING = (*_COLUMNS, "AtlasGlossaryTermAnchor")
 
 
 class _Refused(Exception):
@@ -60,6 +63,7 @@ class StubEntity:
         self.classifications: list[dict[str, Any]] = []
         self.labels: list[str] = []
         self.custom: dict[str, str] = {}
+        self.business: dict[str, Any] = {}
         self.status = "ACTIVE"
 
 
@@ -104,9 +108,9 @@ class Atlas:
         ]
         return found
 
-    def add(self, type: str, name: str, **attributes: Any) -> StubEntity:
+    def add(self, type: str, qualified: str, /, **attributes: Any) -> StubEntity:
         """An entity that another tool wrote."""
-        body = {"qualifiedName": name, "name": name, **attributes}
+        body = {"qualifiedName": qualified, "name": qualified, **attributes}
         answer = self._post([{"typeName": type, "guid": "-1", "attributes": body}])
         return self.entities[answer["guidAssignments"]["-1"]]
 
@@ -119,17 +123,35 @@ class Atlas:
             case "GET", ["admin", "session"]:
                 return Answer.of({"userName": USER})
             case "GET", ["v2", "types", "typedefs", "headers"]:
-                rows = [{"name": name, "category": each} for name, each in self.categories.items()]
+                rows = [{"name": name, "category": each} for name, each in self.categories.items()
+                        if each != "BUSINESS_METADATA"]  # fmt: skip
                 return Answer.of(rows)
             case "GET", ["v2", "types", "typedef", "name", name]:
                 if name not in self.definitions:
                     raise _Refused(404, f"Given typename {name} was invalid")
                 return Answer.of(self.definitions[name])
+            case "GET", ["v2", "types", "typedefs"]:
+                wanted = [each for name, each in self.definitions.items()
+                          if self.categories[name] == "BUSINESS_METADATA"]  # fmt: skip
+                return Answer.of({"businessMetadataDefs": wanted})
+            case "GET", ["v2", "entity", "uniqueAttribute", "type", type]:
+                [name] = parse_qs(urlsplit(request.target).query)["attr:qualifiedName"]
+                if (type, name) not in self._active:
+                    raise _Refused(404, f"Instance {type} with {name} does not exist")
+                found = self._read([self._active[type, name]])
+                return Answer.of({"entity": found["entities"][0], **found})
+            case "POST", ["v2", "entity", "guid", guid, "businessmetadata"]:
+                assert "isOverwrite=true" in request.target
+                self._check_business(request.json)
+                self._existing(guid).business = request.json
+                return Answer(204)
             case "POST" | "PUT", ["v2", "types", "typedefs"]:
                 self._define(request.json, is_new=request.method == "POST")
                 return Answer.of(request.json)
             case "POST", ["v2", "search", "basic"]:
                 return Answer.of(self._search(request.json))
+            case "GET", ["v2", "search", "dsl"]:
+                return Answer.of(self._query(parse_qs(urlsplit(request.target).query)))
             case "GET", ["v2", "entity", "bulk"]:
                 return Answer.of(self._read(guids))
             case "POST", ["v2", "entity", "bulk"]:
@@ -148,7 +170,8 @@ class Atlas:
 
     def _define(self, body: dict[str, Any], *, is_new: bool) -> None:
         categories = {"entityDefs": "ENTITY", "relationshipDefs": "RELATIONSHIP",
-                      "classificationDefs": "CLASSIFICATION"}  # fmt: skip
+                      "classificationDefs": "CLASSIFICATION",
+                      "businessMetadataDefs": "BUSINESS_METADATA"}  # fmt: skip
         rows = [(categories[kind], each) for kind, some in body.items() for each in some]
         for category, each in rows:
             name = each["name"]
@@ -202,6 +225,28 @@ class Atlas:
         ]  # fmt: skip
         return {"approximateCount": len(found), **({"entities": rows} if rows else {})}
 
+    def _query(self, parameters: dict[str, list[str]]) -> dict[str, Any]:
+        """A query in the DSL, as far as Lumos uses it."""
+        [text], limit, offset = (parameters["query"], *(
+            int(parameters[name][0]) for name in ("limit", "offset")
+        ))  # fmt: skip
+        match = re.fullmatch(r"(\w+) where (.+) orderby (\w+)", text)
+        assert match is not None, text
+        wanted = dict(re.findall(r'(\w+) = "([^"]*)"', match[2]))
+        found = [
+            each
+            for each in self.entities.values()
+            if self._is_a(each.type, match[1])
+            and all(each.attributes.get(name) == value for name, value in wanted.items())
+        ]
+        found.sort(key=lambda each: str(each.attributes[match[3]]))
+        rows = [
+            {"guid": each.guid, "typeName": each.type, "status": each.status,
+             "attributes": {name: each.attributes[name] for name in ("qualifiedName", "name")}}
+            for each in found[offset : offset + limit]
+        ]  # fmt: skip
+        return {"queryType": "DSL", "approximateCount": -1, **({"entities": rows} if rows else {})}
+
     def _existing(self, guid: str) -> StubEntity:
         if guid not in self.entities:
             raise _Refused(404, f"Given instance guid {guid} is invalid/not found")
@@ -213,7 +258,7 @@ class Atlas:
             relation.ends[1]
             for each in entities
             for relation in self.relations.get(each.guid, ())
-            if relation.name == "lumos_dataset_columns" and relation.ends[0] == each.guid
+            if relation.name in _COLUMNS and relation.ends[0] == each.guid
         ]
         return {
             "entities": [self._shown(each) for each in entities],
@@ -231,7 +276,8 @@ class Atlas:
                          "displayText": other.attributes["name"],
                          "relationshipStatus": relation.status}
                     )  # fmt: skip
-        single = {name: related.pop(name)[0] for name in ("dataset", "anchor") if name in related}
+        ends = ("dataset", "table", "anchor")
+        single = {name: related.pop(name)[0] for name in ends if name in related}
         definition = self.definitions.get(entity.type, {}).get("attributeDefs", ())
         attributes = {**dict.fromkeys(each["name"] for each in definition), **entity.attributes}
         for name in ("inputs", "outputs"):
@@ -246,8 +292,15 @@ class Atlas:
             "updateTime": entity.updated, "attributes": attributes,
             "relationshipAttributes": {**related, **single},
             "classifications": entity.classifications, "labels": entity.labels,
-            "customAttributes": entity.custom,
+            "customAttributes": entity.custom, "businessAttributes": entity.business,
         }  # fmt: skip
+
+    def _check_business(self, values: dict[str, Any]) -> None:
+        for name, attributes in values.items():
+            known = {each["name"] for each in self.definitions.get(name, {}).get("attributeDefs", ())
+                     if '"DataSet"' in each["options"]["applicableEntityTypes"]}  # fmt: skip
+            if not attributes.keys() <= known:
+                raise _Refused(400, f"invalid business-metadata: {name}")
 
     def _post(self, bodies: list[dict[str, Any]]) -> dict[str, Any]:
         found: list[tuple[dict[str, Any], str | None]] = []
@@ -271,6 +324,7 @@ class Atlas:
                 if self.categories.get(each["typeName"]) != "CLASSIFICATION":
                     raise _Refused(400, f"invalid classification: {each['typeName']}")
             self._check_labels(body.get("labels") or ())
+            self._check_business(body.get("businessAttributes") or {})
             for reference in self._references(body):
                 if reference["guid"] not in sent and (
                     self._existing(reference["guid"]).status != "ACTIVE"
@@ -287,6 +341,7 @@ class Atlas:
                 entity = self.entities[guid] = StubEntity(guid, body["typeName"], 0)
                 self._active[body["typeName"], name] = guid
                 entity.labels = sorted(set(body.get("labels") or ()))
+                entity.business = body.get("businessAttributes") or {}
                 entity.classifications = [
                     self._classification(guid, each) for each in body.get("classifications") or ()
                 ]
@@ -294,7 +349,7 @@ class Atlas:
             entity.attributes |= {
                 key: value
                 for key, value in body["attributes"].items()
-                if key not in ("inputs", "outputs")
+                if key not in ("inputs", "outputs", "table")
             }
             if body.get("customAttributes") is not None:
                 entity.custom = body["customAttributes"]
@@ -395,6 +450,7 @@ class Atlas:
                 sorted(row["typeName"] for row in each.classifications),
                 each.labels,
                 each.custom,
+                each.business,
                 sorted(
                     (relation.name, *(_title(self.entities[guid]) for guid in relation.ends))
                     for relation in self.relations.get(each.guid, ())

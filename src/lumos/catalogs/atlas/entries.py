@@ -58,6 +58,8 @@ class RawPart(_Json):
 
     classifications: list[Classification] = []
     custom_attributes: dict[str, str] = {}
+    business_attributes: dict[str, dict[str, Any]] = {}
+    business_definitions: dict[str, list[Any]] = {}
 
 
 class AtlasEntity(msgspec.Struct, kw_only=True):
@@ -68,13 +70,16 @@ class AtlasEntity(msgspec.Struct, kw_only=True):
     terms: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     custom: dict[str, str] = {}
+    business: dict[str, Any] = {}
     columns: "dict[str, AtlasEntity]" = {}
     deleted: bool = False
     # The other fields are only set in entities that were read from Atlas. `output_of` and
     # `input_of` are GUIDs of processes; `upstream` are inputs of processes of other tools.
     guid: str = ""
     qualified_name: str = ""
-    business: dict[str, Any] = {}
+    type_name: str = types.DATASET
+    # Attributes of types of other tools that Lumos does not model.
+    others: dict[str, Any] = {}
     has_user_text: bool = False
     output_of: tuple[str, ...] = ()
     input_of: tuple[str, ...] = ()
@@ -126,10 +131,19 @@ def _character(code: int, text: str) -> str:
 
 
 class AtlasEntries:
-    """Converts entries for a server; `categories` are the categories of its types by name."""
+    """Converts entries for a server.
 
-    def __init__(self, categories: Mapping[str, str]) -> None:
+    `categories` are the categories of its types by name, and `business` the attributes of its
+    business metadata.
+    """
+
+    def __init__(
+        self,
+        categories: Mapping[str, str],
+        business: Mapping[str, list[dict[str, Any]]] = MappingProxyType({}),
+    ) -> None:
         self._categories = categories
+        self._business = business
 
     def render(self, entry: CatalogEntry) -> tuple[AtlasEntity, dict[str, AspectStorage]]:
         """The entity of an entry with packed properties, and how each aspect is stored."""
@@ -169,6 +183,12 @@ class AtlasEntries:
     def encode(self, entry: CatalogEntry) -> AtlasEntity:
         """Encode the part of an entry that Atlas has fields for."""
         raw = _raw_part(entry)
+        definitions = {**raw.business_definitions, **self._business}
+        business = {
+            name: values
+            for name, values in raw.business_attributes.items()
+            if values and values.keys() <= _applicable(definitions.get(name, ()))
+        }
         details = {each.type_name: each for each in raw.classifications}
         governance = entry.governance or aspects.Governance()
         location = entry.location
@@ -195,6 +215,7 @@ class AtlasEntries:
                 sorted({each for each in governance.compliance if _LABEL.fullmatch(each)})
             ),
             custom=raw.custom_attributes,
+            business=business,
             columns=columns,
         )
 
@@ -256,8 +277,30 @@ class AtlasEntries:
             if description is None
             else aspects.Documentation(description=description),
             properties=unpack(_without_marker(attributes.get("properties") or {})).own or None,
-            raw=_to_raw(entity),
+            raw=self._to_raw(entity),
         )
+
+    def _to_raw(self, entity: AtlasEntity) -> dict[str, Any]:
+        """The values of an entity that Lumos does not model; empty for most that Lumos wrote."""
+        special = [
+            each
+            for name, each in sorted(entity.classifications.items())
+            if each != Classification(type_name=name)
+        ]
+        definitions = {
+            name: [_definition(each) for each in self._business.get(name, ())]
+            for name in entity.business
+        }
+        part = RawPart(
+            classifications=special,
+            custom_attributes=entity.custom,
+            business_attributes=entity.business,
+            business_definitions=definitions,
+        )
+        raw = msgspec.to_builtins(part)
+        if entity.others:
+            raw["attributes"] = entity.others
+        return {"atlas": raw} if raw else {}
 
 
 _NO_ATTRIBUTES: Final[dict[str, Any]] = {
@@ -298,17 +341,28 @@ def _field(name: str, column: AtlasEntity) -> Field:
     )
 
 
-def _to_raw(entity: AtlasEntity) -> dict[str, Any]:
-    """The values of an entity that Lumos does not model; empty for entities that Lumos wrote."""
-    special = [
-        each
-        for name, each in sorted(entity.classifications.items())
-        if each != Classification(type_name=name)
-    ]
-    raw = msgspec.to_builtins(RawPart(classifications=special, custom_attributes=entity.custom))
-    if entity.business:
-        raw["businessAttributes"] = entity.business
-    return {"atlas": raw} if raw else {}
+def business_definitions(entry: CatalogEntry, entity: AtlasEntity) -> dict[str, Any]:
+    """The definitions that the business metadata of an entity needs, if the entry has them."""
+    known = _raw_part(entry).business_definitions if entity.business else {}
+    return {name: known[name] for name in entity.business if name in known}
+
+
+def _definition(attribute: Mapping[str, Any]) -> dict[str, Any]:
+    """The definition of an attribute of business metadata, as another server accepts it."""
+    keys = ("name", "typeName", "cardinality", "isOptional", "isIndexable", "options")
+    return {key: attribute[key] for key in keys if key in attribute}
+
+
+def _applicable(attributes: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The attributes of business metadata that a dataset of Lumos may have."""
+    return frozenset(
+        each["name"]
+        for each in attributes
+        if any(
+            f'"{type}"' in (each.get("options") or {}).get("applicableEntityTypes", "")
+            for type in types.PARENTS
+        )
+    )
 
 
 def _raw_part(entry: CatalogEntry) -> RawPart:
@@ -316,7 +370,8 @@ def _raw_part(entry: CatalogEntry) -> RawPart:
     raw = entry.raw.get("atlas")
     if not isinstance(raw, dict):
         return RawPart()
-    raw = {key: raw[key] for key in ("classifications", "customAttributes") if key in raw}
+    keys = ("classifications", "customAttributes", "businessAttributes", "businessDefinitions")
+    raw = {key: raw[key] for key in keys if key in raw}
     try:
         part = msgspec.convert(raw, RawPart)
     except msgspec.ValidationError:

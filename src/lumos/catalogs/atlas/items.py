@@ -16,6 +16,7 @@ from lumos.catalogs.atlas.entries import lookup_of
 from lumos.catalogs.atlas.server import AtlasServer
 from lumos.catalogs.chunks import in_halves
 from lumos.catalogs.interface import CatalogItem, FailedEntry, item_key
+from lumos.catalogs.nearest_kinds import shared_kind
 from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.model.catalog import CatalogEntity, GlossaryTerm, Group, Job, User
 from lumos.model.urn import name_in
@@ -238,7 +239,9 @@ def _term_name(key: str) -> str:
 def _empty_item(type: type[CatalogItem], key: str) -> Any:
     if type is Job:
         return Job(urn=key, name=name_in(key), platform="")
-    return type(urn=key) if type is CatalogEntity else type(name=key)  # type: ignore[call-arg]
+    if type is CatalogEntity:
+        return CatalogEntity(urn=key, kind=shared_kind(key))
+    return type(name=key)  # type: ignore[call-arg]
 
 
 def _visible_part(item: Any) -> Any:

@@ -1,8 +1,9 @@
 """The catalog: an Apache Atlas server."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from lumos.catalogs.adapter import ServerCatalog
 from lumos.catalogs.atlas import types
@@ -13,10 +14,15 @@ from lumos.catalogs.atlas.server import KIND, AtlasServer
 from lumos.catalogs.atlas.writer import BATCH_SIZE, AtlasWriter
 from lumos.catalogs.chunks import batched
 from lumos.catalogs.cleanup import CleansUp
-from lumos.catalogs.interface import CatalogItem, FailedEntry, WrittenEntry
+from lumos.catalogs.interface import NO_FILTERS, CatalogItem, FailedEntry, Filters, WrittenEntry
+from lumos.catalogs.search import search_entries
 from lumos.config.platforms import AtlasPlatform
 from lumos.model.catalog import CatalogEntry
+from lumos.model.dataset import Dataset
 from lumos.model.urn import Urn
+
+# Texts that need no escaping in Atlas's DSL.
+_QUERYABLE: Final = re.compile(r"[A-Za-z0-9_.+-]+", re.ASCII)
 
 
 class _Opened(NamedTuple):
@@ -52,11 +58,13 @@ class Atlas(ServerCatalog, CleansUp):
         reader = self._opened.reader
         entities = reader.many(urns)
         self._read = {urn: entities.get(urn) for urn in urns}
-        return {
+        found = {
             urn: reader.entry(urn, entity)
             for urn, entity in entities.items()
             if not entity.attributes.get("placeholder")
         }
+        others = reader.hadoop(urn for urn in dict.fromkeys(urns) if urn not in found)
+        return {**found, **{urn: reader.entry(urn, entity) for urn, entity in others.items()}}
 
     def export_each(self, *, after: str | None = None) -> Iterator[CatalogEntry]:
         reader = self._opened.reader
@@ -67,11 +75,29 @@ class Atlas(ServerCatalog, CleansUp):
         server = self._opened.server
         return server.count(types.DATASET) if types.DATASET in server.types else 0
 
+    def search(
+        self, text: str, filters: Filters = NO_FILTERS, *, limit: int | None = None
+    ) -> Iterator[Dataset]:
+        """The datasets that contain every word; Atlas selects by platform and format.
+
+        Its own full-text search finds whole words only, and nothing in packed aspects.
+        """
+        opened = self._opened
+        wanted = {"platform": filters.platform, "format": filters.format}
+        attributes = {name: value for name, value in wanted.items() if value is not None}
+        # Datasets of other tools have no such attributes; their platform is the catalog.
+        can_query = attributes and filters.platform != KIND and types.DATASET in opened.server.types
+        if not can_query or not all(map(_QUERYABLE.fullmatch, attributes.values())):
+            return super().search(text, filters, limit=limit)
+        found = opened.reader.with_attributes(**attributes)
+        entries = (opened.reader.entry(urn, entity) for urn, entity in found)
+        return search_entries(entries, text, filters, limit=limit)
+
     def put_many(
         self,
         entries: Sequence[CatalogEntry],
         *,
-        current: Mapping[str, CatalogEntry | None],  # noqa: ARG002
+        current: Mapping[str, CatalogEntry | None],
     ) -> Iterator[WrittenEntry | FailedEntry]:
         unread = [entry.urn for entry in entries if entry.urn not in self._read]
         known = {**self._read, **self._opened.reader.many(unread)}
@@ -79,8 +105,13 @@ class Atlas(ServerCatalog, CleansUp):
         writer = self._opened.writer
         changes = []
         for entry in entries:
-            change = writer.change(entry, known.get(entry.urn))
-            if change.is_needed:
+            before = known.get(entry.urn)
+            change = writer.change(entry, before)
+            # Other tools wrote the dataset, and Lumos has nothing to add.
+            is_read_only = (before is None or before.attributes.get("placeholder")) and (
+                entry == current.get(entry.urn)
+            )
+            if change.is_needed and not is_read_only:
                 changes.append(change)
             else:
                 yield WrittenEntry(urn=entry.urn, changed=False, held=change.storage)

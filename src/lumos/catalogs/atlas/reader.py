@@ -17,7 +17,8 @@ from lumos.catalogs.atlas.items import AtlasTerms
 from lumos.catalogs.atlas.server import KIND, AtlasServer
 from lumos.catalogs.chunks import batched
 from lumos.model.catalog import CatalogEntry
-from lumos.model.urn import Urn
+from lumos.model.conversions.sql_types import type_from_sql
+from lumos.model.urn import InvalidUrn, Urn
 
 _CHUNK: Final = 100
 _LINEAGE: Final = "#lineage"
@@ -32,7 +33,7 @@ class AtlasReader:
 
     @property
     def entries(self) -> AtlasEntries:
-        return AtlasEntries(self._server.types)
+        return AtlasEntries(self._server.types, self._server.business_metadata)
 
     def entry(self, urn: str, entity: AtlasEntity) -> CatalogEntry:
         return self.entries.entry(urn, entity)
@@ -62,17 +63,112 @@ class AtlasReader:
     def _sorted_datasets(
         self, *, placeholders: bool, after: str | None = None
     ) -> Iterator[tuple[str, AtlasEntity]]:
-        if types.DATASET not in self._server.types:
-            return
         guids: dict[str, list[str]] = {}
-        for header in self._server.all(types.DATASET):
+        known: set[str] = set()
+        for header in (
+            self._server.all(types.DATASET) if types.DATASET in self._server.types else ()
+        ):
             urn = header["attributes"]["qualifiedName"]
-            is_wanted = bool(header["attributes"].get("placeholder")) == placeholders
-            if is_wanted and urn > (after or "") and is_dataset(urn):
+            is_placeholder = bool(header["attributes"].get("placeholder"))
+            if not is_placeholder:
+                known.add(urn)
+            if is_placeholder == placeholders and urn > (after or "") and is_dataset(urn):
                 guids.setdefault(urn, []).append(header["guid"])
+        hadoop: set[str] = set()
+        if not placeholders:
+            for urn, guid in self._all_hadoop():
+                if urn not in known and urn > (after or ""):
+                    guids[urn] = [guid]
+                    hadoop.add(urn)
         for some in batched(sorted(guids), _CHUNK):
-            versions = self._versions([guid for urn in some for guid in guids[urn]])
-            yield from ((urn, versions[urn][0]) for urn in some if urn in versions)
+            own = [guid for urn in some if urn not in hadoop for guid in guids[urn]]
+            entities = {
+                **{urn: rows[0] for urn, rows in self._versions(own).items()},
+                **self._read_hadoop([guid for urn in some if urn in hadoop for guid in guids[urn]]),
+            }
+            yield from ((urn, entities[urn]) for urn in some if urn in entities)
+
+    def with_attributes(self, **attributes: str) -> Iterator[tuple[str, AtlasEntity]]:
+        """The active datasets of Lumos with these attributes."""
+        headers = self._server.query(types.DATASET, **attributes)
+        for some in batched(dict.fromkeys(each["guid"] for each in headers), _CHUNK):
+            for urn, (entity, *_) in self._versions(some).items():
+                if is_dataset(urn) and not entity.attributes.get("placeholder"):
+                    yield urn, entity
+
+    def hadoop(self, urns: Iterable[str]) -> dict[str, AtlasEntity]:
+        """The entities that other tools wrote, by the URNs of the datasets that they represent."""
+        found: dict[str, AtlasEntity] = {}
+        foreign: dict[str, list[AtlasEntity]] = {}
+        for urn in urns:
+            if (location := hadoop_location(urn)) is None or location[0] not in self._server.types:
+                continue
+            if (response := self._server.named(*location)) is not None:
+                found[urn] = self._add_hadoop(*response, foreign)
+        self._add_inputs(foreign)
+        return found
+
+    def _all_hadoop(self) -> Iterator[tuple[str, str]]:
+        """The URNs and GUIDs of all active entities of other tools."""
+        for type in types.HADOOP.keys() & self._server.types.keys():
+            for header in self._server.active(type):
+                if header["typeName"] == type:
+                    yield hadoop_urn(type, header["attributes"]["qualifiedName"]), header["guid"]
+
+    def _read_hadoop(self, guids: Sequence[str]) -> dict[str, AtlasEntity]:
+        found: dict[str, AtlasEntity] = {}
+        foreign: dict[str, list[AtlasEntity]] = {}
+        for entity, referred in self._server.entities(guids):
+            urn = hadoop_urn(entity["typeName"], entity["attributes"]["qualifiedName"])
+            found[urn] = self._add_hadoop(entity, referred, foreign)
+        self._add_inputs(foreign)
+        return found
+
+    def _add_hadoop(
+        self,
+        entity: Mapping[str, Any],
+        referred: Mapping[str, Any],
+        foreign: dict[str, list[AtlasEntity]],
+    ) -> AtlasEntity:
+        converted = self._to_entity(entity, referred, ("name", "description", "owner"))
+        attributes = entity["attributes"]
+        text = attributes.get("userDescription") or attributes.get("description")
+        converted.attributes["description"] = text or attributes.get("comment")
+        converted.attributes["location"] = attributes.get("path") or attributes.get("location")
+        known = ("name", "qualifiedName", "owner", "description", "userDescription")
+        converted.others = {
+            name: value
+            for name, value in sorted(attributes.items())
+            if name not in known and isinstance(value, str | int | float | bool)
+        }
+        position = 0
+        for relation in types.HADOOP[entity["typeName"]]:
+            for guid in _related(entity, relation, "", own=False):
+                if (row := referred.get(guid)) is None:
+                    continue
+                column = self._to_entity(row, referred, ("name", "description", "position"))
+                native = row["attributes"].get("type") or row["attributes"].get("data_type") or ""
+                if column.attributes["description"] is None:
+                    column.attributes["description"] = row["attributes"].get("comment")
+                if column.attributes["position"] is None or relation != "columns":
+                    column.attributes["position"] = position
+                type = type_from_sql(native, "hive")
+                column.attributes |= {
+                    "type": type.text, "nativeType": native if native != type.text else None,
+                    "partition": relation != "columns",
+                }  # fmt: skip
+                converted.columns[column.attributes["name"]] = column
+                position += 1
+        for guid in _related(entity, "outputFromProcesses", "", own=False):
+            foreign.setdefault(guid, []).append(converted)
+        return converted
+
+    def _add_inputs(self, foreign: Mapping[str, Sequence[AtlasEntity]]) -> None:
+        """Add the inputs of processes of other tools to the upstream lineage of their outputs."""
+        for process, _ in self._server.entities(list(foreign), minExtInfo=True):
+            inputs = tuple(filter(None, map(_urn_of, process["attributes"].get("inputs") or ())))
+            for converted in foreign[process["guid"]]:
+                converted.upstream += inputs
 
     def downstream_of(self, entities: Iterable[AtlasEntity]) -> set[str]:
         """The URNs of datasets that are derived from these entities."""
@@ -93,10 +189,7 @@ class AtlasReader:
                 foreign.setdefault(guid, []).append(converted)
             row = (not converted.deleted, entity.get("updateTime") or 0, converted)
             found.setdefault(entity["attributes"]["qualifiedName"], []).append(row)
-        for process, _ in self._server.entities(list(foreign), minExtInfo=True):
-            inputs = tuple(filter(None, map(_urn_of, process["attributes"].get("inputs") or ())))
-            for converted in foreign[process["guid"]]:
-                converted.upstream += inputs
+        self._add_inputs(foreign)
         return {
             urn: [
                 converted for *_, converted in sorted(rows, key=lambda row: row[:2], reverse=True)
@@ -117,6 +210,7 @@ class AtlasReader:
         is_dataset = entity["typeName"] == types.DATASET
         process = types.PROCESS if is_dataset else types.COLUMN_PROCESS
         return AtlasEntity(
+            type_name=entity["typeName"],
             attributes=values,
             classifications={
                 each["typeName"]: _classification(each)
@@ -182,7 +276,24 @@ def _urn_of(reference: Mapping[str, Any]) -> str | None:
     if not isinstance(name, str) or not name:
         return None
     type = reference["typeName"]
-    return name if type == types.DATASET else str(Urn.of(KIND, (type, name)))
+    return name if type == types.DATASET else hadoop_urn(type, name)
+
+
+def hadoop_urn(type: str, name: str) -> str:
+    """The URN of an entity that another tool wrote."""
+    return str(Urn.of(KIND, (type, name)))
+
+
+def hadoop_location(urn: str) -> tuple[str, str] | None:
+    """The type and qualified name of such an entity, or None for other URNs."""
+    try:
+        parsed = Urn.parse(urn)
+    except InvalidUrn:
+        return None
+    is_hadoop = len(parsed.path) == 2 and parsed.path[0] in types.HADOOP
+    if not is_hadoop or str(Urn.of(KIND, parsed.path)) != urn:
+        return None
+    return parsed.path[0], parsed.path[1]
 
 
 def as_json(classifications: Iterable[Classification]) -> list[Any]:

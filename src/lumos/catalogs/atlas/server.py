@@ -65,6 +65,34 @@ class AtlasServer:
             raise UnexpectedServer(self.platform, "it does not list types of Atlas")
         return {each["name"]: each["category"] for each in headers}
 
+    @cached_property
+    def business_metadata(self) -> dict[str, list[dict[str, Any]]]:
+        """The attributes of all business metadata by name."""
+        answer = self._call("GET", "v2/types/typedefs", query={"type": "business_metadata"}) or {}
+        return {
+            each["name"]: each.get("attributeDefs") or []
+            for each in answer.get("businessMetadataDefs") or ()
+        }
+
+    def define_business_metadata(self, definitions: Mapping[str, Any]) -> None:
+        """Create the business metadata that does not exist."""
+        # The list of all types does not contain business metadata.
+        for name in definitions.keys() - self.business_metadata.keys():
+            row = {"name": name, "typeVersion": types.VERSION, "attributeDefs": definitions[name]}
+            try:
+                self._call("POST", "v2/types/typedefs", {"businessMetadataDefs": [row]})
+            except CatalogError as problem:
+                # Another writer created it.
+                if problem.status != _CONFLICT:
+                    raise
+        if definitions.keys() - self.business_metadata.keys():
+            del self.__dict__["business_metadata"]
+
+    def set_business_metadata(self, guid: str, values: Mapping[str, Any]) -> None:
+        """Replace the business metadata of an entity."""
+        path = f"v2/entity/guid/{guid}/businessmetadata"
+        self._call("POST", path, values, query={"isOverwrite": True})
+
     def define_types(self) -> None:
         """Create the types of Lumos, or upgrade them to the version of this release."""
         if self._has_defined:
@@ -127,6 +155,24 @@ class AtlasServer:
     def active(self, type: str) -> Iterator[dict[str, Any]]:
         """The headers of all active entities of a type."""
         return self._pages(type, excludeDeletedEntities=True)
+
+    def query(self, type: str, **attributes: str) -> Iterator[dict[str, Any]]:
+        """The headers of active entities of a Lumos type with these attributes, by Atlas's DSL."""
+        conditions = " and ".join(f'{name} = "{value}"' for name, value in attributes.items())
+        text, offset = f"{type} where {conditions} orderby lookup", 0
+        while True:
+            page = {"query": text, "limit": _PAGE, "offset": offset}
+            rows = (self._call("GET", "v2/search/dsl", query=page) or {}).get("entities") or []
+            yield from (each for each in rows if each["status"] == "ACTIVE")
+            offset += len(rows)
+            if len(rows) < _PAGE:
+                return
+
+    def named(self, type: str, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The active entity with a qualified name, and the entities that it refers to."""
+        path = f"v2/entity/uniqueAttribute/type/{type}"
+        answer = self._call("GET", path, query={"attr:qualifiedName": name})
+        return None if answer is None else (answer["entity"], answer.get("referredEntities") or {})
 
     def count(self, type: str) -> int:
         """The approximate number of entities of a type."""

@@ -12,6 +12,18 @@ ITEM: Final = "lumos_item"
 TERM: Final = "AtlasGlossaryTerm"
 GLOSSARY: Final = "AtlasGlossary"
 
+# Types of datasets that hooks and crawlers of other tools write, and their relations to columns, if
+# any. The type of a column is in the attribute `type` or `data_type`.
+HADOOP: Final = {
+    "aws_s3_object": (), "aws_s3_pseudo_dir": (), "aws_s3_v2_directory": (),
+    "aws_s3_v2_object": (), "adls_gen2_blob": (), "adls_gen2_directory": (),
+    "gcp_storage_object": (), "hbase_table": (), "hdfs_path": (),
+    "hive_table": ("columns", "partitionKeys"), "iceberg_table": ("columns", "partitionKeys"),
+    "kafka_topic": (), "rdbms_table": ("columns",),
+}  # fmt: skip
+# The types for which business metadata applies to a dataset of Lumos.
+PARENTS: Final = frozenset({DATASET, "DataSet", "Asset", "Referenceable"})
+
 # `lookup` is a hash of the qualified name. Atlas splits qualified names into words for its index,
 # so that they can neither be looked up nor sorted there; lookups by unique attribute do not find
 # deleted entities. A `placeholder` only exists because the lineage of a dataset refers to it.

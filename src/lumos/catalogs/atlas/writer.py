@@ -4,7 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lumos.catalogs.atlas import types
-from lumos.catalogs.atlas.entries import AtlasEntity, column_name, lookup_of
+from lumos.catalogs.atlas.entries import (
+    AtlasEntity,
+    business_definitions,
+    column_name,
+    lookup_of,
+)
 from lumos.catalogs.atlas.items import AtlasTerms
 from lumos.catalogs.atlas.reader import AtlasReader, as_json
 from lumos.catalogs.atlas.server import AtlasServer
@@ -59,11 +64,15 @@ class AtlasWriter:
         after, storage = self._reader.entries.render(entry)
         if before is not None:
             for name, column in after.columns.items():
-                # Keep how classifications of columns propagate, since entries do not model it.
-                known = before.columns[name].classifications if name in before.columns else {}
-                column.classifications |= {
-                    each: known[each] for each in column.classifications if each in known
-                }
+                # Keep what entries do not model: how classifications propagate, business metadata.
+                old = before.columns.get(name)
+                if old is not None:
+                    column.business = old.business
+                    column.classifications |= {
+                        each: old.classifications[each]
+                        for each in column.classifications
+                        if each in old.classifications
+                    }
             # Processes of other tools already represent these edges.
             own_edges = set(before.attributes["upstream"] or ())
             foreign_edges = set(before.upstream) - own_edges
@@ -81,6 +90,8 @@ class AtlasWriter:
             {name for entity in entities for name in entity.classifications}
         )
         self._terms.create({term for entity in entities for term in entity.terms})
+        for change in changes:
+            self._server.define_business_metadata(business_definitions(change.entry, change.after))
         written: list[DatasetChange] = []
         for change, problem in in_halves(changes, self._post):
             if problem is None:
@@ -188,6 +199,8 @@ class AtlasWriter:
                     }  # fmt: skip
             if old.labels != new.labels:
                 self._server.set_labels(old.guid, new.labels)
+            if old.business != new.business:
+                self._server.set_business_metadata(old.guid, new.business)
         self._server.set_classifications(headers)
         self._server.delete(removed)
 
@@ -208,6 +221,8 @@ class AtlasWriter:
         if old is None:
             body["classifications"] = as_json(new.classifications.values())
             body["labels"] = list(new.labels)
+        if old is None and new.business:
+            body["businessAttributes"] = new.business
         if new.custom != (old.custom if old else {}):
             body["customAttributes"] = new.custom
         if new.terms != (old.terms if old else ()):
@@ -229,6 +244,7 @@ class AtlasWriter:
         edges = {urn: existing[urn].attributes["upstream"] or [] for urn in lineages}
         unknown = {each for some in edges.values() for each in some} - existing.keys()
         known = {**existing, **self._reader.many(sorted(unknown))}
+        known |= self._reader.hadoop(sorted(unknown - known.keys()))
         entities: list[dict[str, Any]] = []
         guids = {urn: entity.guid for urn, entity in known.items() if not entity.deleted}
         for urn in sorted(unknown - known.keys()):
@@ -238,7 +254,11 @@ class AtlasWriter:
         for urn, lineage in lineages.items():
             entity = existing[urn]
             entities.append(_edges(urn, entity))
-            inputs = [guids[each] for each in edges[urn] if each in guids]
+            inputs = [
+                (guids[each], known[each].type_name if each in known else types.DATASET)
+                for each in edges[urn]
+                if each in guids
+            ]
             if edges[urn]:
                 entities.append(_process(types.PROCESS, types.DATASET, urn, entity, inputs))
             else:
@@ -256,17 +276,20 @@ class AtlasWriter:
         self._server.delete(unused)
 
 
-def _column_sources(lineage: Lineage, known: Mapping[str, AtlasEntity]) -> dict[str, list[str]]:
-    """The GUIDs of the columns that each column is derived from, if Atlas has them."""
-    sources: dict[str, dict[str, None]] = {}
+def _column_sources(
+    lineage: Lineage, known: Mapping[str, AtlasEntity]
+) -> dict[str, list[tuple[str, str]]]:
+    """The GUIDs and types of the columns that each column is derived from, if Atlas has them."""
+    sources: dict[str, dict[tuple[str, str], None]] = {}
     for edge in lineage.upstream:
         entity = known.get(edge.urn)
         for mapping in edge.columns:
             # Atlas has columns only, no nested fields.
             column = lineage_column(mapping.upstream)
             if entity is not None and not entity.deleted and column in entity.columns:
-                guid = entity.columns[column].guid
-                sources.setdefault(mapping.downstream, {})[guid] = None
+                source = entity.columns[column]
+                reference = source.guid, source.type_name
+                sources.setdefault(mapping.downstream, {})[reference] = None
     return {column: list(guids) for column, guids in sources.items()}
 
 
@@ -277,11 +300,11 @@ def _edges(urn: str, entity: AtlasEntity) -> dict[str, Any]:
 
 
 def _process(
-    type: str, end_type: str, name: str, output: AtlasEntity, inputs: Sequence[str]
+    type: str, end_type: str, name: str, output: AtlasEntity, inputs: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
     attributes = {
         "qualifiedName": f"{name}#lineage", "name": output.attributes["name"],
-        "inputs": [{"guid": guid, "typeName": end_type} for guid in inputs],
+        "inputs": [{"guid": guid, "typeName": each} for guid, each in inputs],
         "outputs": [{"guid": output.guid, "typeName": end_type}],
     }  # fmt: skip
     return {"typeName": type, "attributes": attributes}
@@ -313,6 +336,7 @@ def _is_same(before: AtlasEntity, after: AtlasEntity, *, alone: bool = False) ->
     return alone or (
         before.classifications == after.classifications
         and before.labels == after.labels
+        and before.business == after.business
         and before.columns.keys() == after.columns.keys()
         and all(_is_same(before.columns[name], column) for name, column in after.columns.items())
     )

@@ -1,0 +1,114 @@
+"""Types of other tools and business metadata on a real Apache Atlas."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from catalogs.contract_catalogs import atlas_at
+from lumos.catalogs import Filters
+from lumos.catalogs.atlas.platform import Atlas
+from lumos.model.catalog import CatalogEntry
+from lumos.model.dataset import Documentation, Governance, Lineage, UpstreamEdge
+from lumos.model.lineage import ColumnMapping
+from lumos.model.schema import Field, Schema
+from lumos.model.types import INT64
+from servers.atlas import atlas_server
+
+pytestmark = pytest.mark.slow
+
+HIVE = "lumos://atlas/hive_table/sales.orders@prod"
+REPORT = "lumos://s3/lake/report"
+
+
+def _attributes(*names: str) -> list[dict[str, Any]]:
+    common = {"typeName": "string", "isOptional": True, "cardinality": "SINGLE"}
+    return [{"name": name, **common} for name in names]
+
+
+# The part of Atlas's model of Hive that Lumos reads; the web application alone does not have it.
+HIVE_TYPES = {
+    "entityDefs": [
+        {"name": "hive_table", "superTypes": ["DataSet"], "typeVersion": "1.0",
+         "attributeDefs": _attributes("tableType", "comment")},
+        {"name": "hive_column", "superTypes": ["DataSet"], "typeVersion": "1.0",
+         "attributeDefs": _attributes("type", "comment")},
+    ],
+    "relationshipDefs": [
+        {"name": "hive_table_columns", "typeVersion": "1.0", "propagateTags": "NONE",
+         "relationshipCategory": "COMPOSITION",
+         "endDef1": {"type": "hive_table", "name": "columns", "isContainer": True,
+                     "cardinality": "SET"},
+         "endDef2": {"type": "hive_column", "name": "table", "cardinality": "SINGLE"}},
+    ],
+    "businessMetadataDefs": [
+        {"name": "governance", "typeVersion": "1.0", "attributeDefs": [
+            {**each, "options": {"applicableEntityTypes": '["DataSet"]', "maxStrLength": "100"}}
+            for each in _attributes("steward")
+        ]},
+    ],
+}  # fmt: skip
+
+
+def written_by_hive(catalog: Atlas) -> None:
+    """Write a table as the hook of Hive does."""
+    call = catalog._opened.server._call
+    call("POST", "v2/types/typedefs", HIVE_TYPES)
+    table = {"qualifiedName": "sales.orders@prod", "name": "orders", "comment": "All orders"}
+    created = call("POST", "v2/entity/bulk", {"entities": [
+        {"typeName": "hive_table", "guid": "-1", "attributes": table,
+         "businessAttributes": {"governance": {"steward": "ada"}}},
+    ]})  # fmt: skip
+    owner = {"guid": created["guidAssignments"]["-1"], "typeName": "hive_table"}
+    column = {"qualifiedName": "sales.orders.id@prod", "name": "id", "type": "bigint"}
+    call("POST", "v2/entity/bulk", {"entities": [
+        {"typeName": "hive_column", "guid": "-1", "attributes": column,
+         "relationshipAttributes": {"table": owner}},
+    ]})  # fmt: skip
+    catalog.close()
+
+
+@pytest.fixture
+def catalog() -> Iterator[Atlas]:
+    with atlas_server() as address:
+        yield atlas_at(address)
+
+
+def test_a_table_of_hive_is_read_linked_and_continued(catalog: Atlas) -> None:
+    written_by_hive(catalog)
+    found = catalog.get(HIVE)
+    assert found is not None
+    assert found.documentation == Documentation(description="All orders")
+    assert found.schema is not None
+    assert [(each.name, each.type) for each in found.schema.fields] == [("id", INT64)]
+    assert found.raw["atlas"]["businessAttributes"] == {"governance": {"steward": "ada"}}
+    assert not catalog.put(found).changed
+    mapping = ColumnMapping(upstream="id", downstream="id")
+    report = CatalogEntry(
+        urn=REPORT, name="report", platform="s3",
+        schema=Schema(fields=(Field(name="id", type=INT64),)),
+        lineage=Lineage(upstream=(UpstreamEdge(urn=HIVE, columns=(mapping,)),)),
+        raw={"atlas": found.raw["atlas"]},
+    )  # fmt: skip
+    catalog.put(report)
+    stored = catalog.get(REPORT)
+    assert stored == report
+    guid = catalog._opened.reader.many([REPORT])[REPORT].guid
+    drawn = catalog._opened.server._call("GET", f"v2/lineage/{guid}", query={"direction": "INPUT"})
+    names = {each["typeName"] for each in drawn["guidEntityMap"].values()}
+    assert names == {"lumos_dataset", "lumos_process", "hive_table"}
+    assert {each.urn for each in catalog.export()} == {HIVE, REPORT}
+    assert [each.urn for each in catalog.search("rep", Filters(platform="s3"))] == [REPORT]
+    assert not list(catalog.search("rep", Filters(platform="s3", format="csv")))
+    assert stored is not None
+    raw = {"atlas": {**found.raw["atlas"], "businessAttributes": {"governance": {"steward": "bo"}}}}
+    catalog.put(msgspec.structs.replace(stored, raw=raw))
+    changed = catalog.get(REPORT)
+    assert changed is not None
+    assert changed.raw == raw
+    tagged = msgspec.structs.replace(found, governance=Governance(tags=("pii",)))
+    assert catalog.put(tagged).changed
+    assert catalog.get(HIVE) == tagged
+    catalog.erase(HIVE)
+    assert catalog.get(HIVE) == found
