@@ -12,6 +12,7 @@ from lumos.catalogs.amundsen.tables import NATIVE, RenderedTable, entry_in, rend
 from lumos.catalogs.chunks import chunked, in_halves
 from lumos.catalogs.interface import (
     NO_FILTERS,
+    AspectStorage,
     CatalogItem,
     FailedEntry,
     Filters,
@@ -118,6 +119,9 @@ class GraphCatalog(
                 else:
                     held, is_changed = wanted[node].storage, node in changed
                     yield WrittenEntry(urn=urns[node], changed=is_changed, held=held)
+
+    def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
+        return render(entry).storage
 
     def erase(self, urn: str) -> None:
         self.erase_many([urn])

@@ -28,6 +28,7 @@ from lumos.catalogs.datahub.writer import (
 from lumos.catalogs.http import Caller
 from lumos.catalogs.interface import (
     NO_FILTERS,
+    AspectStorage,
     CatalogItem,
     Connects,
     FailedEntry,
@@ -145,6 +146,9 @@ class Datahub(
         if CATALOG not in entry.raw:
             return entry
         return self._connection.reader.as_stored(entry)
+
+    def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
+        return self._connection.reader.render(entry).storage
 
     def adjust_for_merge(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry

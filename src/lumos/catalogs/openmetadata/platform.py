@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from lumos.catalogs.cleanup import CleansUp
 from lumos.catalogs.interface import (
     NO_FILTERS,
+    AspectStorage,
     CatalogItem,
     Connects,
     FailedEntry,
@@ -172,6 +173,9 @@ class Openmetadata(
         # Fields that the server would not return unchanged are packed.
         Urn.parse(entry.urn)
         return with_canonical_edges(entry)
+
+    def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
+        return self._opened.writer.storage_of(entry)
 
     def erase(self, urn: str) -> None:
         self.erase_many([urn])
