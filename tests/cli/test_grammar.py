@@ -303,6 +303,13 @@ def test_an_empty_store_asks_for_a_scan(lumos: Any) -> None:
     )
 
 
+@pytest.mark.usefixtures("workplace")
+def test_a_starter_is_written_into_a_new_folder_and_kept(lumos: Any) -> None:
+    assert lumos("init", "conf/lumos.yaml").out.endswith("lumos config check conf/lumos.yaml\n")
+    again = lumos("init", "conf/lumos.yaml")
+    assert again.err.endswith("Replace it with: lumos init conf/lumos.yaml --force\n")
+
+
 def test_a_path_that_is_not_there_suggests_one_that_is(lumos: Any, workplace: Path) -> None:
     (workplace / "shop").mkdir()
     for command in ("ingest", "discover"):

@@ -197,8 +197,12 @@ def _result(before: CatalogEntry | None, merged: MergedEntry) -> WrittenEntry:
 
 
 def _storage_of(entry: CatalogEntry) -> dict[str, AspectStorage]:
-    fields = CatalogEntry.__struct_fields__
-    return {name: "native" for name in fields if getattr(entry, name) not in (None, {}, False)}
+    values = {name: getattr(entry, name) for name in CatalogEntry.__struct_fields__}
+    return {
+        name: "native"
+        for name, value in values.items()
+        if value or (name in ASPECTS and value is not None)
+    }
 
 
 def _erase(transaction: Transaction, urn: str) -> None:

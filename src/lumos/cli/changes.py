@@ -146,9 +146,9 @@ def _print_events(tally: "ChangesTally", names: Names) -> None:
                 sys.stdout.write(f"{_line(cells, width)}\n")
     sums = tally.summary
     if sums.events:
-        events, datasets = plural(sums.events, "event"), plural(sums.datasets, "dataset")
+        total, datasets = plural(sums.events, "event"), plural(sums.datasets, "dataset")
         breaking = plural(sums.breaking_changes, "breaking change")
-        print_line(f"{events} in {datasets}; {breaking}.")
+        print_line(f"{total} in {datasets}; {breaking}.")
     else:
         print_line("No changes. Scan for some with: lumos ingest")
 

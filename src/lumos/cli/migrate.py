@@ -220,7 +220,7 @@ def _print_plan(plan: "MigrationPlan", names: Names) -> None:
     console.print()
     table = Table("ASPECT", ">ENTRIES", "IN THE TARGET")
     for name, aspect in plan.aspects.items():
-        for storage, count in sorted(aspect.held.items()):
+        for storage, count in sorted(aspect.counts.items()):
             table.add(name, f"{count:,}", _STORAGE_TEXT[storage])
     console.print(table)
     console.print()

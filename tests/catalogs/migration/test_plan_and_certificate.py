@@ -45,11 +45,11 @@ def test_a_plan_says_how_aspects_are_stored_as_the_migration_then_does(lake: Lum
     lake.annotations.tags.set("orders", "pii")
     lake.annotations.tags.set("items", "pii")
     plan = lake.migration.plan("local", FILE)
-    assert plan.aspects["dataset.governance"].held == {"native": 1, "partly": 1}
+    assert plan.aspects["dataset.governance"].counts == {"native": 1, "partly": 1}
     assert plan.aspects["dataset.governance"].holding == "partly"
     run = lake.migration.migrate("local", FILE)
     for aspect, held in run.imported.sums.held.items():
-        assert plan.aspects[f"dataset.{aspect}"].held == held, aspect
+        assert plan.aspects[f"dataset.{aspect}"].counts == held, aspect
 
 
 def test_deleted_datasets_are_counted_apart(

@@ -90,9 +90,9 @@ def _plan_aspects(
                         lossy[kind.singular, name].append(key)
     aspects = {
         name: PlannedAspect(
-            source=held.total(), holding=min(held, key=_HOLDINGS.index), held=dict(held)
+            source=each.total(), holding=min(each, key=_HOLDINGS.index), counts=dict(each)
         )
-        for name, held in sorted(counts.items())
+        for name, each in sorted(counts.items())
     }
     return aspects, tuple(
         LossyAspect(

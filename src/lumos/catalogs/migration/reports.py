@@ -104,13 +104,13 @@ class PlannedAspect(Report, frozen=True, kw_only=True):
     """The number of entries with an aspect, and how the target stores it.
 
     `native` in its own fields, `properties` in custom properties, `partly` in both, `store` only in
-    the store of Lumos and in snapshots. `held` counts the entries that are stored in each way, and
+    the store of Lumos and in snapshots. `counts` are the entries that are stored in each way, and
     `holding` is the least exact of them.
     """
 
     source: int
     holding: Holding
-    held: dict[Holding, int]
+    counts: dict[Holding, int]
 
 
 class LossyAspect(Report, frozen=True, kw_only=True):
