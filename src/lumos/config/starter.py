@@ -13,7 +13,6 @@ from lumos.config.secret import ConnectionString, Secret
 from lumos.config.sources import DatasetHint, FileSourceSettings, FileStoreSettings, SourceSettings
 from lumos.errors import MisuseError
 
-
 _DEFAULT_NAME: Final = "lumos.yaml"
 
 
