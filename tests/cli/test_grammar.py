@@ -244,8 +244,6 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
         ("schema predict orders no.json", "no.json: there is no such file. Write the schemas of today as a start: lumos schema export FOLDER"),
         ("impact orders --change 'id: INT64 -> NOTHING'", "See the types of a dataset with: lumos show DATASET"),
         ("impact orders", "lumos impact DATASET --drop COLUMN"),
-        ("import notes.py", "Write one with: lumos export backup.json"),
-        ("validate notes.py", "Write one with: lumos export backup.json"),
         ("cost set orders 5", "as in: lumos cost set orders storage=120 other=-12.50"),
         ("cost set orders storge=5", "Did you mean 'storage'?"),
         ("notify test slack", "then run: lumos config check"),
@@ -289,6 +287,10 @@ def test_a_snapshot_that_is_not_one_names_the_next_command(lumos: Any, workplace
     done = lumos("validate", "a.json")
     assert done.code == 1
     assert "Write another one with: lumos export FILE" in done.out
+    (workplace / "notes.py").write_text("")
+    for command in ("import", "validate"):
+        done = lumos(command, "notes.py")
+        assert done.err.endswith("Write one with: lumos export backup.json\n")
 
 
 @pytest.mark.usefixtures("workplace")
