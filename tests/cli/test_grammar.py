@@ -246,6 +246,8 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
         ("impact orders", "lumos impact DATASET --drop COLUMN"),
         ("cost set orders 5", "as in: lumos cost set orders storage=120 other=-12.50"),
         ("cost set orders storge=5", "Did you mean 'storage'?"),
+        ("xyzzy", "No such command 'xyzzy'. See: lumos --help"),
+        ("lst", "No such command 'lst'. Did you mean 'list'? See: lumos --help"),
         ("notify test slack", "then run: lumos config check"),
     ],
 )  # fmt: skip

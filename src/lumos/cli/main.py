@@ -85,14 +85,6 @@ class _Commands(SwitchedGroup):
         with _report_misuse():
             return super().invoke(ctx)
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        try:
-            return super().resolve_command(ctx, args)
-        except typer.TyperException as problem:
-            if ctx.parent is None and "Did you mean" not in problem.message:
-                problem.message += " See all commands with: lumos --help"
-            raise
-
 
 @contextmanager
 def _report_misuse() -> Iterator[None]:
