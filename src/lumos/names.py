@@ -6,6 +6,7 @@ A dataset is found by its URN, or by its name or the end of its path if that is 
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from shlex import quote
 from typing import Final, NamedTuple
 
 from lumos.errors import MisuseError, did_you_mean
@@ -34,8 +35,11 @@ class UnknownField(MisuseError):
 
     def __init__(self, field: str, owner: str, known: Iterable[str]) -> None:
         self.field = field
+        dataset = owner.strip("'")
+        show = "list" if DatasetPattern(dataset).has_wildcards else f"show {quote(dataset)}"
+        advice = f" See its fields with: lumos {show}"
         question = did_you_mean(field, known, limit=_MAX_SUGGESTED)
-        super().__init__(f"No field '{field}' in {owner}.{question}")
+        super().__init__(f"No field '{field}' in {owner}.{question or advice}")
 
 
 class ColumnName(NamedTuple):

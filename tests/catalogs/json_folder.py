@@ -17,7 +17,13 @@ from uuid import NAMESPACE_URL, uuid5
 import msgspec
 
 from lumos import catalogs
-from lumos.catalogs.interface import NO_FILTERS, CatalogItem, Filters, WrittenEntry
+from lumos.catalogs.interface import (
+    NO_FILTERS,
+    AspectStorage,
+    CatalogItem,
+    Filters,
+    WrittenEntry,
+)
 from lumos.catalogs.packed_properties import own_properties, pack, restore, unpack
 from lumos.catalogs.search import search_entries
 from lumos.errors import CatalogError
@@ -101,13 +107,12 @@ class JsonFolder(
         return search_entries(self.export(), text, filters, limit=limit)
 
     def put(self, entry: CatalogEntry) -> WrittenEntry:
-        # The URN and the deletion have no fields and are not packed: they travel with `raw`.
-        raw = {"urn": entry.urn, "deleted": entry.deleted, "raw": entry.raw}
-        exact, body = msgspec.structs.replace(entry, raw=raw), native_part(entry)
-        packed = pack(exact, shown_in(entry.urn, body), max_length=LONGEST_PROPERTY)
-        body.properties |= packed.properties
+        body, storage = rendered(entry)
         changed = self._write(dataset_file(entry.urn), body)
-        return WrittenEntry(urn=entry.urn, changed=changed, held=packed.storage)
+        return WrittenEntry(urn=entry.urn, changed=changed, held=storage)
+
+    def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
+        return rendered(entry)[1]
 
     def erase(self, urn: str) -> None:
         self._write(dataset_file(urn), None)
@@ -245,6 +250,16 @@ def shown_in(urn: str, body: DatasetFile) -> CatalogEntry:
         ownership=Ownership(owners=(owner,)) if owner else None,
         properties=unpack(body.properties).own or None,
     )  # fmt: skip
+
+
+def rendered(entry: CatalogEntry) -> tuple[DatasetFile, dict[str, AspectStorage]]:
+    """The file of an entry, and how each of its aspects is stored."""
+    # The URN and the deletion have no fields and are not packed: they travel with `raw`.
+    raw = {"urn": entry.urn, "deleted": entry.deleted, "raw": entry.raw}
+    exact, body = msgspec.structs.replace(entry, raw=raw), native_part(entry)
+    packed = pack(exact, shown_in(entry.urn, body), max_length=LONGEST_PROPERTY)
+    body.properties |= packed.properties
+    return body, packed.storage
 
 
 def as_shown(entry: CatalogEntry) -> CatalogEntry:

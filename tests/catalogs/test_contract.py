@@ -127,6 +127,13 @@ def test_how_each_aspect_is_held_is_told(opened: Opened) -> None:
         assert (how == "properties") == (name not in catalog.native), name
 
 
+def test_how_each_aspect_is_held_is_known_before_it_is_written(opened: Opened) -> None:
+    for entry in rich():
+        expected = dict(opened().storage_of(entry))
+        assert opened().get(entry.urn) is None
+        assert {**expected, **opened().put(entry).held} == expected
+
+
 def test_an_emitted_dataset_leaves_other_aspects_alone(opened: Opened) -> None:
     opened().emit(
         Dataset(

@@ -29,10 +29,11 @@ def test_a_column_can_be_annotated_as_dataset_and_column(lumos: Callable[..., An
 
 
 @pytest.mark.usefixtures("lake")
-def test_swapped_arguments_of_owner_assign_are_pointed_out(lumos: Callable[..., Any]) -> None:
+def test_swapped_arguments_of_owner_assign_are_refused(lumos: Callable[..., Any]) -> None:
     done = lumos("owner", "assign", "ann", "orders")
-    assert done.code == 0
-    assert "the dataset comes first: lumos owner assign orders ann" in done.err
+    assert done.code == 2
+    assert "The dataset comes first: lumos owner assign orders ann" in done.err
+    assert lumos("owner", "list", "orders", "--json").json["owned"][0]["owners"] == []
 
 
 @pytest.mark.usefixtures("lake")

@@ -34,8 +34,22 @@ def test_changes_are_lines_newest_first(lumos: Any) -> None:
         "2024-01-01 02:00:00 BREAKING SCHEMA_CHANGED S-2 2.0.0 orders 1 field removed: discount",
         "2024-01-01 01:00:00 CREATED S-1 1.0.0 users first seen",
         "2024-01-01 00:00:00 CREATED S-1 1.0.0 orders first seen",
-        "4 changes in 2 datasets, 1 breaking.",
+        "4 events in 2 datasets; 1 breaking change.",
     ]
+
+
+def test_breaking_changes_are_counted_by_field_and_deleted_dataset(
+    lake: RecordedLake, lumos: Any
+) -> None:
+    lake.see("events", "id INT64\nuser INT64\nurl STRING")
+    changed = lake.see("events", "id INT64\nmore STRING")
+    lake.lose("users")
+    assert changed.breaking_changes == 2
+    assert lumos("changes", "--breaking").out.splitlines()[-1] == (
+        "3 events in 3 datasets; 4 breaking changes."
+    )
+    summary = lumos("changes", "--json").json["summary"]
+    assert (summary["breaking"], summary["breaking_changes"]) == (3, 4)
 
 
 def test_a_line_says_who_breaks_downstream(lake: RecordedLake, lumos: Any) -> None:
@@ -88,12 +102,12 @@ def test_history_names_under_each_change_what_it_breaks(lake: RecordedLake, lumo
 def test_changes_as_json_hold_every_promised_fact(lumos: Any) -> None:
     told = lumos("changes", "--breaking", "--json").json
     assert set(told) == {"format_version", "events", "summary"}
-    assert told["summary"] == {"events": 1, "breaking": 1, "datasets": 1}
+    assert told["summary"] == {"events": 1, "breaking": 1, "datasets": 1, "breaking_changes": 1}
     (event,) = told["events"]
     assert set(event) == {
         "event_id", "urn", "type", "change_type", "timestamp", "cause", "author", "source_path",
         "cloud_version", "schema_version", "breaking", "summary", "flags", "changes", "old_schema",
-        "new_schema", "metadata", "affected_downstream", "affected",
+        "new_schema", "metadata", "affected_downstream", "affected", "breaking_changes",
     }  # fmt: skip
     assert (event["type"], event["change_type"]) == ("SCHEMA_CHANGED", "SCHEMA_CHANGE")
     assert event["timestamp"] == "2024-01-01T02:00:00Z"

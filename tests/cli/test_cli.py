@@ -116,6 +116,7 @@ def test_a_scan_names_who_breaks_and_exits_with_10_on_request(lumos: Any, lake: 
     result = lumos("ingest", lake, "--exit-code", "--accept-removals", "--json")
     assert result.code == 10
     assert result.json["summary"]["breaking_changes"] == 1
+    assert lumos("changes", "--json").json["summary"]["breaking_changes"] == 2
     (gone,) = result.json["gone"]
     assert gone["urn"] in result.json["missing"]
     assert [use["sentence"] for each in gone["affected"]["datasets"] for use in each["uses"]] == [

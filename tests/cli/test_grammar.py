@@ -156,10 +156,10 @@ def shop(workplace: Path) -> Path:
 
 
 @pytest.mark.usefixtures("shop")
-def test_an_owner_is_assigned_in_either_order(lumos: Any) -> None:
+def test_an_owner_may_have_the_name_of_a_dataset(lumos: Any) -> None:
     for name in ("jane", "team", "items"):
         lumos("owner", "add", name)
-    for words in (("orders", "jane"), ("team", "orders"), ("items", "team"), ("sales/*", "items")):
+    for words in (("orders", "jane"), ("orders", "team"), ("items", "team"), ("sales/*", "items")):
         assert lumos("owner", "assign", *words).code == 0, words
     owners = {
         each["name"]: {owner["name"] for owner in each["owners"]}
@@ -179,7 +179,7 @@ def test_an_owner_is_assigned_in_either_order(lumos: Any) -> None:
         ("compliance add GDPR 'sales/*'", "lumos compliance add 'sales/*' GDPR"),
         ("doc set text orders", "lumos doc set orders text"),
         ("term add Order orders", "lumos term add orders Order"),
-        ("owner assign newteam orders", "lumos owner add newteam && lumos owner assign orders newteam"),
+        ("owner assign newteam orders", "lumos owner assign orders newteam"),
         ("owner remove jane orders", "lumos owner remove orders jane"),
         ("property set sla=1 orders", "lumos property set DATASET NAME=VALUE"),
     ],
@@ -234,12 +234,65 @@ def test_terms_are_put_on_data_and_written_in_the_glossary(lumos: Any) -> None:
         ("export", "Name one file to write: lumos export FILE"),
         ("lineage path orders.id", "lumos lineage path orders.amount revenue.total"),
         ("explain nothing/at/all", "or see all with: lumos list"),
+        ("list --format parquett", "Did you mean 'parquet'? See all with: lumos list"),
+        ("search orders --format parquett", "Did you mean 'parquet'? See all with: lumos list"),
+        ("export x --format ymal", "Did you mean 'yaml'? See: lumos export --help"),
+        ("cost by tem", "Did you mean 'team'? See: lumos cost by --help"),
+        ("job list --kind ingst", "Did you mean 'ingest'?"),
+        ("compliance add orders GDPR --field nothing", "No field 'nothing' in orders. See its fields with: lumos show orders"),
+        ("doc set orders.nothing text", "No field 'nothing' in orders. See its fields with: lumos show orders"),
+        ("schema predict orders no.json", "no.json: there is no such file. Write the schemas of today as a start: lumos schema export FOLDER"),
+        ("impact orders --change 'id: INT64 -> NOTHING'", "See the types of a dataset with: lumos show DATASET"),
+        ("impact orders", "lumos impact DATASET --drop COLUMN"),
+        ("cost set orders 5", "as in: lumos cost set orders storage=120 other=-12.50"),
+        ("cost set orders storge=5", "Did you mean 'storage'?"),
+        ("xyzzy", "No such command 'xyzzy'. See: lumos --help"),
+        ("lst", "No such command 'lst'. Did you mean 'list'? See: lumos --help"),
+        ("notify test slack", "then run: lumos config check"),
     ],
 )  # fmt: skip
 def test_an_error_ends_with_the_next_command(lumos: Any, line: str, sentence: str) -> None:
     done = lumos(*shlex.split(line))
     assert done.code == 2
     assert done.err.endswith(f"{sentence}\n"), done.err
+
+
+@pytest.mark.usefixtures("shop")
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("search orders --tag nothing", "No dataset matches 'orders' with --tag nothing. See all with: lumos tag list"),
+        ("search orders --owner nobody", "No dataset matches 'orders' with --owner nobody. See all with: lumos owner list"),
+        ("audit list --action nothing", "No recorded action matches. See the newest ones with: lumos audit list"),
+        ("export all.json --tag nothing", "no dataset matches the selection. See what there is with: lumos tag list"),
+        ("export all.json --owner nobody", "no dataset matches the selection. See what there is with: lumos owner list"),
+    ],
+)  # fmt: skip
+def test_a_filter_that_matches_nothing_names_the_next_command(
+    lumos: Any, line: str, sentence: str
+) -> None:
+    done = lumos(*line.split())
+    assert done.code == 0
+    assert sentence in " ".join(f"{done.out} {done.err}".split())
+
+
+@pytest.mark.usefixtures("shop")
+def test_cost_overrides_are_listed_by_name(lumos: Any) -> None:
+    lumos("cost", "set", "orders", "compute=5")
+    for words in (("list",), ("set", "orders", "storage=1")):
+        assert "orders compute 5.00 USD" in lumos("cost", *words).words
+    assert "lumos://file/lake/sales/orders" in lumos("cost", "list", "--verbose").words
+
+
+def test_a_snapshot_that_is_not_one_names_the_next_command(lumos: Any, workplace: Path) -> None:
+    (workplace / "a.json").write_text("{}")
+    done = lumos("validate", "a.json")
+    assert done.code == 1
+    assert "Write another one with: lumos export FILE" in done.out
+    (workplace / "notes.py").write_text("")
+    for command in ("import", "validate"):
+        done = lumos(command, "notes.py")
+        assert done.err.endswith("Write one with: lumos export backup.json\n")
 
 
 @pytest.mark.usefixtures("workplace")
@@ -252,6 +305,13 @@ def test_an_empty_store_asks_for_a_scan(lumos: Any) -> None:
     assert lumos("show", "orders").err == (
         "lumos: No dataset orders in the store. It is empty. Fill it with: lumos ingest PATH\n"
     )
+
+
+@pytest.mark.usefixtures("workplace")
+def test_a_starter_is_written_into_a_new_folder_and_kept(lumos: Any) -> None:
+    assert lumos("init", "conf/lumos.yaml").out.endswith("lumos config check conf/lumos.yaml\n")
+    again = lumos("init", "conf/lumos.yaml")
+    assert again.err.endswith("Replace it with: lumos init conf/lumos.yaml --force\n")
 
 
 def test_a_path_that_is_not_there_suggests_one_that_is(lumos: Any, workplace: Path) -> None:

@@ -43,7 +43,7 @@ def test_no_name_breaks_a_line_or_reaches_the_terminal(lumos: Any, urn: str) -> 
         ("doc", "set", urn, f"text{HARM}"),
         ("doc", "list", urn),
         ("owner", "add", word),
-        ("owner", "assign", word, urn),
+        ("owner", "assign", urn, word),
         ("owner", "list"),
         ("term", "define", word, "--definition", word),
         ("term", "list"),

@@ -120,6 +120,33 @@ def test_owners_of_such_tables_are_listed(lumos: Callable[..., Any]) -> None:
 
 
 @pytest.mark.usefixtures("models")
+def test_its_owner_is_shown_in_its_lineage(lumos: Callable[..., Any]) -> None:
+    tree = lumos("lineage", "show", "orders").words
+    assert "owner analytics-team · not scanned" in tree
+    assert "owner ml-team · not scanned" in tree
+    assert lumos("lineage", "show", "scores").words.startswith("scores owner ml-team · not scanned")
+    shown = lumos("lineage", "show", "scores", "--json").json
+    owners = {each["name"]: each.get("owners", []) for each in shown["nodes"]}
+    assert owners == {"orders": [], "customer_360": ["analytics-team"], "scores": ["ml-team"]}
+
+
+@pytest.mark.usefixtures("models")
+@pytest.mark.parametrize(
+    "words", [("ml-team",), ("ML",), ("scores ml",), ("score", "--owner", "ML-Team")]
+)
+def test_a_search_finds_it_by_its_owner(lumos: Callable[..., Any], words: tuple[str, ...]) -> None:
+    assert "scores (ml-team) is known from lineage only" in lumos("search", *words).out
+    found = lumos("search", *words, "--json").json
+    assert found["lineage_only"] == ["lumos://sql/marts/scores"]
+    assert found["lineage_only_owners"] == {"lumos://sql/marts/scores": ["ml-team"]}
+
+
+@pytest.mark.usefixtures("models")
+def test_a_list_of_names_ignores_owners(lumos: Callable[..., Any]) -> None:
+    assert lumos("list", "ml-team", "--lineage-only", "--json").json["lineage_only"] == []
+
+
+@pytest.mark.usefixtures("models")
 def test_a_migration_says_which_lineage_it_leaves_out(lumos: Callable[..., Any]) -> None:
     done = lumos("migrate", "local", "datahub-file:out.json", "--certificate", "c.json")
     assert "[warn] 2 lineage edges from or to tables that only SQL mentions" in done.out
@@ -139,7 +166,7 @@ def test_an_annotation_needs_a_scan(lumos: Callable[..., Any]) -> None:
 @pytest.mark.usefixtures("models")
 def test_a_search_points_to_it(lumos: Callable[..., Any]) -> None:
     done = lumos("search", "customer_360")
-    assert "customer_360 is known from lineage only" in done.out
+    assert "customer_360 (analytics-team) is known from lineage only" in done.out
     assert "lumos show customer_360" in done.out
     found = lumos("search", "customer_360", "--json").json
     assert found["lineage_only"] == ["lumos://sql/marts/customer_360"]
@@ -166,7 +193,7 @@ def test_it_is_found_next_to_scanned_datasets(lumos: Callable[..., Any]) -> None
     RecordedLake(Lumos()).see_all(["sales/scores_old"], "id INT64")
     found = lumos("search", "scores")
     assert "1 dataset" in found.out
-    assert "scores is known from lineage only" in found.out
+    assert "scores (ml-team) is known from lineage only" in found.out
     assert lumos("search", "scores", "--format", "parquet", "--json").json["lineage_only"] == []
 
 

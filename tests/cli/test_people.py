@@ -35,7 +35,7 @@ def test_owners_from_first_to_last(lumos: Any) -> None:
         {"name": "team", "kind": "group", "type": "DATA_STEWARD"}
     ]
     assert (
-        lumos("owner", "assign", "team", "*", "--type", "DATA_STEWARD", "--remove", "--json").json[
+        lumos("owner", "assign", "*", "team", "--type", "DATA_STEWARD", "--remove", "--json").json[
             "changed"
         ]
         == 2
@@ -124,7 +124,7 @@ def test_what_is_said_is_shown(lumos: Any) -> None:
         (("tag", "set", "ordres", "x"), "Did you mean 'orders'?"),
         (("tag", "set", "orders", "x", "--field", "emial"), "Did you mean 'email'?"),
         (("property", "set", "orders", "x"), "'x' is not NAME=VALUE"),
-        (("owner", "assign", "nobody", "orders"), "No owner named 'nobody'"),
+        (("owner", "assign", "orders", "nobody"), "No owner named 'nobody'"),
         (("enrich",), "lumos enrich FILE"),
         (("doc", "list", "--missing"), "No documentation is required"),
     ],

@@ -205,8 +205,10 @@ PAIRS = [
          lambda lumos: lumos.cost_sources.set("tickets", {"compute": "3"})),
     Pair("cost remove orders", lambda lumos: lumos.cost_sources.unset("orders")),
     Pair("cost list", lambda lumos: lumos.cost_sources.overrides()),
-    Pair("gate waive 0123456789abcdef --reason retired --approver ann",
-         lambda lumos: lumos.gate.waive("0123456789abcdef", reason="retired", approver="ann")),
+    Pair("gate waive 0123456789abcdef --reason retired --approver ann --from-ci",
+         lambda lumos: lumos.gate.waive(
+             "0123456789abcdef", reason="retired", approver="ann", from_ci=True
+         )),
     Pair("token create bi", lambda lumos: lumos.tokens.create("bi")),
     Pair("token list", lambda lumos: lumos.tokens.list()),
     Pair("token revoke ci", lambda lumos: lumos.tokens.revoke("ci")),

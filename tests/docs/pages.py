@@ -345,7 +345,7 @@ class Enrichment(Shop):
 
     def clicks_are_owned(self) -> None:
         self.run("lumos owner add streaming --group")
-        self.run("lumos owner assign streaming clicks")
+        self.run("lumos owner assign clicks streaming")
 
 
 class OwnersOfAShop(Shop):

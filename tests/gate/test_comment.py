@@ -40,7 +40,7 @@ def test_owners_recommendations_picture_and_waiver_are_there() -> None:
     assert "| growth | 2 | 0 | `report_1`, `report_3` |\n" in text
     assert "| no known owner | 0 | 1 | `report_2` |\n" in text
     assert text.count("Notify growth before deploying") == 1
-    assert "`lumos gate waive FINGERPRINT --reason TEXT --approver NAME`" in text
+    assert "`lumos gate waive FINGERPRINT --from-ci --reason TEXT --approver NAME`" in text
     assert "<details><summary>Details of 3 findings</summary>\n\n```mermaid\nflowchart LR\n" in text
     assert '  d0["users"] -->|"email"| d1["logins"]\n  d1 -->|"mail"| d2["report_1"]\n' in text
     assert "- **Breaking:** `users.email` was removed and breaks `report_1` (growth): " in text

@@ -223,6 +223,27 @@ def waive(report: GateReport, **options: Any) -> Path:
     return Path(waived.file)
 
 
+def test_a_waiver_needs_the_fingerprint_of_a_finding(repository: SampleRepository) -> None:
+    gate = Lumos(environment={}).gate
+    unknown = "0123456789abcdef"
+    why: dict[str, Any] = {"reason": "Agreed", "approver": "analytics-team"}
+    with pytest.raises(MisuseError, match=r"No run in this clone .* lumos gate --base REV"):
+        gate.waive(unknown, **why)
+    repository.commit({"schemas/users.schema": USERS.replace("user_id STRING", "user_id INT64")})
+    (finding,) = repository.check().findings
+    with pytest.raises(MisuseError) as refused:
+        gate.waive(unknown, **why)
+    assert f"Reported in this clone: {finding.fingerprint} (users.user_id" in str(refused.value)
+    assert "If CI reported it, add --from-ci" in str(refused.value)
+    mistyped = finding.fingerprint[::-1][:2] + finding.fingerprint[2:]
+    with pytest.raises(MisuseError, match=f"Did you mean '{finding.fingerprint}'"):
+        gate.waive(mistyped, **why)
+    with pytest.raises(MisuseError, match="which has 16 hexadecimal digits"):
+        gate.waive("abc!", **why)
+    assert gate.waive(unknown, from_ci=True, **why).fingerprint == unknown
+    assert gate.waive(finding.fingerprint, **why).fingerprint == finding.fingerprint
+
+
 def test_a_waiver_approves_one_finding_of_one_change(repository: SampleRepository) -> None:
     repository.commit({"schemas/users.schema": USERS.replace("user_id STRING", "user_id INT64")})
     before = repository.check()

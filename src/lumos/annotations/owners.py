@@ -24,7 +24,7 @@ from lumos.model.annotation import AnnotationKey, AnnotationMap
 from lumos.model.catalog import Group, User
 from lumos.model.dataset import Dataset, Owner
 from lumos.model.urn import name_in
-from lumos.names import find_datasets, is_dataset
+from lumos.names import find_datasets
 from lumos.store import DatasetFilter
 
 OWNERSHIP_TYPES: Final = (
@@ -43,12 +43,11 @@ OWNERSHIP_TYPES: Final = (
 class UnknownOwner(MisuseError):
     """A user or group that is not registered."""
 
-    def __init__(self, name: str, known: Iterable[str], *, next_command: str = "") -> None:
+    def __init__(self, name: str, known: Iterable[str]) -> None:
         self.name = name
-        assign = f" && {next_command}" if next_command else ""
         super().__init__(
             f"No owner named '{name}'.{did_you_mean(name, known)} "
-            f"Add one (--group for a group) with: lumos owner add {quote(name)}{assign}"
+            f"Add one (--group for a group) with: lumos owner add {quote(name)}"
         )
 
 
@@ -139,22 +138,6 @@ class Owners:
             target=dataset,
             dry_run=dry_run,
         )
-
-    def in_order(self, first: str, second: str) -> tuple[str, str]:
-        """Return the dataset and the owner from two arguments, which may be in either order.
-
-        Earlier versions took the owner first. If both orders are possible, the dataset is first.
-        """
-        known = {*self._items.all(User), *self._items.all(Group), *self._assigned_names()}
-        store = self._writer.store
-        if not is_dataset(store, second):
-            return first, second
-        if is_dataset(store, first) and (second in known or first not in known):
-            return first, second
-        if first in known:
-            return second, first
-        command = f"lumos owner assign {quote(second)} {quote(first)}"
-        raise UnknownOwner(first, known, next_command=command)
 
     def list(self, dataset: str | None = None, *, unowned: bool = False) -> OwnerListReport:
         """Count the datasets of each owner and those without; with `dataset`, also list them."""

@@ -13,7 +13,7 @@ from lumos.catalogs.former_names import AcceptsFormerNames
 from lumos.catalogs.three_way_merge import Conflict, merge
 from lumos.errors import CatalogUnavailable, LumosError
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, Job, User
-from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
+from lumos.model.dataset import ASPECTS, Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.lineage import LineageType
 from lumos.model.urn import Urn
 
@@ -26,13 +26,18 @@ class WrittenEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     `held` has one value per aspect: `native` if the catalog has fields for it, `properties` if it
     is stored in custom properties, and `partly` if the fields show a part of it and the properties
-    contain all of it.
+    contain all of it. Values of other fields are dropped.
     """
 
     urn: str
     changed: bool
     held: dict[str, AspectStorage] = {}
     conflicts: tuple[Conflict, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Adapters report everything that they pack, such as the format.
+        held = {name: storage for name, storage in self.held.items() if name in ASPECTS}
+        msgspec.structs.force_setattr(self, "held", held)
 
 
 class FailedEntry(NamedTuple):
@@ -179,6 +184,17 @@ class ReplacesEntries(AcceptsFormerNames, ABC):
         Both are equal unless the fields of the entry contradict its raw records.
         """
         return entry
+
+    def storage_of(self, entry: CatalogEntry) -> Mapping[str, AspectStorage]:
+        """How the catalog would store each aspect of an entry, as `put` reports it in `held`.
+
+        Other fields may be included: format, timestamps and raw. Nothing is written.
+        """
+        return {
+            name: "native" if name in self.native else "properties"
+            for name in ASPECTS
+            if getattr(entry, name) is not None
+        }
 
     def put_many(
         self,

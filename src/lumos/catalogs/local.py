@@ -76,6 +76,9 @@ class LocalStorePlatform(Platform, MergesWrites, Searches, StoresItems, WritesIn
     def put(self, entry: CatalogEntry) -> WrittenEntry:
         return self._change(entry.urn, partial(_replace_by, entry))
 
+    def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
+        return _storage_of(entry)
+
     def write(self, entry: CatalogEntry, *, base: CatalogEntry | None = None) -> WrittenEntry:
         return self._change(entry.urn, lambda theirs: merge(base, theirs, entry))
 
@@ -185,12 +188,21 @@ def _replace_by(entry: CatalogEntry, _: CatalogEntry | None) -> MergedEntry:
 
 def _result(before: CatalogEntry | None, merged: MergedEntry) -> WrittenEntry:
     entry = merged.entry
-    held: dict[str, AspectStorage] = {
-        name: "native" for name in ASPECTS if getattr(entry, name) is not None
-    }
     return WrittenEntry(
-        urn=entry.urn, changed=before != entry, held=held, conflicts=merged.conflicts
+        urn=entry.urn,
+        changed=before != entry,
+        held=_storage_of(entry),
+        conflicts=merged.conflicts,
     )
+
+
+def _storage_of(entry: CatalogEntry) -> dict[str, AspectStorage]:
+    values = {name: getattr(entry, name) for name in CatalogEntry.__struct_fields__}
+    return {
+        name: "native"
+        for name, value in values.items()
+        if value or (name in ASPECTS and value is not None)
+    }
 
 
 def _erase(transaction: Transaction, urn: str) -> None:

@@ -51,7 +51,7 @@ def _fields(type: Any) -> _PackableFields:
 
 
 class Packed(NamedTuple):
-    """The properties with packed fields, and how the catalog stores each aspect."""
+    """The properties with packed fields, and how the catalog stores each field that is set."""
 
     properties: dict[str, str]
     storage: dict[str, AspectStorage]
@@ -79,12 +79,13 @@ def pack(exact: Any, shown: Any, *, max_length: int) -> Packed:
         if value == native and (name != "timestamps" or to_json(value) == to_json(native)):
             kind_of_storage: AspectStorage = "native"
         else:
-            kind_of_storage = "properties" if native is None else "partly"
+            is_shown = native is not None and (name != "raw" or bool(native))
+            kind_of_storage = "partly" if is_shown else "properties"
             text = _encode(value)
             starts = enumerate(range(0, len(text), max_length), 1)
             parts = {number: text[start : start + max_length] for number, start in starts}
             properties.update(_keyed_parts(name, parts))
-        if value is not None and name in ASPECTS:
+        if value or (name in ASPECTS and value is not None):
             storage[name] = kind_of_storage
     return Packed(properties, storage)
 

@@ -41,7 +41,8 @@ def list_(
     report = options.lumos.audit.list(
         since=since, actor=actor, action=action, target=target, limit=limit
     )
-    options.print(report, _print_entries, options.names)
+    is_filtered = any((since, actor, action, target))
+    options.print(report, _print_entries, options.names, is_filtered=is_filtered)
 
 
 @app.command(epilog="Example: lumos audit verify --head 3f2a...")
@@ -74,9 +75,10 @@ def export(
     options.print(options.lumos.audit.export(file), _print_exported)
 
 
-def _print_entries(report: "AuditListReport", names: Names) -> None:
+def _print_entries(report: "AuditListReport", names: Names, *, is_filtered: bool) -> None:
     if not report.entries:
-        print_line("No action is recorded.")
+        advice = "No recorded action matches. See the newest ones with: lumos audit list"
+        print_line(advice if is_filtered else "No action is recorded.")
         return
     names.look_up(each.target for each in report.entries)
     table = Table(">#", "TIME (UTC)", "WHO", "FROM", "ACTION", "TARGET", "DETAILS")

@@ -146,8 +146,9 @@ def _print_events(tally: "ChangesTally", names: Names) -> None:
                 sys.stdout.write(f"{_line(cells, width)}\n")
     sums = tally.summary
     if sums.events:
-        changes, datasets = plural(sums.events, "change"), plural(sums.datasets, "dataset")
-        print_line(f"{changes} in {datasets}, {sums.breaking:,} breaking.")
+        total, datasets = plural(sums.events, "event"), plural(sums.datasets, "dataset")
+        breaking = plural(sums.breaking_changes, "breaking change")
+        print_line(f"{total} in {datasets}; {breaking}.")
     else:
         print_line("No changes. Scan for some with: lumos ingest")
 

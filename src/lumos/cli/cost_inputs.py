@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lumos.cli.names import Names
 from lumos.cli.options import CommonOptions, DatasetOrJob, add_command, argument, with_options
 from lumos.cli.screen import Table, stderr, stdout, steps
 from lumos.cli.text import print_line
@@ -109,7 +110,7 @@ def set_override(
     report = options.lumos.cost_sources.set(
         dataset, _parse_amounts(costs), since=since, until=until, currency=currency, reason=reason
     )
-    options.print(report, _print_overrides)
+    options.print(report, _print_overrides, options.names)
 
 
 @add_command(
@@ -148,14 +149,14 @@ def remove(
         removed = plural(report.removed, "override")
         print_line(f"Removed {removed}; the measured cost applies again.")
     if options.json or report.overrides:
-        options.print(report, _print_overrides)
+        options.print(report, _print_overrides, options.names)
 
 
 @add_command(app, "list", "overrides", epilog="Example: lumos cost list --json")
 @with_options
 def list_(options: CommonOptions) -> None:
     """List cost overrides, set by command and in the configuration."""
-    options.print(options.lumos.cost_sources.overrides(), _print_overrides)
+    options.print(options.lumos.cost_sources.overrides(), _print_overrides, options.names)
 
 
 def _parse_amounts(costs: list[str]) -> dict[str, Decimal]:
@@ -167,7 +168,10 @@ def _parse_amounts(costs: list[str]) -> dict[str, Decimal]:
         except InvalidOperation:
             amount = Decimal("nan")
         if not equals or not amount.is_finite():
-            raise MisuseError(f"Invalid cost '{each}'. Write storage=120 or other=-12.50")
+            raise MisuseError(
+                f"Invalid cost '{each}'. Write TYPE=AMOUNT, credits below 0, as in: "
+                "lumos cost set orders storage=120 other=-12.50"
+            )
         if name in amounts:
             raise MisuseError(f"'{name}' is given twice. Keep one of them.")
         amounts[name] = amount
@@ -211,14 +215,15 @@ def _print_removed_meter(report: "ForgottenMeter") -> None:
     print_line(f"Deleted {report.reporter} with {plural(report.rows, 'row')} of usage.")
 
 
-def _print_overrides(report: "OverridesReport") -> None:
+def _print_overrides(report: "OverridesReport", names: Names) -> None:
+    names.look_up(each.urn for each in report.overrides)
     table = Table(
         "DATASET OR JOB", "TYPE", ">PER MONTH", "SINCE", "UNTIL", "SET BY", "REASON",
         empty="No cost override is set. Set one with: lumos cost set DATASET storage=120",
     )  # fmt: skip
     for each in report.overrides:
         table.add(
-            each.urn,
+            names(each.urn),
             each.type,
             f"{each.amount:,.2f} {each.currency}",
             str(each.since or "always"),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Tables that are meaningful to users; --verbose lists all tables.
 _LABELS: Final = {
-    "dataset": "datasets",
+    "dataset": "datasets and deleted ones",
     "schema_version": "schema versions",
     "change_event": "changes",
     "annotation": "annotations",

@@ -18,6 +18,7 @@ from lumos.cli.options import (
     with_options,
 )
 from lumos.cli.screen import print_status, stdout, steps
+from lumos.cli.text import print_remark
 from lumos.errors import MisuseError
 from lumos.rendering.text import format_size, plural
 
@@ -142,6 +143,9 @@ def export(
             sys.stdout.buffer.flush()
             return
     options.print(report, _print_report)
+    if (dataset or tag or owner) and not report.counts.datasets:
+        command = "owner list" if owner else "tag list" if tag else "list"
+        print_remark(f"no dataset matches the selection. See what there is with: lumos {command}")
 
 
 def _stdout_format(format: str | None) -> str:
@@ -154,7 +158,9 @@ def _stdout_format(format: str | None) -> str:
 def _print_report(report: "SnapshotExportReport") -> None:
     console = stdout()
     counts = report.counts
-    console.print(f"[ok] {plural(counts.datasets, 'dataset')}")
+    console.print(f"[ok] {plural(counts.live, 'dataset')}")
+    if counts.deleted:
+        console.print(f"[ok] {plural(counts.deleted, 'deleted dataset')}, with history")
     if report.lineage_left_out:
         all_edges = plural(counts.lineage_edges + report.lineage_left_out, "lineage edge")
         print_status(console, "warn", f"{counts.lineage_edges:,} of {all_edges}")
@@ -163,8 +169,6 @@ def _print_report(report: "SnapshotExportReport") -> None:
     for name, nouns in _OTHER_KINDS.items():
         if count := getattr(counts, name):
             console.print(f"[ok] {plural(count, *nouns)}")
-    if counts.deleted:
-        console.print(f"{plural(counts.deleted, 'deleted dataset')} included, with history.")
     if report.omitted:
         console.print(f"Left out: {', '.join(report.omitted)}.")
     if report.lineage_left_out:

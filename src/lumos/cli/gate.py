@@ -151,13 +151,25 @@ def waive(
     expires: Annotated[
         str | None, typer.Option(metavar="DATE", help="The last day. Default: in 30 days.")
     ] = None,
+    from_ci: Annotated[
+        bool,
+        typer.Option(
+            "--from-ci", help="Accept a fingerprint that only a run elsewhere has reported."
+        ),
+    ] = False,
 ) -> None:
-    """Approve one finding of this change in .lumos/waivers.yaml; commit it with the change."""
+    """Approve one finding of this change in .lumos/waivers.yaml; commit it with the change.
+
+    The fingerprint is in the output of lumos gate. That of a comment on a pull request needs
+    --from-ci, because it cannot be checked here.
+    """
     try:
         until = None if expires is None else date.fromisoformat(expires)
     except ValueError:
         raise typer.BadParameter(f"'{expires}' is not a date such as 2026-12-31.") from None
-    report = options.lumos.gate.waive(fingerprint, reason=reason, approver=approver, expires=until)
+    report = options.lumos.gate.waive(
+        fingerprint, reason=reason, approver=approver, expires=until, from_ci=from_ci
+    )
     options.print(report, _print_waiver)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _MAX_LISTED: Final = 20
 # Descriptions of how a catalog stores an aspect for which it has no fields.
-_STORAGE_TEXT: Final = {
+STORAGE_TEXT: Final = {
     "properties": "in the custom properties",
     "partly": "in part natively, exactly in the custom properties",
 }
@@ -130,7 +130,7 @@ def print_import(report: "ImportReport", names: Names) -> None:
     for aspect, counts_by_storage in sorted(sums.held.items()):
         for storage, count in sorted(counts_by_storage.items()):
             if storage != "native":
-                console.print(f"{aspect}: {_STORAGE_TEXT[storage]} of {plural(count, 'dataset')}")
+                console.print(f"{aspect}: {STORAGE_TEXT[storage]} of {plural(count, 'dataset')}")
     if sums.seen_here:
         console.print(
             f"{plural(sums.seen_here, 'dataset')} already scanned here: schema, location and size "

@@ -152,7 +152,10 @@ def _print_tree(picture: "Picture", side: str, names: Names) -> None:
     boxes = {box.urn: box for box in picture.boxes}
     names.look_up(boxes)
     title = names(picture.urn)
-    console.print(title if picture.column is None else f"{title}  {picture.column}", style="bold")
+    heading = title if picture.column is None else f"{title}  {picture.column}"
+    console.print(heading, style="bold", end="")
+    details = " · ".join(_box_text(boxes[picture.urn]))
+    console.print(f"  {details}" if details else "", style="dim")
     if not picture.arrows and side == "both":
         if picture.column is None:
             console.print("No lineage is known. Record some with: lumos lineage ingest PATH")
@@ -253,14 +256,17 @@ class _Tree:
             line.append("  (all columns)")
         details = [*step.details]
         details += [] if is_direct else ["indirect"]
-        details += [f"owner {', '.join(box.owners)}"] if box.owners else []
-        if not box.state:
-            details.append("not scanned")
-        elif box.state != "live":
-            details.append("split" if box.state == "split" else "gone")
+        details += _box_text(box)
         details += [step.origins] if step.origins else []
         line.append(f"  {' · '.join(details)}", style="dim")
         return line
+
+
+def _box_text(box: "Box") -> "Iterator[str]":
+    if box.owners:
+        yield f"owner {', '.join(box.owners)}"
+    if box.state != "live":
+        yield {"": "not scanned", "split": "split"}.get(box.state, "gone")
 
 
 def _step_text(step: "PictureStep") -> "Iterator[str]":

@@ -6,6 +6,7 @@ import inspect
 import io
 import logging
 import os
+import re
 import sys
 import threading
 import traceback
@@ -64,10 +65,12 @@ from lumos.cli.options import SERVER_VARIABLE, stop_printing
 from lumos.cli.switches import SwitchedGroup
 from lumos.cli.text import DEBUG, QUIET, VERBOSE, escape
 from lumos.config.secret import mask_arguments
-from lumos.errors import FAILED, LumosError, MisuseError
+from lumos.errors import FAILED, LumosError, MisuseError, did_you_mean
 from lumos.version import __version__
 
 _GLOBAL_OPTIONS: Final = frozenset({"--quiet", "-q", "--verbose", "-v", "--debug"})
+_WRONG_CHOICE: Final = re.compile(r"'(?P<given>[^']*)' is not one of (?P<known>'.+')")
+_QUOTED: Final = re.compile(r"'([^']*)'")
 # Commands about the machine that they run on.
 _LOCAL_COMMANDS: Final = frozenset({"discover", "doctor", "ingest", "init", "serve", "watch"})
 
@@ -83,14 +86,6 @@ class _Commands(SwitchedGroup):
         with _report_misuse():
             return super().invoke(ctx)
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        try:
-            return super().resolve_command(ctx, args)
-        except typer.TyperException as problem:
-            if ctx.parent is None and "Did you mean" not in problem.message:
-                problem.message += " See all commands with: lumos --help"
-            raise
-
 
 @contextmanager
 def _report_misuse() -> Iterator[None]:
@@ -103,6 +98,9 @@ def _report_misuse() -> Iterator[None]:
             raise
         context = getattr(problem, "ctx", None)
         command = "lumos" if context is None else context.command_path
+        if (choice := _WRONG_CHOICE.search(sentence)) is not None:
+            question = did_you_mean(choice["given"], _QUOTED.findall(choice["known"]))
+            sentence = f"{sentence.rstrip('.')}.{question}"
         end = "" if sentence.endswith((".", "?")) else "."
         raise MisuseError(
             f"{sentence[0].upper()}{sentence[1:]}{end} See: {command} --help"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lumos.cli.import_ import print_import, print_rollback
+from lumos.cli.import_ import STORAGE_TEXT, print_import, print_rollback
 from lumos.cli.names import Names
 from lumos.cli.options import (
     CommonOptions,
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
         UnmappedName,
         Verification,
     )
+    from lumos.snapshots.format.document import SnapshotCounts
     from lumos.snapshots.reports import MigratedCount
 
 _MAX_LISTED: Final = 20
 _STORAGE_TEXT: Final = {
+    **STORAGE_TEXT,
     "native": "native",
-    "properties": "in custom properties",
     "store": "only in the store and the snapshot",
 }
 
@@ -178,12 +179,9 @@ def migrate(
 
 
 def _print_report(report: "MigrationReport", names: Names) -> None:
-    console, counts = stdout(), report.exported
-    datasets = plural(counts.datasets, "dataset")
-    edges = plural(counts.lineage_edges, "lineage edge")
-    print_status(
-        console, "ok", f"{datasets} and {edges} exported from {report.source} and validated"
-    )
+    console = stdout()
+    contents = _count_text(report.exported)
+    print_status(console, "ok", f"{contents} exported from {report.source} and validated")
     _print_left_out(console, report)
     print_import(report.imported, names)
     for text in report.remarks:
@@ -201,6 +199,12 @@ def _print_report(report: "MigrationReport", names: Names) -> None:
         console.print(f"Nothing was written to {report.target}.")
 
 
+def _count_text(counts: "SnapshotCounts") -> str:
+    deleted = f", {plural(counts.deleted, 'deleted dataset')}" if counts.deleted else ""
+    edges = plural(counts.lineage_edges, "lineage edge")
+    return f"{plural(counts.live, 'dataset')}{deleted} and {edges}"
+
+
 def _print_left_out(console: "Console", report: "MigrationReport") -> None:
     if report.lineage_left_out:
         edges = plural(report.lineage_left_out, "lineage edge")
@@ -209,16 +213,15 @@ def _print_left_out(console: "Console", report: "MigrationReport") -> None:
 
 
 def _print_plan(plan: "MigrationPlan", names: Names) -> None:
-    console, counts = stdout(), plan.dry_run.exported
+    console = stdout()
     console.print(f"Migrating {plan.source} to {plan.target}", style="bold")
-    console.print(
-        f"{plural(counts.datasets, 'dataset')} and {plural(counts.lineage_edges, 'lineage edge')}"
-    )
+    console.print(_count_text(plan.dry_run.exported))
     _print_left_out(console, plan.dry_run)
     console.print()
     table = Table("ASPECT", ">ENTRIES", "IN THE TARGET")
     for name, aspect in plan.aspects.items():
-        table.add(name, f"{aspect.source:,}", _STORAGE_TEXT[aspect.holding])
+        for storage, count in sorted(aspect.counts.items()):
+            table.add(name, f"{count:,}", _STORAGE_TEXT[storage])
     console.print(table)
     console.print()
     if plan.lossy:

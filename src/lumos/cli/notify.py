@@ -95,7 +95,8 @@ def _print_status(report: "NotifyStatusReport") -> None:
     console = stdout()
     table = Table(
         "CHANNEL", ">PENDING", ">DEAD", ">SENT", "OLDEST PENDING", "",
-        empty="No channels are configured. Add some under notifications in lumos.yaml.",
+        empty="No channels are configured. Add some under notifications in lumos.yaml, "
+        "then run: lumos config check",
     )  # fmt: skip
     for row in report.channels:
         table.add(
@@ -133,8 +134,8 @@ def _print_reminders(report: "RemindReport") -> None:
     console = stdout()
     if not report.reminders:
         console.print(
-            "No reminders are configured. Add one under notifications in lumos.yaml, with a "
-            "schedule."
+            "No reminders are configured. Add one with a schedule under notifications in "
+            "lumos.yaml, then run: lumos config check"
         )
     for each in report.reminders:
         _print_reminder(each, is_dry_run=report.dry_run)

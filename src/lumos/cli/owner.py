@@ -1,7 +1,6 @@
 """lumos owner: users, groups and the datasets they own."""
 
 from pathlib import Path
-from shlex import join
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -19,7 +18,7 @@ from lumos.cli.options import (
     with_options,
 )
 from lumos.cli.screen import Table, stdout
-from lumos.cli.text import print_line, print_problem, print_remark
+from lumos.cli.text import print_line, print_problem
 from lumos.rendering.text import few, plural
 
 if TYPE_CHECKING:
@@ -111,10 +110,6 @@ def assign(
     """Assign an owner to a dataset, or to all datasets that match a pattern."""
     lumos = options.lumos
     with dataset_first(lumos, "owner assign", dataset, [owner]):
-        in_order = lumos.annotations.owners.in_order(dataset, owner)
-        if in_order != (dataset, owner):
-            dataset, owner = in_order
-            print_remark(f"the dataset comes first: lumos owner assign {join(in_order)}")
         report = lumos.annotations.owners.assign(
             owner, dataset, type=type, remove=remove, dry_run=dry_run
         )

@@ -64,15 +64,20 @@ def search(
         limit=limit,
         catalog=platform,
     )
-    options.print(report, _print_report, options.names)
+    given = {"owner": owner, "tag": tag, "format": format, "data-platform": data_platform}
+    filters = {name: value for name, value in given.items() if value is not None}
+    options.print(report, _print_report, options.names, filters=filters)
 
 
-def _print_report(report: "SearchReport", names: Names) -> None:
+def _print_report(report: "SearchReport", names: Names, *, filters: dict[str, str]) -> None:
     console = stdout()
     if not report.results:
         suggestion = f" Did you mean {report.suggestion}?" if report.suggestion else ""
-        hint = "" if suggestion or report.lineage_only else " See all with: lumos list"
-        print_line(f"No dataset matches '{report.query}'.{suggestion}{hint}")
+        noun = next((name for name in ("owner", "tag") if name in filters), "")
+        advice = f" See all with: lumos {f'{noun} list' if noun else 'list'}"
+        hint = "" if suggestion or report.lineage_only else advice
+        limits = "".join(f" with --{name} {quote(value)}" for name, value in filters.items())
+        print_line(f"No dataset matches '{report.query}'{limits}.{suggestion}{hint}")
         _print_lineage_only(report, names)
         return
     names.look_up(each.urn for each in report.results)
@@ -100,9 +105,10 @@ def _print_lineage_only(report: "SearchReport", names: Names) -> None:
     names.look_up(report.lineage_only)
     for urn in report.lineage_only:
         name = names(urn)
+        owners = ", ".join(report.lineage_only_owners.get(urn, ()))
         print_line(
-            f"{name} is known from lineage only: no scan has found it. "
-            f"Show it with: lumos show {quote(name)}"
+            f"{name}{f' ({owners})' if owners else ''} is known from lineage only: no scan has "
+            f"found it. Show it with: lumos show {quote(name)}"
         )
 
 

@@ -297,7 +297,8 @@ def _print_unread(report: "UnreadReport", names: Names) -> None:
         print_remark(f"{count} had reads whose columns are unknown")
     for group in report.not_judged:
         count = plural(group.datasets, "dataset")
-        print_remark(f"{count} in {group.place} not judged: {group.reason}")
+        advice = "" if group.known_since else ". Ingest one with: lumos usage ingest PATH"
+        print_remark(f"{count} in {group.place} not judged: {group.reason}{advice}")
 
 
 def _print_top(report: "UsageTopReport", names: Names) -> None:

@@ -52,7 +52,9 @@ def _print_report(report: "ValidateReport") -> None:
         counts = report.counts
         failed = {problem.code for problem in report.problems if problem.severity == "error"}
         if not failed & _COUNT_CODES:
-            console.print(f"[ok] {plural(counts.datasets, 'dataset')}")
+            console.print(f"[ok] {plural(counts.live, 'dataset')}")
+            if counts.deleted:
+                console.print(f"[ok] {plural(counts.deleted, 'deleted dataset')}, with history")
             console.print(f"[ok] {plural(counts.lineage_edges, 'lineage edge')}")
         if "reference" not in codes:
             console.print("[ok] All references resolved")
@@ -67,6 +69,8 @@ def _print_report(report: "ValidateReport") -> None:
         console.print(f"... and {plural(more, 'more problem')}; --json lists more.")
     if report.errors and codes == {"reference"}:
         console.print(f"To import it anyway: lumos import {report.file} --allow-dangling")
+    elif not report.valid:
+        console.print("Write another one with: lumos export FILE")
     verdict = "valid" if report.valid else "not valid"
     problems = f"{plural(report.errors, 'error')}, {plural(report.warnings, 'warning')}"
     console.print(f"{report.file} is {verdict}: {problems}.")

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 import msgspec
@@ -11,6 +12,8 @@ import yaml
 from lumos.config.secret import ConnectionString, Secret
 from lumos.config.sources import DatasetHint, FileSourceSettings, FileStoreSettings, SourceSettings
 from lumos.errors import MisuseError
+
+_DEFAULT_NAME: Final = "lumos.yaml"
 
 
 class InitReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,11 +25,15 @@ class InitReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_starter(file: Path, *, force: bool = False) -> InitReport:
     """Write the starter; an existing file is replaced only with `force`."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     try:
         with file.open("w" if force else "x", encoding="utf-8") as target:
             target.write(STARTER)
     except FileExistsError:
-        raise MisuseError(f"{file} exists already. Replace it with: lumos init --force") from None
+        name = "" if str(file) == _DEFAULT_NAME else f" {quote(str(file))}"
+        raise MisuseError(
+            f"{file} exists already. Replace it with: lumos init{name} --force"
+        ) from None
     return InitReport(file=str(file.absolute()))
 
 

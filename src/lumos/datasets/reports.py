@@ -166,7 +166,8 @@ class SearchReport(Report, frozen=True, kw_only=True):
     """The result of `lumos search`; unless `all_counted`, at least `total` datasets match.
 
     Without any results, `suggestion` is a query that finds some. `lineage_only` are tables with
-    these words in their names that no scan has found, if there is no filter.
+    these words in their names or owners that no scan has found, if there is no filter except an
+    owner.
     """
 
     format_version: str = FORMAT_VERSION
@@ -176,3 +177,4 @@ class SearchReport(Report, frozen=True, kw_only=True):
     results: tuple[SearchResult, ...]
     suggestion: str | None = None
     lineage_only: tuple[str, ...] = ()
+    lineage_only_owners: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

@@ -7,7 +7,7 @@ import msgspec
 
 from lumos.config.secret import mask_arguments
 from lumos.datasets.reports import ListedDataset, ListReport, SearchReport, SearchResult, ShowReport
-from lumos.errors import MisuseError
+from lumos.errors import MisuseError, UnknownName
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.urn import Urn, display_names
 from lumos.names import find_urn
@@ -61,6 +61,8 @@ class Datasets:
             limit=None if limit is None else limit + 1,
         )  # fmt: skip
         datasets = tuple(map(ListedDataset.of, store.list(filter)))
+        if not datasets:
+            _check_format(store, format)
         return ListReport(
             datasets=datasets[:limit],
             has_more=limit is not None and len(datasets) > limit,
@@ -81,6 +83,13 @@ class Datasets:
         facets = Facets(platform=platform, owner=owner, tag=tag, format=format)
         store = self._store()
         datasets, hits = store.search(text, facets, limit=limit)
+        if not datasets:
+            _check_format(store, format)
+        lineage_only = (
+            {}
+            if platform or tag or format
+            else store.lineage.search_outside(text, owner=owner, limit=_MAX_LINEAGE_ONLY)
+        )
         return SearchReport(
             query=mask_arguments([text], text),
             total=hits.total,
@@ -89,9 +98,8 @@ class Datasets:
                 SearchResult.of(dataset, hits.fields.get(dataset.urn, ())) for dataset in datasets
             ),
             suggestion=hits.suggestion,
-            lineage_only=()
-            if platform or owner or tag or format
-            else store.lineage.outside(text, limit=_MAX_LINEAGE_ONLY),
+            lineage_only=tuple(lineage_only),
+            lineage_only_owners={urn: names for urn, names in lineage_only.items() if names},
         )
 
     def show(self, name: str) -> ShowReport:
@@ -119,6 +127,15 @@ class Datasets:
         """Short names of datasets; ends of paths where several datasets share a name."""
         store = self._existing_store()
         return display_names(urns, {} if store is None else store.names_like(urns))
+
+
+def _check_format(store: Store, format: str | None) -> None:
+    """Raise an error for a format that no dataset has."""
+    known = store.formats()
+    if format is not None and known and format.lower() not in map(str.lower, known):
+        raise UnknownName(
+            "format", format, known, listed="Formats of datasets", next="See all with: lumos list"
+        )
 
 
 def _from_lineage(store: Store, urn: str) -> Dataset:

@@ -177,6 +177,7 @@ def build_report(
         datasets.update(
             {outcome.dataset.urn: _dataset_report(outcome) for outcome in each.outcomes}
         )
+    events = {event.event_id: event for each in scans for event in each.events}
     changes = [report.change for report in datasets.values()]
     verdicts = [row.consumer for report in datasets.values() for row in report.changes]
     discoveries = [each.discovery for each in scans]
@@ -197,7 +198,7 @@ def build_report(
             datasets_changed=changes.count("changed"),
             datasets_unchanged=changes.count("unchanged"),
             datasets_missing=len(missing) + len(unconfirmed),
-            breaking_changes=verdicts.count(Verdict.BREAKING) + len(missing),
+            breaking_changes=sum(event.breaking_changes for event in events.values()),
             undetermined_changes=verdicts.count(Verdict.UNDETERMINED),
             seconds=round(seconds, 3),
         ),

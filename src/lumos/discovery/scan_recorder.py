@@ -1,7 +1,7 @@
 """Records one scan of a source: its datasets, missing datasets, and the scan itself."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +39,16 @@ class RecordedScan(NamedTuple):
     splits: tuple[ChangeEvent, ...] = ()
     removals: tuple[ChangeEvent, ...] = ()
     suggestions: tuple[Suggestion, ...] = ()
+
+    @property
+    def events(self) -> Iterator[ChangeEvent]:
+        """All events that were recorded."""
+        for outcome in self.outcomes:
+            yield from outcome.earlier
+            if outcome.event is not None:
+                yield outcome.event
+        yield from self.splits
+        yield from self.removals
 
 
 class _RecordedIdentity(NamedTuple):

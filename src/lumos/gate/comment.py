@@ -70,7 +70,7 @@ def _render(report: GateReport, style: CommentStyle, items: int) -> str:
         rows = (f"- {_escape_text(each.message)}" for each in undocumented)
         lines += [*_limit_list(rows, len(undocumented), items), ""]
     if open_findings:
-        command = "`lumos gate waive FINGERPRINT --reason TEXT --approver NAME`"
+        command = "`lumos gate waive FINGERPRINT --from-ci --reason TEXT --approver NAME`"
         lines += [
             f"To approve a finding, an owner runs {command} and commits the file.",
             "",

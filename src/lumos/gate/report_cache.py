@@ -7,6 +7,7 @@ libraries that read files, and the day, since waivers expire.
 import hashlib
 import logging
 import os
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from lumos.config import Settings
-from lumos.gate.reports import GateReport
+from lumos.gate.reports import GateFinding, GateReport
 from lumos.model.json_codec import decode_json, to_json
 from lumos.schemas.git_revisions import GitRepository
 from lumos.version import __version__
@@ -55,6 +56,36 @@ def _version(name: str) -> str:
         return "-"
 
 
+def known_findings(repository: GitRepository) -> dict[str, GateFinding]:
+    """The findings of earlier runs by fingerprint, the latest run first."""
+    files = cache_folder(repository).glob("*.json")
+    found: dict[str, GateFinding] = {}
+    for file in sorted(files, key=_last_use, reverse=True):
+        report = _read_report(file)
+        for finding in () if report is None else report.findings:
+            found.setdefault(finding.fingerprint, finding)
+    return found
+
+
+def _last_use(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        # Another run has just deleted it.
+        return 0.0
+
+
+def _read_report(file: Path) -> GateReport | None:
+    try:
+        return decode_json(file.read_bytes(), GateReport)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as problem:
+        # Without the cache, the run only takes longer.
+        _log.warning("The cached report %s cannot be read: %s", file, problem)
+        return None
+
+
 def find_report(
     settings: Settings, base: str, head: str, *, dialect: str | None, folder: Path = Path()
 ) -> GateReport | None:
@@ -68,24 +99,21 @@ def find_report(
 class ReportCache:
     """The cached report of one change."""
 
-    def __init__(self, repository: GitRepository, change: ChangeRequest, today: date) -> None:
+    def __init__(
+        self, repository: GitRepository, change: ChangeRequest, today: date, *, lineage: str = ""
+    ) -> None:
         *revisions, settings = change
-        parts = (reader_versions(), repr(revisions), repr(settings), today.isoformat())
+        parts = (reader_versions(), repr(revisions), repr(settings), today.isoformat(), lineage)
         key = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
         self._folder = cache_folder(repository)
         self._file = self._folder / f"{key}.json"
 
     def load(self) -> GateReport | None:
         """The report, if an earlier run has saved it."""
-        try:
-            found = decode_json(self._file.read_bytes(), GateReport)
-            os.utime(self._file)
-        except FileNotFoundError:
-            return None
-        except (OSError, msgspec.MsgspecError) as problem:
-            # Without the cache, the run only takes longer.
-            _log.warning("The cached report %s cannot be read: %s", self._file, problem)
-            return None
+        found = _read_report(self._file)
+        if found is not None:
+            with suppress(OSError):
+                os.utime(self._file)
         return found
 
     def save(self, report: GateReport) -> None:
@@ -96,7 +124,7 @@ class ReportCache:
             self._folder.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(to_json(report))
             temporary.replace(self._file)
-            reports = sorted(self._folder.glob("*.json"), key=lambda each: each.stat().st_mtime)
+            reports = sorted(self._folder.glob("*.json"), key=_last_use)
             for old in reports[:-_MAX_REPORTS]:
                 old.unlink(missing_ok=True)
         except OSError as problem:

@@ -15,10 +15,18 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from lumos.config import Settings
-from lumos.errors import MisuseError
-from lumos.gate.report_cache import ChangeRequest, ReportCache
-from lumos.gate.reports import CommentReport, GateInitReport, GateReport, InitFile, WaiverReport
+from lumos.errors import MisuseError, did_you_mean
+from lumos.gate.report_cache import ChangeRequest, ReportCache, known_findings
+from lumos.gate.reports import (
+    CommentReport,
+    GateFinding,
+    GateInitReport,
+    GateReport,
+    InitFile,
+    WaiverReport,
+)
 from lumos.progress import Progress, no_progress
+from lumos.rendering.text import few
 from lumos.schemas.git_revisions import GitRepository, root_of
 
 if TYPE_CHECKING:
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
     from lumos.store import Store
 
 _DEFAULT_EXPIRY: Final = timedelta(days=30)
+_MAX_LISTED: Final = 5
 
 
 class Gate:
@@ -74,11 +83,10 @@ class Gate:
         old, new = repository.commits(base, head)
         change = ChangeRequest(base, head, old, new, dialect, self._settings)
         at = self._clock()
-        cache = None
-        if lineage is None:
-            cache = ReportCache(repository, change, at.date())
-            if (cached := cache.load()) is not None:
-                return cached
+        cache = ReportCache(repository, change, at.date(), lineage=str(lineage or ""))
+        # Lineage from outside may have changed since.
+        if lineage is None and (cached := cache.load()) is not None:
+            return cached
         # Imported late: a cached report needs neither parsers nor a store.
         from lumos.gate.judgement import judge_change
         from lumos.gate.lineage_source import LineageSource, committed_artefacts
@@ -93,8 +101,7 @@ class Gate:
             report = judge_change(
                 change, repository, self._open_workspace, source=source, at=at, progress=progress
             )
-        if cache is not None:
-            cache.save(report)
+        cache.save(report)
         return report
 
     def comment(
@@ -131,9 +138,14 @@ class Gate:
         reason: str,
         approver: str,
         expires: date | None = None,
+        from_ci: bool = False,
         folder: str | Path = ".",
     ) -> WaiverReport:
-        """Add a waiver to the repository; it takes effect when it is committed with the change."""
+        """Add a waiver to the repository; it takes effect when it is committed with the change.
+
+        The fingerprint must be of a finding that a run in this clone has reported, unless it comes
+        `from_ci`.
+        """
         from lumos.gate.waivers import FINGERPRINT, Waiver, add_waiver
 
         if not re.fullmatch(FINGERPRINT, fingerprint):
@@ -150,8 +162,10 @@ class Gate:
         waiver = Waiver(
             fingerprint=fingerprint, reason=reason, approver=approver, expires=until.isoformat()
         )
-        root = GitRepository(Path(folder)).root
-        file = os.path.relpath(add_waiver(root, waiver))
+        repository = GitRepository(Path(folder))
+        if not from_ci:
+            _check_known(fingerprint, known_findings(repository))
+        file = os.path.relpath(add_waiver(repository.root, waiver))
         return WaiverReport(file=file, **msgspec.structs.asdict(waiver))
 
     def documentation(
@@ -221,6 +235,28 @@ class Gate:
             documentation=len(baseline.documentation),
             ignored=(BASELINE_FILE,) if is_ignored else (),
         )
+
+
+def _check_known(fingerprint: str, known: Mapping[str, GateFinding]) -> None:
+    """Raise an error if no run in this clone has reported a finding with the fingerprint."""
+    if fingerprint in known:
+        return
+    elsewhere = "If CI reported it, add --from-ci"
+    if not known:
+        raise MisuseError(
+            f"No run in this clone has reported a finding yet, so '{fingerprint}' is not known. "
+            f"{elsewhere}, else run: lumos gate --base REV"
+        )
+    listed, more = few(list(known.values()), _MAX_LISTED)
+    rows = "; ".join(
+        f"{each.fingerprint} ({'.'.join(filter(None, (each.dataset, each.path)))})"
+        for each in listed
+    )
+    raise MisuseError(
+        f"No finding has the fingerprint '{fingerprint}'.{did_you_mean(fingerprint, known)} "
+        f"Reported in this clone: {rows}{f' and {more:,} more' if more else ''}. "
+        f"{elsewhere}, else run: lumos gate --base REV"
+    )
 
 
 def _write_new(root: Path, workflow: "Workflow") -> InitFile:

@@ -280,8 +280,12 @@ class _ChangeParser:
             lumos_type = parse_type(text)
         except SchemaSyntaxError as problem:
             if not known_sql_types:
+                reason = problem.problem
+                end = "" if reason.endswith((".", "?")) else "."
                 raise MisuseError(
-                    f"Invalid type '{text}' in '{change_text}': {problem.problem}"
+                    f"Invalid type '{text}' in '{change_text}': {reason}{end} Write it as "
+                    "INT64, STRING or DECIMAL(10,2). See the types of a dataset with: "
+                    "lumos show DATASET"
                 ) from None
             yield known_sql_types[0]
             return

@@ -87,7 +87,7 @@ class ImpactService:
         if requested.is_empty and proposed is None:
             raise MisuseError(
                 "No changes given. Use --change 'user_id: STRING -> INT64', --drop COLUMN, "
-                "--rename 'old -> new' or --proposed FILE."
+                "--rename 'old -> new' or --proposed FILE: lumos impact DATASET --drop COLUMN"
             )
         progress("reading downstream datasets")
         context = ImpactContext(store, urn)

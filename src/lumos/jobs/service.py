@@ -13,7 +13,7 @@ from lumos.config.jobs import JobSettings
 from lumos.config.switches import FeatureDisabled
 from lumos.errors import MisuseError, UnknownName
 from lumos.jobs.configured_schedules import update_configured
-from lumos.jobs.kinds import JobPlan, plan_job, plan_steps
+from lumos.jobs.kinds import CHAIN, KINDS, JobPlan, plan_job, plan_steps
 from lumos.jobs.reports import JobListReport, JobReport, JobSummary, WorkerReport
 from lumos.jobs.runner import JobRunner
 from lumos.jobs.schedule_runs import fire_due
@@ -187,6 +187,8 @@ class Jobs:
         for state in states:
             if state not in known:
                 raise UnknownName("state of jobs", state, known)
+        if kind is not None and kind not in (CHAIN, *KINDS):
+            raise UnknownName("kind of job", kind, (CHAIN, *KINDS))
         _check_range("limit", limit, 1, _MAX_LISTED)
         registry = self._store().jobs
         chosen: list[Any] = list(states)

@@ -309,11 +309,12 @@ class LineageViewer:
         truncated: bool,
     ) -> Picture:
         entries = self._store.entries.get_many(list(depths))
+        owners = self._store.lineage.owners([each for each in depths if each not in entries])
         columns = _columns_of(with_columns)
         if column is not None:
             columns.setdefault(urn, {})[column] = None
         boxes = (
-            _box(each, depth, entries.get(each), columns.get(each, {}))
+            _box(each, depth, entries.get(each), columns.get(each, {}), owners.get(each, ()))
             for each, depth in sorted(depths.items(), key=lambda pair: (pair[1], pair[0]))
         )
         return Picture(
@@ -393,7 +394,13 @@ def _columns_of(arrows: Iterable[Arrow]) -> dict[str, dict[str, None]]:
     return columns
 
 
-def _box(urn: str, depth: int, entry: StoredEntry | None, columns: Iterable[str]) -> Box:
+def _box(
+    urn: str,
+    depth: int,
+    entry: StoredEntry | None,
+    columns: Iterable[str],
+    reported_owners: tuple[str, ...],
+) -> Box:
     if entry is None:
         parsed = Urn.parse(urn)
         return Box(
@@ -401,6 +408,7 @@ def _box(urn: str, depth: int, entry: StoredEntry | None, columns: Iterable[str]
             name=parsed.name,
             platform=parsed.platform,
             depth=depth,
+            owners=reported_owners,
             columns=tuple(sorted(columns)),
         )
     ownership = entry.dataset.ownership

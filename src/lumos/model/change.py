@@ -249,6 +249,12 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return self.verdict is Verdict.BREAKING
 
     @property
+    def breaking_changes(self) -> int:
+        """The number of breaking changes: fields, a deleted dataset, and a declared change."""
+        in_fields = sum(finding.consumer is Verdict.BREAKING for finding in self.findings)
+        return in_fields + (self.type is EventType.DELETED) + (DECLARED_BREAKING in self.flags)
+
+    @property
     def verdict(self) -> Verdict | None:
         """The worst verdict that was found or declared; deleting a dataset breaks its readers."""
         if self.type is EventType.DELETED or DECLARED_BREAKING in self.flags:

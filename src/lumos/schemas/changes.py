@@ -60,14 +60,19 @@ class EventReport(Report, frozen=True, kw_only=True):
     metadata: dict[str, str | int]
     affected_downstream: tuple[str, ...]
     affected: AffectedReport | None
+    breaking_changes: int = 0
 
 
 class ChangesSummary(Report, frozen=True, kw_only=True):
-    """The number of events and of their datasets."""
+    """The number of events, of breaking events and of their datasets.
+
+    `breaking_changes` are counted as in the report of `lumos ingest`: an event may have several.
+    """
 
     events: int
     breaking: int
     datasets: int
+    breaking_changes: int = 0
 
 
 class ChangesReport(Report, frozen=True, kw_only=True):
@@ -345,6 +350,7 @@ def _report_with_schemas(event: ChangeEvent, schemas: dict[str, SchemaReport]) -
         metadata=event.metadata,
         affected_downstream=event.affected_downstream,
         affected=AffectedReport.of(event),
+        breaking_changes=event.breaking_changes,
     )
 
 
@@ -356,11 +362,13 @@ class ChangesTally:
         self._datasets: set[str] = set()
         self._count = 0
         self._breaking = 0
+        self._breaking_changes = 0
 
     def __iter__(self) -> Iterator[EventReport]:
         for event in self._events:
             self._count += 1
             self._breaking += event.breaking
+            self._breaking_changes += event.breaking_changes
             self._datasets.add(event.urn)
             yield event
 
@@ -368,7 +376,10 @@ class ChangesTally:
     def summary(self) -> ChangesSummary:
         """The counts of the events so far."""
         return ChangesSummary(
-            events=self._count, breaking=self._breaking, datasets=len(self._datasets)
+            events=self._count,
+            breaking=self._breaking,
+            datasets=len(self._datasets),
+            breaking_changes=self._breaking_changes,
         )
 
 

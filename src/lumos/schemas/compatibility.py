@@ -78,7 +78,7 @@ def _finding(change: AnySchemaChange, format: str | None, related: _RelatedChang
         judgement = RULES["fields-regrouped"]
     else:
         judgement = _judge_change(change, format)
-    flags, notes = judgement.flags, judgement.notes
+    flags, notes = judgement.flags, judgement.notes(format)
     if change.path in related.case_only:
         flags += (_CASE_ONLY_FLAG,)
     if change.path in related.renames and isinstance(change, FieldAdded | FieldRemoved):

@@ -30,13 +30,20 @@ class UnreadableSchema(MisuseError):
     """A schema file that cannot be read, with the position of the problem."""
 
     def __init__(
-        self, file: str, problem: str, *, line: int | None = None, column: int | None = None
+        self,
+        file: str,
+        problem: str,
+        *,
+        line: int | None = None,
+        column: int | None = None,
+        next: str = "",
     ) -> None:
         self.file = file
         self.line = line
         self.column = column
         position = ":".join(str(part) for part in (file, line, column) if part is not None)
-        super().__init__(f"{position}: {problem}" + ("" if problem.endswith((".", "?")) else "."))
+        end = "" if problem.endswith((".", "?")) else "."
+        super().__init__(f"{position}: {problem}{end}{f' {next}' if next else ''}")
 
 
 _MAX_BYTES: Final = 50 * 1024 * 1024

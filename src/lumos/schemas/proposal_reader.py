@@ -40,6 +40,7 @@ from lumos.schemas.proposals import (
     unknown_types,
 )
 
+_NEXT_STEP: Final = "Write the schemas of today as a start: lumos schema export FOLDER"
 _MODEL_SECTIONS: Final = ("models", "seeds", "snapshots", "tables")
 _TEST_SECTIONS: Final = ("tests", "data_tests")
 
@@ -262,12 +263,13 @@ def read_proposal(
     if file.is_dir():
         raise UnreadableSchema(str(file), "this is a folder; name the file of the proposed schema")
     if not file.is_file():
-        raise UnreadableSchema(str(file), "there is no such file")
+        raise UnreadableSchema(str(file), "there is no such file", next=_NEXT_STEP)
     if kind is None and file.suffix.lower() in _DATA_SUFFIXES:
         raise UnreadableSchema(
             str(file),
             "this is data, not a schema. A proposal is a JSON Schema, an Avro schema (.avsc), SQL, "
             "a dbt schema.yml, a Parquet file or Lumos text (.schema); choose its kind with --as",
+            next=_NEXT_STEP,
         )
     kind = kind or detect_kind(file)
     if kind == "parquet":
@@ -368,7 +370,9 @@ def _read_json(file: Path, text: str, kind: Literal["json-schema", "avro"]) -> S
         )
     if not isinstance(value, dict) or _JSON_SCHEMA_KEYWORDS.isdisjoint(value):
         raise UnreadableSchema(
-            str(file), "this is neither a JSON Schema nor an Avro schema; choose its kind with --as"
+            str(file),
+            "this is neither a JSON Schema nor an Avro schema; choose its kind with --as",
+            next=_NEXT_STEP,
         )
     return SchemaProposal(
         kind=kind,

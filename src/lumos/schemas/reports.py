@@ -53,8 +53,7 @@ def summarise_evolution(
         total_versions=len(events),
         breaking_versions=sum(event.breaking for event in events),
         total_changes=total,
-        breaking_changes=declared
-        + sum(finding.consumer is Verdict.BREAKING for finding in findings),
+        breaking_changes=sum(event.breaking_changes for event in events),
         changes_by_kind=dict(sorted(kinds.items())),
         change_frequency=round(total / days, 4),
     )

@@ -43,15 +43,22 @@ class Judgement(NamedTuple):
             return self.consumer
         return self.engines.get(engine, self.any_engine or self.consumer)
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The notes of the rule, preceded by one about engines that disagree."""
+    def notes(self, format: str | None) -> tuple[str, ...]:
+        """The notes of the rule for a format, preceded by one about engines that disagree."""
+        engine = _ENGINE_OF_FORMAT.get(format, "spark") if format else None
+        rule_notes = tuple(
+            note
+            for note in self.rule_notes
+            if format is None
+            or not (named := [each for each in ENGINES if each in note.lower()])
+            or engine in named
+        )
         verdicts = self.engines.items()
         safe = [ENGINES[engine] for engine, verdict in verdicts if verdict is COMPATIBLE]
         breaks = [ENGINES[engine] for engine, verdict in verdicts if verdict is not COMPATIBLE]
         if not safe or not breaks:
-            return self.rule_notes
-        return (f"safe in {', '.join(safe)}, breaks {', '.join(breaks)}", *self.rule_notes)
+            return rule_notes
+        return (f"safe in {', '.join(safe)}, breaks {', '.join(breaks)}", *rule_notes)
 
 
 def _rule(

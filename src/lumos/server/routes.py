@@ -173,7 +173,6 @@ ROUTES: Final[tuple[Route, ...]] = (
     _delete("/terms", "annotations.terms.undefine"),
     _get("/owners", "annotations.owners.list"),
     _get("/owners/show", "annotations.owners.show"),
-    _get("/owners/order", "annotations.owners.in_order"),
     _put("/owners", "annotations.owners.add"),
     _put("/owners/assignments", "annotations.owners.assign", conditional="dataset"),
     # Usage and cost.

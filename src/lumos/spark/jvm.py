@@ -146,7 +146,10 @@ class Jvm:
                         "started. Check the installation with: lumos doctor"
                     )
                 if time.monotonic() > deadline:
-                    raise JvmNotStarted(f"Spark did not start within {_START_SECONDS} seconds.")
+                    raise JvmNotStarted(
+                        f"Spark did not start within {_START_SECONDS} seconds. Look for the cause "
+                        "with: lumos doctor"
+                    )
                 time.sleep(0.01)
         except BaseException:
             # Such as Ctrl-C: nothing else would end the JVM.

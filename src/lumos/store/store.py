@@ -516,6 +516,13 @@ class Store:
         with self._database.reading() as connection:
             return tuple(connection.scalars(select(column).distinct().order_by(column)))
 
+    def formats(self) -> tuple[str, ...]:
+        """The formats of live datasets, by name."""
+        column = tables.dataset.c.format
+        known = select(column).distinct().where(column.is_not(None)).order_by(column)
+        with self._database.reading() as connection:
+            return tuple(connection.scalars(known.where(tables.dataset.c.state == "live")))
+
     def last_scan(self, source: str) -> FinishedScan | None:
         """The last finished scan of a source."""
         statement = select(tables.scan).where(tables.scan.c.source == source)

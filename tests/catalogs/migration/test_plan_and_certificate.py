@@ -40,6 +40,35 @@ def test_a_plan_counts_aspects_and_writes_nothing(lake: Lumos, tmp_path: Path) -
     assert not (tmp_path / "estate.json").exists()
 
 
+def test_a_plan_says_how_aspects_are_stored_as_the_migration_then_does(lake: Lumos) -> None:
+    lake.annotations.compliance.set("orders", "GDPR")
+    lake.annotations.tags.set("orders", "pii")
+    lake.annotations.tags.set("items", "pii")
+    plan = lake.migration.plan("local", FILE)
+    assert plan.aspects["dataset.governance"].counts == {"native": 1, "partly": 1}
+    assert plan.aspects["dataset.governance"].holding == "partly"
+    run = lake.migration.migrate("local", FILE)
+    for aspect, held in run.imported.sums.held.items():
+        assert plan.aspects[f"dataset.{aspect}"].counts == held, aspect
+
+
+def test_deleted_datasets_are_counted_apart(
+    lake: Lumos, workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del workplace
+    RecordedLake(lake).lose("sales/items")
+    edges = "and 0 lineage edges"
+    for words, expected in (
+        (["export", "all.json"], "[ok] 1 dataset\n[ok] 1 deleted dataset, with history\n"),
+        (["validate", "all.json"], "[ok] 1 dataset\n[ok] 1 deleted dataset, with history\n"),
+        (["migrate", "local", FILE, "--plan"], f"\n1 dataset, 1 deleted dataset {edges}\n"),
+        (["migrate", "local", FILE], f"[ok] 1 dataset, 1 deleted dataset {edges} exported"),
+        (["diff", "all.json", "local"], f"Nothing differs in 1 dataset {edges}."),
+    ):
+        app(words, standalone_mode=False)
+        assert expected in capsys.readouterr().out, words
+
+
 def test_the_commands_of_a_runbook_are_commands(lake: Lumos) -> None:
     known: Any = typer.main.get_command(app)
     for step in lake.migration.plan("local", FILE).runbook:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lumos.cost.meters.reader import MeterReading, find_meters, read_meter
-from lumos.cost.meters.tables import BadRows
+from lumos.cost.meters.tables import BadRows, WrongColumns
 from lumos.errors import MisuseError
 from lumos.model.cost import MeteredUsage
 
@@ -160,3 +160,22 @@ def test_a_file_that_tells_nothing_is_an_error_and_in_a_folder_passed_over(tmp_p
         list(find_meters([tmp_path / "notes.txt"]))
     with pytest.raises(MisuseError, match="no file or folder"):
         list(find_meters([tmp_path / "nowhere"]))
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        ("table,amount,currency,month", "lacks a column: job or dataset. It has table, amount"),
+        ("dataset,quantity,unit,engine,mnth", "lacks a column: started_at and ended_at, or period."),
+        ("job,period,quantity,unit", "lacks a column: quantity, unit and engine, or amount and currency."),
+    ],
+)  # fmt: skip
+def test_wrong_columns_are_named_with_the_expected_ones(
+    tmp_path: Path, header: str, problem: str
+) -> None:
+    with pytest.raises(WrongColumns) as caught:
+        read(tmp_path, f"{header}\na,b,c,d,e\n")
+    assert problem in str(caught.value)
+    assert ("Did you mean 'month'?" in str(caught.value)) == ("mnth" in header)
+    assert "Expected: job or dataset; started_at and ended_at, or period; " in str(caught.value)
+    assert str(caught.value).endswith("usage.csv")

@@ -10,7 +10,13 @@ from lumos.catalogs.amundsen.items import LABELS, generic_node, item_in, item_no
 from lumos.catalogs.amundsen.names import dataset_urn, required_table_key, table_key
 from lumos.catalogs.amundsen.tables import NATIVE, RenderedTable, entry_in, render
 from lumos.catalogs.chunks import batched, chunked, in_halves
-from lumos.catalogs.interface import CatalogItem, FailedEntry, WrittenEntry, item_key
+from lumos.catalogs.interface import (
+    AspectStorage,
+    CatalogItem,
+    FailedEntry,
+    WrittenEntry,
+    item_key,
+)
 from lumos.errors import CatalogError, LumosError
 from lumos.model.catalog import CatalogEntry
 
@@ -91,6 +97,9 @@ class GraphCatalog(WritesInGroups):
                 else:
                     held, is_changed = wanted[node].storage, node in changed
                     yield WrittenEntry(urn=urns[node], changed=is_changed, held=held)
+
+    def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
+        return render(entry).storage
 
     def erase_many(self, urns: Sequence[str]) -> None:
         keys = filter(None, map(table_key, dict.fromkeys(urns)))

@@ -14,7 +14,14 @@ from lumos.catalogs.atlas.server import KIND, AtlasServer
 from lumos.catalogs.atlas.writer import BATCH_SIZE, AtlasWriter
 from lumos.catalogs.chunks import batched
 from lumos.catalogs.cleanup import CleansUp
-from lumos.catalogs.interface import NO_FILTERS, CatalogItem, FailedEntry, Filters, WrittenEntry
+from lumos.catalogs.interface import (
+    NO_FILTERS,
+    AspectStorage,
+    CatalogItem,
+    FailedEntry,
+    Filters,
+    WrittenEntry,
+)
 from lumos.catalogs.search import search_entries
 from lumos.config.platforms import AtlasPlatform
 from lumos.model.catalog import CatalogEntry
@@ -121,6 +128,9 @@ class Atlas(ServerCatalog, CleansUp):
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         Urn.parse(entry.urn)
         return entry
+
+    def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
+        return self._opened.reader.entries.render(entry)[1]
 
     def erase_many(self, urns: Sequence[str]) -> None:
         self._read = {}

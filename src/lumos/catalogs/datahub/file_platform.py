@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 from lumos.catalogs.adapter import FileCatalog
 from lumos.catalogs.datahub import lineage
 from lumos.catalogs.datahub.aspects import CATALOG, Entity, aspects_after, read_writes
+from lumos.catalogs.datahub.codec import RenderedItem
 from lumos.catalogs.datahub.dataset import (
     INSTANCE,
     NATIVE,
@@ -18,6 +19,7 @@ from lumos.catalogs.datahub.items import DataHubItems
 from lumos.catalogs.datahub.metadata_file import MetadataFile, check_writable
 from lumos.catalogs.datahub.names import Naming, check_dataset_urn
 from lumos.catalogs.interface import (
+    AspectStorage,
     CatalogItem,
     FailedEntry,
     SeparatesUserEdits,
@@ -91,11 +93,18 @@ class DatahubFile(FileCatalog, SeparatesUserEdits):
     def as_stored(self, entry: CatalogEntry) -> CatalogEntry:
         if CATALOG not in entry.raw:
             return entry
+        return self._opened.datasets.read(entry.urn, self._render_only(entry).writes)
+
+    def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
+        return self._render_only(entry).storage
+
+    def _render_only(self, entry: CatalogEntry) -> RenderedItem:
+        """Encode an entry that is not written, and reserve the names that it uses."""
         opened = self._opened
         check_dataset_urn(entry.urn)
         for urn in (entry.urn, *lineage.upstream_urns(entry)):
             opened.naming.reserve(urn)
-        return opened.datasets.read(entry.urn, opened.datasets.render(entry).writes)
+        return opened.datasets.render(entry)
 
     def adjust_for_merge(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry

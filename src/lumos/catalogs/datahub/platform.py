@@ -28,6 +28,7 @@ from lumos.catalogs.datahub.writer import (
 )
 from lumos.catalogs.http import Caller
 from lumos.catalogs.interface import (
+    AspectStorage,
     CatalogItem,
     FailedEntry,
     SeparatesUserEdits,
@@ -106,6 +107,9 @@ class Datahub(ServerCatalog, SeparatesUserEdits):
         if CATALOG not in entry.raw:
             return entry
         return self._opened.reader.as_stored(entry)
+
+    def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
+        return self._opened.reader.render(entry).storage
 
     def adjust_for_merge(
         self, base: CatalogEntry | None, theirs: CatalogEntry | None, ours: CatalogEntry

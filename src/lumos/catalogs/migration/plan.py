@@ -21,6 +21,7 @@ from lumos.catalogs.migration.reports import (
     PlannedCalls,
 )
 from lumos.catalogs.migration.verification import aspects_of, platform_of_catalog
+from lumos.errors import CatalogUnavailable, LumosError
 from lumos.snapshots.catalogs import SnapshotCatalog
 from lumos.snapshots.format.document import DATASETS, KINDS, EntryKind
 from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
@@ -28,6 +29,8 @@ from lumos.snapshots.format.reader import OpenSnapshot, open_snapshot
 # The number of entries that are read to measure a round trip.
 _SAMPLE_SIZE: Final = 20
 _MAX_EXAMPLES: Final = 3
+# The least exact ones first.
+_HOLDINGS: Final = ("store", "properties", "partly", "native")
 
 
 def plan_migration(
@@ -65,16 +68,20 @@ def plan_migration(
 def _plan_aspects(
     snapshot: OpenSnapshot, platform: Any
 ) -> tuple[dict[str, PlannedAspect], tuple[LossyAspect, ...]]:
-    counts: Counter[str] = Counter()
-    storage_by_aspect: dict[str, Holding] = {}
+    counts: defaultdict[str, Counter[Holding]] = defaultdict(Counter)
     lossy: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for kind in KINDS:
         for value in snapshot.entries(kind):
-            stored = _as_stored(platform, kind, value)
-            for name in aspects_of(value):
-                aspect = f"{kind.singular}.{name}"
-                counts[aspect] += 1
-                storage_by_aspect[aspect] = _aspect_storage(platform, kind, name)
+            try:
+                stored = _as_stored(platform, kind, value)
+                storage = _storage_by_aspect(platform, kind, value)
+            except CatalogUnavailable:
+                raise
+            except LumosError:
+                # The target cannot store the entry; the dry run reports it as refused.
+                continue
+            for name, how in storage.items():
+                counts[f"{kind.singular}.{name}"][how] += 1
             if stored is not None and stored != value:
                 key = getattr(value, kind.key)
                 source, target = aspects_of(value), aspects_of(stored)
@@ -82,8 +89,10 @@ def _plan_aspects(
                     if source[name] != target.get(name):
                         lossy[kind.singular, name].append(key)
     aspects = {
-        name: PlannedAspect(source=count, holding=storage_by_aspect[name])
-        for name, count in sorted(counts.items())
+        name: PlannedAspect(
+            source=each.total(), holding=min(each, key=_HOLDINGS.index), counts=dict(each)
+        )
+        for name, each in sorted(counts.items())
     }
     return aspects, tuple(
         LossyAspect(
@@ -96,12 +105,20 @@ def _plan_aspects(
     )
 
 
-def _aspect_storage(platform: Any, kind: EntryKind, aspect: str) -> Holding:
-    """The way in which the target stores an aspect."""
-    if kind is DATASETS:
-        is_native = not isinstance(platform, ReplacesEntries) or aspect in platform.native
-        return "native" if is_native else "properties"
-    return "native" if isinstance(platform, StoresItems) else "store"
+def _storage_by_aspect(platform: Any, kind: EntryKind, value: Any) -> dict[str, Holding]:
+    """How the target stores each aspect of an entry, as the import will report it."""
+    if kind is not DATASETS or not isinstance(platform, ReplacesEntries):
+        is_native = kind is DATASETS or isinstance(platform, StoresItems)
+        return dict.fromkeys(aspects_of(value), "native" if is_native else "store")
+    storage = platform.storage_of(value)
+    raw = storage.get("raw", "properties")
+    names = value.__struct_fields__
+    # Every catalog can mark datasets as deleted.
+    others: dict[str, Holding] = {"deleted": "native"}
+    return {
+        name: storage.get(name) or others.get(name, "properties" if name in names else raw)
+        for name in aspects_of(value)
+    }
 
 
 def _as_stored(platform: Any, kind: EntryKind, value: Any) -> Any:

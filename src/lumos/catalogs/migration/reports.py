@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from lumos.catalogs.interface import AspectStorage
 from lumos.catalogs.reports import PublishReport
 from lumos.discovery.reports import IngestReport
 from lumos.model.discovery import Problem
@@ -96,18 +97,20 @@ class MigrationReport(Report, frozen=True, kw_only=True):
         return was_accepted and (self.verified is None or self.verified.is_whole)
 
 
-Holding: TypeAlias = Literal["native", "properties", "store"]
+Holding: TypeAlias = AspectStorage | Literal["store"]
 
 
 class PlannedAspect(Report, frozen=True, kw_only=True):
     """The number of entries with an aspect, and how the target stores it.
 
-    `native` in its own fields, `properties` in custom properties, `store` only in the store of
-    Lumos and in snapshots.
+    `native` in its own fields, `properties` in custom properties, `partly` in both, `store` only in
+    the store of Lumos and in snapshots. `counts` are the entries that are stored in each way, and
+    `holding` is the least exact of them.
     """
 
     source: int
     holding: Holding
+    counts: dict[Holding, int]
 
 
 class LossyAspect(Report, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from lumos.catalogs.adapter import ServerCatalog
 from lumos.catalogs.cleanup import CleansUp
 from lumos.catalogs.interface import (
     NO_FILTERS,
+    AspectStorage,
     CatalogItem,
     FailedEntry,
     Filters,
@@ -128,6 +129,9 @@ class Openmetadata(ServerCatalog, RenamesRaw, CleansUp):
         # Fields that the server would not return unchanged are packed.
         Urn.parse(entry.urn)
         return with_canonical_edges(entry)
+
+    def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
+        return self._opened.writer.storage_of(entry)
 
     def erase_many(self, urns: Sequence[str]) -> None:
         self._clear_cache()

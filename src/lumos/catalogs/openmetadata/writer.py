@@ -432,6 +432,12 @@ class Writer:
             job.id, job.raw = existing.id, existing.raw
         return job
 
+    def storage_of(self, entry: CatalogEntry) -> dict[str, AspectStorage]:
+        """How a new entity would store the fields of an entry; nothing is written."""
+        location = self._index.names.locate(Urn.parse(entry.urn))
+        declared = self._properties.declared(location.type) | definitions_in(entry).keys()
+        return self._entries.render(entry, location, existing=None, declared=declared).storage
+
     def _create(self, jobs: Iterable[EntryWrite]) -> None:
         """Create missing entities in bulk."""
         levels: dict[tuple[int, str], list[EntryWrite]] = {}

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from lumos.cost.meters.compression import UnreadableMeter, open_decompressed
 from lumos.cost.meters.dbt import read_run_results
 from lumos.cost.meters.spark import FIRST_EVENT, read_event_log
-from lumos.cost.meters.tables import is_table, read_table
+from lumos.cost.meters.tables import has_table_name, is_table, read_table
 from lumos.errors import MisuseError
 from lumos.model.cost import MeteredUsage
 
@@ -52,10 +52,13 @@ def find_meters(paths: Iterable[str | Path]) -> Iterator[MeterFile]:
             yield from _find_in_folder(path)
             continue
         meter = _detect_kind(path)
+        if meter is None and has_table_name(path):
+            # Reading it explains which columns are missing.
+            meter = MeterFile("table", path, (path,))
         if meter is None:
             raise MisuseError(
-                f"{path} is not a Spark event log, not a run_results.json of dbt and not a table "
-                "with the columns job, started_at, ended_at, engine, quantity and unit."
+                f"{path} is not a Spark event log, not a run_results.json of dbt and not a CSV "
+                "file with usage. Name one of these: lumos cost ingest PATH"
             )
         yield meter
 

@@ -2,10 +2,12 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
+from shlex import quote
 from typing import Final, NamedTuple, get_args
 
 from lumos.config.prices import convert_quantity, engine_of
@@ -30,6 +32,16 @@ _COLUMN_NAMES: Final = {
     "run": ("run", "run_id"),
 }  # fmt: skip
 _FIELD_BY_COLUMN: Final = {name: field for field, names in _COLUMN_NAMES.items() for name in names}
+# Required columns, each with its alternatives.
+_REQUIRED_COLUMNS: Final = {
+    "job or dataset": (("job",), ("dataset",)),
+    "started_at and ended_at, or period": (("started_at", "ended_at"), ("period",)),
+    "quantity, unit and engine, or amount and currency": (
+        ("quantity", "unit", "engine"),
+        ("amount", "currency"),
+    ),
+}
+_TABLE_NAME: Final = re.compile(r"\.(csv|tsv)(\.(gz|zst|zstd|bz2))?\Z", re.IGNORECASE)
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _MAX_LISTED: Final = 10
 _MAX_QUANTITY: Final = 10**15
@@ -52,6 +64,37 @@ class MeteredRow(NamedTuple):
 
     line: int
     metered: MeteredUsage
+
+
+class WrongColumns(MisuseError):
+    """A table without the columns that usage needs."""
+
+    def __init__(self, path: str, header: Sequence[str], missing: Sequence[str]) -> None:
+        self.path = path
+        self.missing = tuple(missing)
+        unknown = [name for name in header if name not in _FIELD_BY_COLUMN]
+        similar = [did_you_mean(name, _FIELD_BY_COLUMN) for name in unknown]
+        super().__init__(
+            f"{path} lacks a column: {'; '.join(missing)}. It has {', '.join(header)}."
+            f"{next(filter(None, similar), '')} Expected: {'; '.join(_REQUIRED_COLUMNS)}. "
+            f"Rename its columns, then run: lumos cost ingest {quote(path)}"
+        )
+
+
+def has_table_name(path: str) -> bool:
+    """Whether a file is a table by its name."""
+    return _TABLE_NAME.search(path) is not None
+
+
+def _check_columns(path: str, header: Sequence[str]) -> None:
+    fields = {_FIELD_BY_COLUMN.get(name) for name in header}
+    missing = [
+        text
+        for text, choices in _REQUIRED_COLUMNS.items()
+        if not any(fields.issuperset(each) for each in choices)
+    ]
+    if missing:
+        raise WrongColumns(path, header, missing)
 
 
 def is_table(head: str) -> bool:
@@ -110,6 +153,7 @@ def _recognize_columns(path: str, header: Sequence[str]) -> list[str]:
     duplicates = sorted({field for field in fields if fields.count(field) > 1})
     if duplicates:
         raise UnreadableMeter(path, f"two columns have the meaning '{duplicates[0]}'")
+    _check_columns(path, header)
     return fields
 
 

@@ -315,7 +315,9 @@ def _read_as_json(file: Path) -> bytes:
         with file.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise InvalidModel(file, "There is no such file.") from None
+        raise InvalidModel(
+            file, "There is no such file. Name one that exists: lumos cost model FILE"
+        ) from None
     except OSError as error:
         raise InvalidModel(file, f"The file cannot be read: {error.strerror}.") from None
     if len(content) > MAX_BYTES:

@@ -48,6 +48,11 @@ class SnapshotCounts(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int = 0
     others: int = 0
 
+    @property
+    def live(self) -> int:
+        """The number of datasets that are not deleted, which screens call datasets."""
+        return self.datasets - self.deleted
+
 
 class SnapshotHashes(msgspec.Struct, frozen=True, kw_only=True):
     """SHA-256 hashes of the header, of each kind, and of both together.

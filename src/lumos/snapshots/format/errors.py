@@ -65,5 +65,6 @@ class UnknownEncoding(MisuseError):
     def __init__(self, path: str | Path, endings: tuple[str, ...]) -> None:
         self.path = str(path)
         super().__init__(
-            f"'{path}' has no extension of a snapshot. Use one of: {', '.join(endings)}"
+            f"'{path}' has no extension of a snapshot: {', '.join(endings)}. "
+            "Write one with: lumos export backup.json"
         )

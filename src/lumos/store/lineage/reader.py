@@ -1,7 +1,7 @@
 """Reads lineage: edges, upstream and downstream walks, paths between columns, jobs."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -188,6 +188,30 @@ class LineageReader:
         statement = select(node).where(*_outside_conditions(text)).order_by(node).limit(limit)
         with self._database.reading() as connection:
             return tuple(connection.scalars(statement))
+
+    def search_outside(
+        self, text: str, *, owner: str | None = None, limit: int | None = None
+    ) -> dict[str, tuple[str, ...]]:
+        """Tables outside of the store with each word in their path or owners, and their owners.
+
+        With `owner`, only those of this owner.
+        """
+        node = tables.lineage_node.c.urn
+        with self._database.reading() as connection:
+            owners = owners_of(connection)
+
+            def is_owned(is_meant: Callable[[str], bool]) -> Any:
+                owned = [urn for urn, names in owners.items() if any(map(is_meant, names))]
+                return among(connection, node, owned)
+
+            def has_word(word: str) -> Any:
+                return is_owned(lambda name: word in name.lower())
+
+            conditions = [*_outside_conditions(text, has_word)]
+            if owner is not None:
+                conditions.append(is_owned(lambda name: name.lower() == owner.lower()))
+            statement = select(node).where(*conditions).order_by(node).limit(limit)
+            return {urn: owners.get(urn, ()) for urn in connection.scalars(statement)}
 
     def count_outside(self, text: str | None = None) -> int:
         """The number of tables with edges that are not datasets of the store; see `outside`."""
@@ -479,8 +503,13 @@ _LIKE_WILDCARDS: Final = re.compile(r"[%_!]")
 _ALIASES: Final = select(tables.alias.c.urn, tables.alias.c.dataset_urn)
 
 
-def _outside_conditions(text: str | None) -> Iterator[Any]:
-    """The conditions of `LineageReader.outside`, for `tables.lineage_node`."""
+def _outside_conditions(
+    text: str | None, or_has_word: Callable[[str], Any] = lambda _: false()
+) -> Iterator[Any]:
+    """The conditions of `LineageReader.outside`, for `tables.lineage_node`.
+
+    `or_has_word` is a condition for words that a path does not contain.
+    """
     dataset, item = tables.dataset.c, tables.item.c
     yield _HAS_EDGE
     yield not_(exists().where(dataset.urn == _NODE.urn))
@@ -491,7 +520,8 @@ def _outside_conditions(text: str | None) -> Iterator[Any]:
     for word in words:
         # The platform before the first slash is not part of the path.
         part = _LIKE_WILDCARDS.sub(r"!\g<0>", Urn.of("any", [word]).path_text.lower())
-        yield func.lower(_NODE.urn).like(f"{SCHEME}%/%{part}%", escape="!")
+        in_path = func.lower(_NODE.urn).like(f"{SCHEME}%/%{part}%", escape="!")
+        yield or_(in_path, or_has_word(word))
 
 
 def _ends(direction: Direction) -> tuple[Any, Any]:
