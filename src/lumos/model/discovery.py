@@ -126,3 +126,5 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     tables_read: int = 0
     complete: bool = True
     suggestions: tuple[Suggestion, ...] = ()
+    # Paths of datasets that exist but were outside of the scope of the scan.
+    unscanned: tuple[str, ...] = ()
