@@ -72,9 +72,12 @@ def lake(spark: object, workplace: Path) -> Path:  # noqa: ARG001
 
 @pytest.fixture
 def watch(lake: Path) -> Iterator[Watch]:
+    # Few of many datasets may disappear at once.
+    for name in ("clicks", "orders", "visits"):
+        write_parquet(lake / f"{name}/part-0.parquet", id=pa.int64())
     section = {"type": "file", "path": str(lake), "watch_mode": "events"}
     with Watch(section) as watch:
-        watch.expect("users CREATED")
+        watch.expect("users CREATED", "clicks CREATED", "orders CREATED", "visits CREATED")
         yield watch
 
 

@@ -81,12 +81,17 @@ class WatchStatusFiles:
     def read(self) -> WatchStatusReport:
         """The status of all event sources."""
         found = []
-        for name in self._storage.files(self._folder):
+        try:
+            names = self._storage.files(self._folder)
+        except OSError as problem:
+            _log.warning("The status of watchers cannot be read: %s", problem)
+            return WatchStatusReport()
+        for name in names:
             if not name.endswith(".json"):
                 continue
             try:
                 data = self._storage.read(f"{self._folder}/{name}")
                 found.append(msgspec.json.decode(data, type=EventStatus))
-            except (FileNotFoundError, msgspec.MsgspecError) as problem:
+            except (OSError, msgspec.MsgspecError) as problem:
                 _log.warning("A status of the watcher cannot be read: %s", problem)
         return WatchStatusReport(event_sources=tuple(sorted(found, key=lambda each: each.name)))

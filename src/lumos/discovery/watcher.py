@@ -97,6 +97,7 @@ class SourceWatcher:
         self._report_status = report_status
         self._state = state
         self._events = _EventLoop()
+        self._problems: dict[str, _ProblemLog] = {}
         self._send = send
         self._begun = begun
         self._spark = _SharedSpark(settings.spark, started)
@@ -181,16 +182,15 @@ class SourceWatcher:
             name = f"{name}{_BY_EVENTS}, and as a whole"
             if watched.watch_mode == "events":
                 seconds = watched.reconciliation_interval
-        problems = _ProblemLog()
         is_first = True
 
         def poll_source() -> None:
             nonlocal is_first
-            report = self._poll_source(watched.source, problems, stop)
+            report = self._poll_source(watched.source, stop)
             consumer = self._events.consumer_of(watched)
             if consumer is not None and report is not None and not is_first:
                 consumer.reconcile(report)
-            is_first = False
+            is_first = is_first and report is None
 
         return PolledSource(name, seconds, poll_source)
 
@@ -223,16 +223,12 @@ class SourceWatcher:
                 raise
             _log.warning("Only databases are watched until Spark starts: %s", problem)
 
-    def _poll_source(
-        self, section: SourceSettings, problems: "_ProblemLog", stop: threading.Event
-    ) -> IngestReport | None:
+    def _poll_source(self, section: SourceSettings, stop: threading.Event) -> IngestReport | None:
         try:
-            report = self._scan_source(section, stop)
+            return self._scan_source(section, stop)
         except LockHeld as locked:
             _log.info("Skipped: %s", locked)
             return None
-        problems.log_new(source_name(section), report)
-        return report
 
     def _scan_source(
         self,
@@ -262,6 +258,9 @@ class SourceWatcher:
         changes = summary.datasets_new + summary.datasets_changed + summary.datasets_missing
         datasets = summary.datasets_new + summary.datasets_changed + summary.datasets_unchanged
         self._totals.update(scans=1, datasets=datasets, changes=changes)
+        name = source_name(section)
+        problems = self._problems.setdefault(name, _ProblemLog())
+        problems.log_new(name, report, is_whole=changed is None)
         return report
 
 
@@ -323,7 +322,7 @@ class _ProblemLog:
         self._problems: frozenset[tuple[str, str]] = frozenset()
         self._unconfirmed: frozenset[str] = frozenset()
 
-    def log_new(self, name: str, report: IngestReport) -> None:
+    def log_new(self, name: str, report: IngestReport, *, is_whole: bool = True) -> None:
         problems = {(each.path, each.code): each for each in report.problems if not each.remark}
         new = problems.keys() - self._problems
         for key in sorted(new)[:_MAX_PROBLEMS]:
@@ -340,8 +339,11 @@ class _ProblemLog:
                 name,
                 join_names(missing, _MAX_MISSING),
             )
-        self._problems = frozenset(problems)
-        self._unconfirmed = unconfirmed
+        if is_whole:
+            self._problems, self._unconfirmed = frozenset(), frozenset()
+        # A scan after events does not see all problems.
+        self._problems |= problems.keys()
+        self._unconfirmed |= unconfirmed
 
 
 class _SharedSpark:

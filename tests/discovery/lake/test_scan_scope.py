@@ -203,6 +203,14 @@ def test_files_of_a_table_without_its_log_become_loose_again(both: TwoScans) -> 
     assert both.full_scans == 0
 
 
+def test_files_of_a_former_table_in_a_changed_folder_are_listed_once(both: TwoScans) -> None:
+    write_deltalake(str(both.lake / "x/t"), pa.table({"id": [1]}))
+    both.scan(f"{both.lake}/x/")
+    shutil.rmtree(both.lake / "x/t/_delta_log")
+    found = both.scan(f"{both.lake}/x/")
+    assert (found.files_read, both.full_scans) == (1, 0)
+
+
 def test_a_lost_part_is_replaced_by_a_scan_of_the_whole_lake(both: TwoScans) -> None:
     for part in Path(both.scoped.state, "parts").glob("*.parquet"):
         part.unlink()

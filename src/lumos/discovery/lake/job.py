@@ -23,7 +23,13 @@ from lumos.discovery.lake.dataset_schema import (
     merge_group,
 )
 from lumos.discovery.lake.manifest import ManifestStore, ScanManifest, ScanProgress, ignore_progress
-from lumos.discovery.lake.parts import ListedFiles, ManifestPart, PartIndex, read_summaries
+from lumos.discovery.lake.parts import (
+    KeyRangeSet,
+    ListedFiles,
+    ManifestPart,
+    PartIndex,
+    read_summaries,
+)
 from lumos.discovery.lake.scan_scope import ScanScope, plan_scope
 from lumos.discovery.lake.scan_task import (
     RESULT_COLUMNS,
@@ -256,9 +262,10 @@ class _Scan:
         unexpected = found_roots - scope.tables.keys()
         if before != after or remarks or unexpected:
             return None
+        listed = KeyRangeSet(scope.key_ranges)
         key_ranges = {
             *scope.key_ranges,
-            *(KeyRange(root) for root in lost_roots - scope.new_tables),
+            *(KeyRange(root) for root in lost_roots if not listed.covers(f"{root}/file")),
         }
         owned_paths = frozenset(kept_tables).union(
             found_roots, after, *(each.owned_paths for each in kept_tables.values())
@@ -266,15 +273,19 @@ class _Scan:
         tasks, outdated = plan_scope_tasks(
             sorted(key_ranges), parts=task_count(self._spark), index=self.index
         )
-        outdated_paths = {part.path for part in outdated}
-        kept_parts = [part for part in last_manifest.parts if part.path not in outdated_paths]
-        summaries = read_summaries(kept_parts, access=job.state_access)
+        summaries = read_summaries(parts, access=job.state_access)
         hints = job.hints.fingerprint
         if summaries is None or any(
             each.hints != hints or (job.column_stats and not each.has_column_stats)
             for each in summaries
         ):
             return None
+        outdated_paths = {part.path for part in outdated}
+        kept = [
+            ScanResult(summary, 0, ProblemList(), {}, part, [])
+            for part, summary in zip(parts, summaries, strict=True)
+            if part.path not in outdated_paths
+        ]
         results = self._scan_files(tasks, owned_paths, self.index)
         all_results = [each.result for result in results for each in result.with_deferred]
         if any(
@@ -282,11 +293,7 @@ class _Scan:
             for each in all_results
         ):
             return None
-        all_results += [
-            ScanResult(summary, 0, ProblemList(), {}, part, [])
-            for part, summary in zip(kept_parts, summaries, strict=True)
-        ]
-        found, manifest = self._collect(all_results, tables, [], owned_paths, kept_tables)
+        found, manifest = self._collect([*all_results, *kept], tables, [], owned_paths, kept_tables)
         return self._keep_unlisted(found, manifest), manifest
 
     def _read_tables_in_scope(self, scope: ScanScope) -> tuple[list[TableResult], list[Problem]]:

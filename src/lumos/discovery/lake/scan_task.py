@@ -409,8 +409,8 @@ def _copy_part(job: ScanJob, task: ScanTask) -> ScanResult:
     if len(rows) == len(all_rows):
         paths = [row.path for row in rows]
         first, last = (min(paths), max(paths)) if paths else ("", "")
-        part = ManifestPart(path, tuple(task.listed_ranges), first, last, len(rows))
-        return ScanResult(summary, 0, ProblemList(), {}, part, [])
+        unchanged = ManifestPart(path, tuple(task.listed_ranges), first, last, len(rows))
+        return ScanResult(summary, 0, ProblemList(), {}, unchanged, [])
     without_hints = HintMatcher((), root=job.selection.root).fingerprint
     kept_paths = {row.path for row in rows}
     summary = summarise(

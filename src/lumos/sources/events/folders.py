@@ -13,7 +13,10 @@ from lumos.sources.events.interface import (
     ReceivedMessage,
 )
 
-_MILLISECONDS: Final = {"debounce": 200, "step": 50, "rust_timeout": 200}
+# Milliseconds: changes are returned when none has happened for a step, or after the debounce.
+_DEBOUNCE: Final = 200
+_STEP: Final = 50
+_TIMEOUT: Final = 200
 
 
 class FolderEvents(EventSource):
@@ -27,6 +30,7 @@ class FolderEvents(EventSource):
         self._changes: Iterator[set[tuple[Any, str]]] | None = None
         self._first: set[tuple[Any, str]] = set()
         self._number = 0
+        self._has_failed = False
 
     def open(self) -> None:
         try:
@@ -42,7 +46,9 @@ class FolderEvents(EventSource):
             yield_on_timeout=True,
             raise_interrupt=False,
             ignore_permission_denied=True,
-            **_MILLISECONDS,
+            debounce=_DEBOUNCE,
+            step=_STEP,
+            rust_timeout=_TIMEOUT,
         )
         try:
             # Watching begins with the first step of the generator.
@@ -51,17 +57,24 @@ class FolderEvents(EventSource):
             raise EventSourceFailed(_explain(self.name, problem)) from None
 
     def receive(self, wait: float) -> list[ReceivedMessage]:  # noqa: ARG002 - watchfiles waits
+        if self._changes is None:
+            self.open()
         assert self._changes is not None
         changes, self._first = self._first, set()
         try:
-            changes = changes or next(self._changes, set())
-        except (OSError, RuntimeError) as problem:
+            changes = changes or next(self._changes)
+        except (OSError, RuntimeError, StopIteration) as problem:
+            self._changes, self._has_failed = None, True
             raise EventSourceFailed(_explain(self.name, problem)) from None
-        if not changes:
+        paths = {path for _, path in changes}
+        if self._has_failed:
+            # Nobody knows what has changed in the meantime.
+            paths, self._has_failed = {*paths, *self._folders}, False
+        if not paths:
             return []
         self._number += 1
         now = time.time()
-        events = tuple(event for _, path in sorted(changes) for event in _to_events(path, now))
+        events = tuple(event for path in sorted(paths) for event in _to_events(path, now))
         return [ReceivedMessage(str(self._number), events=events, sent_at=now)]
 
     def acknowledge(self, receipts: Sequence[str]) -> None:

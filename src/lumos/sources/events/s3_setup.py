@@ -205,7 +205,9 @@ class _BucketEvents:
             },
         }
         text = self._attributes(url).get("Policy")
-        policy = msgspec.json.decode(text) if text else {"Version": "2012-10-17", "Statement": []}
+        policy: dict[str, Any] = (
+            msgspec.json.decode(text) if text else {"Version": "2012-10-17", "Statement": []}
+        )
         statements = [each for each in policy["Statement"] if each.get("Sid") != _STATEMENT]
         if statement in policy["Statement"]:
             self._note("queue policy", self._name, "unchanged")
