@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lumos.jobs.reports import JobReport, JobSummary, WorkerReport
     from lumos.jobs.worker import JobOutcome
     from lumos.schemas.reports import HistoryReport
-    from lumos.sources.events.s3_setup import EventSetupReport
+    from lumos.sources.events.setup_report import EventSetupReport
 
 
 def _deprecated(name: str, replacement: str) -> Any:
@@ -139,9 +139,10 @@ class Lumos(Features):
         return self._discovery.watch_status()
 
     def setup_events(self, address: str, *, dry_run: bool = False) -> "EventSetupReport":
-        """Create a queue for the events of an S3 bucket or prefix and let S3 send them there.
+        """Let an S3 bucket or prefix, or a PostgreSQL database, send events. Can be repeated.
 
-        Existing notifications of the bucket are kept. Can be repeated.
+        Creates a queue and a notification of the bucket, whose other notifications are kept, or
+        an event trigger of the database.
         """
         return self._discovery.setup_events(address, dry_run=dry_run)
 

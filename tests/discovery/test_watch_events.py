@@ -47,7 +47,7 @@ class Watch:
         self._thread.join()
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not condition() and time.monotonic() < deadline:
             time.sleep(0.02)
         assert condition(), self.events

@@ -14,7 +14,12 @@ import pytest
 from files import write_parquet
 from lumos import Lumos
 from lumos.config.settings import ChangeDetection, Settings, WatchedSource
-from lumos.config.sources import FileSourceSettings, KafkaSourceSettings, PostgresSourceSettings
+from lumos.config.sources import (
+    FileSourceSettings,
+    HdfsSourceSettings,
+    KafkaSourceSettings,
+    PostgresSourceSettings,
+)
 from lumos.discovery.reports import IngestReport, IngestSummary
 from lumos.discovery.targets import source_name
 from lumos.discovery.watcher import SourceWatcher, WatchReport, _ProblemLog, watched_sources
@@ -94,9 +99,9 @@ def test_what_was_scanned_is_counted() -> None:
 
 
 def test_a_source_without_events_is_polled_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    wanted = WatchedSource(source=DATABASE, watch_mode="hybrid")
+    wanted = WatchedSource(source=HdfsSourceSettings(paths=("/lake",)), watch_mode="hybrid")
     assert list(create_event_sources([wanted])) == []
-    assert "postgres is polled every 300 s: there are no events" in caplog.text
+    assert "hdfs is polled every 300 s: there are no events" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from lumos.rendering.text import format_number, format_time, plural
 if TYPE_CHECKING:
     from lumos.discovery.watch_status import WatchStatusReport
     from lumos.schemas.changes import EventReport
-    from lumos.sources.events.s3_setup import EventSetupReport
+    from lumos.sources.events.setup_report import EventSetupReport
 
 _RESTART_DELAY: Final = 10.0
 # Programs such as `timeout` send the same signal twice within this time; users do not.
@@ -39,7 +39,9 @@ app = typer.Typer(
     invoke_without_command=True,
     help="Scan the sources after events or repeatedly, and report each change.",
 )
-EventAddress = Annotated[str, argument("ADDRESS", "A bucket or prefix: s3://my-bucket/datasets/.")]
+EventAddress = Annotated[
+    str, argument("ADDRESS", "s3://bucket, s3://bucket/prefix/ or postgresql://host/database.")
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")
 ]
@@ -116,14 +118,16 @@ def watch(
 @app.command(
     epilog="Examples:\n\n"
     "lumos watch setup s3://my-bucket --dry-run\n\n"
-    "lumos watch setup s3://my-bucket/datasets/"
+    "lumos watch setup s3://my-bucket/datasets/\n\n"
+    "lumos watch setup postgresql://db.example.com/shop"
 )
 @with_options
 def setup(options: ConfigOptions, address: EventAddress, dry_run: DryRun = False) -> None:
-    """Create a queue for the events of an S3 bucket, and let S3 send them there.
+    """Let an S3 bucket or a PostgreSQL database send events.
 
-    Creates an SQS queue, a dead-letter queue, the policy that lets S3 send, and a notification of
-    the bucket. Other notifications of the bucket are kept. It can be repeated.
+    For a bucket, creates an SQS queue, a dead-letter queue, the policy that lets S3 send, and a
+    notification of the bucket. Other notifications of the bucket are kept. For a database, creates
+    an event trigger that notifies of changed schemas. It can be repeated.
     """
     options.print(options.lumos.setup_events(address, dry_run=dry_run), _print_setup)
 
@@ -135,7 +139,7 @@ def setup(options: ConfigOptions, address: EventAddress, dry_run: DryRun = False
 )
 @with_options
 def teardown(options: ConfigOptions, address: EventAddress, dry_run: DryRun = False) -> None:
-    """Remove the queues and the notification that `lumos watch setup` has created.
+    """Remove the queues, notification or event trigger that `lumos watch setup` has created.
 
     Only removes what carries its names and tags; messages in the queues are lost.
     """
@@ -162,7 +166,7 @@ def _print_setup(report: "EventSetupReport") -> None:
     removed = {"deleted", "missing", "kept"}
     if report.dry_run:
         print_remark("Nothing was changed.")
-    elif not removed.issuperset(step.status for step in report.steps):
+    elif report.sqs_queue and not removed.issuperset(step.status for step in report.steps):
         print_remark(f"In lumos.yaml, set sqs_queue: {report.sqs_queue}")
 
 

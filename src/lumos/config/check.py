@@ -27,7 +27,11 @@ _LIBRARIES: Final = {
     "openmetadata": ("httpx", "openmetadata"),
 }
 # What events of a source are received with, by the type of the source, and its extra.
-_EVENT_LIBRARIES: Final = {"file": ("watchfiles", "watch"), "s3": ("botocore", "s3")}
+_EVENT_LIBRARIES: Final = {
+    "file": ("watchfiles", "watch"),
+    "s3": ("botocore", "s3"),
+    "postgres": ("psycopg", "postgres"),
+}
 _NEEDS_ADDRESS: Final = ("atlas", "openmetadata")
 
 

@@ -64,7 +64,10 @@ class EventConsumer:
         self._now = now
         self._ignored = f"{ignored_folder.rstrip('/')}/" if ignored_folder else ""
         self._report_status = report_status
-        self._roots = [(each, file_roots(each.source)) for each in watched]  # type: ignore[arg-type]
+        self._roots = [
+            (each, [events.root] if events.root else file_roots(each.source))  # type: ignore[arg-type]
+            for each in watched
+        ]
         self._buffer = EventBuffer(clock=clock, changed=changed)
         self._counts: Counter[str] = Counter()
         self._lags: deque[float] = deque(maxlen=_MAX_LAGS)
@@ -151,7 +154,9 @@ class EventConsumer:
         self._counts["reconciliations"] += 1
         self._settle(all_changes=True)
         now = self._clock()
-        urns = [each.urn for each in report.datasets if each.change != "unchanged"]
+        # Databases notify of changed schemas, not of changed rows.
+        unnamed = {"MODIFIED", None} if self.events.root else {None}
+        urns = [each.urn for each in report.datasets if each.event not in unnamed]
         for urn in (*urns, *report.missing):
             self._unexplained[Urn.parse(urn).path_text] = now
         self.save_status()

@@ -19,7 +19,13 @@ from lumos.discovery.reports import (
 )
 from lumos.discovery.scan_recorder import RecordedScan
 from lumos.discovery.scans import SourceScanner
-from lumos.discovery.targets import DatabaseTarget, is_below, resolve_targets, source_failure
+from lumos.discovery.targets import (
+    DatabaseTarget,
+    LakeTarget,
+    is_below,
+    resolve_targets,
+    source_failure,
+)
 from lumos.errors import LumosError
 from lumos.model.change import EventType, Verdict
 from lumos.model.discovery import Problem
@@ -88,7 +94,7 @@ def ingest(
         with scanner:
             for target in targets.all:
                 changed_here = None
-                if changed is not None:
+                if changed is not None and isinstance(target, LakeTarget):
                     changed_here = [path for path in changed if is_below(path, target.address)]
                     if not changed_here:
                         continue

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lumos.discovery.ingest import MessageSender, RowProfiler
     from lumos.discovery.watch_status import WatchStatusFiles, WatchStatusReport
     from lumos.discovery.watcher import WatchReport
-    from lumos.sources.events.s3_setup import EventSetupReport
+    from lumos.sources.events.setup_report import EventSetupReport
 
 EventSubscription = Callable[[Callable[[ChangeEvent], object]], AbstractContextManager[None]]
 
@@ -110,16 +110,16 @@ class DiscoveryService:
         return self._watch_status_files().read()
 
     def setup_events(self, address: str, *, dry_run: bool) -> "EventSetupReport":
-        """Create the queue of a bucket and its notification."""
-        from lumos.sources.events.s3_setup import setup
+        """Let a bucket or database send events."""
+        from lumos.sources.events.factory import setup_events
 
-        return setup(address, self._all_sources, dry_run=dry_run)
+        return setup_events(address, self._all_sources, dry_run=dry_run)
 
     def teardown_events(self, address: str, *, dry_run: bool) -> "EventSetupReport":
-        """Remove the queue of a bucket and its notification."""
-        from lumos.sources.events.s3_setup import teardown
+        """Undo `setup_events`."""
+        from lumos.sources.events.factory import teardown_events
 
-        return teardown(address, self._all_sources, dry_run=dry_run)
+        return teardown_events(address, self._all_sources, dry_run=dry_run)
 
     @property
     def _all_sources(self) -> list[SourceSettings]:

@@ -14,7 +14,10 @@ from lumos.config.settings import StorageEventType
 from lumos.config.sources import S3SourceSettings
 from lumos.errors import MisuseError
 from lumos.sources.events import EventSourceFailed
-from lumos.sources.events.s3_setup import EVENTS, EventSetupReport, setup, teardown
+from lumos.sources.events.factory import setup_events as setup
+from lumos.sources.events.factory import teardown_events as teardown
+from lumos.sources.events.s3_setup import EVENTS
+from lumos.sources.events.setup_report import EventSetupReport
 from lumos.sources.events.sqs import SqsQueue, default_queue_name
 
 
@@ -223,5 +226,5 @@ def test_a_queue_of_somebody_else_is_not_deleted(
 
 
 def test_only_buckets_of_s3_can_be_set_up() -> None:
-    with pytest.raises(MisuseError, match="not an S3 bucket"):
+    with pytest.raises(MisuseError, match="neither an S3 bucket"):
         setup("/lake", [], dry_run=True)

@@ -2,20 +2,24 @@
 
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from lumos.config.settings import WatchedSource
-from lumos.config.sources import FileSourceSettings, S3SourceSettings
+from lumos.config.sources import (
+    FileSourceSettings,
+    PostgresSourceSettings,
+    S3SourceSettings,
+    SourceSettings,
+)
+from lumos.errors import MisuseError
+from lumos.sources.addresses import is_address, section_of
 from lumos.sources.events.folders import FolderEvents
 from lumos.sources.events.interface import EventSource
+from lumos.sources.events.s3_setup import setup_bucket, teardown_bucket
+from lumos.sources.events.setup_report import EventSetupReport
 from lumos.sources.events.sqs import SqsQueue, default_queue_name
 
 _log = logging.getLogger(__name__)
-
-
-def has_events(watched: WatchedSource) -> bool:
-    """Whether this version can watch a source by events."""
-    return isinstance(watched.source, FileSourceSettings | S3SourceSettings)
 
 
 def create_event_sources(
@@ -37,6 +41,11 @@ def create_event_sources(
             names = [each.sqs_queue] if each.sqs_queue else map(default_queue_name, source.buckets)
             for name in names:
                 queues.setdefault(name, (source, []))[1].append(each)
+        elif isinstance(source, PostgresSourceSettings):
+            # Imported late: its driver is only needed for this source.
+            from lumos.sources.events.postgres import PostgresNotifications
+
+            yield PostgresNotifications(source), [each]
         else:
             _log.warning(
                 "%s is polled every %d s: there are no events of '%s' sources.",
@@ -44,3 +53,37 @@ def create_event_sources(
             )  # fmt: skip
     for name, (source, sources) in queues.items():
         yield SqsQueue(name, source), sources
+
+
+def setup_events(
+    address: str, configured: Sequence[SourceSettings], *, dry_run: bool
+) -> EventSetupReport:
+    """Let a bucket or database send events."""
+    section = _section(address, configured)
+    if isinstance(section, PostgresSourceSettings):
+        from lumos.sources.events.postgres import setup_trigger
+
+        return setup_trigger(section, dry_run=dry_run)
+    return setup_bucket(address, configured, dry_run=dry_run)
+
+
+def teardown_events(
+    address: str, configured: Sequence[SourceSettings], *, dry_run: bool
+) -> EventSetupReport:
+    """Remove what `setup_events` has created."""
+    section = _section(address, configured)
+    if isinstance(section, PostgresSourceSettings):
+        from lumos.sources.events.postgres import teardown_trigger
+
+        return teardown_trigger(section, dry_run=dry_run)
+    return teardown_bucket(address, configured, dry_run=dry_run)
+
+
+def _section(address: str, configured: Sequence[SourceSettings]) -> SourceSettings:
+    section = section_of(address, configured) if is_address(address) else None
+    if not isinstance(section, S3SourceSettings | PostgresSourceSettings):
+        raise MisuseError(
+            f"'{address}' is neither an S3 bucket nor a PostgreSQL database. Name one: lumos watch "
+            "setup s3://my-bucket"
+        )
+    return section

@@ -56,6 +56,8 @@ class EventSource(ABC):
     """
 
     name: str
+    # The path of events that are about a source as a whole; empty if events name files.
+    root: str = ""
     # The seconds after which a message is delivered again, unless it is kept.
     lease_seconds: float | None = None
     # The seconds after which the source deletes messages that nobody has acknowledged.

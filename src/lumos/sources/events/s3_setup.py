@@ -12,9 +12,9 @@ import msgspec
 
 from lumos.config.sources import S3SourceSettings, SourceSettings
 from lumos.errors import MisuseError
-from lumos.model.report import FORMAT_VERSION, Report
 from lumos.sources.addresses import section_of
 from lumos.sources.events.interface import EventSourceFailed
+from lumos.sources.events.setup_report import EventSetupReport, SetupStep
 from lumos.sources.events.sqs import default_queue_name
 from lumos.storage.errors import StorageFault
 from lumos.storage.s3.access import S3Access
@@ -37,32 +37,14 @@ SETUP_PERMISSIONS: Final = (
 T = TypeVar("T")
 
 
-class SetupStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue or notification, and what was done with it."""
-
-    kind: Literal["queue", "dead-letter queue", "queue policy", "notification"]
-    name: str
-    status: Literal["created", "changed", "unchanged", "deleted", "missing", "kept"]
-
-
-class EventSetupReport(Report, frozen=True, kw_only=True):
-    """What was set up or removed; `sqs_queue` is the value for the configuration."""
-
-    format_version: str = FORMAT_VERSION
-    bucket: str
-    prefix: str
-    sqs_queue: str
-    steps: tuple[SetupStep, ...]
-    dry_run: bool = False
-    other_notifications: int = 0
-
-
-def setup(address: str, configured: Sequence[SourceSettings], *, dry_run: bool) -> EventSetupReport:
+def setup_bucket(
+    address: str, configured: Sequence[SourceSettings], *, dry_run: bool
+) -> EventSetupReport:
     """Create what is missing of the queues and the notification of a bucket or prefix."""
     return _BucketEvents(address, configured, dry_run=dry_run).set_up()
 
 
-def teardown(
+def teardown_bucket(
     address: str, configured: Sequence[SourceSettings], *, dry_run: bool
 ) -> EventSetupReport:
     """Remove the notification and, if no other notification uses them, the queues."""
@@ -295,8 +277,7 @@ class _BucketEvents:
 
     def _report(self, queue: str, notifications: dict[str, Any]) -> EventSetupReport:
         return EventSetupReport(
-            bucket=self._bucket,
-            prefix=self._prefix,
+            address=f"s3://{self._bucket}/{self._prefix}",
             sqs_queue=queue,
             steps=tuple(self._steps),
             dry_run=self._dry_run,
