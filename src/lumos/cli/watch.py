@@ -37,7 +37,12 @@ _DUPLICATE_SECONDS: Final = 0.5
 
 app = typer.Typer(
     invoke_without_command=True,
-    help="Scan the sources after events or repeatedly, and report each change.",
+    help="Scan the sources after events or repeatedly; print a line and send notifications for "
+    "each change.\n\n"
+    "Watches the sources of change_detection, or else all configured sources, each at its "
+    "polling_interval, or by events of the storage if its watch_mode is events or hybrid, until "
+    "Ctrl-C or SIGTERM. The first signal lets the running scan finish, a second one stops at "
+    "once. A source that fails is tried again later and does not stop others.",
 )
 EventAddress = Annotated[
     str, argument("ADDRESS", "s3://bucket, s3://bucket/prefix/ or postgresql://host/database.")
@@ -69,13 +74,7 @@ def watch(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """Scan the sources repeatedly; print a line and send notifications for each change.
-
-    Watches the sources of change_detection, or else all configured sources, each at its
-    polling_interval, or by events of the storage if its watch_mode is events or hybrid, until
-    Ctrl-C or SIGTERM. The first signal lets the running scan finish, a second one stops at once. A
-    source that fails is tried again later and does not stop others.
-    """
+    """Watch sources until a signal arrives."""
     if context.invoked_subcommand is not None:
         return
     signals = _SignalHandler()
