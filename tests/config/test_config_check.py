@@ -59,14 +59,26 @@ def test_sources_without_events_and_those_that_cannot_be_watched_are_told(load_t
         "change_detection:\n"
         "  enabled: true\n"
         "  sources:\n"
-        "    - {type: hdfs, path: /y, watch_mode: events, polling_interval: 60}\n"
+        "    - {type: kafka, bootstrap_servers: k, watch_mode: events, polling_interval: 60}\n"
         "    - {type: s3, bucket: b}\n"
         "    - {type: file, path: x}\n"
     )
     first, second = check(settings, {})
     assert (first.level, first.key) == ("warning", "change_detection.sources[0]")
-    assert first.text == "There are no events of 'hdfs' sources; it is polled every 60 s."
+    assert first.text == "There are no events of 'kafka' sources; it is polled every 60 s."
     assert (second.level, second.key) == ("warning", "change_detection.sources[1]")
+
+
+def test_events_without_their_library_are_told(
+    load_text: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_text(
+        "change_detection: {sources: [{type: file, path: y, watch_mode: hybrid, sqs_queue: q}]}"
+    )
+    monkeypatch.setattr("lumos.config.check.find_spec", lambda _name: None)
+    library, queue = check(settings, {})
+    assert "pip install 'lumos[watch]'" in library.text
+    assert queue.text == "'sqs_queue' is for sources of the type s3."
 
 
 def test_messages_that_cannot_be_sent_without_a_library_are_told(

@@ -308,7 +308,7 @@ class Flood(LossyQueue):
 def test_a_thousand_events_a_second_are_drained_with_limited_memory(
     monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
-    monkeypatch.setattr(event_batches, "MAX_HELD_MESSAGES", 500)
+    monkeypatch.setattr(event_batches, "MAX_BUFFERED_MESSAGES", 500)
     flood = Flood(seconds, rate=1000)
     statuses: list[EventStatus] = []
     watched = WatchedSource(source=FileSourceSettings(paths=("/lake",)), watch_mode="events")

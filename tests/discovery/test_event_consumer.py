@@ -92,7 +92,7 @@ def test_messages_of_a_failed_batch_are_kept_in_order(buffer: EventBuffer, clock
 
 
 def test_the_buffer_is_limited(buffer: EventBuffer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_batches, "MAX_HELD_MESSAGES", 2)
+    monkeypatch.setattr(event_batches, "MAX_BUFFERED_MESSAGES", 2)
     buffer.add([message("1", "/a")])
     assert not buffer.is_full
     buffer.take()
@@ -341,7 +341,7 @@ def test_a_thread_receives_and_survives_a_queue_that_fails(
 def test_nothing_is_received_while_the_buffer_is_full(
     running: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_batches, "MAX_HELD_MESSAGES", 10)
+    monkeypatch.setattr(event_batches, "MAX_BUFFERED_MESSAGES", 10)
     running.queue.lease_seconds = 0.03
     running.queue.waiting = [message(f"{n}", f"/lake/{n}") for n in range(50)]
     running.consumer.start()

@@ -143,7 +143,7 @@ def test_the_changes_of_a_bucket_are_recorded_once_through_its_queue(
             bucket.name, "datasets/users/dt%3D2024-01-01/part-0.parquet", "ObjectRemoved:Delete"
         )
         sqs.send_message(QueueUrl=url, MessageBody=removed)
-        watch.wait_for(lambda: watch.status.counts.malformed == 1 and watch.status.held == 0)
+        watch.wait_for(lambda: watch.status.counts.malformed == 1 and watch.status.buffered == 0)
         # One of two datasets is more than the share that may disappear at once.
         assert watch.events == []
         write_parquet(lake / "orders/part-1.parquet", id=pa.int64(), total=pa.float64())

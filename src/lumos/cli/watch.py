@@ -179,7 +179,7 @@ def _print_event_status(report: "WatchStatusReport") -> None:
         )
         return
     table = Table(
-        "EVENT SOURCE", ">LAG P95", ">HELD", ">WAITING", ">DEAD", ">EVENTS", ">FOREIGN",
+        "EVENT SOURCE", ">LAG P95", ">BUFFERED", ">WAITING", ">DEAD", ">EVENTS", ">FOREIGN",
         ">MALFORMED", ">MISSED", "UPDATED",
     )  # fmt: skip
     for each in report.event_sources:
@@ -187,7 +187,7 @@ def _print_event_status(report: "WatchStatusReport") -> None:
         table.add(
             each.name,
             "" if each.lag_p95_seconds is None else f"{each.lag_p95_seconds:.1f} s",
-            format_number(each.held),
+            format_number(each.buffered),
             "" if each.waiting is None else format_number(each.waiting),
             "" if each.dead is None else format_number(each.dead),
             format_number(counts.events),

@@ -12,8 +12,8 @@ QUIET_SECONDS: Final = 0.25
 MAX_DELAY: Final = 5.0
 MAX_BATCH_MESSAGES: Final = 5_000
 # Messages that are held in memory; the others stay in the queue.
-MAX_HELD_MESSAGES: Final = 20_000
-_MAX_HELD_EVENTS: Final = 200_000
+MAX_BUFFERED_MESSAGES: Final = 20_000
+_MAX_BUFFERED_EVENTS: Final = 200_000
 
 
 class EventBuffer:
@@ -51,8 +51,8 @@ class EventBuffer:
         with self._changed:
             held = (*self._waiting.values(), *self._taken.values())
             return (
-                len(held) >= MAX_HELD_MESSAGES
-                or sum(len(each.events) for each in held) >= _MAX_HELD_EVENTS
+                len(held) >= MAX_BUFFERED_MESSAGES
+                or sum(len(each.events) for each in held) >= _MAX_BUFFERED_EVENTS
             )
 
     @property

@@ -172,7 +172,7 @@ class EventConsumer:
                 sources=tuple(root for _, roots in self._roots for root in roots),
                 lag_seconds=round(lags[-1], 3) if lags else None,
                 lag_p95_seconds=round(lags[int(0.95 * (len(lags) - 1))], 3) if lags else None,
-                held=len(self._buffer.receipts),
+                buffered=len(self._buffer.receipts),
                 waiting=self._backlog.waiting,
                 in_progress=self._backlog.in_progress,
                 dead=self._backlog.dead,
@@ -221,8 +221,8 @@ class EventConsumer:
             try:
                 if lease is not None and self._clock() - kept_at > lease / 3:
                     kept_at = self._clock()
-                    if held := self._buffer.receipts:
-                        self.events.keep(held)
+                    if receipts := self._buffer.receipts:
+                        self.events.keep(receipts)
                 if self._buffer.is_full:
                     self._stop.wait(_FULL_SECONDS)
                     continue

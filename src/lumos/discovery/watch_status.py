@@ -38,15 +38,15 @@ class EventCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False
 class EventStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One event source: how far behind it is, what waits, and what has happened so far.
 
-    Lag is the time from the change of an object until its effect was stored. `held` messages are
-    in the memory of the watcher; `waiting`, `in_progress` and `dead` ones in the queue.
+    Lag is the time from the change of an object until its effect was stored. `buffered` messages
+    are in the memory of the watcher; `waiting`, `in_progress` and `dead` ones in the queue.
     """
 
     name: str
     sources: tuple[str, ...]
     lag_seconds: float | None = None
     lag_p95_seconds: float | None = None
-    held: int = 0
+    buffered: int = 0
     waiting: int | None = None
     in_progress: int | None = None
     dead: int | None = None

@@ -20,7 +20,7 @@ _SERVER_ERROR: Final = 500
 # Of each event source of `lumos watch`.
 _WATCH_METRICS: Final = {
     "lag_seconds": "95th percentile of the seconds from a change until it was recorded",
-    "held_messages": "Messages in the memory of the watcher",
+    "buffered_messages": "Messages in the memory of the watcher",
     "waiting_messages": "Messages in the queue",
     "dead_messages": "Messages in the dead-letter queue",
     "missed_changes": "Changes that no event had named, since the watcher was started",
@@ -67,7 +67,7 @@ class Metrics:
         for each in report.event_sources:
             values = {
                 "lag_seconds": each.lag_p95_seconds,
-                "held_messages": each.held,
+                "buffered_messages": each.buffered,
                 "waiting_messages": each.waiting,
                 "dead_messages": each.dead,
                 "missed_changes": each.counts.missed,
