@@ -84,6 +84,7 @@ MEASUREMENTS: dict[str, Callable[[], dict[str, Any]]] = {
     "start": start.measure,
     "tables": tables.measure,
     "watch": watch.measure,
+    "watch_events": watch.measure_events,
 }
 
 

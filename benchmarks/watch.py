@@ -50,6 +50,52 @@ def measure() -> dict[str, Any]:
     }
 
 
+def measure_events() -> dict[str, Any]:
+    """Latencies with events of the kernel, beside those of batches that change nothing."""
+    lake = lakes.parquet(200, 50)
+    lakes.warm_up(lake)
+    with (
+        lakes.copied(lake) as root,
+        tempfile.TemporaryDirectory() as folder,
+        _watching(folder, root, interval=_INTERVAL, events=True) as watcher,
+    ):
+        watcher.settle()
+        found = [_found(watcher, root, number).since_written for number in range(_CHANGES)]
+        empty = [_empty_batch(folder, root, number) for number in range(_CHANGES)]
+    changed, unchanged = _percentiles(found), _percentiles(empty)
+    return {
+        "files": lake.files,
+        "changes": _CHANGES,
+        "from_file_to_record": changed,
+        "from_file_to_end_of_empty_batch": unchanged,
+        "ratio_of_medians": round(changed["median"] / unchanged["median"], 2),
+    }
+
+
+def _empty_batch(folder: str, root: Path, number: int) -> float:
+    """The seconds until a batch has been processed that names a file which is gone again."""
+    from lumos.discovery.watch_status import WatchStatusFiles
+    from lumos.storage import DEFAULT_ACCESS
+
+    files = WatchStatusFiles(f"{folder}/.lumos/lumos.state", DEFAULT_ACCESS)
+    before = files.read().event_sources[0].counts.batches
+    started = time.monotonic()
+    passing = sorted(each for each in root.iterdir() if each.is_dir())[number] / "passing.bin"
+    passing.write_bytes(b"")
+    passing.unlink()
+    while files.read().event_sources[0].counts.batches == before:
+        time.sleep(0.01)
+    seconds = time.monotonic() - started
+    sys.stderr.write(f"  empty batch {number}: {seconds:.2f} s\n")
+    time.sleep(1)
+    return seconds
+
+
+def _percentiles(seconds: list[float]) -> dict[str, float]:
+    p95 = statistics.quantiles(seconds, n=20, method="inclusive")[-1]
+    return {**_figures(seconds), "p95": round(p95, 2)}
+
+
 class _Found(NamedTuple):
     """Seconds to a change on record, from the file's writing and from the start of the poll.
 
@@ -93,9 +139,13 @@ class _Watcher:
 
 
 @contextmanager
-def _watching(folder: str, root: Path, *, interval: int) -> Iterator[_Watcher]:
+def _watching(
+    folder: str, root: Path, *, interval: int, events: bool = False
+) -> Iterator[_Watcher]:
     config = Path(folder) / "lumos.yaml"
-    config.write_text(f"sources: [{{type: file, path: {root}}}]\n", encoding="utf-8")
+    mode = "events" if events else "polling"
+    source = f"{{type: file, path: {root}, watch_mode: {mode}}}"
+    config.write_text(f"change_detection: {{sources: [{source}]}}\n", encoding="utf-8")
     process = subprocess.Popen(
         [_LUMOS, "watch", "--json", "--interval", str(interval)],
         cwd=folder,

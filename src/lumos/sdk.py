@@ -23,11 +23,13 @@ from lumos.schemas.changes import ChangesReport, EventReport, ForgetReport, Late
 from lumos.store.administration import StoreReport, UpgradeReport, describe_store, upgrade_store
 
 if TYPE_CHECKING:
+    from lumos.discovery.watch_status import WatchStatusReport
     from lumos.discovery.watcher import WatchReport
     from lumos.doctor import DoctorReport
     from lumos.jobs.reports import JobReport, JobSummary, WorkerReport
     from lumos.jobs.worker import JobOutcome
     from lumos.schemas.reports import HistoryReport
+    from lumos.sources.events.setup_report import EventSetupReport
 
 
 def _deprecated(name: str, replacement: str) -> Any:
@@ -131,6 +133,22 @@ class Lumos(Features):
             begun=begun,
             started=started,
         )
+
+    def watch_status(self) -> "WatchStatusReport":
+        """How far watchers are behind the events of their sources, and what they have counted."""
+        return self._discovery.watch_status()
+
+    def setup_events(self, address: str, *, dry_run: bool = False) -> "EventSetupReport":
+        """Let an S3 bucket or prefix, or a PostgreSQL database, send events. Can be repeated.
+
+        Creates a queue and a notification of the bucket, whose other notifications are kept, or
+        an event trigger of the database.
+        """
+        return self._discovery.setup_events(address, dry_run=dry_run)
+
+    def teardown_events(self, address: str, *, dry_run: bool = False) -> "EventSetupReport":
+        """Remove what `setup_events` has created, and nothing else."""
+        return self._discovery.teardown_events(address, dry_run=dry_run)
 
     def discover(
         self,

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from lumos import Lumos
 from lumos.cli.watch import _SignalHandler
+from lumos.discovery.watch_status import EventCounts, EventStatus, WatchStatusFiles
 from lumos.discovery.watcher import WatchReport
+from lumos.storage import DEFAULT_ACCESS
 
 
 @pytest.fixture(autouse=True)
@@ -67,3 +70,35 @@ def test_a_single_scan_says_what_was_scanned(
     (workplace / "lumos.yaml").write_text("sources: [{type: file, path: lake}]\n")
     result = lumos("watch", "--once", "--json")
     assert (result.code, result.out, result.err.strip()) == (0, "", line)
+
+
+def test_the_status_of_watchers_is_shown(lumos: Any, workplace: Path) -> None:  # noqa: ARG001
+    assert "No source was watched by events yet." in lumos("watch", "status").out
+    files = WatchStatusFiles(Lumos().state_uri, DEFAULT_ACCESS)
+    counts = EventCounts(received=9, events=12, foreign=3, malformed=1)
+    files.write(
+        EventStatus(
+            name="queue", sources=("s3://lake",), lag_p95_seconds=1.93, waiting=7, counts=counts
+        )
+    )
+    shown = lumos("watch", "status")
+    assert "queue 1.9 s 0 7 12 3 1 0 " in shown.words
+    (status,) = lumos("watch", "status", "--json").json["event_sources"]
+    assert (status["waiting"], status["counts"]["events"], status["dead"]) == (7, 12, None)
+
+
+def test_a_set_up_names_what_it_creates(
+    lumos: Any, workplace: Path, bucket: Any, moto: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", moto)
+    (workplace / "lumos.yaml").write_text(yaml.safe_dump({"sources": [bucket.section()]}))
+    address, queue = f"s3://{bucket.name}", f"lumos-s3-events-{bucket.name}"
+    planned = lumos("watch", "setup", address, "--dry-run")
+    assert (planned.code, "Nothing was changed." in planned.err) == (0, True)
+    created = lumos("watch", "setup", address)
+    assert f"created queue {queue} " in created.words
+    assert f"sqs_queue: arn:aws:sqs:us-east-1:123456789012:{queue}" in created.err
+    removed = lumos("watch", "teardown", address)
+    assert f"deleted queue {queue} " in removed.words
+    wrong = lumos("watch", "setup", "/lake")
+    assert (wrong.code, "Name one: lumos watch setup s3://my-bucket" in wrong.err) == (2, True)

@@ -54,21 +54,31 @@ def test_a_section_that_is_not_used_yet_is_told(load_text: Load, section: str, v
     assert note.text.endswith((" yet.", " catalog: datahub."))
 
 
-def test_event_modes_and_sources_that_cannot_be_watched_are_told(load_text: Load) -> None:
+def test_sources_without_events_and_those_that_cannot_be_watched_are_told(load_text: Load) -> None:
     settings = load_text(
         "change_detection:\n"
         "  enabled: true\n"
         "  sources:\n"
-        "    - {type: file, path: y, watch_mode: events, polling_interval: 60}\n"
+        "    - {type: kafka, bootstrap_servers: k, watch_mode: events, polling_interval: 60}\n"
         "    - {type: s3, bucket: b}\n"
         "    - {type: file, path: x}\n"
     )
     first, second = check(settings, {})
-    assert (first.level, first.key) == ("info", "change_detection.sources[0]")
-    assert first.text == (
-        "watch_mode 'events' is not supported yet; the source is polled every 60 s."
-    )
+    assert (first.level, first.key) == ("warning", "change_detection.sources[0]")
+    assert first.text == "There are no events of 'kafka' sources; it is polled every 60 s."
     assert (second.level, second.key) == ("warning", "change_detection.sources[1]")
+
+
+def test_events_without_their_library_are_told(
+    load_text: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_text(
+        "change_detection: {sources: [{type: file, path: y, watch_mode: hybrid, sqs_queue: q}]}"
+    )
+    monkeypatch.setattr("lumos.config.check.find_spec", lambda _name: None)
+    library, queue = check(settings, {})
+    assert "pip install 'lumos[watch]'" in library.text
+    assert queue.text == "'sqs_queue' is for sources of the type s3."
 
 
 def test_messages_that_cannot_be_sent_without_a_library_are_told(

@@ -14,7 +14,12 @@ import pytest
 from files import write_parquet
 from lumos import Lumos
 from lumos.config.settings import ChangeDetection, Settings, WatchedSource
-from lumos.config.sources import FileSourceSettings, KafkaSourceSettings, PostgresSourceSettings
+from lumos.config.sources import (
+    FileSourceSettings,
+    HdfsSourceSettings,
+    KafkaSourceSettings,
+    PostgresSourceSettings,
+)
 from lumos.discovery.reports import IngestReport, IngestSummary
 from lumos.discovery.targets import source_name
 from lumos.discovery.watcher import SourceWatcher, WatchReport, _ProblemLog, watched_sources
@@ -22,6 +27,7 @@ from lumos.errors import MisuseError
 from lumos.model.change import EventType
 from lumos.model.discovery import Problem
 from lumos.schemas.changes import EventReport
+from lumos.sources.events.factory import create_event_sources
 from lumos.spark.session import SparkFailed, SparkNotUsable
 from lumos.store import Store, StoreTooOld
 
@@ -92,12 +98,10 @@ def test_what_was_scanned_is_counted() -> None:
     assert report == WatchReport(looks=2, failures=0, scans=2, datasets=14, changes=8)
 
 
-@pytest.mark.parametrize("mode", ["events", "hybrid"])
-def test_event_modes_are_polled_and_say_so(mode: Any, caplog: pytest.LogCaptureFixture) -> None:
-    wanted = WatchedSource(source=FileSourceSettings(paths=("/lake",)), watch_mode=mode)
-    assert list(watched_sources(settings(wanted))) == [wanted]
-    assert f"watch_mode '{mode}' is not supported yet" in caplog.text
-    assert "polled every 300 s" in caplog.text
+def test_a_source_without_events_is_polled_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    wanted = WatchedSource(source=HdfsSourceSettings(paths=("/lake",)), watch_mode="hybrid")
+    assert list(create_event_sources([wanted])) == []
+    assert "hdfs is polled every 300 s: there are no events" in caplog.text
 
 
 @pytest.mark.parametrize(

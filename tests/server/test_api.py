@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from lumos import Lumos
+from lumos.discovery.watch_status import EventStatus, WatchStatusFiles
 from lumos.model.json_codec import to_json
+from lumos.storage import DEFAULT_ACCESS
 from served_store import LAKE, client_of
 
 EVENT = {
@@ -224,7 +226,11 @@ def test_health_readiness_and_metrics(client: Any, lumos: Lumos) -> None:
     assert client.get("/ready").json()["status"] == "ready"
     client.get("/api/v1/datasets/show?urn=nothing")
     client.get("/any/path/that/a/client/makes/up")
+    files = WatchStatusFiles(lumos.state_uri, DEFAULT_ACCESS)
+    files.write(EventStatus(name="queue", sources=("s3://lake",), lag_p95_seconds=1.5, dead=2))
     metrics = client.get("/metrics").text
+    assert 'lumos_watch_lag_seconds{event_source="queue"} 1.5' in metrics
+    assert 'lumos_watch_dead_messages{event_source="queue"} 2.0' in metrics
     line = 'lumos_http_requests_total{method="GET",route="/api/v1/datasets/show",status="404"} 1.0'
     assert line in metrics
     assert "made" not in metrics

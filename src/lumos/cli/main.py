@@ -118,12 +118,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for commands in (
-    ingest.app, discover.app, watch.app, datasets.app, schema.history_app, changes.app, impact.app,
+    ingest.app, discover.app, datasets.app, schema.history_app, changes.app, impact.app,
     search.app, export.app, validate.app, import_.app, diff.app, migrate.app, sync.app, enrich.app,
     explain.app, profile.app, reconcile.app, job.run_app, job.worker_app, doctor.app, init.app,
     serve.app,
 ):  # fmt: skip
     app.add_typer(commands)
+app.add_typer(watch.app, name="watch")
 app.add_typer(schema.app, name="schema")
 app.add_typer(gate.app, name="gate")
 app.add_typer(version.app, name="version")

@@ -1,4 +1,4 @@
-"""lumos watch"""
+"""lumos watch, and its setup, teardown and status"""
 
 import os
 import signal
@@ -12,28 +12,57 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from lumos.cli.names import Names
-from lumos.cli.options import ConfigFile, StorePath, open_lumos, stop_printing
-from lumos.cli.text import is_quiet, print_line
-from lumos.rendering.text import plural
+from lumos.cli.options import (
+    CommonOptions,
+    ConfigFile,
+    ConfigOptions,
+    StorePath,
+    argument,
+    open_lumos,
+    stop_printing,
+    with_options,
+)
+from lumos.cli.text import is_quiet, print_line, print_remark
+from lumos.rendering.text import format_number, format_time, plural
 
 if TYPE_CHECKING:
+    from lumos.discovery.watch_status import WatchStatusReport
     from lumos.schemas.changes import EventReport
+    from lumos.sources.events.setup_report import EventSetupReport
 
 _RESTART_DELAY: Final = 10.0
 # Programs such as `timeout` send the same signal twice within this time; users do not.
 _DUPLICATE_SECONDS: Final = 0.5
 
 
-app = typer.Typer()
-
-
-@app.command(
-    epilog="Examples:\n\n"
+app = typer.Typer(
+    invoke_without_command=True,
+    help="Scan the sources after events or repeatedly; print a line and send notifications for "
+    "each change.\n\n"
+    "Watches the sources of change_detection, or else all configured sources, each at its "
+    "polling_interval, or by events of the storage if its watch_mode is events or hybrid, until "
+    "Ctrl-C or SIGTERM. The first signal lets the running scan finish, a second one stops at "
+    "once. A source that fails is tried again later and does not stop others.",
+)
+EventAddress = Annotated[
+    str, argument("ADDRESS", "s3://bucket, s3://bucket/prefix/ or postgresql://host/database.")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")
+]
+_EPILOG: Final = (
+    "Examples:\n\n"
     "lumos watch --config lumos.yaml\n\n"
     "lumos watch --json | jq 'select(.breaking)'\n\n"
-    "lumos watch --once"
+    "lumos watch --once\n\n"
+    "lumos watch setup s3://my-bucket\n\n"
+    "lumos watch status"
 )
+
+
+@app.callback(epilog=_EPILOG)
 def watch(
+    context: typer.Context,
     config: ConfigFile = None,
     store: StorePath = None,
     once: Annotated[
@@ -45,12 +74,9 @@ def watch(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """Scan the sources repeatedly; print a line and send notifications for each change.
-
-    Watches the sources of change_detection, or else all configured sources, each at its
-    polling_interval, until Ctrl-C or SIGTERM. The first signal lets the running scan finish, a
-    second one stops at once. A source that fails is tried again later and does not stop others.
-    """
+    """Watch sources until a signal arrives."""
+    if context.invoked_subcommand is not None:
+        return
     signals = _SignalHandler()
     signals.install()
     from lumos.spark.session import SparkLost
@@ -86,6 +112,91 @@ def watch(
         )
     if once and report.failures:
         raise typer.Exit(1)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos watch setup s3://my-bucket --dry-run\n\n"
+    "lumos watch setup s3://my-bucket/datasets/\n\n"
+    "lumos watch setup postgresql://db.example.com/shop"
+)
+@with_options
+def setup(options: ConfigOptions, address: EventAddress, dry_run: DryRun = False) -> None:
+    """Let an S3 bucket or a PostgreSQL database send events.
+
+    For a bucket, creates an SQS queue, a dead-letter queue, the policy that lets S3 send, and a
+    notification of the bucket. Other notifications of the bucket are kept. For a database, creates
+    an event trigger that notifies of changed schemas. It can be repeated.
+    """
+    options.print(options.lumos.setup_events(address, dry_run=dry_run), _print_setup)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "lumos watch teardown s3://my-bucket --dry-run\n\n"
+    "lumos watch teardown s3://my-bucket"
+)
+@with_options
+def teardown(options: ConfigOptions, address: EventAddress, dry_run: DryRun = False) -> None:
+    """Remove the queues, notification or event trigger that `lumos watch setup` has created.
+
+    Only removes what carries its names and tags; messages in the queues are lost.
+    """
+    options.print(options.lumos.teardown_events(address, dry_run=dry_run), _print_setup)
+
+
+@app.command(epilog="Examples:\n\nlumos watch status\n\nlumos watch status --json")
+@with_options
+def status(options: CommonOptions) -> None:
+    """Show how far watchers are behind the events of their sources, and what they have counted.
+
+    Watchers write their status every ten seconds and after each batch.
+    """
+    options.print(options.lumos.watch_status(), _print_event_status)
+
+
+def _print_setup(report: "EventSetupReport") -> None:
+    from lumos.cli.screen import Table, stdout
+
+    table = Table("STATUS", "WHAT", "NAME")
+    for step in report.steps:
+        table.add(step.status, step.kind, step.name)
+    stdout().print(table)
+    removed = {"deleted", "missing", "kept"}
+    if report.dry_run:
+        print_remark("Nothing was changed.")
+    elif report.sqs_queue and not removed.issuperset(step.status for step in report.steps):
+        print_remark(f"In lumos.yaml, set sqs_queue: {report.sqs_queue}")
+
+
+def _print_event_status(report: "WatchStatusReport") -> None:
+    from lumos.cli.screen import Table, stdout
+
+    if not report.event_sources:
+        stdout().print(
+            "No source was watched by events yet. Set watch_mode to events or hybrid, and run: "
+            "lumos watch"
+        )
+        return
+    table = Table(
+        "EVENT SOURCE", ">LAG P95", ">BUFFERED", ">WAITING", ">DEAD", ">EVENTS", ">FOREIGN",
+        ">MALFORMED", ">MISSED", "UPDATED",
+    )  # fmt: skip
+    for each in report.event_sources:
+        counts = each.counts
+        table.add(
+            each.name,
+            "" if each.lag_p95_seconds is None else f"{each.lag_p95_seconds:.1f} s",
+            format_number(each.buffered),
+            "" if each.waiting is None else format_number(each.waiting),
+            "" if each.dead is None else format_number(each.dead),
+            format_number(counts.events),
+            format_number(counts.foreign),
+            format_number(counts.malformed),
+            format_number(counts.missed),
+            "" if each.updated_at is None else format_time(each.updated_at),
+        )
+    stdout().print(table)
 
 
 def _print_started(source: str, interval: float, *, once: bool) -> None:

@@ -26,6 +26,12 @@ _LIBRARIES: Final = {
     "datahub": ("datahub", "datahub"),
     "openmetadata": ("httpx", "openmetadata"),
 }
+# What events of a source are received with, by the type of the source, and its extra.
+_EVENT_LIBRARIES: Final = {
+    "file": ("watchfiles", "watch"),
+    "s3": ("botocore", "s3"),
+    "postgres": ("psycopg", "postgres"),
+}
 _NEEDS_ADDRESS: Final = ("atlas", "openmetadata")
 
 
@@ -71,14 +77,6 @@ def check(settings: Settings, environment: Mapping[str, str]) -> tuple[Note, ...
         *_variables(environment),
     )
     return tuple(sorted(notes, key=lambda note: (note.line is None, note.line or 0)))
-
-
-def unsupported_mode_note(watched: WatchedSource) -> str:
-    """The note on a source that should be watched by events."""
-    return (
-        f"watch_mode '{watched.watch_mode}' is not supported yet; the source is "
-        f"polled every {watched.polling_interval} s."
-    )
 
 
 def _sections(settings: Settings) -> Iterator[Note]:
@@ -162,10 +160,27 @@ def _watching(settings: Settings) -> Iterator[Note]:
             text = f"This version cannot scan '{watched.source.type}'; it is not watched."
             yield _note(settings, "warning", key, text)
         elif watched.watch_mode != "polling":
-            yield _note(settings, "info", key, unsupported_mode_note(watched))
+            yield from _events(settings, key, watched)
         if watched.watch_tables is not True and not hasattr(watched.source, "tables"):
             text = f"'watch_tables' is for databases; a source '{watched.source.type}' has none."
             yield _note(settings, "warning", key, text)
+
+
+def _events(settings: Settings, key: str, watched: WatchedSource) -> Iterator[Note]:
+    source = watched.source
+    library, extra = _EVENT_LIBRARIES.get(source.type, (None, ""))
+    if library is None:
+        text = (
+            f"There are no events of '{source.type}' sources; it is polled every "
+            f"{watched.polling_interval} s."
+        )
+        yield _note(settings, "warning", key, text)
+    elif find_spec(library) is None:
+        text = f"Events need {library}: pip install 'lumos[{extra}]'. Until then it is polled."
+        yield _note(settings, "warning", key, text)
+    if watched.sqs_queue and source.type != "s3":
+        text = "'sqs_queue' is for sources of the type s3."
+        yield _note(settings, "warning", key, text)
 
 
 def _notifications(settings: Settings) -> Iterator[Note]:

@@ -284,6 +284,8 @@ class WatchedSource(Section, frozen=True, kw_only=True):
     source: SourceSettings
     watch_mode: Literal["events", "polling", "hybrid"] = "polling"
     polling_interval: Seconds = 300
+    # With watch_mode 'events', the seconds between scans that look for what events have missed.
+    reconciliation_interval: Seconds = 86_400
     event_types: tuple[StorageEventType, ...] = tuple(StorageEventType)
     sqs_queue: str | None = None
     watch_tables: Annotated[

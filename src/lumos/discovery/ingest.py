@@ -1,6 +1,6 @@
 """`lumos ingest`: resolve -> discover -> record -> publish -> notify."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from time import monotonic
 from typing import Protocol
 
@@ -19,7 +19,13 @@ from lumos.discovery.reports import (
 )
 from lumos.discovery.scan_recorder import RecordedScan
 from lumos.discovery.scans import OpenScan, SourceScanner
-from lumos.discovery.targets import DatabaseTarget, resolve_targets, source_failure
+from lumos.discovery.targets import (
+    DatabaseTarget,
+    LakeTarget,
+    is_below,
+    resolve_targets,
+    source_failure,
+)
 from lumos.errors import LumosError
 from lumos.lineage.reported_lineage import DatasetRead, UrnReference
 from lumos.model.change import EventType, Verdict
@@ -66,12 +72,14 @@ def ingest(
     column_stats: bool = False,
     sections: Sequence[SourceSettings] = (),
     unattended: bool = False,
+    changed: Collection[str] | None = None,
 ) -> IngestReport:
     """Scan the sections, or else the paths, or else the configured sources; record changes.
 
     A failing source does not stop the others. Every change is committed to the store together with
     its notifications and its entry in the catalog outbox. If the process is killed, the next run
     publishes and sends what is left in both outboxes. Spark is only started for lakes and samples.
+    With `changed`, only lakes that contain one of these paths are scanned, and only around them.
     """
     started = monotonic()
     if publisher is not None:
@@ -93,9 +101,14 @@ def ingest(
     try:
         with scanner:
             for target in targets.all:
+                changed_here = None
+                if changed is not None and isinstance(target, LakeTarget):
+                    changed_here = [path for path in changed if is_below(path, target.address)]
+                    if not changed_here:
+                        continue
                 try:
                     with scanner.begin(target) as scan:
-                        discovery = scanner.discover(scan)
+                        discovery = scanner.discover(scan, changed=changed_here)
                         recorded = scan.recorder.record(
                             discovery, accept_removals=accept_removals, unattended=unattended
                         )

@@ -128,6 +128,7 @@ class ScanRecorder:
             }
         outcomes += recorder.record(found, recorded)
         present = {outcome.dataset.urn for outcome in outcomes}
+        present |= {str(self._urn_of(path)) for path in discovery.unscanned}
         present |= {
             str(self._urn_of(path))
             for _, each in found

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -148,11 +148,11 @@ class SourceScanner:
                 elif isinstance(target.source, MetastoreSource):
                     self._registrations(target).delete_all_but(referenced)
 
-    def discover(self, scan: OpenScan) -> Discovery:
-        """Discover the datasets of a target."""
+    def discover(self, scan: OpenScan, *, changed: Collection[str] | None = None) -> Discovery:
+        """Discover the datasets of a target; of a lake, only look at `changed` paths if given."""
         match scan.target:
             case LakeTarget():
-                return self._discover_lake(scan.target, scan)
+                return self._discover_lake(scan.target, scan, changed)
             case DatabaseTarget(source):
                 step = f"Reading {source.address}"
                 self._progress(step)
@@ -212,7 +212,9 @@ class SourceScanner:
             )
         )
 
-    def _discover_lake(self, target: LakeTarget, scan: OpenScan) -> Discovery:
+    def _discover_lake(
+        self, target: LakeTarget, scan: OpenScan, changed: Collection[str] | None
+    ) -> Discovery:
         from lumos.discovery.lake.job import scan_lake
 
         step = f"Scanning {target.address}"
@@ -229,6 +231,7 @@ class SourceScanner:
             inherited=self._inherited_grouping(target.source_id),
             load_memories=scan.recorder.load_memories,
             report_progress=lambda files, share: self._progress(step, files=files, share=share),
+            changed=changed,
         )
 
     def _inherited_grouping(self, source_id: str) -> "GroupingState | None":

@@ -1,7 +1,7 @@
 """The service behind `lumos ingest`, `discover`, `watch` and `explain`."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,14 @@ from lumos.discovery.reports import DiscoverReport, ExplainReport, IngestReport
 from lumos.model.change import ChangeEvent
 from lumos.progress import Progress, no_progress
 from lumos.schemas.changes import EventReport, event_report
+from lumos.sources.addresses import access_of
 from lumos.store.configured import ConfiguredStore
 
 if TYPE_CHECKING:
     from lumos.discovery.ingest import MessageSender, ReadRecorder, RowProfiler
+    from lumos.discovery.watch_status import WatchStatusFiles, WatchStatusReport
     from lumos.discovery.watcher import WatchReport
+    from lumos.sources.events.setup_report import EventSetupReport
 
 EventSubscription = Callable[[Callable[[ChangeEvent], object]], AbstractContextManager[None]]
 
@@ -86,20 +89,51 @@ class DiscoveryService:
         begun: Callable[[str, float], None],
         started: Callable[[], None],
     ) -> "WatchReport":
-        """Scan the watched sources repeatedly; record and publish changes."""
+        """Scan the watched sources after events or repeatedly; record and publish changes."""
         from lumos.discovery.watcher import SourceWatcher
 
         watcher = SourceWatcher(
             self._current_settings(),
             scan=self._scan_unattended,
+            scan_changed=self._scan_unattended,
             send=lambda: self._sender().wake(),
             begun=begun,
             started=started,
+            report_status=self._watch_status_files().write,
+            state=self._store.state_uri,
         )
         # Fail now if the store cannot be opened, because every scan would fail later.
         self._store.create()
         with self._reporting(on_event), self._publisher.backing_off():
             return watcher.run(stop, once=once, interval=interval)
+
+    def watch_status(self) -> "WatchStatusReport":
+        """How far the watchers of this store are behind the events of their sources."""
+        return self._watch_status_files().read()
+
+    def setup_events(self, address: str, *, dry_run: bool) -> "EventSetupReport":
+        """Let a bucket or database send events."""
+        from lumos.sources.events.factory import setup_events
+
+        return setup_events(address, self._all_sources, dry_run=dry_run)
+
+    def teardown_events(self, address: str, *, dry_run: bool) -> "EventSetupReport":
+        """Undo `setup_events`."""
+        from lumos.sources.events.factory import teardown_events
+
+        return teardown_events(address, self._all_sources, dry_run=dry_run)
+
+    @property
+    def _all_sources(self) -> list[SourceSettings]:
+        settings = self._current_settings()
+        watched = (each.source for each in settings.change_detection.sources)
+        return [*settings.sources, *watched]
+
+    def _watch_status_files(self) -> "WatchStatusFiles":
+        from lumos.discovery.watch_status import WatchStatusFiles
+
+        state = self._store.state_uri
+        return WatchStatusFiles(state, access_of(state, self._all_sources))
 
     def discover(
         self,
@@ -136,9 +170,17 @@ class DiscoveryService:
 
         return with_stored_hints(self._current_settings(), self._store.open_existing())
 
-    def _scan_unattended(self, section: SourceSettings) -> IngestReport:
+    def _scan_unattended(
+        self, section: SourceSettings, changed: Collection[str] | None = None
+    ) -> IngestReport:
         with acting_as(msgspec.structs.replace(current_actor(), kind="watcher")):
-            return self._scan([], sections=[section], publisher=self._publisher, unattended=True)
+            return self._scan(
+                [],
+                sections=[section],
+                publisher=self._publisher,
+                unattended=True,
+                changed=changed,
+            )
 
     def _scan(
         self,
@@ -150,6 +192,7 @@ class DiscoveryService:
         accept_removals: bool = False,
         column_stats: bool = False,
         unattended: bool = False,
+        changed: Collection[str] | None = None,
         progress: Progress = no_progress,
     ) -> IngestReport:
         from lumos.discovery.ingest import ingest
@@ -169,6 +212,7 @@ class DiscoveryService:
             column_stats=column_stats,
             sections=sections,
             unattended=unattended,
+            changed=changed,
         )
 
     def _reporting(

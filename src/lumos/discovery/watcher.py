@@ -1,10 +1,10 @@
-"""`lumos watch`: scans sources repeatedly, each at its own interval, with one Spark session."""
+"""`lumos watch`: scans sources after events and at intervals, with one Spark session."""
 
 import logging
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from time import monotonic
@@ -14,22 +14,30 @@ import msgspec
 
 from lumos import plugins
 from lumos.config import Settings
-from lumos.config.check import unsupported_mode_note
 from lumos.config.settings import SparkSettings, WatchedSource
 from lumos.config.sources import SourceSettings
+from lumos.discovery.event_consumer import EventConsumer
 from lumos.discovery.reports import IngestReport
 from lumos.discovery.targets import create_source, source_name
+from lumos.discovery.watch_status import EventStatus
 from lumos.errors import LumosError, MisuseError, UnknownName
 from lumos.model.report import FORMAT_VERSION, Report
 from lumos.model.urn import Urn
 from lumos.rendering.text import join_names, plural
 from lumos.sources import LakeSource, SampledSource
+from lumos.sources.events import EventSourceFailed
+from lumos.sources.events.factory import create_event_sources
 from lumos.store.database import LockHeld
 
 # How often unsent messages are retried.
 _SENDING_INTERVAL: Final = 30.0
 _MAX_PROBLEMS: Final = 20
 _MAX_MISSING: Final = 3
+# How often an event source that could not be opened is tried again.
+_REOPEN_INTERVAL: Final = 60.0
+_STATUS_SECONDS: Final = 10.0
+# How often a wait for events looks whether watching has ended.
+_STOP_SECONDS: Final = 0.5
 # By default, the Spark UI keeps the last thousand jobs in memory.
 _SMALL_UI_HISTORY: Final = {
     "spark.ui.retainedJobs": "20",
@@ -43,6 +51,7 @@ _JITTER: Final = 0.1
 # The longest wait after failures, unless the interval of the source is longer.
 MAX_BACKOFF: Final = 900.0
 _MAX_DOUBLINGS: Final = 20
+_BY_EVENTS: Final = " by events"
 _log = logging.getLogger(__name__)
 
 
@@ -50,6 +59,7 @@ class WatchReport(Report, frozen=True, kw_only=True):
     """The number of polls (`looks`) and of failed ones, and what successful scans found.
 
     A dataset is counted once for each scan. `changes` are new, changed and missing datasets.
+    `batches` are batches of events.
     """
 
     format_version: str = FORMAT_VERSION
@@ -58,13 +68,15 @@ class WatchReport(Report, frozen=True, kw_only=True):
     scans: int = 0
     datasets: int = 0
     changes: int = 0
+    batches: int = 0
 
 
 class SourceWatcher:
     """Watches the sources of a configuration.
 
-    `scan` scans one source and records changes. `begun` is called with the name and interval of
-    each source, and `started` after each start of Spark.
+    `scan` scans one source and records changes, and `scan_changed` looks at changed paths only.
+    `begun` is called with the name and interval of each source, and `started` after each start of
+    Spark. Events about files in `state` are ignored.
     """
 
     def __init__(
@@ -75,9 +87,17 @@ class SourceWatcher:
         send: Callable[[], None],
         begun: Callable[[str, float], None],
         started: Callable[[], None],
+        scan_changed: Callable[[SourceSettings, Collection[str]], IngestReport] | None = None,
+        report_status: Callable[[EventStatus], None] = lambda _status: None,
+        state: str = "",
     ) -> None:
         self._settings = settings
         self._scan = scan
+        self._scan_changed = scan_changed
+        self._report_status = report_status
+        self._state = state
+        self._events = _EventLoop()
+        self._problems: dict[str, _ProblemLog] = {}
         self._send = send
         self._begun = begun
         self._spark = _SharedSpark(settings.spark, started)
@@ -87,25 +107,28 @@ class SourceWatcher:
     def run(self, stop: threading.Event, *, once: bool, interval: float | None) -> WatchReport:
         """Watch until `stop` is set; raises SparkLost if the JVM of Spark ends."""
         watched = list(watched_sources(self._settings))
-        sources = [
-            PolledSource(
-                source_name(each.source),
-                interval or each.polling_interval,
-                partial(self._poll_source, each.source, _ProblemLog(), stop),
-            )
-            for each in watched
-        ]
-        for source in sources:
-            self._begun(source.name, source.interval)
-        polled = list(sources)
-        if self._settings.notifications.channels:
-            polled.append(PolledSource("messages", _SENDING_INTERVAL, self._send))
-        with self._spark:
+        consumers = [] if once or self._scan_changed is None else self._create_consumers(watched)
+        with self._spark, self._events:
+            reopened = [each for each in consumers if not self._start_consumer(each)]
+            sources = [self._polled_source(each, interval, stop) for each in watched]
+            for source in sources:
+                self._begun(source.name, source.interval)
+            polled = [each._replace(name=each.name.partition(_BY_EVENTS)[0]) for each in sources]
+            polled += [
+                PolledSource(
+                    each.events.name, _REOPEN_INTERVAL, partial(self._reopen_consumer, each)
+                )
+                for each in reopened
+            ]
+            if self._settings.notifications.channels:
+                polled.append(PolledSource("messages", _SENDING_INTERVAL, self._send))
             self._start_spark(watched, stop)
             counts = poll(
                 polled,
                 clock=monotonic,
-                stopped=stop.wait,
+                stopped=stop.wait
+                if not consumers
+                else partial(self._events.wait, stop, partial(self._process, stop)),
                 random=random.random,
                 failed=partial(_log_failure, once=once),
                 once=once,
@@ -119,7 +142,73 @@ class SourceWatcher:
             scans=totals["scans"],
             datasets=totals["datasets"],
             changes=totals["changes"],
+            batches=totals["batches"],
         )
+
+    def _create_consumers(self, watched: list[WatchedSource]) -> list[EventConsumer]:
+        return [
+            EventConsumer(
+                events,
+                sources,
+                changed=self._events.changed,
+                ignored_folder=self._state,
+                report_status=self._report_status,
+            )
+            for events, sources in create_event_sources(watched)
+        ]
+
+    def _start_consumer(self, consumer: EventConsumer) -> bool:
+        """Start to receive events; if that fails, the sources are polled and it is tried again."""
+        try:
+            consumer.start()
+        except EventSourceFailed as problem:
+            _log.warning("%s The source is polled until then.", problem)
+            return False
+        self._events.consumers.append(consumer)
+        return True
+
+    def _reopen_consumer(self, consumer: EventConsumer) -> None:
+        if consumer not in self._events.consumers:
+            consumer.start()
+            self._events.consumers.append(consumer)
+            _log.warning("%s is watched by events now.", consumer.events.name)
+
+    def _polled_source(
+        self, watched: WatchedSource, interval: float | None, stop: threading.Event
+    ) -> "PolledSource":
+        """How a source is scanned as a whole; rarely, if events name its changes."""
+        name, seconds = source_name(watched.source), interval or watched.polling_interval
+        if self._events.consumer_of(watched) is not None:
+            name = f"{name}{_BY_EVENTS}, and as a whole"
+            if watched.watch_mode == "events":
+                seconds = watched.reconciliation_interval
+        is_first = True
+
+        def poll_source() -> None:
+            nonlocal is_first
+            report = self._poll_source(watched.source, stop)
+            consumer = self._events.consumer_of(watched)
+            if consumer is not None and report is not None and not is_first:
+                consumer.reconcile(report)
+            is_first = is_first and report is None
+
+        return PolledSource(name, seconds, poll_source)
+
+    def _process(self, stop: threading.Event, consumer: EventConsumer) -> None:
+        """Scan what a batch of events names."""
+
+        def scan(section: SourceSettings, changed: Collection[str] | None) -> IngestReport:
+            return self._scan_source(section, stop, changed=changed)
+
+        try:
+            reports = consumer.process(scan)
+        except LumosError as problem:
+            _log.warning("%s: %s The events are kept and tried again.",
+                         consumer.events.name, problem)  # fmt: skip
+        except Exception:  # noqa: BLE001 - no batch may stop the other sources
+            _log.exception("%s: the events are kept and tried again.", consumer.events.name)
+        else:
+            self._totals["batches"] += bool(reports)
 
     def _start_spark(self, watched: list[WatchedSource], stop: threading.Event) -> None:
         """Start Spark in advance if a source needs it."""
@@ -134,18 +223,30 @@ class SourceWatcher:
                 raise
             _log.warning("Only databases are watched until Spark starts: %s", problem)
 
-    def _poll_source(
-        self, section: SourceSettings, problems: "_ProblemLog", stop: threading.Event
-    ) -> None:
+    def _poll_source(self, section: SourceSettings, stop: threading.Event) -> IngestReport | None:
+        try:
+            return self._scan_source(section, stop)
+        except LockHeld as locked:
+            _log.info("Skipped: %s", locked)
+            return None
+
+    def _scan_source(
+        self,
+        section: SourceSettings,
+        stop: threading.Event,
+        *,
+        changed: Collection[str] | None = None,
+    ) -> IngestReport:
+        """Scan a source, or only its changed paths."""
         from lumos.spark.session import SparkFailed, SparkLost
 
         try:
             if _needs_spark(section):
                 self._spark.start_if_needed()
-            report = self._scan(section)
-        except LockHeld as locked:
-            _log.info("Skipped: %s", locked)
-            return
+            if changed is None or self._scan_changed is None:
+                report = self._scan(section)
+            else:
+                report = self._scan_changed(section, changed)
         except SparkLost as problem:
             self._spark_lost = problem
             stop.set()
@@ -157,7 +258,61 @@ class SourceWatcher:
         changes = summary.datasets_new + summary.datasets_changed + summary.datasets_missing
         datasets = summary.datasets_new + summary.datasets_changed + summary.datasets_unchanged
         self._totals.update(scans=1, datasets=datasets, changes=changes)
-        problems.log_new(source_name(section), report)
+        name = source_name(section)
+        problems = self._problems.setdefault(name, _ProblemLog())
+        problems.log_new(name, report, is_whole=changed is None)
+        return report
+
+
+class _EventLoop:
+    """Waits for the next poll, and meanwhile has batches of events processed."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.consumers: list[EventConsumer] = []
+        self._status_at = monotonic()
+
+    def consumer_of(self, watched: WatchedSource) -> EventConsumer | None:
+        """The consumer that watches a source, if there is one."""
+        return next((each for each in self.consumers if watched in each.watched), None)
+
+    def wait(
+        self,
+        stop: threading.Event,
+        process: Callable[[EventConsumer], None],
+        seconds: float,
+    ) -> bool:
+        """Process batches for some seconds; return whether watching has ended."""
+        deadline = monotonic() + seconds
+        while not stop.is_set():
+            due = [(each.ready_at, each) for each in self.consumers]
+            ready = [each for ready_at, each in due if ready_at is not None
+                     and ready_at <= monotonic()]  # fmt: skip
+            for consumer in ready:
+                if not stop.is_set():
+                    process(consumer)
+            if monotonic() - self._status_at > _STATUS_SECONDS:
+                self._status_at = monotonic()
+                for consumer in self.consumers:
+                    consumer.save_status()
+            remaining = deadline - monotonic()
+            if remaining <= 0:
+                return stop.is_set()
+            if ready:
+                continue
+            next_ready = min((at for at, _ in due if at is not None), default=deadline)
+            wait = min(remaining, _STOP_SECONDS, max(0.01, next_ready - monotonic()))
+            with self.changed:
+                self.changed.wait(wait)
+        return True
+
+    def __enter__(self) -> "_EventLoop":
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        for consumer in self.consumers:
+            consumer.stop()
+            consumer.save_status()
 
 
 class _ProblemLog:
@@ -167,7 +322,7 @@ class _ProblemLog:
         self._problems: frozenset[tuple[str, str]] = frozenset()
         self._unconfirmed: frozenset[str] = frozenset()
 
-    def log_new(self, name: str, report: IngestReport) -> None:
+    def log_new(self, name: str, report: IngestReport, *, is_whole: bool = True) -> None:
         problems = {(each.path, each.code): each for each in report.problems if not each.remark}
         new = problems.keys() - self._problems
         for key in sorted(new)[:_MAX_PROBLEMS]:
@@ -184,8 +339,11 @@ class _ProblemLog:
                 name,
                 join_names(missing, _MAX_MISSING),
             )
-        self._problems = frozenset(problems)
-        self._unconfirmed = unconfirmed
+        if is_whole:
+            self._problems, self._unconfirmed = frozenset(), frozenset()
+        # A scan after events does not see all problems.
+        self._problems |= problems.keys()
+        self._unconfirmed |= unconfirmed
 
 
 class _SharedSpark:
@@ -262,8 +420,6 @@ def watched_sources(settings: Settings) -> Iterator[WatchedSource]:
 def _select_tables(watched: WatchedSource) -> WatchedSource | None:
     """A source with the tables that are watched; None if there are none."""
     source: Any = watched.source
-    if watched.watch_mode != "polling":
-        _log.warning("%s: %s", source_name(source), unsupported_mode_note(watched))
     if watched.watch_tables is True or not hasattr(source, "watched"):
         return watched
     if watched.watch_tables is False:

@@ -139,3 +139,5 @@ class Discovery(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool = True
     suggestions: tuple[Suggestion, ...] = ()
     reads: tuple[ObservedRead, ...] = ()
+    # Paths of datasets that exist but were outside of the scope of the scan.
+    unscanned: tuple[str, ...] = ()

@@ -359,6 +359,9 @@ class ApiServer:
     async def _metrics_text(self, request: Request[Any, Any, Any]) -> Response[Any]:
         try:
             await self._admit(request, "read")
+            self._metrics.set_watch_status(
+                await self._dispatcher.in_thread(self._lumos.watch_status)
+            )
         except LumosError as problem:
             return self._problem(request, problem)
         return Response(self._metrics.text(), media_type=_METRICS, headers=_SECURITY_HEADERS)

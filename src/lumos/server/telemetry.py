@@ -13,11 +13,24 @@ from lumos.tracing import TraceSpan, span
 if TYPE_CHECKING:
     from litestar.types import ASGIApp, Message
 
+    from lumos.discovery.watch_status import WatchStatusReport
+
 LOG: Final = logging.getLogger("lumos.server")
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 _SERVER_ERROR: Final = 500
 _STREAM: Final = "/events"
+# Of each event source of `lumos watch`.
+_WATCH_METRICS: Final = {
+    "lag_seconds": "95th percentile of the seconds from a change until it was recorded",
+    "buffered_messages": "Messages in the memory of the watcher",
+    "waiting_messages": "Messages in the queue",
+    "dead_messages": "Messages in the dead-letter queue",
+    "missed_changes": "Changes that no event had named, since the watcher was started",
+    "malformed_messages": "Messages that cannot be parsed, since the watcher was started",
+    "failed_batches": "Batches that had to be repeated, since the watcher was started",
+    "updated_timestamp_seconds": "When the watcher last wrote its status",
+}
 
 
 class Metrics:
@@ -44,6 +57,32 @@ class Metrics:
         self.streams = Gauge(
             "lumos_event_streams", "Open streams of events", registry=self._registry
         )
+
+        self._watch = {
+            name: Gauge(f"lumos_watch_{name}", text, ("event_source",), registry=self._registry)
+            for name, text in _WATCH_METRICS.items()
+        }
+
+    def set_watch_status(self, report: "WatchStatusReport") -> None:
+        """Take over the status of the watchers of the store."""
+        for gauge in self._watch.values():
+            gauge.clear()
+        for each in report.event_sources:
+            values = {
+                "lag_seconds": each.lag_p95_seconds,
+                "buffered_messages": each.buffered,
+                "waiting_messages": each.waiting,
+                "dead_messages": each.dead,
+                "missed_changes": each.counts.missed,
+                "malformed_messages": each.counts.malformed,
+                "failed_batches": each.counts.failed_batches,
+                "updated_timestamp_seconds": None
+                if each.updated_at is None
+                else each.updated_at.timestamp(),
+            }
+            for name, value in values.items():
+                if value is not None:
+                    self._watch[name].labels(each.name).set(value)
 
     def text(self) -> bytes:
         """The metrics in the text format of Prometheus."""

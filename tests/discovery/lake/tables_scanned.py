@@ -51,7 +51,7 @@ class Scans:
     def manifest(self) -> ScanManifest:
         return ManifestStore(self.state).read(f"{self.number}")
 
-    def scan(self, **narrowed: Any) -> Discovery:
+    def scan(self, *, changed: list[str] | None = None, **narrowed: Any) -> Discovery:
         self.selection = self.selection._replace(**narrowed)
         self.jobs = 0
         self.last = discovery.scan_lake(
@@ -60,6 +60,7 @@ class Scans:
             state=self.state,
             before=f"{self.number}" if self.number else None,
             after=f"{self.number + 1}",
+            changed=changed,
         )
         self.number += 1
         ManifestStore(self.state).delete_all_but({f"{self.number}"})

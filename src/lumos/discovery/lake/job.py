@@ -1,9 +1,11 @@
 """The scan of a lake on Spark: from a root folder to its datasets."""
 
+import logging
 import os
 from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
@@ -21,7 +23,14 @@ from lumos.discovery.lake.dataset_schema import (
     merge_group,
 )
 from lumos.discovery.lake.manifest import ManifestStore, ScanManifest, ScanProgress, ignore_progress
-from lumos.discovery.lake.parts import ListedFiles, ManifestPart, PartIndex
+from lumos.discovery.lake.parts import (
+    KeyRangeSet,
+    ListedFiles,
+    ManifestPart,
+    PartIndex,
+    read_summaries,
+)
+from lumos.discovery.lake.scan_scope import ScanScope, plan_scope
 from lumos.discovery.lake.scan_task import (
     RESULT_COLUMNS,
     TASK_COLUMNS,
@@ -31,16 +40,19 @@ from lumos.discovery.lake.scan_task import (
     decode_result,
     encode_task,
     plan_deferred,
+    plan_scope_tasks,
     plan_tasks,
     scan_worker,
 )
 from lumos.discovery.lake.summaries import merge_file_sets
-from lumos.discovery.lake.table_paths import AFTER_ALL, OwnedPaths, may_overlap
+from lumos.discovery.lake.table_paths import AFTER_ALL, OwnedPaths, is_below, may_overlap
 from lumos.discovery.lake.table_reader import (
     TABLE_RESULT_COLUMNS,
     TABLE_TASK_COLUMNS,
     TableJob,
+    TableRecord,
     TableResult,
+    TableTask,
     dataset_of_table,
     decode_table_result,
     encode_table_task,
@@ -62,6 +74,7 @@ from lumos.spark.tasks import run_tasks
 from lumos.storage import (
     DEFAULT_ACCESS,
     FileSelection,
+    KeyRange,
     StorageAccess,
     TableKind,
     TableRoot,
@@ -75,6 +88,9 @@ _MAX_TASKS: Final = 256
 NOT_LISTED_YET: Final = "not_listed_yet"
 # If more datasets than this are missing, a delayed listing is not the cause.
 _MAX_NOT_LISTED: Final = 50
+# With more parts, and few files in each, reading them takes longer than writing them anew.
+_MAX_SMALL_PARTS: Final = 256
+_log = logging.getLogger(__name__)
 
 
 def scan_lake(
@@ -90,6 +106,7 @@ def scan_lake(
     inherited: GroupingState | None = None,
     load_memories: LoadMemories | None = None,
     report_progress: ScanProgress = ignore_progress,
+    changed: Collection[str] | None = None,
 ) -> Discovery:
     """Scan a root, reading only files that are new or changed since the manifest `before`.
 
@@ -98,7 +115,8 @@ def scan_lake(
     and read files and return summaries, so that the memory of the driver grows with the number of
     datasets, not of files. `inherited` is the grouping of a scan of a parent folder, which also
     applies here. `load_memories` loads the memories that scans of any root have stored; without it,
-    those of the last manifest are used.
+    those of the last manifest are used. With `changed`, only these paths and their surroundings
+    are looked at, if possible, and everything else is assumed to be as in the last scan.
     """
     manifests = ManifestStore(state, state_access)
     last_manifest = manifests.read(before)
@@ -110,6 +128,15 @@ def scan_lake(
         selection, excluded_uri or state, manifests.parts, state_access, column_stats, (), splits
     )
     scan = _Scan(spark, job, last_manifest, load_memories)
+    scoped = None
+    if changed is not None and before is not None:
+        scoped = scan.run_in_scope(changed)
+        if scoped is None:
+            _log.info("The whole lake %s is listed after events.", selection.root)
+    if scoped is not None:
+        discovery, manifest = scoped
+        manifests.write(after, manifest)
+        return discovery
     tasks, table_roots = plan_tasks(selection, parts=task_count(spark), index=scan.index)
     with manifests.reporting_progress(report_progress, tasks=len(tasks)):
         discovery, manifest = scan.run(tasks, table_roots)
@@ -201,11 +228,91 @@ class _Scan:
             remarks,
             owned_paths,
         )
-        missing = self._last_manifest.memories.keys() - _current_and_earlier_paths(found.datasets)
-        if missing and found.complete:
-            unlisted = self._find_unlisted(missing, manifest)
-            found = msgspec.structs.replace(found, problems=(*found.problems, *unlisted))
-        return found, manifest
+        return self._keep_unlisted(found, manifest), manifest
+
+    def run_in_scope(self, changed: Collection[str]) -> tuple[Discovery, ScanManifest] | None:
+        """Scan what lies around changed paths; None if the whole lake has to be scanned.
+
+        That is the case if files elsewhere may be affected: the hints or the files of tables
+        outside of their roots have changed, or a part of the last manifest is lost.
+        """
+        last_manifest, job = self._last_manifest, self._job
+        scope = plan_scope(changed, last_manifest, job.selection)
+        parts = last_manifest.parts
+        if scope is None or not (parts or last_manifest.tables):
+            return None
+        if len(parts) > _MAX_SMALL_PARTS and sum(each.files for each in parts) < 100 * len(parts):
+            # A scan of the whole lake merges the small parts that scans after events have left.
+            return None
+        tables, remarks = self._read_tables_in_scope(scope)
+        kept_tables = {
+            root: record
+            for root, record in last_manifest.tables.items()
+            if root not in scope.tables and not any(is_below(root, new) for new in scope.new_tables)
+        }
+        before = {
+            path
+            for root in last_manifest.tables.keys() - kept_tables.keys()
+            for path in last_manifest.tables[root].owned_paths
+        }
+        after = {path for table in tables for path in table.record.owned_paths}
+        # Files of a table that no longer is one become datasets, so they have to be listed.
+        found_roots = {table.root for table in tables}
+        lost_roots = scope.tables.keys() - found_roots
+        unexpected = found_roots - scope.tables.keys()
+        if before != after or remarks or unexpected:
+            return None
+        listed = KeyRangeSet(scope.key_ranges)
+        key_ranges = {
+            *scope.key_ranges,
+            *(KeyRange(root) for root in lost_roots if not listed.covers(f"{root}/file")),
+        }
+        owned_paths = frozenset(kept_tables).union(
+            found_roots, after, *(each.owned_paths for each in kept_tables.values())
+        )
+        tasks, outdated = plan_scope_tasks(
+            sorted(key_ranges), parts=task_count(self._spark), index=self.index
+        )
+        summaries = read_summaries(parts, access=job.state_access)
+        hints = job.hints.fingerprint
+        if summaries is None or any(
+            each.hints != hints or (job.column_stats and not each.has_column_stats)
+            for each in summaries
+        ):
+            return None
+        outdated_paths = {part.path for part in outdated}
+        kept = [
+            ScanResult(summary, 0, ProblemList(), {}, part, [])
+            for part, summary in zip(parts, summaries, strict=True)
+            if part.path not in outdated_paths
+        ]
+        results = self._scan_files(tasks, owned_paths, self.index)
+        all_results = [each.result for result in results for each in result.with_deferred]
+        if any(
+            each.stray_metadata or any(root.folder not in owned_paths for root in each.table_roots)
+            for each in all_results
+        ):
+            return None
+        found, manifest = self._collect([*all_results, *kept], tables, [], owned_paths, kept_tables)
+        return self._keep_unlisted(found, manifest), manifest
+
+    def _read_tables_in_scope(self, scope: ScanScope) -> tuple[list[TableResult], list[Problem]]:
+        """Read the tables of a scope; those that were deleted are left out."""
+        known_tables = self._last_manifest.tables
+        tasks = [
+            TableTask(
+                root,
+                kinds if record is None else tuple(sorted({*kinds, *record.kinds})),
+                record,
+                # A log that is named by an event may have been deleted since.
+                is_listed=False,
+                log="" if record is None else record.log,
+            )
+            for root, kinds in scope.tables.items()
+            for record in (known_tables.get(root),)
+            if self._job.selection.has_table(root)
+        ]
+        return self._run_table_tasks(tasks)
 
     def _scan_files(
         self, tasks: list[ScanTask], owned_paths: Collection[str], index: PartIndex
@@ -236,6 +343,10 @@ class _Scan:
         if not selection.tables:
             return [], []
         tasks = plan_table_tasks(roots, stray_metadata, self._last_manifest.tables, selection)
+        return self._run_table_tasks(tasks)
+
+    def _run_table_tasks(self, tasks: list[TableTask]) -> tuple[list[TableResult], list[Problem]]:
+        selection = self._job.selection
         job = TableJob(selection, self._job.state, self._job.parts_folder, self._job.state_access)
         results = run_tasks(
             self._spark,
@@ -275,8 +386,12 @@ class _Scan:
         tables: list[TableResult],
         remarks: list[Problem],
         owned_paths: frozenset[str],
+        kept_tables: Mapping[str, TableRecord] = MappingProxyType({}),
     ) -> tuple[Discovery, ScanManifest]:
-        """Group all files into datasets and merge their schemas."""
+        """Group all files into datasets and merge their schemas.
+
+        `kept_tables` are tables outside of the scope of the scan.
+        """
         last_manifest, job = self._last_manifest, self._job
         schemas = SchemaPool(
             dict(ChainMap(last_manifest.schemas, *(each.encoded_schemas for each in results)))
@@ -286,7 +401,7 @@ class _Scan:
         )
         # Including the schemas of sidecars, which may become data later without being read again.
         present = {file_set.schema_fingerprint for file_set in file_sets}
-        roots = {each.root for each in tables}
+        roots = {*(each.root for each in tables), *kept_tables}
         grouping = group_files(
             file_sets,
             schemas,
@@ -313,7 +428,7 @@ class _Scan:
             schemas=schemas.encoded_schemas(present | used_by_memories),
             memories=memories,
             grouping=grouping.state,
-            tables={each.root: each.record for each in tables},
+            tables={**kept_tables, **{each.root: each.record for each in tables}},
         )
         loose = [each.found for each in merged.values()]
         discovery = Discovery(
@@ -324,12 +439,13 @@ class _Scan:
             problems=tuple(problems.report(job.selection.root)),
             files_listed=sum(each.summary.listed for each in results),
             files_read=sum(each.files_read for each in results),
-            tables=len(tables),
+            tables=len(roots),
             tables_read=sum(each.was_read for each in tables),
             files_failed=sum(each.summary.failed for each in results),
             files_skipped=sum(each.summary.not_data for each in results)
             + sum(file_set.file_count for file_set in grouping.sidecars),
             complete=not any(each.listing_problems.total for each in results),
+            unscanned=tuple(sorted(kept_tables)),
         )
         return discovery, manifest
 
@@ -396,6 +512,14 @@ class _Scan:
                 if path not in (first, each.root)
             )
             yield msgspec.structs.replace(found, renamed_from=first, merged_from=others)
+
+    def _keep_unlisted(self, found: Discovery, manifest: ScanManifest) -> Discovery:
+        """The discovery, with a problem for each missing dataset of which a file still exists."""
+        missing = self._last_manifest.memories.keys() - _current_and_earlier_paths(found.datasets)
+        if not missing or not found.complete:
+            return found
+        unlisted = self._find_unlisted(missing, manifest)
+        return msgspec.structs.replace(found, problems=(*found.problems, *unlisted))
 
     def _find_unlisted(self, missing: Collection[str], manifest: ScanManifest) -> Iterator[Problem]:
         """Report missing datasets of which a file still exists: listings may be delayed."""

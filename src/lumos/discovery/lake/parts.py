@@ -7,6 +7,8 @@ unchanged refers to the same part again, so that scanning an unchanged lake writ
 import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +18,7 @@ import pyarrow.parquet as pq
 
 from lumos.discovery.lake.summaries import FileRow, FileSummary
 from lumos.spark.arrays import arrow_array
-from lumos.storage import KeyRange, StorageAccess, storage_of
+from lumos.storage import FileStorage, KeyRange, StorageAccess, storage_of
 
 # Increment this when files must be read or grouped again because the rules changed.
 VERSION: Final = 5
@@ -39,6 +41,8 @@ _FILE_COLUMNS: Final = pa.schema(
     ]
 )
 _SUMMARY: Final = b"lumos.summary"
+# The footers of most parts are shorter.
+_FOOTER_BYTES: Final = 64 * 1024
 _IDENTITY_COLUMNS: Final = ["path", "size", "modified", "etag", "storage_class"]
 
 # Size, modification time, etag and storage class by path. If all are equal, a file is unchanged.
@@ -98,6 +102,28 @@ class PartIndex:
                 yield from (number for number, other in ranges if other.deep)
 
 
+class KeyRangeSet:
+    """Key ranges that are looked up by path."""
+
+    def __init__(self, key_ranges: Iterable[KeyRange]) -> None:
+        self._by_folder: dict[str, list[KeyRange]] = {}
+        for key_range in key_ranges:
+            self._by_folder.setdefault(key_range.folder.rstrip("/"), []).append(key_range)
+
+    def covers(self, path: str) -> bool:
+        """Whether a file is in one of the key ranges."""
+        folder = parent = path.rpartition("/")[0]
+        while True:
+            for key_range in self._by_folder.get(folder, ()):
+                is_before_end = not key_range.until or path <= key_range.until
+                is_deep_enough = key_range.deep or folder == parent
+                if is_deep_enough and path > key_range.after and is_before_end:
+                    return True
+            if "/" not in folder:
+                return False
+            folder = folder.rpartition("/")[0]
+
+
 def _has_common_paths(one: KeyRange, other: KeyRange) -> bool:
     """Whether two key ranges of one folder overlap."""
     ends_before = one.until and one.until <= other.after
@@ -153,6 +179,35 @@ def read_identities(path: str, *, access: StorageAccess) -> tuple[Identities, Fi
 def read_summary(path: str, *, access: StorageAccess) -> FileSummary:
     """The summary of a part, without reading its rows."""
     return _DECODE(_open(path, access).schema_arrow.metadata[_SUMMARY])
+
+
+def read_summaries(
+    parts: Sequence[ManifestPart], *, access: StorageAccess
+) -> list[FileSummary] | None:
+    """The summaries of many parts; None if one is lost or was written by an earlier version."""
+    if not parts:
+        return []
+    if any(part.version != VERSION for part in parts):
+        return None
+    paths = [part.path for part in parts]
+    storage = storage_of(paths[0], access)
+    try:
+        with ThreadPoolExecutor(storage.concurrency) as threads:
+            return list(threads.map(partial(_read_footer, storage), paths))
+    except LOST_PART_ERRORS:
+        return None
+
+
+def _read_footer(storage: FileStorage, path: str) -> FileSummary:
+    """The summary of a part, from the end of its file alone."""
+    with storage.open(path) as file:
+        tail = file.tail(_FOOTER_BYTES)
+        # A Parquet file ends with the footer, its length and a magic number.
+        length = int.from_bytes(tail[-8:-4], "little") + 8
+        if length > len(tail):
+            tail = file.tail(length)
+    schema = pq.read_schema(pa.BufferReader(tail))
+    return _DECODE(schema.metadata[_SUMMARY])
 
 
 def read_part(path: str, *, access: StorageAccess) -> tuple[Iterator[FileRow], FileSummary | None]:

@@ -3,6 +3,7 @@
 The driver plans the tasks (`plan_tasks`) and collects their results (`ScanResult`).
 """
 
+import errno
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -18,6 +19,7 @@ import pyarrow as pa
 from lumos.discovery.grouping.hints import ColumnSplit, HintMatcher
 from lumos.discovery.lake.parts import (
     LOST_PART_ERRORS,
+    KeyRangeSet,
     ManifestPart,
     PartIndex,
     read_identities,
@@ -38,8 +40,10 @@ from lumos.spark.problems import ProblemList
 from lumos.spark.spill import SpillSort
 from lumos.storage import (
     FileSelection,
+    FileStorage,
     KeyRange,
     ListedFile,
+    ListingItem,
     ListingProblem,
     StorageAccess,
     TableRoot,
@@ -80,7 +84,9 @@ class ScanTask(msgspec.Struct, array_like=True):
 
     `listed_ranges` are the key ranges of files that were listed before the task starts, and
     `deferred` is the path of a stored batch. `known_parts` are the paths of the parts of the last
-    manifest that may contain some of the files.
+    manifest that may contain some of the files. With `dropped_ranges`, nothing is listed: the task
+    copies its only part without the files in these ranges. An `in_scope` task lists a part of the
+    lake after events, so that its folders may have been deleted since.
     """
 
     to_list: list[KeyRange]
@@ -89,6 +95,8 @@ class ScanTask(msgspec.Struct, array_like=True):
     listed_ranges: list[KeyRange] = []
     deferred: str = ""
     known_parts: list[str] = []
+    dropped_ranges: list[KeyRange] = []
+    in_scope: bool = False
 
     @property
     def key_ranges(self) -> list[KeyRange]:
@@ -183,6 +191,29 @@ def _divide(key_ranges: list[KeyRange], parts: int) -> list[list[KeyRange]]:
     return list(by_task.values())
 
 
+def plan_scope_tasks(
+    key_ranges: Sequence[KeyRange], *, parts: int, index: PartIndex
+) -> tuple[list[ScanTask], list[ManifestPart]]:
+    """Tasks that list key ranges and remove their files from the parts that contain them.
+
+    Also returns these parts.
+    """
+    tasks = [ScanTask(group, in_scope=True) for group in _divide(sorted(key_ranges), parts)]
+    for task in tasks:
+        task.known_parts = [part.path for part in index.find(task.key_ranges)]
+    outdated = index.find(key_ranges)
+    tasks += [
+        ScanTask(
+            [],
+            listed_ranges=list(part.key_ranges),
+            known_parts=[part.path],
+            dropped_ranges=list(key_ranges),
+        )
+        for part in outdated
+    ]
+    return tasks, outdated
+
+
 def plan_deferred(batches: Iterable[DeferredFiles], index: PartIndex) -> list[ScanTask]:
     """Tasks for the files that earlier tasks deferred."""
     return [
@@ -248,6 +279,8 @@ decode_result: Final = msgspec.msgpack.Decoder(ScanResult).decode
 
 def run_task(job: ScanJob, task: ScanTask) -> ScanResult:
     """List the files of a task and read those that are new or changed."""
+    if task.dropped_ranges:
+        return _copy_part(job, task)
     with closing(SpillSort(_decode_listed, key=attrgetter("path"))) as spill:
         table_roots, stray_metadata, problems = _list(job, task, spill)
         owned_paths = OwnedPaths((*job.owned_paths, *(root.folder for root in table_roots)))
@@ -275,7 +308,12 @@ def _list(
     deferred: list[ListedFile] = []
     if task.deferred:
         deferred = _decode_listed(storage_of(task.deferred, job.state_access).read(task.deferred))
-    listings = (storage.walk(each, tables=selection.tables) for each in task.to_list)
+    listings = (
+        _walk_in_scope(storage, each, tables=selection.tables)
+        if task.in_scope
+        else storage.walk(each, tables=selection.tables)
+        for each in task.to_list
+    )
     table_roots: set[TableRoot] = set()
     stray_metadata: set[str] = set()
     problems = list(task.listing_problems)
@@ -292,6 +330,26 @@ def _list(
             if item.path in selection:
                 spill.add(item)
     return sorted(table_roots), stray_metadata, problems
+
+
+def _walk_in_scope(
+    storage: FileStorage, key_range: KeyRange, *, tables: bool
+) -> Iterator[ListingItem]:
+    """List a key range, exactly within its bounds; a folder that does not exist is empty."""
+    covered = KeyRangeSet([key_range])
+    for item in storage.walk(key_range, tables=tables):
+        if isinstance(item, ListedFile):
+            if covered.covers(item.path):
+                yield item
+        elif not isinstance(item, ListingProblem) or item.path != key_range.folder:
+            yield item
+        else:
+            try:
+                exists = any(True for _ in storage.entries(key_range.folder))
+            except OSError:
+                exists = True
+            if exists:
+                yield item
 
 
 _decode_listed: Final = msgspec.msgpack.Decoder(list[ListedFile]).decode
@@ -336,6 +394,43 @@ def _reuse_part(job: ScanJob, task: ScanTask, listed: Sequence[ListedFile]) -> S
     return ScanResult(summary, 0, ProblemList(), {}, part, [])
 
 
+def _copy_part(job: ScanJob, task: ScanTask) -> ScanResult:
+    """Write the part of a task again without the files in its dropped ranges.
+
+    The part is kept if it has none of these files, and there is no part if it has no others.
+    """
+    (path,) = task.known_parts
+    known_rows, summary = read_part(path, access=job.state_access)
+    if summary is None:
+        raise FileNotFoundError(errno.ENOENT, "This part of the manifest is missing", path)
+    all_rows = list(known_rows)
+    dropped = KeyRangeSet(task.dropped_ranges)
+    rows = [row for row in all_rows if not dropped.covers(row.path)]
+    if len(rows) == len(all_rows):
+        paths = [row.path for row in rows]
+        first, last = (min(paths), max(paths)) if paths else ("", "")
+        unchanged = ManifestPart(path, tuple(task.listed_ranges), first, last, len(rows))
+        return ScanResult(summary, 0, ProblemList(), {}, unchanged, [])
+    without_hints = HintMatcher((), root=job.selection.root).fingerprint
+    kept_paths = {row.path for row in rows}
+    summary = summarise(
+        rows,
+        root=job.selection.root,
+        hints=job.selection.hints,
+        splits=job.splits,
+        earlier=EarlierSummary(
+            summary, [row.path for row in all_rows if row.path not in kept_paths]
+        )
+        if summary.hints == without_hints
+        else None,
+    )
+    part = None
+    if rows:
+        ranges = task.listed_ranges
+        part = write_part(job.parts_folder, rows, summary, ranges, access=job.state_access)
+    return ScanResult(summary, 0, ProblemList(), {}, part, [])
+
+
 def _scan(
     job: ScanJob,
     task: ScanTask,
@@ -364,16 +459,18 @@ def _scan(
     rows.extend(reader.read(to_read))
     # Files in folders that could not be listed keep their earlier state.
     unlisted_prefixes = tuple(f"{each.path.rstrip('/')}/" for each in listing_problems)
+    # Another task reports the files outside of its key ranges.
+    own_ranges = KeyRangeSet(task.key_ranges)
     unlisted_rows = [
         row
         for row in known_rows.values()
         if row.path.startswith(unlisted_prefixes)
-        and any(_is_in_range(key_range, row.path) for key_range in task.key_ranges)
+        and own_ranges.covers(row.path)
         and owned_paths.folder_of(row.path) is None
     ]
     rows.extend(unlisted_rows)
     earlier = None
-    if last_summary is not None:
+    if last_summary is not None and not task.in_scope:
         removed = known_rows.keys() - {row.path for row in unlisted_rows}
         earlier = EarlierSummary(
             last_summary, [*removed, *reclassified, *(each.path for each, _ in to_read)]
@@ -390,13 +487,6 @@ def _scan(
     for failed in listing_problems:
         problems.add(Problem(path=failed.path, code=failed.code, reason=failed.reason))
     return ScanResult(summary, len(to_read), problems, reader.encoded_schemas, part, [])
-
-
-def _is_in_range(key_range: KeyRange, path: str) -> bool:
-    """Whether a path is in a key range, so that no other task reports it too."""
-    is_below = path.startswith(f"{key_range.folder.rstrip('/')}/")
-    is_before_end = not key_range.until or path <= key_range.until
-    return is_below and path > key_range.after and is_before_end
 
 
 def _load_last_rows(job: ScanJob, task: ScanTask) -> tuple[dict[str, FileRow], FileSummary | None]:

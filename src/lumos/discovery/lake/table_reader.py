@@ -191,8 +191,9 @@ def _run_task(job: TableJob, task: TableTask) -> TableResult:
         storage, task.root, task.log, scanned=job.selection.root, excluded_uri=job.state
     )
     problems: list[Problem] = []
-    if not task.is_listed and task.record is not None and not _has_log(folder, task.kinds):
-        return TableResult(task.root, task.record, None, problems, False, is_missing=True)
+    if not task.is_listed and not _has_log(folder, task.kinds):
+        record = task.record or TableRecord(task.kinds, "", "")
+        return TableResult(task.root, record, None, problems, False, is_missing=True)
     # If a root has several logs, the first readable one in the order of KINDS is used.
     for kind in (kind for kind in KINDS if kind in task.kinds):
         try:

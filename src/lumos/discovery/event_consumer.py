@@ -1,0 +1,323 @@
+"""Consumes storage events: receives messages, scans what they name, and acknowledges them."""
+
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from lumos.config.settings import WatchedSource
+from lumos.config.sources import SourceSettings
+from lumos.discovery.event_batches import EventBuffer
+from lumos.discovery.reports import IngestReport
+from lumos.discovery.targets import SOURCE_FAILED, file_roots, is_below
+from lumos.discovery.watch_status import EventCounts, EventStatus
+from lumos.errors import LumosError
+from lumos.model.urn import Urn
+from lumos.rendering.text import plural
+from lumos.sources.events import Backlog, EventSource, EventSourceFailed, ReceivedMessage
+from lumos.storage.interface import is_hidden
+from lumos.storage.table_roots import table_root_in
+from lumos.store.database import LockHeld
+
+_RECEIVE_SECONDS: Final = 2.0
+_FULL_SECONDS: Final = 0.2
+_LOCK_SECONDS: Final = 1.0
+_MAX_WAIT: Final = 300.0
+# After so many failures in a row, the whole source is scanned instead of what messages name.
+_MAX_FAILURES: Final = 3
+# Messages that are nearly as old as the queue keeps them: others have probably been deleted.
+_EXPIRY_SHARE: Final = 0.9
+# How long an event may arrive after a scan of the whole source has found its change.
+_LATE_SECONDS: Final = 60.0
+_MAX_LAGS: Final = 500
+_BACKLOG_SECONDS: Final = 10.0
+_log = logging.getLogger(__name__)
+
+# Scans a source: only changed paths, or as a whole.
+ScanSource = Callable[[SourceSettings, Collection[str] | None], IngestReport]
+
+
+class EventConsumer:
+    """Watches sources by the events of one event source.
+
+    A thread receives messages into a buffer, which is limited so that the rest stays in the queue.
+    `process` scans what the messages of a batch name and acknowledges them afterwards. The scan
+    compares with the storage itself, so duplicated, late and reordered messages change nothing.
+    """
+
+    def __init__(
+        self,
+        events: EventSource,
+        watched: Sequence[WatchedSource],
+        *,
+        changed: threading.Condition,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
+        ignored_folder: str = "",
+        report_status: Callable[[EventStatus], None] = lambda _status: None,
+    ) -> None:
+        self.events = events
+        self.watched = tuple(watched)
+        self._clock = clock
+        self._now = now
+        self._ignored = f"{ignored_folder.rstrip('/')}/" if ignored_folder else ""
+        self._report_status = report_status
+        self._roots = [
+            (each, [events.root] if events.root else file_roots(each.source))  # type: ignore[arg-type]
+            for each in watched
+        ]
+        self._buffer = EventBuffer(clock=clock, changed=changed)
+        self._counts: Counter[str] = Counter()
+        self._lags: deque[float] = deque(maxlen=_MAX_LAGS)
+        self._failures = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._receive, name=events.name, daemon=True)
+        # Changes that only a scan of the whole source has found so far, by their location.
+        self._unexplained: dict[str, float] = {}
+        self._last_missed = 0
+        self._backlog = Backlog()
+        self._backlog_at = 0.0
+        self._last_event_at: float | None = None
+
+    def start(self) -> None:
+        """Start to receive; raises EventSourceFailed if that is not possible."""
+        self.events.open()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop receiving; messages that are not acknowledged are delivered again."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=_RECEIVE_SECONDS + 5)
+        self.events.close()
+
+    @property
+    def ready_at(self) -> float | None:
+        """When the next batch is ready; None if no messages wait."""
+        return self._buffer.ready_at
+
+    def process(self, scan: ScanSource) -> list[IngestReport]:
+        """Scan what the messages of a batch name, then acknowledge them.
+
+        A batch that cannot be scanned is kept and tried again. After three failures, the sources
+        are scanned as a whole, so that no message can block those that follow.
+        """
+        messages = self._buffer.take()
+        started = self._clock()
+        named = self._named_paths(messages)
+        self._explain(frozenset[str]().union(*(paths for _, paths in named)))
+        is_expired = self._is_expired(messages)
+        if is_expired:
+            _log.warning(
+                "%s: messages are nearly as old as the queue keeps them, so some may have been "
+                "deleted. All of its sources are scanned as a whole.",
+                self.events.name,
+            )
+        scans_whole = is_expired or self._failures >= _MAX_FAILURES
+        reports = []
+        try:
+            for watched, paths in named:
+                if paths or is_expired:
+                    report = scan(watched.source, None if scans_whole else paths)
+                    for problem in report.problems:
+                        if problem.code == SOURCE_FAILED:
+                            raise EventSourceFailed(f"{problem.path}: {problem.reason}.")
+                    reports.append(report)
+        except LockHeld as locked:
+            _log.info("Waiting: %s", locked)
+            self._buffer.put_back(wait=_LOCK_SECONDS)
+            return reports
+        except Exception:
+            self._failures += 1
+            self._counts["failed_batches"] += 1
+            self._buffer.put_back(wait=min(_MAX_WAIT, 2.0**self._failures))
+            self.save_status()
+            raise
+        self._acknowledge(messages)
+        self._failures = 0
+        self._counts["batches"] += 1
+        self._counts["expired_batches"] += is_expired
+        self._buffer.finish(seconds=self._clock() - started)
+        self._lags.extend(
+            max(0.0, self._now() - event.at)
+            for message in messages
+            for event in message.events
+            if event.at is not None
+        )
+        self.save_status()
+        return reports
+
+    def reconcile(self, report: IngestReport) -> None:
+        """Take note of what a scan of the whole source has found without events."""
+        self._counts["reconciliations"] += 1
+        self._settle(all_changes=True)
+        now = self._clock()
+        # Databases notify of changed schemas, not of changed rows.
+        unnamed = {"MODIFIED", None} if self.events.root else {None}
+        urns = [each.urn for each in report.datasets if each.event not in unnamed]
+        for urn in (*urns, *report.missing):
+            self._unexplained[Urn.parse(urn).path_text] = now
+        self.save_status()
+
+    def save_status(self) -> None:
+        """Report the current status."""
+        self._settle()
+        self._refresh_backlog()
+        lags = sorted(self._lags)
+        self._report_status(
+            EventStatus(
+                name=self.events.name,
+                sources=tuple(root for _, roots in self._roots for root in roots),
+                lag_seconds=round(lags[-1], 3) if lags else None,
+                lag_p95_seconds=round(lags[int(0.95 * (len(lags) - 1))], 3) if lags else None,
+                buffered=len(self._buffer.receipts),
+                waiting=self._backlog.waiting,
+                in_progress=self._backlog.in_progress,
+                dead=self._backlog.dead,
+                last_event_at=self._last_event_at,
+                counts=EventCounts(**dict(self._counts)),
+            )
+        )
+
+    def _named_paths(
+        self, messages: Sequence[ReceivedMessage]
+    ) -> list[tuple[WatchedSource, frozenset[str]]]:
+        """The changed paths of each source."""
+        paths = {event.path: event.type for message in messages for event in message.events}
+        named = []
+        for watched, roots in self._roots:
+            types = watched.event_types
+            below = frozenset(
+                path
+                for path, kind in paths.items()
+                if kind in types and any(is_below(path, root) for root in roots)
+            )
+            named.append((watched, below))
+        return named
+
+    def _is_expired(self, messages: Sequence[ReceivedMessage]) -> bool:
+        retention = self.events.retention_seconds
+        oldest = min((each.sent_at for each in messages if each.sent_at), default=None)
+        if retention is None or oldest is None:
+            return False
+        return self._now() - oldest > _EXPIRY_SHARE * retention
+
+    def _acknowledge(self, messages: Sequence[ReceivedMessage]) -> None:
+        try:
+            self.events.acknowledge([each.receipt for each in messages])
+        except EventSourceFailed as problem:
+            # The changes are stored; if the messages are delivered again, nothing happens.
+            _log.warning("%s", problem)
+        else:
+            self._counts["acknowledged"] += len(messages)
+
+    def _receive(self) -> None:
+        failures = 0
+        kept_at = self._clock()
+        while not self._stop.is_set():
+            lease = self.events.lease_seconds
+            try:
+                if lease is not None and self._clock() - kept_at > lease / 3:
+                    kept_at = self._clock()
+                    if receipts := self._buffer.receipts:
+                        self.events.keep(receipts)
+                if self._buffer.is_full:
+                    self._stop.wait(_FULL_SECONDS)
+                    continue
+                messages = self.events.receive(_RECEIVE_SECONDS)
+                if messages:
+                    self._sort(messages)
+                failures = 0
+            except (LumosError, OSError) as problem:
+                failures += 1
+                wait = min(_MAX_WAIT, 2.0**failures)
+                _log.warning("%s Next try in %.0f s.", problem, wait)
+                self._stop.wait(wait)
+            except Exception:  # noqa: BLE001 - a thread that ends would end watching silently
+                failures += 1
+                _log.exception("Receiving the events of %s failed.", self.events.name)
+                self._stop.wait(min(_MAX_WAIT, 2.0**failures))
+
+    def _sort(self, messages: Sequence[ReceivedMessage]) -> None:
+        """Buffer messages about watched sources; settle the others at once."""
+        self._counts["received"] += len(messages)
+        self._counts["delivered_again"] += sum(each.delivery > 1 for each in messages)
+        malformed = [each for each in messages if each.outcome == "malformed"]
+        # A malformed message comes back until it is moved to the dead-letter queue.
+        new = [each for each in malformed if each.delivery == 1]
+        self._counts["malformed"] += len(new)
+        for message in new[:1]:
+            _log.warning(
+                "%s: %s cannot be parsed; the first is %s.",
+                self.events.name, plural(len(new), "message"), message.reason,
+            )  # fmt: skip
+        if malformed:
+            self.events.reject(malformed)
+        relevant, others = [], []
+        for message in messages:
+            if message.outcome == "malformed":
+                continue
+            self._counts["events"] += len(message.events)
+            events = tuple(each for each in message.events if self._is_relevant(each.path))
+            if events:
+                relevant.append(message._replace(events=events))
+            else:
+                others.append(message)
+                self._counts["foreign" if message.events else "ignored"] += 1
+        if relevant:
+            self._last_event_at = self._now()
+            self._buffer.add(relevant)
+        if others:
+            self.events.acknowledge([each.receipt for each in others])
+
+    def _is_relevant(self, path: str) -> bool:
+        """Whether a path may be data of a watched source."""
+        if self._ignored and path.startswith(self._ignored):
+            return False
+        for _, roots in self._roots:
+            for root in roots:
+                if is_below(path, root):
+                    relative = path[len(root.rstrip("/")) + 1 :].rstrip("/")
+                    is_log = table_root_in(f"{relative}/log") or table_root_in(relative)
+                    return is_log is not None or not any(map(is_hidden, relative.split("/")))
+        return False
+
+    def _settle(self, *, all_changes: bool = False) -> None:
+        """Count changes as missed for which no event has arrived in time."""
+        now = self._clock()
+        due = [
+            urn_path
+            for urn_path, found_at in self._unexplained.items()
+            if all_changes or now - found_at > _LATE_SECONDS
+        ]
+        for urn_path in due:
+            del self._unexplained[urn_path]
+        if not due:
+            return
+        self._counts["missed"] += len(due)
+        log = _log.warning if len(due) > self._last_missed else _log.info
+        log(
+            "%s: a scan found %s that no event had named: %s. Check the notifications of the "
+            "storage: lumos watch status",
+            self.events.name, plural(len(due), "change"), ", ".join(due[:3]),
+        )  # fmt: skip
+        self._last_missed = len(due)
+
+    def _explain(self, paths: Collection[str]) -> None:
+        """Events have named these paths, so their changes were not missed."""
+        for path in paths:
+            location = path.partition("://")[2] or path.lstrip("/")
+            for urn_path in list(self._unexplained):
+                if is_below(location, urn_path.partition("{")[0].rstrip("/")):
+                    del self._unexplained[urn_path]
+
+    def _refresh_backlog(self) -> None:
+        if self._clock() - self._backlog_at < _BACKLOG_SECONDS and self._backlog_at:
+            return
+        self._backlog_at = self._clock()
+        try:
+            self._backlog = self.events.backlog()
+        except EventSourceFailed as problem:
+            _log.info("%s", problem)

@@ -1,0 +1,31 @@
+"""What was set up or removed so that a source sends events."""
+
+from typing import Literal
+
+import msgspec
+
+from lumos.model.report import FORMAT_VERSION, Report
+
+StepStatus = Literal["created", "changed", "unchanged", "deleted", "missing", "kept"]
+
+
+class SetupStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue, notification or trigger, and what was done with it."""
+
+    kind: Literal["queue", "dead-letter queue", "queue policy", "notification", "event trigger"]
+    name: str
+    status: StepStatus
+
+
+class EventSetupReport(Report, frozen=True, kw_only=True):
+    """What was set up or removed; `sqs_queue` is the value for the configuration.
+
+    `other_notifications` counts those of others, which stay as they are.
+    """
+
+    format_version: str = FORMAT_VERSION
+    address: str
+    steps: tuple[SetupStep, ...]
+    sqs_queue: str | None = None
+    dry_run: bool = False
+    other_notifications: int = 0
