@@ -18,7 +18,7 @@ $(INSTALLED): requirements.lock pyproject.toml scripts/setup
 web: $(INSTALLED)
 	@$(BIN)/python scripts/build_web.py
 
-demo: setup ## Scan a lake, break a SQL model, see who is named; impact, cost, a snapshot
+demo: setup ## Scan a lake, break a SQL model, see who is named; then serve it (SERVE=0: no server)
 	@$(BIN)/python demo/run.py
 
 demo-cost: setup ## Show what the data of a web shop costs, and what its end would save

@@ -69,7 +69,7 @@ for (const width of widths.split(",").map(Number)) {
       } catch (error) {
         problems.push(`${where}: ${error.message.split("\n")[0]}`);
       }
-      if (folder !== "-") await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`), fullPage: width >= 700 && !["all"].includes(name) });
+      if (folder !== "-") await page.screenshot({ path: join(folder, `${name}-${width}-${theme}.png`), fullPage: width >= 700 && name !== "all" && process.env.WINDOW_ONLY !== "1" });
       await page.close();
     }
   }

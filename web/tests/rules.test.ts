@@ -7,7 +7,7 @@ import { childrenOf, splitTop, typeHead } from "../src/dataset/types";
 import { schemaRows, worst } from "../src/dataset/rules";
 import { columnKey, columnPath } from "../src/lineage/paths";
 import { countFacet, splitAtWords } from "../src/search/rules";
-import { formatAge, formatBytes, formatMoney, formatShare, listed, monthBack, shortName } from "../src/ui/format";
+import { formatAge, formatBytes, formatMoney, formatShare, listed, monthBack, shortName, visible, withNames } from "../src/ui/format";
 
 describe("types", () => {
   it("become a tree of their fields", () => {
@@ -104,6 +104,11 @@ describe("texts", () => {
     expect(shortName("lumos://s3/%zz")).toBe("%zz");
     expect(monthBack(2, new Date("2026-01-15T00:00:00Z"))).toBe("2025-11");
     expect(listed(["a", "b", "c", "d"], 2)).toBe("a, b and 2 more");
+  });
+  it("write invisible characters out and shorten URNs", () => {
+    expect(visible("a\u202egnp.exe")).toBe("a⟨U+202E⟩gnp.exe");
+    expect(visible("<script>café🦊")).toBe("<script>café🦊");
+    expect(withNames("Dropping a of lumos://s3/lake/raw/orders: 4 break, see lumos://s3/x/y.")).toBe("Dropping a of orders: 4 break, see y.");
   });
   it("find the worst verdict", () => {
     expect(worst(["informational", "compatible", "undetermined"])).toBe("undetermined");

@@ -5,7 +5,7 @@ import { useState } from "react";
 import type { Schemas } from "../api/client";
 import * as ask from "../api/queries";
 import { Sparkline } from "../ui/charts";
-import { amount, formatDay, formatMoney, formatNumber, formatPercent, formatShare, listed, plural } from "../ui/format";
+import { amount, formatDay, formatMoney, formatNumber, formatPercent, formatShare, listed, plural, withNames } from "../ui/format";
 import { ChangeText, DatasetLink, Empty, Loaded, Owners, Panel, Segmented, Verdict, When } from "../ui/parts";
 
 type Event = Schemas["EventReport"];
@@ -113,7 +113,7 @@ function Break({ event }: { event: Event }) {
                   <DatasetLink urn={each.urn} name={each.name} />
                 </span>
                 <span className="muted clip"><Owners names={each.owners} /></span>
-                <span className="small muted wrap">{each.uses[0]?.sentence ?? ""}</span>
+                <span className="small muted wrap">{withNames(each.uses[0]?.sentence ?? "")}</span>
               </div>
             ))}
             {victims.length > 6 ? <Link to="/lineage" search={{ urn: event.urn, side: "downstream" }} className="small">and {victims.length - 6} more</Link> : null}

@@ -95,6 +95,14 @@ export function shortName(urn: string): string {
   }
 }
 
+/** A sentence of the server with names instead of URNs. */
+export function withNames(text: string): string {
+  return text.replace(/lumos:\/\/[^\s,;'"]+/g, (urn) => {
+    const end = /[.:)]+$/.exec(urn)?.[0] ?? "";
+    return visible(shortName(urn.slice(0, urn.length - end.length))) + end;
+  });
+}
+
 /** The first day of a month, some months back, as YYYY-MM. */
 export function monthBack(back: number, now: Date = new Date()): string {
   const day = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - back, 1));

@@ -5,7 +5,7 @@ import { useCallback, useMemo, useState } from "react";
 import type { Schemas } from "../api/client";
 import * as ask from "../api/queries";
 import { Graph } from "../lineage/graph";
-import { amount, formatMoney, plural, shortName } from "../ui/format";
+import { amount, formatMoney, plural, shortName, withNames } from "../ui/format";
 import { DatasetLink, Empty, Loaded, Owners, Panel, Problem, Tag, Verdict } from "../ui/parts";
 
 const route = getRouteApi("/what-if");
@@ -150,7 +150,7 @@ function Answer({ report }: { report: Schemas["ImpactReport"] }) {
   return (
     <div>
       <div className="body" style={{ padding: "12px 14px" }}>
-        <p style={{ fontSize: "1.1rem", fontWeight: 560 }}>{report.headline}</p>
+        <p style={{ fontSize: "1.1rem", fontWeight: 560 }}>{withNames(report.headline)}</p>
         {costs.data !== undefined && broken.size > 0 ? <p className="muted small">Running the broken datasets costs {formatMoney(price, costs.data.currency)} a month, which buys nothing while they are broken.</p> : null}
         {report.coverage < 1 ? <p className="muted small">{Math.round(report.coverage * 100)}% of what is downstream could be judged.</p> : null}
       </div>
@@ -163,7 +163,7 @@ function Answer({ report }: { report: Schemas["ImpactReport"] }) {
                   <div className="row wrap"><Verdict of={each.verdict} /><DatasetLink urn={each.urn} /><span className="small muted"><Owners names={each.owners} /></span></div>
                   {each.reasons.slice(0, 3).map((reason, index) => (
                     <div key={index} style={{ marginTop: 4 }}>
-                      <div className="small muted wrap">{reason.text}</div>
+                      <div className="small muted wrap">{withNames(reason.text)}</div>
                       {reason.clause ? <div className="sql">{reason.clause}</div> : null}
                       {reason.file ? <div className="small faint">{reason.file}{reason.line ? `:${reason.line}` : ""}</div> : null}
                     </div>
@@ -175,7 +175,7 @@ function Answer({ report }: { report: Schemas["ImpactReport"] }) {
         </table>
       )}
       {report.recommendations.length === 0 ? null : (
-        <div style={{ padding: "10px 14px" }} className="small muted">{report.recommendations.map((each) => <p key={each}>{each}</p>)}</div>
+        <div style={{ padding: "10px 14px" }} className="small muted">{report.recommendations.map((each) => <p key={each}>{withNames(each)}</p>)}</div>
       )}
     </div>
   );
@@ -218,9 +218,9 @@ function SwitchOff({ off, set }: { off: string[]; set: (values: Proposal) => voi
                   <div className="grid" style={{ gridTemplateColumns: "repeat(auto-fit, minmax(260px, 1fr))" }}>
                     <div><h3>Disappears</h3><table className="plain"><tbody>{report.disappears.slice(0, 12).map((each) => <tr key={each.urn}><td><DatasetLink urn={each.urn} name={each.name} /></td><td className="muted">{each.team}</td><td className="num">{money(each.monthly)}</td></tr>)}</tbody></table></div>
                     {report.broken.length === 0 ? null : <div><h3>Breaks</h3><table className="plain"><tbody>{report.broken.slice(0, 12).map((each) => <tr key={each.urn}><td><Verdict of="breaking" /></td><td><DatasetLink urn={each.urn} name={each.name} /></td><td className="muted"><Owners names={each.owners} /></td></tr>)}</tbody></table></div>}
-                    {report.stays.length === 0 ? null : <div><h3>Stays, although it feeds what goes</h3><table className="plain"><tbody>{report.stays.slice(0, 8).map((each) => <tr key={each.urn}><td><DatasetLink urn={each.urn} name={each.name} /></td><td className="small muted">{each.reason}</td><td className="num">{money(each.monthly)}</td></tr>)}</tbody></table></div>}
+                    {report.stays.length === 0 ? null : <div><h3>Stays, although it feeds what goes</h3><table className="plain"><tbody>{report.stays.slice(0, 8).map((each) => <tr key={each.urn}><td><DatasetLink urn={each.urn} name={each.name} /></td><td className="small muted">{withNames(each.reason)}</td><td className="num">{money(each.monthly)}</td></tr>)}</tbody></table></div>}
                   </div>
-                  <p className="small muted">Risk {report.impact_analysis.risk_level.toLowerCase()}: {report.impact_analysis.reasons.join(" ")}</p>
+                  <p className="small muted">Risk {report.impact_analysis.risk_level.toLowerCase()}: {withNames(report.impact_analysis.reasons.join("; "))}</p>
                 </div>
               );
             }}
