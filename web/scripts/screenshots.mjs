@@ -25,7 +25,7 @@ const PAGES = {
   whatif: [`/what-if?${q({ urn: `${lake}/raw/orders`, drop: list(["amount"]) })}`, "Verdict"],
   switchoff: [`/what-if?${q({ off: list([`${lake}/marts/legacy_funnel`]) })}`, "Saves"],
   cost: ["/cost", "Where the money goes"],
-  operations: ["/operations", "Operations"],
+  operations: ["/operations", "Jobs"],
   audit: ["/operations?tab=audit", "Audit log"],
 };
 

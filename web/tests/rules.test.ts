@@ -5,6 +5,7 @@ import { sankeyOf } from "../src/cost/charts";
 import { sortedGroups, topMovers } from "../src/cost/rules";
 import { childrenOf, splitTop, typeHead } from "../src/dataset/types";
 import { schemaRows, worst } from "../src/dataset/rules";
+import { svgOf } from "../src/lineage/export";
 import { columnKey, columnPath } from "../src/lineage/paths";
 import { countFacet, splitAtWords } from "../src/search/rules";
 import { formatAge, formatBytes, formatMoney, formatShare, listed, monthBack, shortName, visible, withNames } from "../src/ui/format";
@@ -61,6 +62,15 @@ describe("paths of columns", () => {
     const nested = [{ upstream: "a", downstream: "b", columns: [{ upstream: "p.url", downstream: "url" }], uses: [] }];
     expect(columnPath(nested, "a", "p").columns.has(columnKey("b", "url"))).toBe(true);
     expect(columnPath(nested, "a", "pu").columns.size).toBe(1);
+  });
+});
+
+describe("pictures", () => {
+  it("are XML whatever the names are", () => {
+    const svg = svgOf([{ urn: "a", name: "<script>&\"'", detail: "", columns: ["]]>"], height: 70 }, { urn: "gone", name: "x", detail: "", columns: [], height: 1 }], [{ source: "a", target: "gone" }], new Map([["a", { x: 0, y: 0 }]]));
+    expect(svg).toContain("&#60;script&#62;&#38;&#34;&#39;");
+    expect(svg).not.toContain("<script");
+    expect(svg).not.toContain("<path");
   });
 });
 

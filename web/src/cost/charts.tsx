@@ -1,6 +1,7 @@
 /** Treemap and Sankey diagram of costs. */
 import { Treemap, hierarchy, treemapSquarify } from "@visx/hierarchy";
 import { Sankey } from "@visx/sankey";
+import { Sized } from "../ui/charts";
 import { amount } from "../ui/format";
 
 export interface CostItem {
@@ -27,27 +28,30 @@ interface Leaf {
   children?: Leaf[];
 }
 
-const WIDTH = 860;
 
-export function CostTreemap({ items, groups, format, onOpen }: { items: readonly CostItem[]; groups: readonly string[]; format: (value: number) => string; onOpen: (urn: string) => void }) {
+export function CostTreemap(props: { items: readonly CostItem[]; groups: readonly string[]; format: (value: number) => string; onOpen: (urn: string) => void }) {
+  return <Sized>{(width) => <TreemapOf {...props} width={width} />}</Sized>;
+}
+
+function TreemapOf({ width, items, groups, format, onOpen }: { width: number; items: readonly CostItem[]; groups: readonly string[]; format: (value: number) => string; onOpen: (urn: string) => void }) {
   const height = 340;
   const root = hierarchy<Leaf>({
     name: "all",
     children: groups.map((group) => ({ name: group, children: items.filter((each) => each.group === group && each.cost > 0).map((each) => ({ name: each.name, urn: each.urn, group, value: each.cost })) })),
   }).sum((each) => each.value ?? 0).sort((one, two) => (two.value ?? 0) - (one.value ?? 0));
   return (
-    <svg viewBox={`0 0 ${WIDTH} ${height}`} className="chart" role="img" aria-label="Cost of datasets by group">
-      <Treemap<Leaf> root={root} size={[WIDTH, height]} tile={treemapSquarify} paddingInner={2} round>
+    <svg width={width} height={height} className="chart" role="img" aria-label="Cost of datasets by group">
+      <Treemap<Leaf> root={root} size={[width, height]} tile={treemapSquarify} paddingInner={2} round>
         {(map) => (
           <g>
             {map.leaves().map((leaf) => {
-              const width = leaf.x1 - leaf.x0;
+              const wide = leaf.x1 - leaf.x0;
               const tall = leaf.y1 - leaf.y0;
               const { name, urn, group } = leaf.data;
-              const fits = Math.floor((width - 12) / 6.8);
+              const fits = Math.floor((wide - 12) / 6.8);
               return (
                 <g key={urn ?? name} transform={`translate(${leaf.x0},${leaf.y0})`} onClick={() => { if (urn !== undefined) onOpen(urn); }} style={{ cursor: "pointer" }}>
-                  <rect width={Math.max(0, width)} height={Math.max(0, tall)} rx={2} fill={colourOf(group ?? "", groups)} />
+                  <rect width={Math.max(0, wide)} height={Math.max(0, tall)} rx={2} fill={colourOf(group ?? "", groups)} />
                   {fits >= 4 && tall > 20 ? <text className="cell-name" x={7} y={16}>{name.length > fits ? `${name.slice(0, fits - 1)}…` : name}</text> : null}
                   {fits >= 6 && tall > 36 ? <text className="cell-cost" x={7} y={31}>{format(leaf.value ?? 0)}</text> : null}
                   <title>{`${name}: ${format(leaf.value ?? 0)} (${group ?? ""})`}</title>
@@ -87,14 +91,18 @@ export function sankeyOf(rows: readonly { team: string; by_type: Record<string, 
   return { nodes, links };
 }
 
-export function CostSankey({ nodes, links, format }: { nodes: readonly SankeyNode[]; links: readonly SankeyLink[]; format: (value: number) => string }) {
+export function CostSankey(props: { nodes: readonly SankeyNode[]; links: readonly SankeyLink[]; format: (value: number) => string }) {
+  return props.links.length === 0 ? null : <Sized>{(width) => <SankeyOf {...props} width={width} />}</Sized>;
+}
+
+function SankeyOf({ width, nodes, links, format }: { width: number; nodes: readonly SankeyNode[]; links: readonly SankeyLink[]; format: (value: number) => string }) {
   const height = Math.max(240, 34 * nodes.length);
-  if (links.length === 0) return null;
+  const side = width < 520 ? 118 : 160;
   return (
-    <svg viewBox={`0 0 ${WIDTH} ${height}`} className="chart" role="img" aria-label="Cost from teams to types of cost">
-      <Sankey<SankeyNode, SankeyLink> root={{ nodes: nodes.map((each) => ({ ...each })), links: links.map((each) => ({ ...each })) }} size={[WIDTH - 320, height - 10]} nodeWidth={9} nodePadding={14}>
+    <svg width={width} height={height} className="chart" role="img" aria-label="Cost from teams to types of cost">
+      <Sankey<SankeyNode, SankeyLink> root={{ nodes: nodes.map((each) => ({ ...each })), links: links.map((each) => ({ ...each })) }} size={[Math.max(40, width - 2 * side), height - 10]} nodeWidth={9} nodePadding={14}>
         {({ graph, createPath }) => (
-          <g transform="translate(160,5)">
+          <g transform={`translate(${side},5)`}>
             {graph.links.map((link, index) => (
               <path key={index} d={createPath(link) ?? ""} fill="none" stroke={(link.source as unknown as SankeyNode).colour} strokeOpacity={0.32} strokeWidth={Math.max(1, link.width ?? 1)}>
                 <title>{`${(link.source as unknown as SankeyNode).name} → ${(link.target as unknown as SankeyNode).name}: ${format(link.value)}`}</title>

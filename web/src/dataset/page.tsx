@@ -111,7 +111,7 @@ function SchemaTab({ dataset }: { dataset: DatasetEntry }) {
       title={plural(fields.length, "column")}
       aside={<input type="search" aria-label="Filter columns" placeholder="Filter columns" value={filter} onChange={(event) => { setFilter(event.target.value); }} style={{ minHeight: 26, padding: "1px 8px" }} />}
     >
-      <div className="scroll">
+      <div className="scroll" tabIndex={0}>
         <table className="tree">
           <thead><tr><th>Column</th><th>Type</th>{hasNulls ? <th className="optional">Null</th> : null}<th style={{ width: "36%" }}>Description</th></tr></thead>
           <tbody>
@@ -226,7 +226,7 @@ function Comparison({ urn, before, after, versions, onChoose }: { urn: string; b
           const changes = report.datasets.flatMap((each) => each.changes);
           if (changes.length === 0) return <Empty>These versions have the same schema.</Empty>;
           return (
-            <div className="scroll">
+            <div className="scroll" tabIndex={0}>
               <table>
                 <thead><tr><th>Column</th><th>{before}</th><th>{after}</th><th>For queries</th><th>For stored data</th></tr></thead>
                 <tbody>
@@ -364,7 +364,7 @@ function FilesTab({ dataset }: { dataset: DatasetEntry }) {
       ) : null}
       {drift.length === 0 ? null : (
         <Panel title="Drift" aside="files whose schema differs from the dataset’s">
-          <div className="scroll">
+          <div className="scroll" tabIndex={0}>
             <table>
               <thead><tr><th className="num">Files</th><th>Differences</th><th>Seen</th><th>Example</th></tr></thead>
               <tbody>
@@ -400,7 +400,7 @@ function AnnotationsTab({ urn }: { urn: string }) {
   return (
     <Panel title="Who said what" aside={`${listed(KINDS, 5)}`}>
       {rows.length === 0 ? <Empty command="lumos tag add DATASET TAG">Nobody has annotated this dataset.</Empty> : (
-        <div className="scroll">
+        <div className="scroll" tabIndex={0}>
           <table>
             <thead><tr><th>What</th><th>Column</th><th>Value</th><th>By</th><th>When</th></tr></thead>
             <tbody>

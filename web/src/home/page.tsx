@@ -113,7 +113,7 @@ function Break({ event }: { event: Event }) {
                   <DatasetLink urn={each.urn} name={each.name} />
                 </span>
                 <span className="muted clip"><Owners names={each.owners} /></span>
-                <span className="small muted wrap">{withNames(each.uses[0]?.sentence ?? "")}</span>
+                <span className="small muted wrap">{each.uses[0] === undefined ? "" : <>{withNames(each.uses[0].reason)}{each.uses[0].file ? <code className="faint"> {each.uses[0].file}{each.uses[0].line ? `:${each.uses[0].line}` : ""}</code> : null}</>}</span>
               </div>
             ))}
             {victims.length > 6 ? <Link to="/lineage" search={{ urn: event.urn, side: "downstream" }} className="small">and {victims.length - 6} more</Link> : null}
@@ -184,7 +184,7 @@ function CostPanel() {
     <Panel title="Cost" aside={<Link to="/cost" search={{}}>Explore</Link>} flush={false}>
       <div className="row spread" style={{ alignItems: "flex-end" }}>
         <div>
-          <div className="tile" style={{ padding: 0 }}><span className="value">{formatMoney(now.monthly, currency)}</span></div>
+          <div className="figure">{formatMoney(now.monthly, currency)}</div>
           <div className="small muted">
             last 30 days
             {change === null || change === undefined ? "" : `, ${formatPercent(change)} against last month`}
@@ -198,7 +198,7 @@ function CostPanel() {
 
 function Sources({ sources }: { sources: Schemas["SourceOverview"][] }) {
   return (
-    <div className="scroll">
+    <div className="scroll" tabIndex={0}>
       <table>
         <thead><tr><th>Source</th><th className="num">Datasets</th><th>Last scan</th></tr></thead>
         <tbody>

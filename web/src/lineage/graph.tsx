@@ -5,6 +5,7 @@ import { memo, useEffect, useMemo, useState } from "react";
 import type { Schemas } from "../api/client";
 import { visible } from "../ui/format";
 import { Loading, Problem, Verdict, asVerdict } from "../ui/parts";
+import { svgOf } from "./export";
 import { HEAD, ROW, layout, type Positions } from "./layout";
 import { columnKey, columnPath } from "./paths";
 
@@ -67,7 +68,7 @@ export function columnsOf(boxes: readonly Box[], arrows: readonly Arrow[]): Map<
   return new Map([...columns].map(([urn, names]) => [urn, [...names].sort()]));
 }
 
-export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = false, onColumn, onOpen, onArrow }: {
+export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = false, onColumn, onOpen, onArrow, onDraw }: {
   boxes: readonly Box[];
   arrows: readonly Arrow[];
   focus: string;
@@ -77,6 +78,7 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
   onColumn: (urn: string, column: string) => void;
   onOpen: (urn: string) => void;
   onArrow?: (arrow: Arrow) => void;
+  onDraw?: (draw: () => string) => void;
 }) {
   const [positions, setPositions] = useState<Positions>();
   const [failure, setFailure] = useState<unknown>();
@@ -94,6 +96,17 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
     ).then((placed) => { if (current) setPositions(placed); }, (error: unknown) => { if (current) setFailure(error); });
     return () => { current = false; };
   }, [boxes, arrows, columns, shown, collapsed]);
+  useEffect(() => {
+    if (positions === undefined) return;
+    onDraw?.(() => svgOf(
+      boxes.map((each) => ({
+        urn: each.urn, name: visible(each.name), detail: (each.owners ?? []).join(", ") || each.platform, columns: (shown.get(each.urn) ?? []).map(visible),
+        height: HEAD + boxHeight(shown.get(each.urn)?.length ?? 0, columns.get(each.urn)?.length ?? 0, collapsed),
+      })),
+      arrows.map((each) => ({ source: each.upstream, target: each.downstream })),
+      positions,
+    ));
+  }, [positions, boxes, arrows, shown, columns, collapsed, onDraw]);
   const path = useMemo(() => (column === undefined ? null : columnPath(arrows, column.urn, column.name)), [arrows, column]);
   const nodes = useMemo<Node<BoxData>[]>(() => {
     if (positions === undefined) return [];
@@ -135,7 +148,7 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
       edges={edges}
       nodeTypes={NODE_TYPES}
       fitView
-      fitViewOptions={{ maxZoom: 1, padding: 0.12 }}
+      fitViewOptions={{ maxZoom: 1, minZoom: boxes.length > 60 ? 0.05 : 0.4, padding: 0.12 }}
       minZoom={0.05}
       nodesDraggable={false}
       nodesConnectable={false}

@@ -1,10 +1,11 @@
 /** Lineage of a dataset: hops, one column's whole path, how columns are used and where. */
 import { useQuery } from "@tanstack/react-query";
 import { Link, getRouteApi, useNavigate } from "@tanstack/react-router";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo, useRef, useState } from "react";
 import * as ask from "../api/queries";
 import { plural, shortName } from "../ui/format";
 import { DatasetLink, Empty, Loading, Owners, Problem, Segmented, When } from "../ui/parts";
+import { download, pngOf } from "./export";
 import { type Arrow, Graph } from "./graph";
 
 const route = getRouteApi("/lineage");
@@ -53,6 +54,14 @@ function Explore({ urn }: { urn: string }) {
   const [arrow, setArrow] = useState<Arrow>();
   const [find, setFind] = useState("");
   const [expanded, setExpanded] = useState<boolean>();
+  const draw = useRef<() => string>(undefined);
+  const onDraw = useCallback((drawing: () => string) => { draw.current = drawing; }, []);
+  const save = async (kind: "svg" | "png") => {
+    const svg = draw.current?.();
+    if (svg === undefined) return;
+    const blob = kind === "svg" ? new Blob([svg], { type: "image/svg+xml" }) : await pngOf(svg);
+    download(blob, `lineage-${shortName(urn).replace(/[^\w.-]+/g, "_")}.${kind}`);
+  };
   const set = useCallback((values: Record<string, string | undefined>) => {
     void navigate({ to: "/lineage", search: { ...search, ...values }, replace: true });
   }, [navigate, search]);
@@ -96,13 +105,15 @@ function Explore({ urn }: { urn: string }) {
             {[1, 2, 3, 5].map((each) => <option key={each} value={each}>{plural(each, "hop")}</option>)}
           </select>
           <button type="button" className="button" onClick={() => { setExpanded(collapsed); }}>{collapsed ? "Show columns" : "Hide columns"}</button>
+          <button type="button" className="button" onClick={() => { void save("svg"); }}>SVG</button>
+          <button type="button" className="button" onClick={() => { void save("png"); }}>PNG</button>
         </div>
       </header>
       <div className="graph">
         {lineage.isError ? <div style={{ padding: 14 }}><Problem error={lineage.error} /></div> : null}
         {report === undefined ? (lineage.isError ? null : <Loading />) : report.nodes.length === 0
           ? <Empty command="lumos lineage ingest PATH">No lineage is known for this dataset.</Empty>
-          : <Graph boxes={report.nodes} arrows={report.edges} focus={report.urn} column={parts} collapsed={collapsed} onColumn={onColumn} onOpen={onOpen} onArrow={setArrow} />}
+          : <Graph boxes={report.nodes} arrows={report.edges} focus={report.urn} column={parts} collapsed={collapsed} onColumn={onColumn} onOpen={onOpen} onArrow={setArrow} onDraw={onDraw} />}
         {arrow === undefined ? null : <ArrowDetails arrow={arrow} onClose={() => { setArrow(undefined); }} />}
       </div>
     </div>

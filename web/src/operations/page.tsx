@@ -64,7 +64,7 @@ function Jobs({ chosen, canWrite }: { chosen?: number; canWrite: boolean }) {
       <Panel title="Jobs" aside={Object.entries(counts).map(([state, count]) => `${count} ${state}`).join(", ")}>
         <Loaded query={jobs}>
           {(report) => report.jobs.length === 0 ? <Empty command="lumos run ingest">No job has been requested.</Empty> : (
-            <div className="scroll">
+            <div className="scroll" tabIndex={0}>
               <table>
                 <thead>
                   {table.getHeaderGroups().map((group) => (
@@ -154,7 +154,7 @@ function Schedules({ canWrite }: { canWrite: boolean }) {
       {toggle.error === null ? null : <Problem error={toggle.error} />}
       <Loaded query={schedules}>
         {(report) => report.schedules.length === 0 ? <Empty command='lumos schedule add nightly "0 2 * * *" ingest'>Nothing is scheduled.</Empty> : (
-          <div className="scroll"><table>
+          <div className="scroll" tabIndex={0}><table>
             <thead><tr><th>Schedule</th><th>Job</th><th>When</th><th>Next</th><th>Last</th><th /></tr></thead>
             <tbody>{report.schedules.map((each) => (
               <tr key={each.name}>
@@ -176,7 +176,7 @@ function Releases() {
     <Panel title="Releases">
       <Loaded query={releases}>
         {(report) => report.releases.length === 0 ? <Empty command="lumos release notify NAME">No release has been announced.</Empty> : (
-          <div className="scroll"><table>
+          <div className="scroll" tabIndex={0}><table>
             <thead><tr><th>Release</th><th>At (UTC)</th><th>Announced by</th><th>Datasets</th></tr></thead>
             <tbody>{report.releases.map(({ release, states }) => (
               <tr key={release.name}><td><bdi className="name">{release.name}</bdi></td><td>{formatTime(release.at)}</td><td className="muted">{release.created_by}</td><td>{Object.entries(states).map(([state, count]) => `${count} ${state}`).join(", ")}</td></tr>
@@ -194,7 +194,7 @@ function Gate() {
     <Panel title="Gate results" aside={results.data === undefined ? undefined : plural(results.data.results.length, "result")}>
       <Loaded query={results}>
         {(report) => report.results.length === 0 ? <Empty command="lumos gate init">No pull request has been checked. Set the gate up in CI.</Empty> : (
-          <div className="scroll"><table>
+          <div className="scroll" tabIndex={0}><table>
             <thead><tr><th>Repository</th><th>Change</th><th>Verdict</th><th>Headline</th><th>When</th></tr></thead>
             <tbody>{report.results.map((each) => (
               <tr key={each.id}><td><bdi className="name">{each.repository}</bdi></td><td>{each.pr === null || each.pr === undefined ? each.head : `#${each.pr}`}</td><td><span className={`state ${each.verdict}`}>{each.verdict}</span></td><td className="muted wrap">{each.headline}</td><td><When at={each.recorded_at} /></td></tr>
@@ -212,7 +212,7 @@ function Audit() {
     <Panel title="Audit log" aside="the latest 100 actions">
       <Loaded query={audit}>
         {(report) => report.entries.length === 0 ? <Empty>Nobody has changed anything.</Empty> : (
-          <div className="scroll"><table>
+          <div className="scroll" tabIndex={0}><table>
             <thead><tr><th className="num">#</th><th>Time (UTC)</th><th>Who</th><th>From</th><th>Action</th><th>Target</th><th>Details</th></tr></thead>
             <tbody>{report.entries.map((each) => (
               <tr key={each.sequence}><td className="num faint">{each.sequence}</td><td className="nowrap small">{formatTime(each.at)}</td><td className="nowrap"><bdi>{each.actor}</bdi></td><td className="small faint">{each.origin}</td><td className="nowrap">{each.action}</td><td className="wrap"><bdi className="name">{each.target}</bdi></td><td className="small muted wrap"><bdi>{each.details}</bdi></td></tr>

@@ -1,6 +1,7 @@
 /** Small charts: plain SVG, drawn with visx. */
 import { Bar, LinePath, AreaClosed } from "@visx/shape";
 import { scaleLinear } from "@visx/scale";
+import { type ReactNode, useLayoutEffect, useRef, useState } from "react";
 
 export function Sparkline({ values, width = 120, height = 28, label }: { values: readonly number[]; width?: number; height?: number; label: string }) {
   if (values.length < 2) return null;
@@ -15,6 +16,21 @@ export function Sparkline({ values, width = 120, height = 28, label }: { values:
   );
 }
 
+/** Draws a chart as wide as its panel, so that texts keep their size. */
+export function Sized({ children }: { children: (width: number) => ReactNode }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (element === null) return undefined;
+    setWidth(element.clientWidth);
+    const observer = new ResizeObserver(() => { setWidth(element.clientWidth); });
+    observer.observe(element);
+    return () => { observer.disconnect(); };
+  }, []);
+  return <div ref={box} className="chart-box">{width > 0 ? children(width) : null}</div>;
+}
+
 export interface BarPoint {
   label: string;
   value: number;
@@ -23,9 +39,11 @@ export interface BarPoint {
 }
 
 /** Bars over time: a baseline, three grid lines, labels at the ends. */
-export function Bars({ points, height = 120, format, label }: { points: readonly BarPoint[]; height?: number; format: (value: number) => string; label: string }) {
-  if (points.length === 0) return null;
-  const width = 640;
+export function Bars(props: { points: readonly BarPoint[]; height?: number; format: (value: number) => string; label: string }) {
+  return props.points.length === 0 ? null : <Sized>{(width) => <BarsOf {...props} width={width} />}</Sized>;
+}
+
+function BarsOf({ width, points, height = 120, format, label }: { width: number; points: readonly BarPoint[]; height?: number; format: (value: number) => string; label: string }) {
   const left = 52;
   const bottom = 18;
   const most = Math.max(...points.map((each) => each.value), 1e-9);
@@ -33,7 +51,7 @@ export function Bars({ points, height = 120, format, label }: { points: readonly
   const step = (width - left) / points.length;
   const wide = Math.max(1, Math.min(46, step * 0.75));
   return (
-    <svg viewBox={`0 0 ${width} ${height}`} className="chart" role="img" aria-label={label}>
+    <svg width={width} height={height} className="chart" role="img" aria-label={label}>
       {y.ticks(3).map((tick) => (
         <g key={tick}>
           <line className="grid-line" x1={left} x2={width} y1={y(tick)} y2={y(tick)} />

@@ -92,7 +92,7 @@ function Columns({ fields, drop, rename, change, set }: { fields: readonly Schem
     change: orNone(without(change, name, ":")),
   });
   return (
-    <div className="scroll" style={{ maxHeight: 420, overflowY: "auto" }}>
+    <div className="scroll" tabIndex={0} style={{ maxHeight: 420, overflowY: "auto" }}>
       <table>
         <tbody>
           {fields.map((field) => {
