@@ -6,6 +6,7 @@ import { sortedGroups, topMovers } from "../src/cost/rules";
 import { childrenOf, splitTop, typeHead } from "../src/dataset/types";
 import { schemaRows, worst } from "../src/dataset/rules";
 import { svgOf } from "../src/lineage/export";
+import { layeredLayout, layersOf } from "../src/lineage/layers";
 import { columnKey, columnPath } from "../src/lineage/paths";
 import { countFacet, splitAtWords } from "../src/search/rules";
 import { formatAge, formatBytes, formatMoney, formatShare, listed, monthBack, shortName, visible, withNames } from "../src/ui/format";
@@ -62,6 +63,24 @@ describe("paths of columns", () => {
     const nested = [{ upstream: "a", downstream: "b", columns: [{ upstream: "p.url", downstream: "url" }], uses: [] }];
     expect(columnPath(nested, "a", "p").columns.has(columnKey("b", "url"))).toBe(true);
     expect(columnPath(nested, "a", "pu").columns.size).toBe(1);
+  });
+});
+
+describe("layers", () => {
+  it("put a box behind everything upstream of it", () => {
+    const layers = layersOf(["c", "b", "a"], [{ source: "a", target: "b" }, { source: "b", target: "c" }, { source: "a", target: "c" }]);
+    expect([layers.get("a"), layers.get("b"), layers.get("c")]).toEqual([0, 1, 2]);
+  });
+  it("end for cycles and for edges to unknown boxes", () => {
+    const layers = layersOf(["a", "b"], [{ source: "a", target: "b" }, { source: "b", target: "a" }, { source: "a", target: "x" }, { source: "a", target: "a" }]);
+    expect(layers).toEqual(new Map([["a", 0], ["b", 1]]));
+  });
+  it("place 5,000 boxes without overlaps", () => {
+    const boxes = Array.from({ length: 5000 }, (_, index) => ({ id: `t${index}`, height: 44 }));
+    const edges = boxes.slice(1).flatMap((_, index) => [{ source: `t${Math.floor(index / 3)}`, target: `t${index + 1}` }]);
+    const positions = layeredLayout(boxes, edges, 232, 96, 22);
+    const places = new Set([...positions.values()].map(({ x, y }) => `${x} ${Math.round(y)}`));
+    expect(places.size).toBe(5000);
   });
 });
 

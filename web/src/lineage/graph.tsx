@@ -6,7 +6,7 @@ import type { Schemas } from "../api/client";
 import { visible } from "../ui/format";
 import { Loading, Problem, Verdict, asVerdict } from "../ui/parts";
 import { svgOf } from "./export";
-import { HEAD, ROW, layout, type Positions } from "./layout";
+import { HEAD, LARGE, ROW, layout, type Positions } from "./layout";
 import { columnKey, columnPath } from "./paths";
 
 export type Box = Schemas["Box"];
@@ -148,8 +148,9 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
       edges={edges}
       nodeTypes={NODE_TYPES}
       fitView
-      fitViewOptions={{ maxZoom: 1, minZoom: boxes.length > 60 ? 0.05 : 0.4, padding: 0.12 }}
-      minZoom={0.05}
+      fitViewOptions={boxes.length > LARGE ? { nodes: [{ id: focus }], maxZoom: 0.7 } : { maxZoom: 1, minZoom: boxes.length > 60 ? 0.05 : 0.4, padding: 0.12 }}
+      // Fewer boxes at once keep panning smooth.
+      minZoom={boxes.length > LARGE ? 0.35 : 0.05}
       nodesDraggable={false}
       nodesConnectable={false}
       onlyRenderVisibleElements={boxes.length > 150}
