@@ -4,17 +4,21 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cost test check test-full coverage bench docs lock clean
+.PHONY: help setup web demo demo-cost test check test-full coverage bench docs lock clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(INSTALLED) ## Build the environment in .venv (quick when nothing changed)
+setup: $(INSTALLED) web ## Build the environment in .venv and the web page (quick when nothing changed)
 
 $(INSTALLED): requirements.lock pyproject.toml scripts/setup
 	@PYTHON="$(PYTHON)" scripts/setup
 
-demo: setup ## Scan a lake, break a SQL model, see who is named; impact, cost, a snapshot
+# Compares a hash of the sources, so that nothing is built twice.
+web: $(INSTALLED)
+	@$(BIN)/python scripts/build_web.py
+
+demo: setup ## Scan a lake, break a SQL model, see who is named; then serve it (SERVE=0: no server)
 	@$(BIN)/python demo/run.py
 
 demo-cost: setup ## Show what the data of a web shop costs, and what its end would save
@@ -33,6 +37,7 @@ check: setup ## The house rules alone: style, types, layers, names, licences
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python scripts/check_structure.py
 	@$(BIN)/python scripts/check_licences.py
+	@$(BIN)/python scripts/build_web.py check
 
 test-full: setup ## All tests with all examples, the slow ones too; about an hour and a half
 	@FULL_TESTS=1 $(PYTEST) -m ""
@@ -55,4 +60,4 @@ lock: setup ## Resolve requirements.lock anew from pyproject.toml
 	@scripts/lock
 
 clean: ## Remove everything that was built
-	rm -rf .venv build dist .lumos .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist web/node_modules src/lumos/server/static .lumos .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

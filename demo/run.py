@@ -42,6 +42,10 @@ def main() -> None:
     command = shlex.join(os.path.relpath(word) if isinstance(word, Path) else word for word in show)
     say(f"Everything is in {os.path.relpath(PLACE)}. Try it yourself:")
     sys.stdout.write(f"\n{command}\n")
+    sys.stdout.flush()
+    if sys.stdout.isatty() and os.environ.get("SERVE", "1") != "0":
+        say("The same in a browser, until Ctrl-C:")
+        subprocess.run([LUMOS, "serve"], cwd=PLACE, check=False)
 
 
 def tell(place: Path, *, run: Callable[..., None], say: Callable[..., None], today: date) -> None:

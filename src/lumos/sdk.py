@@ -13,7 +13,7 @@ import msgspec
 from lumos.config import find_file, load, write_starter
 from lumos.config.check import ConfigReport, report
 from lumos.config.starter import InitReport
-from lumos.datasets.reports import ListReport, SearchReport, ShowReport
+from lumos.datasets.reports import ListReport, OverviewReport, SearchReport, ShowReport
 from lumos.discovery.reports import DiscoverReport, ExplainReport, IngestReport
 from lumos.features import Features
 from lumos.model.change import EventType
@@ -188,6 +188,10 @@ class Lumos(Features):
         return self.datasets_in(catalog).search(
             text, platform=platform, owner=owner, tag=tag, format=format, limit=limit
         )
+
+    def overview(self) -> OverviewReport:
+        """Count the datasets with owners, descriptions and lineage, and list the sources."""
+        return self.datasets.overview()
 
     def list(
         self,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from lumos.datasets.reports import ListedDataset, ListReport, ShowReport
+    from lumos.datasets.reports import ListedDataset, ListReport, OverviewReport, ShowReport
     from lumos.model.types import DataType
     from lumos.schemas.changes import SplitDataset
     from lumos.sdk import Lumos
@@ -54,6 +54,34 @@ _MAX_LISTED: Final = 10
 
 
 app = typer.Typer()
+
+
+@app.command(epilog="Example: lumos overview --json")
+@with_options
+def overview(options: CommonOptions) -> None:
+    """Show the sources with their last scan, and how many datasets have owners and lineage."""
+    options.print(options.lumos.overview(), _print_overview)
+
+
+def _print_overview(report: "OverviewReport") -> None:
+    console = stdout()
+    if report.sources:
+        table = Table("SOURCE", ">DATASETS", "LAST SCAN (UTC)", "LAST CHANGE (UTC)")
+        for each in report.sources:
+            table.add(
+                escape_line(each.source),
+                format_number(each.datasets),
+                format_time(each.last_scan) if each.last_scan else "-",
+                format_time(each.last_change) if each.last_change else "-",
+            )
+        console.print(table)
+    counts = (
+        ("owned", report.owned),
+        ("documented", report.documented),
+        ("with lineage", report.with_lineage),
+    )
+    shares = ", ".join(f"{count:,} {what}" for what, count in counts)
+    console.print(f"{plural(report.datasets, 'dataset')}: {shares}.")
 
 
 @app.command(

@@ -101,6 +101,28 @@ class ListReport(Report, frozen=True, kw_only=True):
     lineage_only: tuple[str, ...] = ()
 
 
+class SourceOverview(Report, frozen=True, kw_only=True):
+    """A source: its live datasets, its last finished scan and the last change of a dataset."""
+
+    source: str
+    platforms: tuple[str, ...]
+    datasets: int
+    last_scan: datetime | None
+    last_change: datetime | None
+
+
+class OverviewReport(Report, frozen=True, kw_only=True):
+    """The report of `lumos overview`: sources, and how many live datasets have what."""
+
+    format_version: str = FORMAT_VERSION
+    datasets: int
+    owned: int
+    documented: int
+    with_lineage: int
+    lineage_only: int
+    sources: tuple[SourceOverview, ...]
+
+
 class ShowReport(Report, frozen=True, kw_only=True):
     """The report of `lumos show`: the dataset with all its aspects.
 

@@ -5,13 +5,21 @@ from typing import Final
 
 import msgspec
 
-from lumos.config.secret import mask_arguments
-from lumos.datasets.reports import ListedDataset, ListReport, SearchReport, SearchResult, ShowReport
+from lumos.config.secret import mask_arguments, redact
+from lumos.datasets.reports import (
+    ListedDataset,
+    ListReport,
+    OverviewReport,
+    SearchReport,
+    SearchResult,
+    ShowReport,
+    SourceOverview,
+)
 from lumos.errors import MisuseError, UnknownName
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.urn import Urn, display_names
 from lumos.names import find_urn
-from lumos.store import DatasetFilter, Facets, Store
+from lumos.store import DatasetFilter, Facets, KnownDataset, Store
 
 # How many tables known from lineage only a search finds.
 _MAX_LINEAGE_ONLY: Final = 5
@@ -100,6 +108,38 @@ class Datasets:
             suggestion=hits.suggestion,
             lineage_only=tuple(lineage_only),
             lineage_only_owners={urn: names for urn, names in lineage_only.items() if names},
+        )
+
+    def overview(self) -> OverviewReport:
+        """Count the datasets with owners, descriptions and lineage, and list the sources."""
+        store = self._store()
+        by_source: dict[str, list[KnownDataset]] = {}
+        for each in store.list(DatasetFilter()):
+            by_source.setdefault(each.source, []).append(each)
+        scans = {each.source: each.finished_at for each in store.scans()}
+        live = {each.urn for datasets in by_source.values() for each in datasets}
+        owned = {urn for urn, each in store.aspects("ownership").items() if each.owners}
+        described = {
+            urn for urn, each in store.aspects("documentation").items() if each.description
+        }
+        return OverviewReport(
+            datasets=len(live),
+            owned=len(live & owned),
+            documented=len(live & described),
+            with_lineage=store.datasets_with_lineage(),
+            lineage_only=store.lineage.count_outside(None),
+            sources=tuple(
+                SourceOverview(
+                    source=redact(source),
+                    platforms=tuple(sorted({each.platform for each in datasets})),
+                    datasets=len(datasets),
+                    last_scan=scans.get(source),
+                    last_change=max((each.updated_at for each in datasets), default=None),
+                )
+                for source, datasets in (
+                    (name, by_source.get(name, [])) for name in sorted({*by_source, *scans})
+                )
+            ),
         )
 
     def show(self, name: str) -> ShowReport:

@@ -34,6 +34,7 @@ from lumos.model.job import FINISHED_STATES, JobLogLine
 from lumos.model.json_codec import decode_json, to_json
 from lumos.names import NoMatchingDataset
 from lumos.sdk import Lumos
+from lumos.server import page
 from lumos.server.change_feed import POLL_SECONDS, ChangeFeed
 from lumos.server.dispatch import Dispatcher, PreconditionFailed, TookTooLong
 from lumos.server.identity import (
@@ -130,6 +131,18 @@ class HealthReport(msgspec.Struct, frozen=True, kw_only=True):
     version: str
 
 
+class IdentityReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the sender of a request is, what they may do, and what the server has.
+
+    `disabled` are feature switches that are off.
+    """
+
+    name: str
+    role: Role
+    version: str
+    disabled: tuple[str, ...]
+
+
 class ServerOptions(NamedTuple):
     """What `lumos serve` decides: who needs no token, and limits."""
 
@@ -157,6 +170,10 @@ EXTRA_ROUTES: Final = (
     ExtraRoute(
         method="GET", url="/metrics", name="metrics", role="read", media_type=_METRICS,
         summary="Metrics for Prometheus.",
+    ),
+    ExtraRoute(
+        method="GET", url=f"{PREFIX}/identity", name="identity", role="read", result=IdentityReport,
+        summary="Who the sender of the request is, and what they may do.",
     ),
     ExtraRoute(
         method="POST", url=f"{PREFIX}/lineage", name="openlineage", role="write", verb="lineage",
@@ -218,6 +235,7 @@ class ApiServer:
             "ready": self._ready,
             "openapi": self._document,
             "metrics": self._metrics_text,
+            "identity": self._identity,
             "openlineage": self._openlineage,
             "change_events": self._change_events,
             "job_events": self._job_events,
@@ -225,6 +243,8 @@ class ApiServer:
         handlers = [
             *(_handler(each.url, each.method, partial(self._answer, each)) for each in ROUTES),
             *(_handler(each.url, each.method, extra[each.name]) for each in EXTRA_ROUTES),
+            *(_handler(each, "GET", self._page) for each in page.PAGES),
+            _handler(f"{page.ASSETS}/{{name:str}}", "GET", self._asset),
         ]
         litestar = Litestar(
             handlers,
@@ -365,6 +385,34 @@ class ApiServer:
         except LumosError as problem:
             return self._problem(request, problem)
         return Response(self._metrics.text(), media_type=_METRICS, headers=_SECURITY_HEADERS)
+
+    async def _identity(self, request: Request[Any, Any, Any]) -> Response[Any]:
+        try:
+            identity = await self._admit(request, "read")
+        except LumosError as problem:
+            return self._problem(request, problem)
+        return _json(
+            IdentityReport(
+                name=identity.actor.name,
+                role=identity.role,
+                version=__version__,
+                disabled=self._switches.disabled,
+            )
+        )
+
+    async def _page(self, request: Request[Any, Any, Any]) -> Response[Any]:
+        """The page itself is open to everybody: it has no data, and asks for a token."""
+        try:
+            return _file(page.index())
+        except LumosError as problem:
+            return self._problem(request, problem)
+
+    async def _asset(self, request: Request[Any, Any, Any]) -> Response[Any]:
+        file = page.asset(request.path_params["name"])
+        if file is None:
+            path = request.scope["path"]
+            return self._problem(request, MisuseError(f"There is no file {path}."), status=404)
+        return _file(file)
 
     async def _openlineage(self, request: Request[Any, Any, Any]) -> Response[Any]:
         try:
@@ -535,6 +583,10 @@ def _handler(url: str, method: str, function: Any) -> HTTPRouteHandler:
 
 def _json(value: object) -> Response[Any]:
     return Response(to_json(value), media_type=_JSON, headers=_SECURITY_HEADERS)
+
+
+def _file(file: page.PageFile) -> Response[Any]:
+    return Response(file.body, media_type=file.media_type, headers=file.headers)
 
 
 def _media_type(file: Path) -> str:

@@ -132,6 +132,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     _get("/datasets/platforms", "data_platforms", aliases=("datasets.data_platforms",)),
     _post("/datasets/names", "display_names", "read", aliases=("datasets.display_names",)),
     _get("/search", "search", catalogs=("catalog",)),
+    _get("/overview", "overview", aliases=("datasets.overview",)),
     # Schemas, changes and versions.
     _get("/schemas/history", "schema.history", aliases=("history",)),
     _get("/schemas/timeline", "schema.timeline"),

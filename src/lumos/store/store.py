@@ -15,6 +15,7 @@ from sqlalchemy import (
     func,
     or_,
     select,
+    union,
 )
 
 from lumos.model.change import ChangeEvent
@@ -535,6 +536,19 @@ class Store:
         with self._database.reading() as connection:
             rows = connection.execute(select(tables.scan).order_by(tables.scan.c.source)).all()
         return tuple(FinishedScan(**row._mapping) for row in rows)
+
+    def datasets_with_lineage(self) -> int:
+        """The number of live datasets that some lineage edge starts or ends at."""
+        edge, node, dataset = tables.lineage_edge.c, tables.lineage_node.c, tables.dataset.c
+        ends = union(select(edge.upstream), select(edge.downstream)).subquery()
+        statement = (
+            select(func.count())
+            .select_from(tables.dataset)
+            .join(tables.lineage_node, node.urn == dataset.urn)
+            .where(dataset.state == "live", node.id.in_(select(ends)))
+        )
+        with self._database.reading() as connection:
+            return connection.execute(statement).scalar_one()
 
     def counts(self) -> dict[str, int]:
         """The number of rows by table."""

@@ -1,0 +1,91 @@
+/** Editing in place, for roles that may; an edit of something that changed meanwhile is refused. */
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { api, ApiError, unwrap } from "../api/client";
+import { identity } from "../api/queries";
+import { Problem, Tag } from "../ui/parts";
+
+export function useCanEdit(): boolean {
+  const role = useQuery(identity()).data?.role;
+  return role === "write" || role === "admin";
+}
+
+function useSaved(urn: string) {
+  const queries = useQueryClient();
+  return () => Promise.all([
+    queries.invalidateQueries({ queryKey: ["dataset", urn] }),
+    queries.invalidateQueries({ queryKey: ["annotations"] }),
+    queries.invalidateQueries({ queryKey: ["overview"] }),
+  ]);
+}
+
+function ifMatch(etag: string | null): Record<string, string> {
+  return etag === null ? {} : { "If-Match": etag };
+}
+
+function EditProblem({ error, onReload }: { error: Error; onReload: () => void }) {
+  return (
+    <div className="stack">
+      <Problem error={error} />
+      {error instanceof ApiError && error.status === 412
+        ? <button type="button" className="button small" style={{ alignSelf: "flex-start" }} onClick={onReload}>Read it again; what you typed stays</button>
+        : null}
+    </div>
+  );
+}
+
+export function EditDescription({ urn, etag, description, canEdit }: { urn: string; etag: string | null; description: string | null; canEdit: boolean }) {
+  const [text, setText] = useState<string | null>(null);
+  const saved = useSaved(urn);
+  const save = useMutation({
+    mutationFn: (value: string) => unwrap(api.PUT("/api/v1/annotations/docs", { headers: ifMatch(etag), body: { dataset: urn, description: value } as never })),
+    onSuccess: async () => { setText(null); await saved(); },
+  });
+  if (text === null) {
+    return (
+      <p className="muted" style={{ maxWidth: "80ch" }}>
+        {description === null || description === "" ? <span className="faint">No description. </span> : <bdi className="wrap">{description} </bdi>}
+        {canEdit ? <button type="button" className="link small" onClick={() => { setText(description ?? ""); }}>{description ? "Edit" : "Add one"}</button> : null}
+      </p>
+    );
+  }
+  return (
+    <form className="stack" style={{ maxWidth: 640 }} onSubmit={(event) => { event.preventDefault(); save.mutate(text); }}>
+      <textarea aria-label="Description" rows={3} autoFocus value={text} onChange={(event) => { setText(event.target.value); }} />
+      {save.error === null ? null : <EditProblem error={save.error} onReload={() => { save.reset(); void saved(); }} />}
+      <div className="row">
+        <button type="submit" className="button primary" disabled={save.isPending || text.trim() === ""}>Save</button>
+        <button type="button" className="button" onClick={() => { setText(null); save.reset(); }}>Cancel</button>
+      </div>
+    </form>
+  );
+}
+
+export function EditTags({ urn, etag, tags, terms, compliance, canEdit }: { urn: string; etag: string | null; tags: readonly string[]; terms: readonly string[]; compliance: readonly string[]; canEdit: boolean }) {
+  const [text, setText] = useState<string | null>(null);
+  const saved = useSaved(urn);
+  const change = useMutation({
+    mutationFn: ({ name, add }: { name: string; add: boolean }) => add
+      ? unwrap(api.PUT("/api/v1/annotations/tags", { headers: ifMatch(etag), body: { dataset: urn, names: [name] } as never }))
+      : unwrap(api.DELETE("/api/v1/annotations/tags", { headers: ifMatch(etag), params: { query: { dataset: urn, names: [name] } as never } })),
+    onSuccess: async () => { setText(null); await saved(); },
+  });
+  if (!canEdit && tags.length + terms.length + compliance.length === 0) return null;
+  return (
+    <div className="stack">
+      <div className="row wrap" style={{ gap: 5 }}>
+        {tags.map((tag) => <Tag key={tag} name={tag} onRemove={canEdit ? () => { change.mutate({ name: tag, add: false }); } : undefined} />)}
+        {terms.map((term) => <span key={`t${term}`} title="Glossary term"><Tag name={term} /></span>)}
+        {compliance.map((each) => <span key={`c${each}`} title="Compliance"><Tag name={each} /></span>)}
+        {canEdit && text === null ? <button type="button" className="link small" onClick={() => { setText(""); }}>Add tag</button> : null}
+        {text === null ? null : (
+          <form className="row" onSubmit={(event) => { event.preventDefault(); if (text.trim() !== "") change.mutate({ name: text.trim(), add: true }); }}>
+            <input type="text" aria-label="New tag" autoFocus value={text} onChange={(event) => { setText(event.target.value); }} onKeyDown={(event) => { if (event.key === "Escape") setText(null); }} style={{ minHeight: 26, padding: "1px 8px", width: 140 }} />
+            <button type="submit" className="button small">Add</button>
+          </form>
+        )}
+      </div>
+      {change.error === null ? null : <EditProblem error={change.error} onReload={() => { change.reset(); void saved(); }} />}
+    </div>
+  );
+}

@@ -1,0 +1,172 @@
+/** The graph of datasets, left to right; boxes list columns, a click follows one column. */
+import { Background, Controls, Handle, MiniMap, Position, ReactFlow, type Edge, type Node, type NodeProps } from "@xyflow/react";
+import "@xyflow/react/dist/base.css";
+import { memo, useEffect, useMemo, useState } from "react";
+import type { Schemas } from "../api/client";
+import { visible } from "../ui/format";
+import { Loading, Problem, Verdict, asVerdict } from "../ui/parts";
+import { svgOf } from "./export";
+import { HEAD, LARGE, ROW, layout, type Positions } from "./layout";
+import { columnKey, columnPath } from "./paths";
+
+export type Box = Schemas["Box"];
+export type Arrow = Schemas["Arrow"];
+
+const SHOWN_COLUMNS = 8;
+
+interface BoxData extends Record<string, unknown> {
+  box: Box;
+  columns: readonly string[];
+  hidden: number;
+  focus: boolean;
+  dim: boolean;
+  verdict: string | null;
+  selected: ReadonlySet<string>;
+  onColumn: (urn: string, column: string) => void;
+  onOpen: (urn: string) => void;
+}
+
+const DatasetBox = memo(function DatasetBox({ data }: NodeProps<Node<BoxData>>) {
+  const { box, columns, hidden, focus, dim, verdict, selected, onColumn, onOpen } = data;
+  return (
+    <div className={["node", focus ? "focus" : "", dim ? "dim" : "", verdict === null ? "" : asVerdict(verdict)].join(" ")}>
+      <Handle type="target" position={Position.Left} />
+      <Handle type="source" position={Position.Right} />
+      <header>
+        <span className="clip" title={box.urn}>
+          <button type="button" className="link" style={{ color: "inherit" }} onDoubleClick={() => { onOpen(box.urn); }} onClick={(event) => { if (event.detail === 0) onOpen(box.urn); }}><b><bdi>{visible(box.name)}</bdi></b></button>
+          <div className="faint clip">{(box.owners ?? []).length === 0 ? box.platform : (box.owners ?? []).join(", ")}</div>
+        </span>
+        {verdict === null ? null : <Verdict of={verdict} label="" />}
+      </header>
+      {columns.length === 0 ? null : (
+        <ul>
+          {columns.map((column) => (
+            <li key={column}>
+              <button type="button" className={selected.has(columnKey(box.urn, column)) ? "on" : ""} onClick={() => { onColumn(box.urn, column); }}><bdi className="clip">{column}</bdi></button>
+            </li>
+          ))}
+          {hidden > 0 ? <li className="more">{hidden} more columns</li> : null}
+        </ul>
+      )}
+    </div>
+  );
+});
+
+const NODE_TYPES = { dataset: DatasetBox };
+
+/** The columns of each box that lineage mentions. */
+export function columnsOf(boxes: readonly Box[], arrows: readonly Arrow[]): Map<string, string[]> {
+  const columns = new Map<string, Set<string>>(boxes.map((each) => [each.urn, new Set(each.columns)]));
+  for (const arrow of arrows) {
+    for (const mapping of arrow.columns ?? []) {
+      columns.get(arrow.upstream)?.add(mapping.upstream);
+      columns.get(arrow.downstream)?.add(mapping.downstream);
+    }
+    for (const use of arrow.uses ?? []) columns.get(arrow.upstream)?.add(use.upstream);
+  }
+  return new Map([...columns].map(([urn, names]) => [urn, [...names].sort()]));
+}
+
+export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = false, onColumn, onOpen, onArrow, onDraw }: {
+  boxes: readonly Box[];
+  arrows: readonly Arrow[];
+  focus: string;
+  column?: { urn: string; name: string };
+  verdicts?: ReadonlyMap<string, string>;
+  collapsed?: boolean;
+  onColumn: (urn: string, column: string) => void;
+  onOpen: (urn: string) => void;
+  onArrow?: (arrow: Arrow) => void;
+  onDraw?: (draw: () => string) => void;
+}) {
+  const [positions, setPositions] = useState<Positions>();
+  const [failure, setFailure] = useState<unknown>();
+  const columns = useMemo(() => columnsOf(boxes, arrows), [boxes, arrows]);
+  const shown = useMemo(
+    () => new Map([...columns].map(([urn, names]) => [urn, collapsed ? [] : names.slice(0, SHOWN_COLUMNS)])),
+    [columns, collapsed],
+  );
+  useEffect(() => {
+    let current = true;
+    const known = new Set(boxes.map((each) => each.urn));
+    layout(
+      boxes.map((each) => ({ id: each.urn, height: HEAD + boxHeight(shown.get(each.urn)?.length ?? 0, columns.get(each.urn)?.length ?? 0, collapsed) })),
+      arrows.filter((each) => known.has(each.upstream) && known.has(each.downstream)).map((each) => ({ source: each.upstream, target: each.downstream })),
+    ).then((placed) => { if (current) setPositions(placed); }, (error: unknown) => { if (current) setFailure(error); });
+    return () => { current = false; };
+  }, [boxes, arrows, columns, shown, collapsed]);
+  useEffect(() => {
+    if (positions === undefined) return;
+    onDraw?.(() => svgOf(
+      boxes.map((each) => ({
+        urn: each.urn, name: visible(each.name), detail: (each.owners ?? []).join(", ") || each.platform, columns: (shown.get(each.urn) ?? []).map(visible),
+        height: HEAD + boxHeight(shown.get(each.urn)?.length ?? 0, columns.get(each.urn)?.length ?? 0, collapsed),
+      })),
+      arrows.map((each) => ({ source: each.upstream, target: each.downstream })),
+      positions,
+    ));
+  }, [positions, boxes, arrows, shown, columns, collapsed, onDraw]);
+  const path = useMemo(() => (column === undefined ? null : columnPath(arrows, column.urn, column.name)), [arrows, column]);
+  const nodes = useMemo<Node<BoxData>[]>(() => {
+    if (positions === undefined) return [];
+    return boxes.map((box) => ({
+      id: box.urn,
+      type: "dataset",
+      position: positions.get(box.urn) ?? { x: 0, y: 0 },
+      data: {
+        box,
+        columns: shown.get(box.urn) ?? [],
+        hidden: collapsed ? 0 : Math.max(0, (columns.get(box.urn)?.length ?? 0) - SHOWN_COLUMNS),
+        focus: box.urn === focus,
+        dim: path !== null && !path.datasets.has(box.urn),
+        verdict: verdicts?.get(box.urn) ?? null,
+        selected: path?.columns ?? NONE,
+        onColumn,
+        onOpen,
+      },
+    }));
+  }, [positions, boxes, shown, columns, collapsed, focus, path, verdicts, onColumn, onOpen]);
+  const edges = useMemo<Edge[]>(() => arrows.map((arrow) => {
+    const on = path !== null && path.datasets.has(arrow.upstream) && path.datasets.has(arrow.downstream);
+    const breaks = verdicts?.get(arrow.downstream)?.toLowerCase() === "breaking" && (arrow.upstream === focus || verdicts.has(arrow.upstream));
+    return {
+      id: `${arrow.upstream}\n${arrow.downstream}`,
+      source: arrow.upstream,
+      target: arrow.downstream,
+      data: { arrow },
+      className: breaks ? "breaking" : path === null ? "" : on ? "on" : "dim",
+      style: (arrow.confidence ?? 1) < 1 ? { strokeDasharray: "5 4" } : undefined,
+      ariaLabel: `${arrow.upstream} to ${arrow.downstream}`,
+    };
+  }), [arrows, path, verdicts, focus]);
+  if (failure !== undefined) return <Problem error={failure} />;
+  if (positions === undefined) return <Loading />;
+  return (
+    <ReactFlow
+      nodes={nodes}
+      edges={edges}
+      nodeTypes={NODE_TYPES}
+      fitView
+      fitViewOptions={boxes.length > LARGE ? { nodes: [{ id: focus }], maxZoom: 0.7 } : { maxZoom: 1, minZoom: boxes.length > 60 ? 0.05 : 0.4, padding: 0.12 }}
+      // Fewer boxes at once keep panning smooth.
+      minZoom={boxes.length > LARGE ? 0.35 : 0.05}
+      nodesDraggable={false}
+      nodesConnectable={false}
+      onlyRenderVisibleElements={boxes.length > 150}
+      onEdgeClick={(_, edge) => { onArrow?.((edge.data as { arrow: Arrow }).arrow); }}
+      proOptions={{ hideAttribution: true }}
+    >
+      <Background gap={24} size={1} color="var(--line)" />
+      <Controls showInteractive={false} />
+      {boxes.length > 25 ? <MiniMap pannable zoomable nodeColor="var(--line-strong)" maskColor="rgb(128 128 128 / 12%)" bgColor="var(--sunken)" /> : null}
+    </ReactFlow>
+  );
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+function boxHeight(shown: number, all: number, collapsed: boolean): number {
+  if (collapsed || shown === 0) return 0;
+  return 4 + shown * ROW + (all > SHOWN_COLUMNS ? ROW : 0);
+}

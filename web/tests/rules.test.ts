@@ -1,0 +1,154 @@
+/** The rules behind the pages, without a browser. */
+import { describe, expect, it } from "vitest";
+import { parseEvents } from "../src/api/events";
+import { sankeyOf } from "../src/cost/charts";
+import { sortedGroups, topMovers } from "../src/cost/rules";
+import { childrenOf, splitTop, typeHead } from "../src/dataset/types";
+import { schemaRows, worst } from "../src/dataset/rules";
+import { svgOf } from "../src/lineage/export";
+import { layeredLayout, layersOf } from "../src/lineage/layers";
+import { columnKey, columnPath } from "../src/lineage/paths";
+import { countFacet, splitAtWords } from "../src/search/rules";
+import { formatAge, formatBytes, formatMoney, formatShare, listed, monthBack, shortName, visible, withNames } from "../src/ui/format";
+
+describe("types", () => {
+  it("become a tree of their fields", () => {
+    const tree = childrenOf("STRUCT<page_url: STRING NOT NULL, device: STRUCT<os: STRING, sizes: MAP<STRING, DECIMAL(10,2)>>>", "p");
+    expect(tree.map((each) => [each.path, each.type, each.nullable])).toEqual([
+      ["p.page_url", "STRING", false],
+      ["p.device", "STRUCT<os: STRING, sizes: MAP<STRING, DECIMAL(10,2)>>", true],
+    ]);
+    expect(tree[1]?.children[1]?.children.map((each) => [each.name, each.type])).toEqual([["key", "STRING"], ["value", "DECIMAL(10,2)"]]);
+  });
+
+  it("list the members of an array of structs below the array", () => {
+    expect(childrenOf("ARRAY<STRUCT<sku: STRING, n: INT32>>", "items").map((each) => each.path)).toEqual(["items[].sku", "items[].n"]);
+    expect(typeHead("ARRAY<STRUCT<sku: STRING>>")).toBe("ARRAY<STRUCT>");
+  });
+
+  it("keep names in backticks and enums with commas whole", () => {
+    expect(childrenOf("STRUCT<`odd: na``me`: INT64, b: ENUM('a,b','c')>", "s").map((each) => [each.name, each.type])).toEqual([["odd: na`me", "INT64"], ["b", "ENUM('a,b','c')"]]);
+    expect(splitTop("a(1,2), b")).toEqual(["a(1,2)", " b"]);
+  });
+
+  it("end at a depth, however deep they are nested", () => {
+    let type = "INT64";
+    for (let turn = 0; turn < 500; turn += 1) type = `STRUCT<a: ${type}>`;
+    let depth = 0;
+    for (let nodes = childrenOf(type, "x"); nodes.length > 0; nodes = nodes[0]?.children ?? []) depth += 1;
+    expect(depth).toBe(24);
+  });
+
+  it("show only what is open", () => {
+    const fields = [{ name: "a", type: "STRUCT<b: INT64>", nullable: true, nested: [{ path: "b", description: "inside" }] }] as never;
+    expect(schemaRows(fields, new Set()).length).toBe(1);
+    const rows = schemaRows(fields, new Set(["a"]));
+    expect(rows.map((each) => [each.node.path, each.depth, each.nested?.description])).toEqual([["a", 0, undefined], ["a.b", 1, "inside"]]);
+  });
+});
+
+describe("paths of columns", () => {
+  const edges = [
+    { upstream: "a", downstream: "b", columns: [{ upstream: "x", downstream: "y" }, { upstream: "k", downstream: "k" }], uses: [] },
+    { upstream: "b", downstream: "c", columns: [{ upstream: "y", downstream: "z" }], uses: [] },
+    { upstream: "b", downstream: "d", columns: [{ upstream: "k", downstream: "k" }], uses: [{ upstream: "y" }] },
+    { upstream: "c", downstream: "a", columns: [{ upstream: "z", downstream: "x" }], uses: [] },
+  ];
+  it("follow a column both ways, also around a cycle", () => {
+    const { columns, datasets } = columnPath(edges, "b", "y");
+    expect(columns).toEqual(new Set([columnKey("b", "y"), columnKey("c", "z"), columnKey("a", "x")]));
+    expect(datasets).toEqual(new Set(["a", "b", "c", "d"]));
+  });
+  it("take a struct for its members", () => {
+    const nested = [{ upstream: "a", downstream: "b", columns: [{ upstream: "p.url", downstream: "url" }], uses: [] }];
+    expect(columnPath(nested, "a", "p").columns.has(columnKey("b", "url"))).toBe(true);
+    expect(columnPath(nested, "a", "pu").columns.size).toBe(1);
+  });
+});
+
+describe("layers", () => {
+  it("put a box behind everything upstream of it", () => {
+    const layers = layersOf(["c", "b", "a"], [{ source: "a", target: "b" }, { source: "b", target: "c" }, { source: "a", target: "c" }]);
+    expect([layers.get("a"), layers.get("b"), layers.get("c")]).toEqual([0, 1, 2]);
+  });
+  it("end for cycles and for edges to unknown boxes", () => {
+    const layers = layersOf(["a", "b"], [{ source: "a", target: "b" }, { source: "b", target: "a" }, { source: "a", target: "x" }, { source: "a", target: "a" }]);
+    expect(layers).toEqual(new Map([["a", 0], ["b", 1]]));
+  });
+  it("place 5,000 boxes without overlaps", () => {
+    const boxes = Array.from({ length: 5000 }, (_, index) => ({ id: `t${index}`, height: 44 }));
+    const edges = boxes.slice(1).flatMap((_, index) => [{ source: `t${Math.floor(index / 3)}`, target: `t${index + 1}` }]);
+    const positions = layeredLayout(boxes, edges, 232, 96, 22);
+    const places = new Set([...positions.values()].map(({ x, y }) => `${x} ${Math.round(y)}`));
+    expect(places.size).toBe(5000);
+  });
+});
+
+describe("pictures", () => {
+  it("are XML whatever the names are", () => {
+    const svg = svgOf([{ urn: "a", name: "<script>&\"'", detail: "", columns: ["]]>"], height: 70 }, { urn: "gone", name: "x", detail: "", columns: [], height: 1 }], [{ source: "a", target: "gone" }], new Map([["a", { x: 0, y: 0 }]]));
+    expect(svg).toContain("&#60;script&#62;&#38;&#34;&#39;");
+    expect(svg).not.toContain("<script");
+    expect(svg).not.toContain("<path");
+  });
+});
+
+describe("search", () => {
+  it("marks words without changing the text", () => {
+    const parts = splitAtWords("User_Clicks <b>", ["click", "user"]);
+    expect(parts.filter((each) => each.hit).map((each) => each.text)).toEqual(["User", "Click"]);
+    expect(parts.map((each) => each.text).join("")).toBe("User_Clicks <b>");
+  });
+  it("counts facets, most first", () => {
+    const hits = [{ platform: "s3", format: "parquet", owners: ["a"], tags: [] }, { platform: "s3", format: null, owners: ["b", "a"], tags: ["pii"] }];
+    expect([...countFacet(hits, "owner")]).toEqual([["a", 2], ["b", 1]]);
+    expect([...countFacet(hits, "format")]).toEqual([["parquet", 1]]);
+  });
+});
+
+describe("costs", () => {
+  it("rank movers by the amount, and new ones have no percentage", () => {
+    const moves = topMovers([{ urn: "a", name: "a", own: 10 }, { urn: "b", name: "b", own: "5.00" }], [{ urn: "a", name: "a", own: 12 }, { urn: "c", name: "c", own: 7 }]);
+    expect(moves.map((each) => [each.urn, each.change, each.percent])).toEqual([["c", 7, null], ["b", -5, -100], ["a", 2, 20]]);
+  });
+  it("group by sum", () => {
+    expect(sortedGroups([{ group: "x", cost: 1 }, { group: "y", cost: 3 }, { group: "x", cost: 1 }])).toEqual(["y", "x"]);
+  });
+  it("flow from teams to types and keep their sum", () => {
+    const { nodes, links } = sankeyOf([{ team: "t", own: 10, by_type: { storage: 3, compute: 1 } }], ["t"]);
+    expect(nodes.map((each) => each.name)).toEqual(["t", "storage", "compute"]);
+    expect(links.reduce((sum, each) => sum + each.value, 0)).toBeCloseTo(10);
+  });
+});
+
+describe("texts", () => {
+  it("are what people expect", () => {
+    expect(formatBytes(1536)).toBe("1.5 kB");
+    expect(formatShare(1, 3)).toBe("33%");
+    expect(formatShare(0, 0)).toBe("–");
+    expect(formatMoney("1234.5", "USD")).toBe("$1,235");
+    expect(formatMoney(2.5, "EUR")).toBe("€2.50");
+    expect(formatAge("2026-01-01T00:00:00Z", Date.parse("2026-01-01T05:10:00Z"))).toBe("5 h ago");
+    expect(shortName("lumos://s3@eu/lake/raw/user%20clicks?env=DEV")).toBe("user clicks");
+    expect(shortName("lumos://s3/%zz")).toBe("%zz");
+    expect(monthBack(2, new Date("2026-01-15T00:00:00Z"))).toBe("2025-11");
+    expect(listed(["a", "b", "c", "d"], 2)).toBe("a, b and 2 more");
+  });
+  it("write invisible characters out and shorten URNs", () => {
+    expect(visible("a\u202egnp.exe")).toBe("a⟨U+202E⟩gnp.exe");
+    expect(visible("<script>café🦊")).toBe("<script>café🦊");
+    expect(withNames("Dropping a of lumos://s3/lake/raw/orders: 4 break, see lumos://s3/x/y.")).toBe("Dropping a of orders: 4 break, see y.");
+  });
+  it("find the worst verdict", () => {
+    expect(worst(["informational", "compatible", "undetermined"])).toBe("undetermined");
+    expect(worst([])).toBe("informational");
+  });
+});
+
+describe("events", () => {
+  it("are complete when an empty line follows", () => {
+    const { events, rest } = parseEvents("event: log\ndata: {\"a\":1}\n\n: waiting\n\nevent: job\ndata: x\ndata: y\n\nevent: lo");
+    expect(events).toEqual([{ event: "log", data: "{\"a\":1}" }, { event: "job", data: "x\ny" }]);
+    expect(rest).toBe("event: lo");
+  });
+});
