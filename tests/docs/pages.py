@@ -38,7 +38,9 @@ from docs.set_up import SetUp
 from formats.tables.hudi_tables import table_of
 from lumos import Lumos
 from lumos.catalogs.datahub.file_platform import DatahubFile
+from lumos.discovery.watch_status import EventCounts, EventStatus, WatchStatusFiles
 from lumos.model.dataset import Documentation, Owner, Ownership
+from lumos.storage import DEFAULT_ACCESS
 from lumos.store import Store
 from lumos.store.database import REVISIONS, Database, FileLocks
 from recorded_lake import RecordedLake
@@ -488,6 +490,13 @@ class AutomaticDetection(SetUp):
 
     def the_webhook_is_back(self) -> None:
         self.oncall.status = 200
+
+    def a_bucket_was_watched(self) -> None:
+        counts = EventCounts(received=4209, events=4211, foreign=3, malformed=1)
+        WatchStatusFiles(str(self.folder / ".lumos/lumos.state"), DEFAULT_ACCESS).write(
+            EventStatus(name="lumos-s3-events-lake", sources=("s3://lake",), lag_p95_seconds=1.9,
+                        waiting=0, dead=1, counts=counts)
+        )  # fmt: skip
 
 
 class Discovery(SetUp):
