@@ -99,7 +99,7 @@ def test_duckdb_is_read_with_nested_types_and_comments(tmp_path: Path) -> None:
         "CREATE SCHEMA sales",
         "CREATE TABLE sales.orders (id BIGINT PRIMARY KEY, huge HUGEINT, "
         "item STRUCT(sku VARCHAR, tags VARCHAR[]), prices MAP(VARCHAR, DECIMAL(9,2)), "
-        "state ENUM('open', 'paid') NOT NULL DEFAULT 'open', at TIMESTAMPTZ, ref UUID, details JSON, "
+        "state ENUM('open', 'paid') NOT NULL DEFAULT 'open', placed TIMESTAMPTZ, ref UUID, details JSON, "
         "code VARCHAR UNIQUE)",
         "COMMENT ON TABLE sales.orders IS 'Orders of the shop'",
         "COMMENT ON COLUMN sales.orders.id IS 'The number'",
@@ -111,7 +111,7 @@ def test_duckdb_is_read_with_nested_types_and_comments(tmp_path: Path) -> None:
     assert [line.partition(" DEFAULT")[0] for line in lines(orders)] == [
         "id INT64 NOT NULL KEY", "huge DECIMAL(39,0)",
         "item STRUCT<sku: STRING, tags: ARRAY<STRING>>", "prices MAP<STRING, DECIMAL(9,2)>",
-        "state ENUM('open','paid') NOT NULL", "at TIMESTAMPTZ(us)", "ref UUID", "details JSON",
+        "state ENUM('open','paid') NOT NULL", "placed TIMESTAMPTZ(us)", "ref UUID", "details JSON",
         "code STRING",
     ]  # fmt: skip
     assert orders.schema.fields[0].description == "The number"

@@ -229,6 +229,7 @@ def _identities(connection: MysqlConnection) -> dict[str, dict[str, str]]:
     query = queries.MARIADB_TABLE_IDS if is_mariadb else queries.MYSQL_TABLE_IDS
     identities: dict[str, dict[str, str]] = defaultdict(dict)
     try:
+        # The first partition is last. Grouping in SQL would ignore the case of names.
         for database, table, number in connection.rows(query):
             identities[database][table] = f"{server}/{number}"
     except pymysql.err.OperationalError as problem:
