@@ -83,6 +83,14 @@ sources:
 #    connection_string: ${SHOP_MYSQL}
 #    databases: [shop]
 
+#  - type: mariadb
+#    connection_string: ${SHOP_MARIADB}
+#    databases: [shop]
+
+# Any database with an SQLAlchemy dialect.
+#  - type: sql
+#    connection_string: sqlite:////data/shop.db
+
 # pip install 'lumos[mongodb]'
 #  - type: mongodb
 #    uri: ${SHOP_MONGO}

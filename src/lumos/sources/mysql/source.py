@@ -36,6 +36,7 @@ _NO_TABLE_IDS: Final = (
     ER.UNKNOWN_CHARACTER_SET,
 )
 _MAX_REASON: Final = 200
+_QUERIES: Final = ("SELECT", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE")
 
 
 class MysqlSource(TableSource, QueryLogSource):
@@ -103,7 +104,7 @@ class MysqlSource(TableSource, QueryLogSource):
         with self._connector.connect() as connection:
             for row in connection.rows(queries.DIGESTS):
                 database, digest, text, calls, rows, first, last = row
-                if database is None or not _is_system(database):
+                if _is_query(text) and (database is None or not _is_system(database)):
                     yield {
                         "schema_name": database,
                         "digest": digest,
@@ -213,6 +214,13 @@ class MariadbSource(MysqlSource):
     """The same with another platform in URNs, as catalogs distinguish the two products."""
 
     kind: ClassVar[str] = "mariadb"
+
+
+def _is_query(text: str) -> bool:
+    """Whether a statement reads or writes tables that are not the server's own."""
+    return text.lstrip("( ").upper().startswith(_QUERIES) and not any(
+        f"`{name}`" in text.lower() for name in queries.SYSTEM_DATABASES
+    )
 
 
 def _is_system(database: str) -> bool:

@@ -221,6 +221,8 @@ LAYOUTS: Final = (
             "calls": ("count_star",),
             "rows": ("sum_rows_sent",),
             "schema": ("schema_name",),
+            # The same statement has one digest in all databases.
+            "line": ("schema_name",),
         },
     ),
     Layout(
