@@ -152,7 +152,8 @@ MISTAKES = {
         "sources:\n  - type: postgers",
         [
             "lumos.yaml:2: sources[0].type must be one of azure, bigquery, databricks, file, gcs, "
-            "hdfs, kafka, local, mongodb, postgres, redshift, s3, snowflake, not 'postgers'. "
+            "glue, hdfs, hive, iceberg, kafka, local, mongodb, nessie, postgres, redshift, s3, "
+            "snowflake, not 'postgers'. "
             "Did you mean 'postgres'?"
         ],
     ),
