@@ -152,7 +152,8 @@ MISTAKES = {
         "sources:\n  - type: postgers",
         [
             "lumos.yaml:2: sources[0].type must be one of azure, bigquery, databricks, file, gcs, "
-            "hdfs, kafka, local, mariadb, mongodb, mysql, postgres, redshift, s3, snowflake, sql, not 'postgers'. "
+            "glue, hdfs, hive, iceberg, kafka, local, mariadb, mongodb, mysql, nessie, postgres, "
+            "redshift, s3, snowflake, sql, not 'postgers'. "
             "Did you mean 'postgres'?"
         ],
     ),

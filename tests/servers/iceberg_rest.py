@@ -78,10 +78,10 @@ def nessie_server(*, endpoint: str, bucket: str) -> Iterator[str]:
             "nessie.catalog.service.s3.default-options.endpoint": endpoint,
             "nessie.catalog.service.s3.default-options.path-style-access": "true",
             "nessie.catalog.service.s3.default-options.access-key": (
-                "urn:nessie-secret:quarkus:nessie.catalog.secrets.access-key"
+                "urn:nessie-secret:quarkus:lumos-secrets.s3"
             ),
-            "nessie.catalog.secrets.access-key.name": "key-id",
-            "nessie.catalog.secrets.access-key.secret": "hush-hush",
+            "lumos-secrets.s3.name": "key-id",
+            "lumos-secrets.s3.secret": "hush-hush",
         }
         options = [f"-D{name}={value}" for name, value in settings.items()]
         command = [_newer_java(), "-Xmx512m", *options, "-jar", str(jar)]
