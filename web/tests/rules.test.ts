@@ -129,6 +129,7 @@ describe("texts", () => {
     expect(formatMoney("1234.5", "USD")).toBe("$1,235");
     expect(formatMoney(2.5, "EUR")).toBe("€2.50");
     expect(formatAge("2026-01-01T00:00:00Z", Date.parse("2026-01-01T05:10:00Z"))).toBe("5 h ago");
+    expect(formatAge("2026-01-01T00:00:00Z", Date.parse("2026-01-02T01:00:00Z"))).toBe("1 day ago");
     expect(shortName("lumos://s3@eu/lake/raw/user%20clicks?env=DEV")).toBe("user clicks");
     expect(shortName("lumos://s3/%zz")).toBe("%zz");
     expect(monthBack(2, new Date("2026-01-15T00:00:00Z"))).toBe("2025-11");

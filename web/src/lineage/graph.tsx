@@ -159,7 +159,7 @@ export function Graph({ boxes, arrows, focus, column, verdicts, collapsed = fals
     >
       <Background gap={24} size={1} color="var(--line)" />
       <Controls showInteractive={false} />
-      {boxes.length > 25 ? <MiniMap pannable zoomable nodeColor="var(--line-strong)" maskColor="rgb(128 128 128 / 12%)" bgColor="var(--sunken)" /> : null}
+      {boxes.length > 25 && boxes.length <= LARGE ? <MiniMap pannable zoomable nodeColor="var(--line-strong)" maskColor="rgb(128 128 128 / 12%)" bgColor="var(--sunken)" /> : null}
     </ReactFlow>
   );
 }

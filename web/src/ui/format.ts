@@ -72,7 +72,7 @@ export function formatAge(at: string, now: number = Date.now()): string {
 function span(ms: number): string {
   if (ms < HOUR) return `${Math.max(1, Math.round(ms / MINUTE))} min`;
   if (ms < DAY) return `${Math.round(ms / HOUR)} h`;
-  if (ms < 60 * DAY) return `${Math.round(ms / DAY)} days`;
+  if (ms < 60 * DAY) return plural(Math.round(ms / DAY), "day");
   return `${Math.round(ms / (30 * DAY))} months`;
 }
 
