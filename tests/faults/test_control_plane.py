@@ -381,7 +381,9 @@ def test_work_waits_for_space_on_the_disk(small_disk: Path, tmp_path: Path) -> N
         # The log of SQLite may have room for some more.
         while not refused and accepted < 5_000:
             answer = httpx.post(
-                f"{server.url}/api/v1/jobs", json={"kind": "version", "max_attempts": 100}
+                f"{server.url}/api/v1/jobs",
+                json={"kind": "version", "max_attempts": 100},
+                timeout=60,
             )
             if answer.status_code == 200:
                 accepted += 1
@@ -391,7 +393,7 @@ def test_work_waits_for_space_on_the_disk(small_disk: Path, tmp_path: Path) -> N
             assert "No space left on the disk" in answer.json()["detail"]
         assert refused
         # Reading goes on.
-        assert httpx.get(f"{server.url}/api/v1/datasets").status_code == 200
+        assert httpx.get(f"{server.url}/api/v1/datasets", timeout=60).status_code == 200
         with pytest.raises(StoreNotUsable, match="No space left"):
             lumos.annotations.docs.set("orders", "x" * 90_000)
         worker = KilledWorker(config, journal, "")
