@@ -396,7 +396,7 @@ def test_an_address_may_be_named_and_nothing_keeps_its_password(
 
 def test_an_address_of_no_known_kind_hides_its_password() -> None:
     with pytest.raises(MisuseError) as refused:
-        Lumos().ingest("mysql://u:hush-4711@db/shop")
+        Lumos().ingest("db2://u:hush-4711@db/shop")
     assert "hush-4711" not in str(refused.value)
 
 
