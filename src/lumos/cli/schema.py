@@ -158,6 +158,11 @@ def predict(
 ) -> None:
     """Show what would break if a dataset got a proposed schema."""
     check_strict(strict=strict, exit_code=exit_code)
+    if not Path(proposed).exists():
+        raise MisuseError(
+            f"{proposed}: there is no such file. Write the schemas of today as a start: "
+            "lumos schema export FOLDER"
+        )
     target = None if output == STDOUT else output
     report = options.lumos.schema.predict(
         dataset, proposed, kind=kind, model=model, dialect=dialect, output=target

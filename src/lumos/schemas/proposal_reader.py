@@ -263,7 +263,7 @@ def read_proposal(
     if file.is_dir():
         raise UnreadableSchema(str(file), "this is a folder; name the file of the proposed schema")
     if not file.is_file():
-        raise UnreadableSchema(str(file), "there is no such file", next=_NEXT_STEP)
+        raise UnreadableSchema(str(file), "there is no such file")
     if kind is None and file.suffix.lower() in _DATA_SUFFIXES:
         raise UnreadableSchema(
             str(file),
