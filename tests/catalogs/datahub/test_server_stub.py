@@ -204,7 +204,7 @@ def test_a_server_without_the_routes_is_too_old() -> None:
 
 
 def test_without_the_package_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumos.catalogs.datahub.server.find_spec", lambda _: None)
+    monkeypatch.setattr("lumos.catalogs.adapter.find_spec", lambda _: None)
     with pytest.raises(MissingDependency, match=r"pip install 'lumos\[datahub\]'"):
         Datahub(None)
 

@@ -175,7 +175,7 @@ def test_many_that_nobody_says_were_taken_are_not_taken(stub: Stub, server: Serv
 
 
 def test_without_the_library_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lumos.catalogs.openmetadata.platform.find_spec", lambda _: None)
+    monkeypatch.setattr("lumos.catalogs.adapter.find_spec", lambda _: None)
     with pytest.raises(MissingDependency, match=r"pip install 'lumos\[openmetadata\]'"):
         Openmetadata.at("http://localhost:8585")
 
