@@ -17,8 +17,8 @@ from lumos.config.settings import ChangeDetection, Settings, WatchedSource
 from lumos.config.sources import (
     FileSourceSettings,
     HdfsSourceSettings,
-    KafkaSourceSettings,
     PostgresSourceSettings,
+    SnowflakeSourceSettings,
 )
 from lumos.discovery.reports import IngestReport, IngestSummary
 from lumos.discovery.targets import source_name
@@ -56,7 +56,7 @@ def test_without_change_detection_all_sources_are_watched() -> None:
     ("wrong", "words"),
     [
         (Settings(), "Nothing to watch. List sources"),
-        (settings(WatchedSource(source=KafkaSourceSettings(bootstrap_servers=("k",)))), "'kafka'"),
+        (settings(WatchedSource(source=SnowflakeSourceSettings(account="a"))), "'snowflake'"),
         (
             Settings(
                 change_detection=ChangeDetection(enabled=False),

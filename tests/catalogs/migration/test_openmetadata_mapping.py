@@ -7,6 +7,7 @@ import pytest
 
 from lumos import Lumos
 from lumos.catalogs.datahub.file_platform import DatahubFile
+from lumos.catalogs.nearest_kinds import shared_kind
 from lumos.model.catalog import CatalogEntity, CatalogEntry, GlossaryTerm, Group, User
 from snapshots.stores import fill
 
@@ -38,7 +39,8 @@ def reference(type: str, fqn: str) -> dict[str, str]:
 
 
 def thing(type: str, fqn: str, **record: Any) -> CatalogEntity:
-    return CatalogEntity(urn=f"openmetadata:{type}:{fqn}", raw={"openmetadata": record})
+    urn = f"openmetadata:{type}:{fqn}"
+    return CatalogEntity(urn=urn, kind=shared_kind(urn), raw={"openmetadata": record})
 
 
 DASHBOARD = thing(
