@@ -107,6 +107,30 @@ def test_idle_connections_that_the_server_closed_are_opened_again(
         assert [client.send("GET", url).body for _ in range(3)] == [b"well"] * 3
 
 
+def test_a_connection_that_the_server_closes_during_the_next_request_is_opened_again(
+    client: HttpClient,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            first, _ = listener.accept()
+            with first:
+                first.recv(65_536)
+                first.sendall(COMPLETE)
+                # Only now is the connection closed, so that the client cannot know before it sends.
+                first.recv(65_536)
+            second, _ = listener.accept()
+            with second:
+                second.recv(65_536)
+                second.sendall(COMPLETE)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        assert [client.send("GET", url).body for _ in range(2)] == [b"well"] * 2
+        thread.join(10)
+
+
 @pytest.mark.parametrize("half", [HALF, HALF_CHUNK])
 def test_a_half_body_is_requested_again_and_never_returned(client: HttpClient, half: bytes) -> None:
     with raw_server(half, half, COMPLETE) as url:

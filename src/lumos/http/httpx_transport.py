@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from lumos.http.client import (
     INVALID_REQUEST,
@@ -18,6 +18,9 @@ from lumos.http.client import (
 
 if TYPE_CHECKING:
     import httpx
+
+# Repeating these requests changes nothing further on the server.
+_IDEMPOTENT: Final = frozenset(("DELETE", "GET", "HEAD", "OPTIONS", "PUT"))
 
 
 class HttpxTransport:
@@ -38,16 +41,20 @@ class HttpxTransport:
     ) -> HttpResponse:
         import httpx
 
-        data, size = [], 0
+        is_reused = True
+
+        def trace(event: str, _details: Mapping[str, Any]) -> None:
+            nonlocal is_reused
+            is_reused = is_reused and not event.startswith("connection.connect")
+
         try:
-            with self._client.stream(
-                method, url, headers=dict(headers), content=body or None
-            ) as response:
-                for chunk in response.iter_bytes():
-                    data.append(chunk)
-                    size += len(chunk)
-                    if max_bytes is not None and size > max_bytes:
-                        raise ResponseTooLarge(url, max_bytes)
+            try:
+                return self._exchange(method, url, headers, body, max_bytes, {"trace": trace})
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                if not is_reused or method not in _IDEMPOTENT:
+                    raise
+                # The server closed the idle connection, which is not a failure.
+                return self._exchange(method, url, headers, body, max_bytes, {})
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as problem:
             raise NotConnected(url, reason_of(problem)) from problem
         except httpx.UnsupportedProtocol as problem:
@@ -56,6 +63,25 @@ class HttpxTransport:
             raise InvalidRequest(url, INVALID_REQUEST) from problem
         except (httpx.TransportError, httpx.DecodingError) as problem:
             raise ResponseLost(url, reason_of(problem)) from problem
+
+    def _exchange(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        max_bytes: int | None,
+        extensions: dict[str, Any],
+    ) -> HttpResponse:
+        data, size = [], 0
+        with self._client.stream(
+            method, url, headers=dict(headers), content=body or None, extensions=extensions
+        ) as response:
+            for chunk in response.iter_bytes():
+                data.append(chunk)
+                size += len(chunk)
+                if max_bytes is not None and size > max_bytes:
+                    raise ResponseTooLarge(url, max_bytes)
         return HttpResponse(response.status_code, dict(response.headers), b"".join(data))
 
     def close(self) -> None:
