@@ -99,7 +99,7 @@ def test_more_partitions_than_one_batch_and_four_thousand_columns_are_read(
         "shop", "wide", [(f"c{number}", "string") for number in range(4000)], keys=[("k", "string")]
     )
     metastore.add_partitions(
-        "shop", "wide", {(str(number),): f"file:///tmp/w/k={number}" for number in range(30)}
+        "shop", "wide", {(str(number),): f"file:///lake/wide/k={number}" for number in range(30)}
     )
     found, rows = _read(metastore)
     assert len(found["shop.wide"].schema.fields) == 4001

@@ -19,7 +19,7 @@ from lumos.errors import MisuseError, UnknownName
 from lumos.model.dataset import Dataset, Lineage, Owner, Ownership, UpstreamEdge
 from lumos.model.urn import Urn, display_names
 from lumos.names import find_urn
-from lumos.store import DatasetFilter, Facets, KnownDataset, Store
+from lumos.store import DatasetFilter, Facets, SourceCount, Store
 
 # How many tables known from lineage only a search finds.
 _MAX_LINEAGE_ONLY: Final = 5
@@ -113,32 +113,27 @@ class Datasets:
     def overview(self) -> OverviewReport:
         """Count the datasets with owners, descriptions and lineage, and list the sources."""
         store = self._store()
-        by_source: dict[str, list[KnownDataset]] = {}
-        for each in store.list(DatasetFilter()):
-            by_source.setdefault(each.source, []).append(each)
         scans = {each.source: each.finished_at for each in store.scans()}
-        live = {each.urn for datasets in by_source.values() for each in datasets}
-        owned = {urn for urn, each in store.aspects("ownership").items() if each.owners}
-        described = {
-            urn for urn, each in store.aspects("documentation").items() if each.description
-        }
+        by_source: dict[str, list[SourceCount]] = {source: [] for source in scans}
+        for each in store.source_counts():
+            by_source.setdefault(each.source, []).append(each)
         return OverviewReport(
-            datasets=len(live),
-            owned=len(live & owned),
-            documented=len(live & described),
+            datasets=sum(each.datasets for counts in by_source.values() for each in counts),
+            owned=store.count_with_aspect("ownership", lambda aspect: bool(aspect.owners)),
+            documented=store.count_with_aspect(
+                "documentation", lambda aspect: bool(aspect.description)
+            ),
             with_lineage=store.datasets_with_lineage(),
             lineage_only=store.lineage.count_outside(None),
             sources=tuple(
                 SourceOverview(
                     source=redact(source),
-                    platforms=tuple(sorted({each.platform for each in datasets})),
-                    datasets=len(datasets),
+                    platforms=tuple(each.platform for each in counts),
+                    datasets=sum(each.datasets for each in counts),
                     last_scan=scans.get(source),
-                    last_change=max((each.updated_at for each in datasets), default=None),
+                    last_change=max((each.updated_at for each in counts), default=None),
                 )
-                for source, datasets in (
-                    (name, by_source.get(name, [])) for name in sorted({*by_source, *scans})
-                )
+                for source, counts in sorted(by_source.items())
             ),
         )
 

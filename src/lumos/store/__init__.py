@@ -8,6 +8,7 @@ from lumos.store.datasets import (
     KnownDataset,
     RecordedShapes,
     SchemaRecord,
+    SourceCount,
     StoredHint,
 )
 from lumos.store.errors import (
@@ -39,6 +40,7 @@ __all__ = [
     "NotificationOutbox",
     "RecordedShapes",
     "SchemaRecord",
+    "SourceCount",
     "Store",
     "StoreError",
     "StoreLocked",

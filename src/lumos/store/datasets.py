@@ -84,6 +84,15 @@ class FinishedScan(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: datetime
 
 
+class SourceCount(NamedTuple):
+    """The number of live datasets of a source on one platform, and when one last changed."""
+
+    source: str
+    platform: str
+    datasets: int
+    updated_at: datetime
+
+
 def known_dataset(row: Row[Any]) -> KnownDataset:
     """The record of a dataset from a row of `tables.dataset`."""
     return KnownDataset(**row._mapping)

@@ -39,6 +39,7 @@ from lumos.store.datasets import (
     KnownDataset,
     RecordedShapes,
     SchemaRecord,
+    SourceCount,
     known_dataset,
     schema_record,
     schemas_by_hash,
@@ -536,6 +537,30 @@ class Store:
         with self._database.reading() as connection:
             rows = connection.execute(select(tables.scan).order_by(tables.scan.c.source)).all()
         return tuple(FinishedScan(**row._mapping) for row in rows)
+
+    def source_counts(self) -> tuple[SourceCount, ...]:
+        """The live datasets of each source and platform, counted by the database."""
+        dataset = tables.dataset.c
+        statement = (
+            select(dataset.source, dataset.platform, func.count(), func.max(dataset.updated_at))
+            .where(dataset.state == "live")
+            .group_by(dataset.source, dataset.platform)
+            .order_by(dataset.source, dataset.platform)
+        )
+        with self._database.reading() as connection:
+            return tuple(SourceCount(*row) for row in connection.execute(statement))
+
+    def count_with_aspect(self, name: str, is_set: Callable[[Any], bool]) -> int:
+        """The number of live datasets whose aspect has a value, such as an owner."""
+        dataset, aspect = tables.dataset.c, tables.aspect.c
+        statement = (
+            select(aspect.body)
+            .join_from(tables.aspect, tables.dataset)
+            .where(aspect.name == name, dataset.state == "live")
+        )
+        with self._database.reading() as connection:
+            bodies = connection.execute(statement).scalars()
+            return sum(is_set(from_json(body, ASPECT_TYPES[name])) for body in bodies)
 
     def datasets_with_lineage(self) -> int:
         """The number of live datasets that some lineage edge starts or ends at."""
