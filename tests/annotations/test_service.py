@@ -384,6 +384,18 @@ def test_words_on_a_field_that_is_gone_can_be_taken_away(orders: RecordedLake) -
         people.tags.remove("orders", "pii", fields=["emial"])
 
 
+def test_removing_a_missing_label_says_so_and_names_the_next_command(
+    orders: RecordedLake,
+) -> None:
+    annotations = orders.lumos.annotations
+    assert annotations.tags.remove("orders", "never_set").remarks == (
+        "Nothing was removed: 'orders' has no tag 'never_set'. "
+        "To see what it has: lumos tag list orders",
+    )
+    annotations.tags.set("orders", "gold")
+    assert not annotations.tags.remove("orders", "gold").remarks
+
+
 def test_a_field_in_other_letters_keeps_its_words(orders: RecordedLake) -> None:
     orders.lumos.annotations.tags.set("orders", "pii", fields=["email"])
     orders.lumos.annotations.docs.set("orders", "The town", fields=["address.city"])

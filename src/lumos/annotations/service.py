@@ -106,6 +106,12 @@ class AnnotationEditor:
         if fields and not has_field:
             owner = known[0].urn if len(known) == 1 else f"'{dataset}'"
             raise unknown_field_error(fields, owner, searched)
+        if is_removal and not report.changed and not report.overruled:
+            names = ", ".join(f"'{name}'" for _slot, name in values if name)
+            command = f"lumos {self._noun.removesuffix(' label')} list {quote(dataset)}"
+            nothing = f"Nothing was removed: '{dataset}' has no {self._noun} {names}".rstrip()
+            remark = f"{nothing}. To see what it has: {command}"
+            report = msgspec.structs.replace(report, remarks=(*report.remarks, remark))
         return report
 
 
