@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import insert
 
 from lumos import Lumos
-from lumos.model.change import ChangeEvent, EventType
+from lumos.model.change import ChangeEvent, EventType, Finding
 from lumos.model.json_codec import to_json
 from lumos.model.schema import Schema, parse_schema
 from lumos.schemas.comparison import compare
@@ -156,6 +156,7 @@ def _events(now: datetime) -> Iterator[dict[str, Any]]:
     for number in range(EVENTS):
         scan = number // A_SCAN
         draw = chance.random()
+        findings: tuple[Finding, ...]
         if number < DATASETS:
             type, findings, new = EventType.CREATED, (), "before"
         elif draw < 0.001:

@@ -21,7 +21,7 @@ from lumos.cost.inputs.graph import build_inputs
 from lumos.cost.solver.attribution import attribute
 from lumos.cost.solver.graph import CostGraph
 from lumos.cost.solver.savings import savings_of_all
-from lumos.model.cost import MeteredUsage
+from lumos.model.cost import CostType, MeteredUsage
 from lumos.model.period import period_of
 from lumos.store import Database, Store, tables
 
@@ -121,7 +121,7 @@ def _edges(graph: CostGraph) -> Iterator[dict[str, Any]]:
 
 
 def _meters(urns: list[str]) -> Iterator[dict[str, Any]]:
-    types = ("compute", "egress", "other")
+    types: tuple[CostType, ...] = ("compute", "egress", "other")
     for number, urn in enumerate(urns[:: DATASETS // METERED]):
         metered = MeteredUsage(
             target=urn, is_dataset=True, started_at=AT, ended_at=END, type=types[number % 3],

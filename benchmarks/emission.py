@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.snapshot import FIELDS, _estate
-from lumos.catalogs.interface import Refused
+from lumos.catalogs.interface import FailedEntry, ReadsEntries, WritesMany
 from lumos.model.catalog import CatalogEntry
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -130,11 +130,11 @@ def _lumos(address: str, *_: str) -> dict[str, Any]:
     return _timed(lambda: _write(catalog, estate))
 
 
-def _write(catalog: Any, estate: list[CatalogEntry]) -> None:
-    for start in range(0, len(estate), catalog.most):
-        some = estate[start : start + catalog.most]
-        for written in catalog.write_many(some, {}):
-            if isinstance(written, Refused):
+def _write(catalog: WritesMany, estate: list[CatalogEntry]) -> None:
+    for start in range(0, len(estate), catalog.batch_size):
+        some = estate[start : start + catalog.batch_size]
+        for written in catalog.put_many(some, current={}):
+            if isinstance(written, FailedEntry):
                 raise written.problem
 
 
@@ -200,7 +200,7 @@ def _read_openmetadata(address: str) -> dict[str, Any]:
     return _read(Openmetadata.at(address))
 
 
-def _read(catalog: Any) -> dict[str, Any]:
+def _read(catalog: ReadsEntries) -> dict[str, Any]:
     found: list[int] = []
     told = _timed(lambda: found.append(sum(1 for _ in catalog.export())))
     # What getrusage says goes back to the process that this one was forked from.

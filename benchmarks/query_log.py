@@ -185,7 +185,10 @@ def _parse(lumos: Lumos, logs: Path) -> dict[str, Any]:
     tables = LogTables(store, NameIndex(store.dataset_locations()))
     found = [log for file in sorted(logs.iterdir()) if (log := recognise_log(file)) is not None]
     with statements_on_spark(
-        lumos.settings.spark, [chunk for log in found for chunk in chunks(log)], {}
+        lumos.settings,
+        [chunk for log in found for chunk in chunks(log)],
+        {},
+        state=str(logs.parent / "state"),
     ) as statements:
         samples = statements.frequent_queries(limit=50_000)
         columns = tables.columns(decode_example(each.example) for each in samples)
@@ -203,9 +206,9 @@ def _way(way: str, folder: Path) -> dict[str, Any]:
         return _parse(lumos, logs)
     if way == "unread":
         started = time.perf_counter()
-        report = lumos.usage.unread(since=_START.date(), columns=True)
+        unread = lumos.usage.unread(since=_START.date(), columns=True)
         return {
-            "datasets": len(report.datasets),
+            "datasets": len(unread.datasets),
             "seconds": round(time.perf_counter() - started, 2),
         }
     from lumos.usage.query_log.files import recognise_log
@@ -213,9 +216,14 @@ def _way(way: str, folder: Path) -> dict[str, Any]:
     found = [log for file in sorted(logs.iterdir()) if (log := recognise_log(file)) is not None]
     size = 2**60 if way == "one_process" else 0
     report = lumos.usage.ingest_logs(found, name="bench", spark_from_bytes=size)
-    (log,) = report.logs
+    (counts,) = report.logs
     rows = lumos.store_status().rows["usage_reads"]
-    return {"counted": log.counted, "kinds": log.queries, "edges": log.edges, "rows": rows}
+    return {
+        "counted": counts.counted,
+        "kinds": counts.queries,
+        "edges": counts.edges,
+        "rows": rows,
+    }
 
 
 if __name__ == "__main__":

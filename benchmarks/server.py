@@ -138,14 +138,14 @@ def _wait_for(process: "subprocess.Popen[bytes]", port: int) -> None:
     deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise RuntimeError(f"{process.args} ended with {process.returncode}.")
+            raise RuntimeError(f"{process.args!r} ended with {process.returncode}.")
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
             time.sleep(0.2)
         else:
             return
-    raise RuntimeError(f"{process.args} does not listen.")
+    raise RuntimeError(f"{process.args!r} does not listen.")
 
 
 def _target(kind: str, value: str) -> str:

@@ -43,8 +43,9 @@ def measure() -> dict[str, Any]:
 
 
 def _resolved(scripts: list[Any]) -> float:
-    columns = sum(script.coverage.columns for script in scripts)
-    return sum(script.coverage.resolved for script in scripts) / columns
+    columns: int = sum(script.coverage.columns for script in scripts)
+    resolved: int = sum(script.coverage.resolved for script in scripts)
+    return resolved / columns
 
 
 def models() -> list[SqlText]:

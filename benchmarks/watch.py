@@ -190,7 +190,7 @@ def _resident_after(pid: int, store: Path, *, polls: int) -> dict[str, int]:
     from lumos.store import Database, Store
 
     opened = Store.open(Database.sqlite(store))
-    seen = set()
+    seen: set[str] = set()
     while len(seen) < polls:
         seen |= {scan.scan_id for scan in opened.scans()}
         time.sleep(0.1)
