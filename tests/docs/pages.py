@@ -27,11 +27,13 @@ from pyiceberg.types import StringType
 from cost.meters.spark_logs import HOUR, START, added, ended, started, written
 from docs.pages_with_servers import (
     ApiServer,
+    Kafka,
     Mongodb,
     Mysql,
     PlatformMigration,
     Platforms,
     Postgres,
+    Reconcile,
     Stores,
 )
 from docs.set_up import SetUp
@@ -743,6 +745,7 @@ class Tables(SetUp):
 SET_UPS: dict[str, type[SetUp]] = {
     "AUTOMATIC_DETECTION": AutomaticDetection,
     "DISCOVERY": Discovery,
+    "KAFKA": Kafka,
     "MONGODB": Mongodb,
     "MYSQL": Mysql,
     "SQL_SOURCES": SqlSources,
@@ -756,6 +759,7 @@ SET_UPS: dict[str, type[SetUp]] = {
     "PROFILES": Profiles,
     "SERVER": ApiServer,
     "README": Readme,
+    "RECONCILE": Reconcile,
     "RELEASES": Releases,
     "REMINDERS": Reminders,
     "SNAPSHOTS": Snapshots,

@@ -6,8 +6,10 @@ from contextlib import closing
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
+import boto3
 import bson
 import psycopg
 import pyarrow as pa
@@ -21,6 +23,7 @@ from catalogs.servers.openmetadata import BOT
 from catalogs.servers.openmetadata import Openmetadata as OpenmetadataStub
 from databases import MysqlDatabase
 from docs.set_up import SetUp
+from fake_kafka import FakeCluster
 from gcs_server import GcsServer
 from hdfs_server import HdfsServer
 from lumos.catalogs.openmetadata.platform import Openmetadata
@@ -28,7 +31,9 @@ from lumos.config.platforms import OpenmetadataPlatform
 from lumos.config.secret import Secret
 from lumos.model.catalog import CatalogEntry
 from lumos.model.dataset import Documentation, Governance
+from lumos.sources.kafka.source import KafkaSource
 from mongo_wire import MongoWire, Served, serving
+from registry_stub import RegistryStub
 from server.live_server import live_server
 
 
@@ -111,6 +116,126 @@ class Mysql(SetUp):
 
     def somebody_reads(self) -> None:
         self.shop.run(*(f"SELECT id, total FROM orders WHERE customer = {n}" for n in range(12)))
+
+
+class Reconcile(SetUp):
+    """A folder of Parquet files, and a Glue catalog that no longer agrees with it."""
+
+    def start(self) -> None:
+        address = self.request.getfixturevalue("moto")
+        self.set_variables(
+            AWS_ENDPOINT_URL_GLUE=address,
+            AWS_ACCESS_KEY_ID="key-id",
+            AWS_SECRET_ACCESS_KEY="secret",
+        )
+        self.glue = boto3.client(
+            "glue", endpoint_url=address, region_name="eu-west-1",
+            aws_access_key_id="key-id", aws_secret_access_key="secret",
+        )  # fmt: skip
+        self.glue.create_database(DatabaseInput={"Name": "shop"})
+        self.opened.callback(self.glue.delete_database, Name="shop")
+        self.write_parquet("lake/customers/part-0.parquet", id=[1, 2], name=["Ada", "Bob"])
+        self.register("customers", "id bigint", "name string")
+        self.register("clients", "id bigint", "name string", location="customers")
+        for day in ("2024-05-01", "2024-05-02"):
+            self.write_parquet(f"lake/orders/dt={day}/part-0.parquet", id=[1], total=[9.5])
+        self.register("orders", "id bigint", "total double", keys=["dt"])
+        for day in ("2024-05-01", "2024-05-03"):
+            self.register_partition("orders", day)
+        self.write_parquet(
+            "lake/payments/part-0.parquet", id=["p-1"], amount=[3.5], method=["card"]
+        )
+        self.register("payments", "id bigint", "amount double")
+        self.write_parquet("lake/visits/part-0.parquet", page=["/"] * 50)
+        self.register("visits", "page string", numRows="10", numFiles="1")
+        self.write("lake/prices/prices.csv", "sku,price", "A-1,1.50")
+        self.register("prices", "sku string", "price double")
+        self.register("refunds", "id bigint")
+        self.write_parquet("lake/carts/part-0.parquet", id=[1])
+        self.register("archive", "id bigint", location="/archive/orders")
+
+    def storage(self, location: str, columns: Sequence[str]) -> dict[str, Any]:
+        serde = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+        return {
+            "Columns": [dict(zip(("Name", "Type"), each.split(), strict=True)) for each in columns],
+            "Location": f"file:{self.folder / 'lake' / location}",
+            "SerdeInfo": {"SerializationLibrary": serde},
+        }
+
+    def register(
+        self,
+        name: str,
+        *columns: str,
+        location: str = "",
+        keys: Sequence[str] = (),
+        **parameters: str,
+    ) -> None:
+        self.glue.create_table(
+            DatabaseName="shop",
+            TableInput={
+                "Name": name,
+                "TableType": "EXTERNAL_TABLE",
+                "Parameters": parameters,
+                "PartitionKeys": [{"Name": key, "Type": "string"} for key in keys],
+                "StorageDescriptor": self.storage(location or name, columns),
+            },
+        )
+
+    def register_partition(self, table: str, day: str) -> None:
+        self.glue.create_partition(
+            DatabaseName="shop",
+            TableName=table,
+            PartitionInput={
+                "Values": [day],
+                "StorageDescriptor": self.storage(f"{table}/dt={day}", ()),
+            },
+        )
+
+
+class Kafka(SetUp):
+    """Two topics of a shop. The cluster is a fake in memory and the registry is a stub."""
+
+    def start(self) -> None:
+        self.cluster = FakeCluster()
+        self.opened.enter_context(patch.object(KafkaSource, "_cluster", lambda _: self.cluster))
+        self.registry = self.opened.enter_context(RegistryStub())
+        self.terminal.addresses |= {
+            self.registry.url: "http://registry.example.com:8081",
+            self.cluster.address: "kafka://broker.example.com:9092",
+        }
+        self.terminal.variables["KAFKA_SERVERS"] = "broker:9092"
+        self.cluster.add("events.orders", *[b""] * 1200)
+        self.cluster.add(
+            "events.visits", *[json.dumps({"page": "/", "ms": n}).encode() for n in range(300)]
+        )
+        self.cluster.committed = {
+            group: {"events.orders": 100} for group in ("billing", "search-index")
+        }
+        self.registry.register("events.orders-key", '"string"')
+        self.register("long")
+        coupon = {
+            "name": "coupon",
+            "type": ["null", "string"],
+            "default": None,
+            "doc": "What the customer typed.",
+        }
+        self.coupon = [coupon]
+        self.register("long", coupon)
+
+    def register(self, type_of_id: str, *more: dict[str, Any]) -> None:
+        fields = [{"name": "id", "type": type_of_id}, {"name": "amount", "type": "double"}, *more]
+        self.registry.register(
+            "events.orders-value",
+            {
+                "type": "record",
+                "name": "Order",
+                "doc": "An order of the web shop.",
+                "fields": fields,
+            },
+        )
+
+    def a_producer_registers_text_as_id(self) -> None:
+        self.register("string", *self.coupon)
 
 
 class Mongodb(SetUp):

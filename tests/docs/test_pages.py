@@ -16,7 +16,7 @@ PROJECT = Path(__file__).parents[2]
 GENERATED = {PROJECT / "docs/cli.md", PROJECT / "docs/API_REFERENCE.md"}
 FILES = [PROJECT / "README.md", *sorted(set(PROJECT.glob("docs/*.md")) - GENERATED)]
 PAGES = {file.stem: Page(file) for file in FILES}
-NOT_RUN_AT_MOST = 7
+NOT_RUN_AT_MOST = 6
 # Pages whose commands start a JVM or a database server each.
 SLOW = {"JOBS", "MONGODB"}
 

@@ -1,6 +1,8 @@
 """lumos reconcile"""
 
+from functools import partial
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -49,7 +51,10 @@ def reconcile(
         from lumos.reconcile.page import render_page
 
         write(render_page(report), html)
-    options.print(report, _print_plan if fix_plan else _print_report)
+    if fix_plan:
+        options.print(report, _print_plan)
+    else:
+        options.print(report, partial(_print_report, source=source))
 
 
 def _print_plan(report: "ReconcileReport") -> None:
@@ -61,7 +66,7 @@ def _print_plan(report: "ReconcileReport") -> None:
     _print_remarks(report)
 
 
-def _print_report(report: "ReconcileReport") -> None:
+def _print_report(report: "ReconcileReport", *, source: str | None) -> None:
     from lumos.reconcile.wording import KIND_TITLES
 
     console = stdout()
@@ -83,8 +88,8 @@ def _print_report(report: "ReconcileReport") -> None:
         f"Metastore scanned {format_time(report.scanned_at)} UTC."
     )
     if report.findings:
-        name = f" {report.source}"
-        console.print(f"See how to repair them with: lumos reconcile{name} --fix-plan")
+        command = join(["lumos", "reconcile", *([source] if source else []), "--fix-plan"])
+        console.print(f"See how to repair them with: {command}")
     _print_remarks(report)
 
 
