@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from examples import examples
@@ -133,6 +133,7 @@ def test_the_last_entry_that_was_put_is_there(
 
 @FEW
 @given(estate=ESTATES, things=THINGS)
+@example(estate=[], things=[CatalogEntity(urn="id"), GlossaryTerm(name="id")])
 def test_an_estate_comes_back_from_a_stub(
     emptied_stub: Emptied, estate: list[CatalogEntry], things: list[CatalogItem]
 ) -> None:

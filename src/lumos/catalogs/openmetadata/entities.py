@@ -119,7 +119,9 @@ class Entities:
             if spec is GENERIC:
                 # Earlier versions stored entities of other catalogs as generic ones.
                 found = [each for each in found if item_key(each) not in foreign]
-            foreign |= {key for key in map(item_key, found) if entity_id(key) is None}
+            # A term or a user may have the same name as the URN of an entity.
+            urns = {each.urn for each in found if isinstance(each, CatalogEntity)}
+            foreign |= {urn for urn in urns if entity_id(urn) is None}
             yield from sorted(found, key=item_key)
 
     def _pages(self, spec: EntityKind) -> list[dict[str, Any]]:
