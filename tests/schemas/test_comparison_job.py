@@ -76,7 +76,13 @@ def compared(spark: SparkSession, folder: Path) -> tuple[InventoryDiffCounts, li
     return sums, spark.read.parquet(str(folder / "found/changes")).toArrow().to_pylist()
 
 
-@pytest.mark.parametrize("few", [500_000, 3], ids=["sent around", "joined"])
+@pytest.mark.parametrize(
+    "few",
+    [
+        pytest.param(500_000, id="sent around", marks=pytest.mark.slow),
+        pytest.param(3, id="joined"),
+    ],
+)
 def test_spark_finds_what_is_found_in_memory(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:

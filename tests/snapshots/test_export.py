@@ -226,6 +226,7 @@ def test_datasets_that_did_not_arrive_are_counted_with_their_edges(
     assert report.summary.breaking >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_parquet_snapshots_are_checked_and_compared_on_spark(workplace: Path) -> None:
     lumos = Lumos()

@@ -168,11 +168,12 @@ with spark_session(master="local[1]", settings=SETTINGS) as spark:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
         pytest.param({}, id="same"),
-        pytest.param({"spark.driver.memory": "2g"}, id="others", marks=pytest.mark.slow),
+        pytest.param({"spark.driver.memory": "2g"}, id="others"),
     ],
 )
 def test_a_session_takes_the_jvm_that_was_started_ahead_if_it_fits(

@@ -19,7 +19,7 @@ TESTS = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     ("seed", "count"),
     [
-        pytest.param(1, 100, id="100 tables"),
+        pytest.param(1, 30, id="30 tables"),
         pytest.param(2, 2000, id="2,000 tables", marks=pytest.mark.slow),
     ],
 )

@@ -53,7 +53,7 @@ SAFE = ("abs({})", "sqrt({})", "sign({})", "sum({})", "max({})", "count({})", "c
 Accepts = Callable[[Mapping[str, str], str], bool]
 
 
-@pytest.fixture(params=["spark", "duckdb"])
+@pytest.fixture(params=[pytest.param("spark", marks=pytest.mark.slow), "duckdb"])
 def dialect(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
