@@ -31,6 +31,7 @@ from lumos.model.job import (
 )
 from lumos.progress import Progress, no_progress
 from lumos.store import Database, JobRegistry, Store
+from lumos.store.configured import create_when_reachable
 
 _log = logging.getLogger(__name__)
 MAX_PRIORITY: Final = 100
@@ -241,7 +242,7 @@ class Jobs:
         back.
         """
         _check_range("number of jobs at a time", concurrency, 1, _MAX_CONCURRENCY)
-        registry = self._make_store().jobs
+        registry = create_when_reachable(self._make_store).jobs
         worker = self.worker(
             concurrency=concurrency,
             abort=abort,

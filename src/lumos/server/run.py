@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from lumos.errors import LumosError, MissingDependency, MisuseError
 from lumos.sdk import Lumos
 from lumos.server.identity import is_loopback
+from lumos.store.configured import create_when_reachable
 
 if TYPE_CHECKING:
     from lumos.jobs.reports import JobSummary
@@ -47,7 +48,7 @@ def serve(
     settings = lumos.settings.server
     address = host or settings.host
     number = settings.port if port is None else port
-    lumos.create_store()
+    create_when_reachable(lumos.create_store)
     open_loopback = is_loopback(address) and not require_token
     if not open_loopback and settings.oidc is None and not lumos.tokens.has_active():
         raise MisuseError(

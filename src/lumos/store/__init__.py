@@ -18,6 +18,7 @@ from lumos.store.errors import (
     StoreNotUsable,
     StoreTooNew,
     StoreTooOld,
+    StoreUnreachable,
 )
 from lumos.store.jobs import JobRegistry, LeaseLost
 from lumos.store.notification_outbox import NotificationOutbox
@@ -47,6 +48,7 @@ __all__ = [
     "StoreNotUsable",
     "StoreTooNew",
     "StoreTooOld",
+    "StoreUnreachable",
     "StoredHint",
     "Transaction",
 ]

@@ -1,17 +1,22 @@
 """The store of a configuration: its database, the folders next to it, and opening it."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Final
 
 from lumos.config import Settings
 from lumos.sources.addresses import canonical_address
 from lumos.store.database import Database
+from lumos.store.errors import StoreUnreachable
 from lumos.store.store import Store
 from lumos.store.transaction import Listener
 
 _FILE: Final = "lumos.db"
+_RETRY_SECONDS: Final = 1.0
+_log = logging.getLogger(__name__)
 
 
 class ConfiguredStore:
@@ -56,3 +61,19 @@ class ConfiguredStore:
     def create(self) -> Store:
         """The store, created if there is none."""
         return Store.open(self.database, create=True, listeners=self.listeners)
+
+
+def create_when_reachable(create: Callable[[], Store], *, seconds: float = 60) -> Store:
+    """Create the store as soon as its server answers, or raise StoreUnreachable after a while.
+
+    Servers and workers are often started together with the database.
+    """
+    deadline = monotonic() + seconds
+    while True:
+        try:
+            return create()
+        except StoreUnreachable as problem:
+            if monotonic() >= deadline:
+                raise
+            _log.warning("Waiting up to %.0f s: %s", deadline - monotonic(), problem)
+            sleep(_RETRY_SECONDS)

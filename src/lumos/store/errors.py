@@ -17,6 +17,14 @@ _CONTENDED: Final = frozenset({"40P01", "40001"})
 # SQLite grows its log files in steps smaller than this; with less free space it may fail.
 _MIN_FREE_BYTES: Final = 256 * 1024
 _MAX_SUGGESTIONS: Final = 3
+# What PostgreSQL answers while it starts, stops or recovers from a crash.
+_TEMPORARY_REFUSALS: Final = (
+    "starting up",
+    "shutting down",
+    "recovery mode",
+    "not yet accepting connections",
+    "too many clients",
+)
 
 
 class StoreError(LumosError):
@@ -111,6 +119,16 @@ class StoreNotUsable(StoreError):
     """The store cannot be opened or written."""
 
 
+class StoreUnreachable(StoreNotUsable):
+    """The database server does not answer, or is still starting."""
+
+    def __init__(self, location: str) -> None:
+        super().__init__(
+            f"The store {location} does not answer. Check that the server is running and that "
+            "storage.connection_string names it."
+        )
+
+
 class StoreTooOld(StoreError):
     """The store was written by an earlier version of Lumos."""
 
@@ -164,10 +182,13 @@ def _translate(problem: Exception, location: str) -> StoreError:
             "Restore it from a backup, or choose another location with storage.path in lumos.yaml."
         )
     if "connection failed" in text or "could not connect" in text or "refused" in text:
-        return StoreNotUsable(
-            f"The store {location} does not answer. Check that the server is running and that "
-            "storage.connection_string names it."
-        )
+        _, is_refusal, reason = text.partition("FATAL:")
+        if is_refusal and not any(each in reason for each in _TEMPORARY_REFUSALS):
+            return StoreNotUsable(
+                f"The store {location} refused the connection: {reason.strip().splitlines()[0]}. "
+                "Check storage.connection_string."
+            )
+        return StoreUnreachable(location)
     return StoreError(f"The store {location} failed: {text.strip().splitlines()[0]}")
 
 
